@@ -1,0 +1,64 @@
+# Uses the active virtual environment, or makes .venv here.
+VENV := $(if $(VIRTUAL_ENV),$(VIRTUAL_ENV),.venv)
+BIN := $(VENV)/bin
+PYTHON ?= python3
+RUN_STAMP := $(VENV)/.lcc-installed
+DEV_STAMP := $(VENV)/.lcc-dev-installed
+
+.PHONY: help demo test check lint types imports docs bench soak pyz clean corpora
+
+help: ## show this
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(RUN_STAMP) ## the main job on real documents, to the end
+	$(BIN)/python tools/demo.py
+
+test: $(DEV_STAMP) ## every test
+	$(BIN)/python -m pytest
+
+check: lint types imports docs test ## what CI runs
+
+lint: $(DEV_STAMP) ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV_STAMP) ## mypy --strict
+	$(BIN)/mypy
+
+imports: $(DEV_STAMP) ## the import contract
+	$(BIN)/lint-imports
+
+docs: $(DEV_STAMP) ## the documentation, warnings are errors
+	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
+
+bench: $(DEV_STAMP) ## measurements, as ratios
+	$(BIN)/python bench/intake.py
+	$(BIN)/python bench/turns.py
+
+soak: $(DEV_STAMP) ## the long versions: many kills, many URLs, databases away for half a minute
+	LCC_KILLS=20 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_kills.py
+	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
+	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
+	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
+
+pyz: $(RUN_STAMP) ## dist/lcc-provider.pyz, the provider commands in one file
+	$(BIN)/python tools/build_pyz.py
+
+$(RUN_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e .
+	@touch $@
+
+$(DEV_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e '.[dev]'
+	@touch $@ $(RUN_STAMP)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+clean: ## remove what was built
+	rm -rf dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
+
+corpora: .corpora/python3.11-doc .corpora/postgresql-doc-15 ## real documents for the acceptance tests (Debian packages)
+
+.corpora/%:
+	mkdir -p .corpora && cd .corpora && apt-get download -q $* && dpkg-deb -x $*_*.deb $*.part && mv $*.part $* && rm $*_*.deb

@@ -1,0 +1,1 @@
+"""The ``lcc`` command line: thin groups of commands over ``wiring`` and ``storage``."""

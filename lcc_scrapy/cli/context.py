@@ -1,0 +1,132 @@
+"""What every command works with: settings, data folder and database, opened when they are first needed."""
+
+import os
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.users.cursor import StartOver
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
+
+    from lcc_scrapy.config import Config
+    from lcc_scrapy.content.files import ContentFiles
+    from lcc_scrapy.storage.home import Home
+    from lcc_scrapy.storage.sql import SqlStore
+
+FAILED = 1
+START_OVER = 3
+
+
+class Failure(click.ClickException):
+    """An error that is one line on stderr; exit status 1."""
+
+    exit_code = FAILED
+
+    def show(self, file: Any = None) -> None:
+        """Print the line."""
+        click.echo(f"lcc: error: {self.message}", file=file, err=file is None)
+
+
+class CannotGoOn(Failure):
+    """A cursor that cannot be followed; exit status 3."""
+
+    exit_code = START_OVER
+
+
+class LccGroup(click.Group):
+    """A group whose commands end with one clear line when something of the LCC's refuses to work."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except StartOver as error:
+            raise CannotGoOn(_line(str(error))) from error
+        except LccError as error:
+            raise Failure(_line(str(error))) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            place = f": {error.filename}" if error.filename else ""
+            raise Failure(f"{error.strerror or error}{place}") from error
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class Lcc:
+    """One run of ``lcc``. ``given`` are the ``-s NAME=VALUE`` of its command line."""
+
+    def __init__(self, given: dict[str, str]) -> None:
+        self.given = given
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """The project's Scrapy settings, or Scrapy's own outside a project."""
+        from scrapy.utils.project import get_project_settings
+
+        try:
+            settings = get_project_settings()
+        except ImportError as error:
+            raise ConfigurationError(f"cannot read the settings of this Scrapy project: {error}") from error
+        settings.setdict(self.given, priority="cmdline")
+        return settings
+
+    @cached_property
+    def config(self) -> "Config":
+        """All settings, checked; warns of those that look like ours and are not."""
+        from lcc_scrapy import config
+
+        unknown = config.unknown_settings(self.settings)
+        if unknown:
+            click.echo(f"lcc: warning: unknown setting {', '.join(unknown)}", err=True)
+        return config.load(self.settings)
+
+    @cached_property
+    def home(self) -> "Home":
+        """The data folder, which must exist."""
+        from lcc_scrapy.storage.home import Home
+
+        return Home.find(self.config.data_dir)
+
+    @contextmanager
+    def store(self, tolerated: Container[str] = ()) -> Iterator["SqlStore"]:
+        """Open the database of the data folder, up to date and its own (see ``wiring.open_store``)."""
+        from lcc_scrapy import wiring
+        from lcc_scrapy.storage.feed import StoreFeed
+
+        lcc_id = self.home.lcc_id
+        store = wiring.open_store(self.config, tolerated=tolerated)
+        try:
+            if StoreFeed(store).head().lcc != lcc_id:
+                raise ConfigurationError(
+                    f"the data folder {self.config.data_dir} and the database belong to different LCCs:"
+                    " correct LCC_DATA_DIR or LCC_DATABASE_URL"
+                )
+            yield store
+        finally:
+            store.close()
+
+    def content(self, store: "SqlStore") -> "ContentFiles":
+        """Return this machine's content files."""
+        from lcc_scrapy import wiring
+        from lcc_scrapy.content.files import ContentFiles
+
+        return ContentFiles(self.config.content_dir, wiring.machine_number(self.config, store))
+
+    def path_of(self) -> Callable[[int, int], str]:
+        """Return what gives the path of (machine, file)."""
+        from lcc_scrapy.content.files import relative_path
+
+        folder = self.config.content_dir
+        return lambda machineid, fileid: os.fspath(folder / relative_path(machineid, fileid))
+
+
+pass_lcc = click.make_pass_decorator(Lcc)

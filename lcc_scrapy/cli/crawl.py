@@ -1,0 +1,154 @@
+"""``lcc crawl``: several crawl processes on one machine, started, watched and stopped together."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import FAILED, Failure, Lcc, pass_lcc
+
+LOOK = 0.2
+BEGUN = 10.0
+"""Seconds after which a process counts as one that could begin: what ends earlier cannot work here."""
+LONGEST_WAIT = 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+@click.command()
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Crawl processes.")
+@click.option("--spider", default="lcc_push", show_default=True, help="The spider that each of them runs.")
+@click.option(
+    "-a", "arguments", metavar="NAME=VALUE", multiple=True, help="Spider argument; may be repeated."
+)
+@click.option("--no-uns", is_flag=True, help="Listen nowhere: `lcc uns` runs beside it.")
+@pass_lcc
+def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no_uns: bool) -> None:
+    """Run several crawl processes that share the queue, its turns and LCC_BANDWIDTH.
+
+    The first one listens for providers (LCC_UNS_ENDPOINTS); all of them fetch. One that dies is started
+    again. SIGTERM or Ctrl-C stops them all, a second one at once. Outside a Scrapy project they run with
+    the LCC's own settings.
+
+    \b
+    lcc crawl --workers 3
+    lcc crawl --workers 2 --no-uns        # beside `lcc uns`
+    """  # noqa: D301
+    _ = lcc.home
+    listening = not no_uns and bool(lcc.config.uns_endpoints)
+    base = [sys.executable, "-m", "scrapy", "crawl", spider]
+    for name, value in lcc.given.items():
+        base += ["-s", f"{name}={value}"]
+    for argument in arguments:
+        base += ["-a", argument]
+    silent = ["-s", "LCC_UNS_ENDPOINTS="]
+    commands = [base if listening and not number else base + silent for number in range(workers)]
+    crew = Crew(commands, _environment())
+    status = crew.run()
+    if status:
+        raise Failure(f"a crawl process could not begin: it ended with status {status}")
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of the processes: outside a Scrapy project, the LCC's own settings hold."""
+    from scrapy.utils.project import inside_project
+
+    own = {} if inside_project() else {"SCRAPY_SETTINGS_MODULE": "lcc_scrapy.settings"}
+    return {**os.environ, **own}
+
+
+@dataclass(slots=True)
+class _Hand:
+    """One process: its command, when it was started, and how long to wait before it is started again."""
+
+    command: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    again_at: float = 0.0
+    wait: float = 1.0
+    done: bool = False
+
+
+class Crew:
+    """Processes that are kept running until they end well or are told to stop."""
+
+    def __init__(self, commands: list[list[str]], environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._hands = [_Hand(command) for command in commands]
+        self._stopping = False
+        self._status = 0
+
+    def run(self) -> int:
+        """Run them all to the end; returns the status of one that could not begin, else 0."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        while not all(hand.done for hand in self._hands):
+            for hand in self._hands:
+                self._look_after(hand)
+            time.sleep(LOOK)
+        return self._status
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping = True
+        for hand in self._hands:
+            if hand.process is not None:
+                hand.process.terminate()
+
+    def _look_after(self, hand: _Hand) -> None:
+        if hand.done:
+            return
+        now = time.monotonic()
+        if hand.process is None:
+            if self._stopping:
+                hand.done = True
+            elif now >= hand.again_at:
+                self._start(hand, now)
+        elif hand.process.poll() is not None:
+            self._ended(hand, hand.process.returncode, now)
+
+    def _start(self, hand: _Hand, now: float) -> None:
+        die_together = _die_with(os.getpid()) if sys.platform == "linux" else None
+        hand.process = subprocess.Popen(  # noqa: S603 - our own command
+            hand.command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=die_together,  # noqa: PLW1509 - this process has one thread
+        )
+        hand.started = now
+        if self._stopping:  # the signal came meanwhile, and found no process
+            hand.process.terminate()
+
+    def _ended(self, hand: _Hand, status: int, now: float) -> None:
+        hand.process = None
+        if status == 0 or self._stopping:
+            hand.done = True
+        elif hand.wait == 1.0 and status > 0 and now - hand.started < BEGUN:
+            hand.done = True
+            self._status = self._status or status
+            self._stop(signal.SIGTERM, None)
+        else:
+            hand.wait = min(2 * hand.wait, LONGEST_WAIT) if now - hand.started < LONGEST_WAIT else 2.0
+            hand.again_at = now + hand.wait
+            printing.note(
+                f"a crawl process ended with status {status}, starting it again in {hand.wait:.0f} s"
+            )
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """Return what a child calls to be stopped when this process is killed (Linux)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(FAILED)
+
+    return die_with_parent

@@ -1,0 +1,149 @@
+"""``lcc init``: make a data folder, or register a further machine with an LCC that exists."""
+
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lcc_scrapy.cli.context import Lcc, pass_lcc
+from lcc_scrapy.domain.errors import ConfigurationError, LccError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from lcc_scrapy.config import Config
+    from lcc_scrapy.storage.home import Home
+    from lcc_scrapy.storage.sql import SqlStore
+    from lcc_scrapy.storage.tx import Tx
+
+
+@click.command()
+@click.option("--machine", is_flag=True, help="Register this machine's content folder with an existing LCC.")
+@pass_lcc
+def init(lcc: Lcc, *, machine: bool) -> None:
+    """Make a data folder: database, content folder, spool.
+
+    Nothing else ever makes one. When it was interrupted, run it again.
+
+    \b
+    lcc init
+    lcc -s LCC_DATA_DIR=/srv/lcc init
+    LCC_DATABASE_URL=mysql://lcc:secret@db.example.org/lcc lcc init
+    lcc init --machine        # a further machine, with the same LCC_DATABASE_URL
+    """  # noqa: D301
+    number = _join(lcc.config) if machine else found(lcc.config)
+    click.echo(f"data folder {lcc.config.data_dir} is ready; this is machine {number}")
+
+
+def found(config: "Config") -> int:
+    """Begin a new LCC, and return this machine's number.
+
+    The mark that makes it a data folder is written last.
+    """
+    from lcc_scrapy.storage.home import Home
+
+    home = Home.prepare(config.data_dir)
+    store = _upgraded(config)
+    try:
+        with store.begin() as tx:
+            _claim(tx, home)
+        number = _register(config, store)
+    finally:
+        store.close()
+    home.complete()
+    return number
+
+
+def _join(config: "Config") -> int:
+    """Register this machine with an LCC that exists."""
+    from lcc_scrapy.storage.feed import StoreFeed
+    from lcc_scrapy.wiring import open_store
+
+    if _is_local(config) and not Path(config.data_dir, "lcc.json").exists():
+        raise ConfigurationError(
+            "no LCC exists yet: run `lcc init`, or set LCC_DATABASE_URL to that of the LCC"
+        )
+    store = open_store(config)
+    try:
+        lcc_id = StoreFeed(store).head().lcc
+        home, complete = _home_of(config, lcc_id)
+        number = _register(config, store)
+    finally:
+        store.close()
+    if not complete:
+        home.complete()
+    return number
+
+
+def _is_local(config: "Config") -> bool:
+    return config.database_url == f"sqlite:///{config.data_dir / 'lcc.sqlite'}"
+
+
+def _home_of(config: "Config", lcc_id: str) -> tuple["Home", bool]:
+    """Return the data folder for an LCC and whether it is complete."""
+    from lcc_scrapy.storage.home import Home
+
+    if not Path(config.data_dir, "lcc.json").exists():
+        return Home.prepare(config.data_dir, lcc_id), False
+    home = Home.find(config.data_dir)
+    if home.lcc_id != lcc_id:
+        raise ConfigurationError(f"{config.data_dir} is the data folder of another LCC than the database's")
+    return home, True
+
+
+def _upgraded(config: "Config") -> "SqlStore":
+    from lcc_scrapy.storage import schema
+    from lcc_scrapy.storage.closed import refuse_closed
+    from lcc_scrapy.wiring import open_store
+
+    store = open_store(config, check=False)
+    try:
+        schema.upgrade(config.database_url)
+        store.check()
+        with store.read() as tx:
+            refuse_closed(tx)
+    except StoreUnavailable as error:
+        raise ConfigurationError(f"the database cannot be used: {error} ({_shown(store)})") from error
+    return store
+
+
+def _shown(store: "SqlStore") -> str:
+    return store.url.render_as_string(hide_password=True)
+
+
+def _claim(tx: "Tx", home: "Home") -> None:
+    """Note in the database whose it is; refuse one that belongs to another LCC."""
+    from lcc_scrapy.storage.feed import GENERATION, LCC_ID
+
+    owner = tx.info(LCC_ID)
+    if owner not in {None, home.lcc_id}:
+        raise ConfigurationError(
+            f"the database belongs to an LCC already ({owner}):"
+            " add this machine to it with `lcc init --machine`, or set another LCC_DATABASE_URL"
+        )
+    if owner is None:
+        tx.set_info(LCC_ID, home.lcc_id)
+        tx.set_info(GENERATION, "1")
+
+
+def _register(config: "Config", store: "SqlStore") -> int:
+    """Make the content and spool folders and note this machine; returns its number."""
+    from lcc_scrapy.content.identity import create_machine_identity
+
+    identity = create_machine_identity(config.content_dir)
+    _make(config.spool_dir)
+    _make(config.data_dir / "workers")
+    with store.begin() as tx:
+        return _number(tx, identity)
+
+
+def _number(tx: "Tx", identity: str) -> int:
+    known = tx.machine(identity)
+    return known or tx.insert_machine(identity, socket.gethostname()[:255], int(time.time()))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LccError(f"cannot make the folder {folder}: {error.strerror}") from error

@@ -1,0 +1,398 @@
+"""``lcc provider``: who may push, what, how much, how fast and when."""
+
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from lcc_scrapy.cli import password, printing
+from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
+from lcc_scrapy.cli.provider_roots import apply_roots
+from lcc_scrapy.domain.providers import Provider, State, Wanted
+
+_PID = click.IntRange(1, 10**18 - 1)
+_REASON_MAX = 32
+
+
+@click.group(cls=LccGroup)
+def provider() -> None:
+    """Add, show, change and remove content providers."""
+
+
+@provider.command()
+@click.argument("pid", type=_PID)
+@click.option(
+    "--password-file", metavar="FILE", help="Its first line is the password; - is stdin. Default: LCC_PWD."
+)
+@click.option(
+    "--root",
+    "root_urls",
+    multiple=True,
+    required=True,
+    metavar="URL",
+    help="Where its documents lie, for example http://www.example.org/; may be repeated.",
+)
+@provider_options
+@pass_lcc
+def add(
+    lcc: Lcc, /, pid: int, *, password_file: str | None, root_urls: tuple[str, ...], **given: Any
+) -> None:
+    """Register a provider.
+
+    A pid is never used again, even when its provider is removed.
+
+    \b
+    lcc provider add 7 --password-file secret --root http://www.example.org/
+    lcc provider add 8 --password-file - --root https://www.example.net/docs/ \\
+        --bandwidth 200k --timeofday 'mon-fri 20-06' --timezone Europe/Amsterdam
+    """  # noqa: D301
+    from lcc_scrapy.storage import providers
+    from lcc_scrapy.storage.passwords import hash_password
+
+    values = {"fullsetsallowed": lcc.config.fullsets, **columns(given, lcc.config)}
+    kept = roots(root_urls)
+    with lcc.store() as store:
+        secret = hash_password(password.for_new_provider(password_file))
+        fresh = Provider(pid, secret, created=int(time.time()), **values)
+        providers.add(store, fresh, kept)
+    click.echo(f"provider {pid} added: {', '.join(kept)}")
+    warn_of_private(kept, allowed=fresh.allowprivate)
+
+
+@provider.command("list")
+@printing.json_option
+@pass_lcc
+def list_(lcc: Lcc, *, as_json: bool) -> None:
+    """List all providers.
+
+    \b
+    lcc provider list
+    lcc provider list --json
+    """  # noqa: D301
+    from lcc_scrapy.storage.providers import all_providers
+
+    with lcc.store() as store:
+        found = all_providers(store)
+        with store.read() as tx:
+            rooted = [(one, tx.roots(one.pid)) for one in found]
+    if as_json:
+        printing.as_json([_public(one) | {"roots": its} for one, its in rooted])
+        return
+    names = (
+        "pid",
+        "name",
+        "state",
+        "priority",
+        "documents",
+        "space",
+        "queued",
+        "wanted",
+        "last login",
+        "roots",
+    )
+    printing.table(names, [_row(one, its) for one, its in rooted])
+    if not rooted:
+        printing.note("no providers yet: `lcc provider add` registers one")
+
+
+def _row(one: Provider, its: list[str]) -> list[object]:
+    return [
+        one.pid,
+        one.name,
+        one.state,
+        one.priority,
+        one.fileused,
+        printing.size(one.spaceused),
+        one.nurlproc,
+        one.fullsetwanted,
+        printing.moment(one.lastconntime),
+        " ".join(its),
+    ]
+
+
+def _public(one: Provider) -> dict[str, Any]:
+    """Return the columns of a provider, without its password's hash."""
+    values = asdict(one)
+    del values["password"]
+    return values
+
+
+@provider.command()
+@click.argument("pid", type=_PID)
+@printing.json_option
+@pass_lcc
+def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
+    """Show everything about a provider.
+
+    \b
+    lcc provider show 7
+    lcc provider show 7 --json
+    """  # noqa: D301
+    from lcc_scrapy.storage.providers import find
+
+    with lcc.store() as store, store.read() as tx:
+        one = find(tx, pid)
+        its = tx.roots(pid)
+    left = one.fullsets_left(time.time(), lcc.config.fullset_period)
+    if as_json:
+        printing.as_json(_public(one) | {"roots": its, "fullsetsleft": left})
+    else:
+        printing.facts(_lines(lcc, one, its, left))
+
+
+def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterable[tuple[str, object]]:
+    config, held = lcc.config, one.heldremovals
+    yield "provider", one.pid
+    yield "name", one.name
+    yield "contact", one.contact
+    yield "state", one.state
+    yield from (("root", root) for root in its)
+    if one.narrowing:
+        yield "roots", "changed, and not all documents were looked at: `lcc provider set` once more goes on"
+    yield "documents", _used(one.fileused, one.filesmax)
+    yield "space", _used(printing.size(one.spaceused), one.spacemax and printing.size(one.spacemax))
+    yield "full sets left", "unlimited" if left is None else left
+    yield "full set wanted", one.fullsetwanted or "no"
+    yield "queue", f"{one.nurlproc} URLs"
+    yield "errors", f"{one.nurlerrs} since its last connection"
+    yield "held removals", f"{held}, see `lcc provider confirm-removals {one.pid}`" if held else "none"
+    yield "bandwidth", f"{printing.size(one.bandwidth)}/s" if one.bandwidth else "no limit of its own"
+    yield "hours", f"{printing.hours(one.timeofday)} ({one.timezone or config.timezone})"
+    yield "priority", one.priority
+    yield "group", one.turngroup or "none: it has a turn of its own"
+    yield "declared", one.declared or f"{config.declared} (LCC_DECLARED)"
+    yield "private addresses", "allowed" if one.allowprivate else "refused"
+    yield "robots.txt", "ignored" if one.ignorerobots else "obeyed"
+    yield "mtime", "strict" if one.strictmtime else "not decisive"
+    yield "last connection", _connection(one)
+    yield "documents confirmed", printing.moment(one.confirmed) or "not by a connection yet"
+    yield "registered", printing.moment(one.created)
+
+
+def _used(used: object, limit: object) -> str:
+    return f"{used} of {limit}" if limit else f"{used}, no limit"
+
+
+def _connection(one: Provider) -> str:
+    if not one.lastconnseq:
+        return "never"
+    return f"{printing.moment(one.lastconntime)} from {one.lastconnip} (number {one.lastconnseq})"
+
+
+@provider.command("set")
+@click.argument("pid", type=_PID)
+@click.option("--password-file", metavar="FILE", help="Give it a new password: the first line; - is stdin.")
+@click.option("--root", "root_urls", multiple=True, metavar="URL", help="Replace all roots; may be repeated.")
+@click.option("--add-root", multiple=True, metavar="URL", help="Add a root; may be repeated.")
+@click.option("--remove-root", multiple=True, metavar="URL", help="Take a root away; may be repeated.")
+@provider_options
+@pass_lcc
+def set_(
+    lcc: Lcc,
+    /,
+    pid: int,
+    *,
+    password_file: str | None,
+    root_urls: tuple[str, ...],
+    add_root: tuple[str, ...],
+    remove_root: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Change a provider; what is not named stays. Running crawls follow within seconds.
+
+    Documents and waiting URLs outside of changed roots go. When that was interrupted, run it again.
+
+    \b
+    lcc provider set 7 --bandwidth 0 --timeofday always
+    lcc provider set 7 --add-root https://docs.example.org/
+    lcc provider set 7 --remove-root http://old.example.org/
+    lcc provider set 7 --password-file -
+    """  # noqa: D301
+    from lcc_scrapy.storage import providers
+    from lcc_scrapy.storage.passwords import hash_password
+    from lcc_scrapy.storage.turn_groups import regroup
+
+    values = columns(given, lcc.config)
+    replaced, added, removed = roots(root_urls), roots(add_root), roots(remove_root)
+    if not (values or replaced or added or removed or password_file):
+        raise click.UsageError("nothing to change: name at least one option")
+
+    with lcc.store() as store:
+        if "turngroup" in values:
+            regroup(store, pid, values.pop("turngroup"), time.time())
+        with store.read() as tx:
+            again = providers.find(tx, pid).narrowing
+        if password_file is not None:
+            values["password"] = hash_password(password.from_file(password_file))
+
+        def changed(before: list[str]) -> list[str]:
+            return _changed(before, replaced, added, removed, again=again)
+
+        providers.change(store, pid, values, changed if replaced or added or removed else None)
+        click.echo(f"provider {pid} changed")
+        apply_roots(store, pid, lcc.config.policy)
+        with store.read() as tx:
+            allowed = providers.find(tx, pid).allowprivate
+    warn_of_private([*replaced, *added], allowed=allowed)
+
+
+def _changed(
+    before: list[str], replaced: list[str], added: list[str], removed: list[str], *, again: bool
+) -> list[str]:
+    """Return the new roots; a root to remove may be gone when an interrupted change is run ``again``."""
+    unknown = [root for root in removed if root not in before]
+    if unknown and not again:
+        raise Failure(f"{unknown[0]} is none of its roots: {', '.join(before)}")
+    after = [root for root in dict.fromkeys([*(replaced or before), *added]) if root not in removed]
+    if not after:
+        raise Failure("a provider needs a root: everything it pushes would be refused")
+    return after
+
+
+@provider.command()
+@click.argument("pid", type=_PID)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_lcc
+def remove(lcc: Lcc, pid: int, *, yes: bool) -> None:
+    """Remove a provider with its documents, queue and errors. Content users see removals.
+
+    When it was interrupted, run it again.
+
+    \b
+    lcc provider remove 7 --yes
+    """  # noqa: D301
+    from lcc_scrapy.storage import providers
+
+    with lcc.store() as store:
+        with store.read() as tx:
+            one = providers.find(tx, pid)
+        _ask(one, yes=yes)
+        with printing.progress("removing", one.fileused) as progress:
+            count = providers.remove(store, pid, int(time.time()), lcc.config.policy, progress)
+    click.echo(f"provider {pid} removed, with {count} documents")
+
+
+def _ask(one: Provider, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"this removes {one.fileused} documents: say --yes")
+    click.confirm(f"Remove provider {one.pid} with {one.fileused} documents?", abort=True, err=True)
+
+
+@provider.command("want-full")
+@click.argument("pid", type=_PID, required=False)
+@click.option("--all", "everybody", is_flag=True, help="Ask all providers.")
+@click.option(
+    "--reason",
+    required=True,
+    help=f"Told to the provider: {', '.join(repr(str(one)) for one in Wanted if one)}, or a text of your own;"
+    " an empty one takes the wish back.",
+)
+@pass_lcc
+def want_full(lcc: Lcc, pid: int | None, reason: str, *, everybody: bool) -> None:
+    """Ask a provider for a full set at its next connection.
+
+    The wish ends when a full set was absorbed that was sent after it.
+
+    \b
+    lcc provider want-full 7 --reason 'old files'
+    lcc provider want-full --all --reason 'cache crash'
+    """  # noqa: D301
+    from lcc_scrapy.storage import providers
+
+    _one_or_all(pid, everything=everybody)
+    if len(reason) > _REASON_MAX or not (reason.isascii() and (not reason or reason.isprintable())):
+        raise click.BadParameter(f"expected at most {_REASON_MAX} ASCII characters", param_hint="--reason")
+    reason = reason.strip()
+    with lcc.store() as store:
+        pids = [one.pid for one in providers.all_providers(store)] if pid is None else [pid]
+        told = {providers.want_full_set(store, one, reason) for one in pids}
+    whose = f"provider {pid}" if pid is not None else f"{len(pids)} providers"
+    if reason:
+        click.echo(f"a full set is wanted from {whose}: {', '.join(sorted(told))}")
+    else:
+        click.echo(f"no full set is wanted from {whose}")
+
+
+@provider.command("confirm-removals")
+@click.argument("pid", type=_PID)
+@pass_lcc
+def confirm_removals(lcc: Lcc, pid: int) -> None:
+    """Carry out the removals of a provider that were held because they were too many.
+
+    When it was interrupted, run it again.
+
+    \b
+    lcc provider confirm-removals 7
+    """  # noqa: D301
+    from lcc_scrapy.storage import held, providers
+
+    with lcc.store() as store:
+        with store.read() as tx:
+            waiting = providers.find(tx, pid).heldremovals
+        with printing.progress("removing", waiting) as progress:
+            count = held.confirm_removals(store, pid, int(time.time()), lcc.config.policy, progress)
+    click.echo(f"{count} documents removed")
+
+
+@provider.command()
+@click.argument("pid", type=_PID, required=False)
+@click.option("--all", "everything", is_flag=True, help="Pause all fetching; the providers' states stay.")
+@pass_lcc
+def pause(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
+    """Fetch nothing from a provider until it is resumed; it may push.
+
+    \b
+    lcc provider pause 7
+    lcc provider pause --all
+    """  # noqa: D301
+    from lcc_scrapy.storage.turn_groups import pause_everything
+
+    one = _one_or_all(pid, everything=everything)
+    if one is not None:
+        _set_state(lcc, one, State.PAUSED)
+        return
+    with lcc.store() as store:
+        pause_everything(store, int(time.time()))
+    click.echo("all fetching is paused")
+
+
+@provider.command()
+@click.argument("pid", type=_PID, required=False)
+@click.option("--all", "everything", is_flag=True, help="End `pause --all`; the providers' states stay.")
+@pass_lcc
+def resume(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
+    """Make a provider active: one that is paused, pending or disabled.
+
+    \b
+    lcc provider resume 7
+    lcc provider resume --all
+    """  # noqa: D301
+    from lcc_scrapy.storage.turn_groups import resume_everything
+
+    one = _one_or_all(pid, everything=everything)
+    if one is not None:
+        _set_state(lcc, one, State.ACTIVE)
+        return
+    with lcc.store() as store:
+        resume_everything(store)
+    click.echo("fetching goes on")
+
+
+def _one_or_all(pid: int | None, *, everything: bool) -> int | None:
+    if (pid is None) is not everything:
+        raise click.UsageError("give a PID, or --all")
+    return pid
+
+
+def _set_state(lcc: Lcc, pid: int, state: State) -> None:
+    from lcc_scrapy.storage import providers
+
+    with lcc.store() as store:
+        providers.change(store, pid, {"state": state})
+    click.echo(f"provider {pid} is {state}")

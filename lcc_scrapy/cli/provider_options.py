@@ -1,0 +1,192 @@
+"""The options of ``lcc provider add`` and ``set``, and the columns they stand for."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Failure
+from lcc_scrapy.domain import addresses, timeslots
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.roots import Root
+
+if TYPE_CHECKING:
+    from lcc_scrapy.config import Config
+
+_DEFAULT = "default"
+_GROUP = re.compile(r"[A-Za-z][\w.-]{0,62}", re.ASCII)
+"""A group's name is a turn key, as are pids: it never looks like one of these."""
+_TEXT_MAX = 255
+_COUNT_MAX = (1 << 63) - 1
+Command = Callable[..., Any]
+
+
+def _size(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    from lcc_scrapy.config import size
+
+    try:
+        value = None if text is None else size(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if value is not None and value > _COUNT_MAX:
+        raise click.BadParameter(f"{text!r} is too large")
+    return value
+
+
+def _zone(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    if text in {None, _DEFAULT}:
+        return text and ""
+    try:
+        zone: tzinfo = ZoneInfo(str(text))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise click.BadParameter(f"{text!r}, expected a name like Europe/Amsterdam") from None
+    return str(zone)
+
+
+def _full_sets(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | str | None:
+    if text is None or text == "unlimited":
+        return text
+    if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - fits a column
+        raise click.BadParameter(f"{text!r}, expected a number or unlimited")
+    return int(text)
+
+
+def _one_line(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    if text is not None and (len(text) > _TEXT_MAX or not text.isprintable()):
+        raise click.BadParameter(f"expected one line of at most {_TEXT_MAX} characters")
+    return text
+
+
+def _group(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    if text and not _GROUP.fullmatch(text):
+        raise click.BadParameter(f"{text!r}, expected a letter, then letters, digits, '.', '_' or '-'")
+    return text
+
+
+def _declared(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    return "" if text == _DEFAULT else text
+
+
+_OPTIONS = (
+    click.option("--name", callback=_one_line, help="What people call it."),
+    click.option("--contact", callback=_one_line, help="Where its people are reached."),
+    click.option(
+        "--bandwidth",
+        callback=_size,
+        metavar="BYTES",
+        help="Bytes per second, for example 200k; 0 = no limit.",
+    ),
+    click.option(
+        "--timeofday",
+        metavar="HOURS",
+        help="Hours of fetching, for example 'mon-fri 20-06'; always = any hour.",
+    ),
+    click.option(
+        "--timezone",
+        callback=_zone,
+        metavar="ZONE",
+        help="Zone of these hours, for example Europe/Amsterdam; default = the LCC's.",
+    ),
+    click.option(
+        "--priority", type=click.Choice(["0", "1", "2"]), help="2 goes first, then 1, then 0 (the usual one)."
+    ),
+    click.option(
+        "--group",
+        callback=_group,
+        metavar="NAME",
+        help="Providers of a group share one turn and the smallest of their limits; '' = a turn of its own.",
+    ),
+    click.option(
+        "--filesmax", type=click.IntRange(0, _COUNT_MAX), metavar="N", help="Most documents; 0 = no limit."
+    ),
+    click.option(
+        "--spacemax",
+        callback=_size,
+        metavar="BYTES",
+        help="Most bytes stored, for example 10G; 0 = no limit.",
+    ),
+    click.option(
+        "--fullsets",
+        callback=_full_sets,
+        metavar="N",
+        help="Full sets per period (LCC_FULLSET_PERIOD) that were not asked for: a number or unlimited.",
+    ),
+    click.option(
+        "--allow-private/--no-allow-private",
+        default=None,
+        help="Fetch from private, loopback and link-local addresses too.",
+    ),
+    click.option("--ignore-robots/--no-ignore-robots", default=None, help="Fetch whatever robots.txt says."),
+    click.option(
+        "--strict-mtime/--no-strict-mtime",
+        default=None,
+        help="Fetch again when only the declared mtime changed.",
+    ),
+    click.option(
+        "--declared",
+        type=click.Choice(["record", "strict", _DEFAULT]),
+        callback=_declared,
+        help="What becomes of content that is not as declared: stored and told, or refused.",
+    ),
+)
+_COLUMN_OF = {
+    "group": "turngroup",
+    "allow_private": "allowprivate",
+    "ignore_robots": "ignorerobots",
+    "strict_mtime": "strictmtime",
+    "fullsets": "fullsetsallowed",
+}
+
+
+def provider_options(command: Command) -> Command:
+    """Give a command the options that stand for columns of a provider."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def columns(given: Mapping[str, Any], config: "Config") -> dict[str, Any]:
+    """Return the columns to set; options that were not given are left out."""
+    values = {_COLUMN_OF.get(name, name): value for name, value in given.items() if value is not None}
+    if values.get("fullsetsallowed") == "unlimited":
+        values["fullsetsallowed"] = None
+    if "priority" in values:
+        values["priority"] = int(values["priority"])
+    if "timeofday" in values:
+        values["timeofday"] = _mask(values["timeofday"], config.timeofday_slots)
+    return values
+
+
+def _mask(text: str, slots: int) -> str:
+    if text.strip().lower() == "always":
+        return timeslots.ALWAYS
+    try:
+        mask = timeslots.parse_mask(text, slots)
+    except UrlRefused as error:
+        raise click.BadParameter(error.detail, param_hint="--timeofday") from None
+    if timeslots.never_opens(mask):
+        raise click.BadParameter(
+            f"{text!r} has no permitted hour; `lcc provider pause` stops fetching", param_hint="--timeofday"
+        )
+    return mask
+
+
+def roots(texts: tuple[str, ...]) -> list[str]:
+    """Check roots and return them as they are kept, each once."""
+    try:
+        return list(dict.fromkeys(str(Root.parse(text)) for text in texts))
+    except UrlRefused as error:
+        raise Failure(error.detail) from error
+
+
+def warn_of_private(texts: list[str], *, allowed: bool) -> None:
+    """Say so when nothing could be fetched from a root because its address is private."""
+    for text in [] if allowed else texts:
+        host = Root.parse(text).url.host
+        is_address = ":" in host or host.replace(".", "").isdigit()
+        if host == "localhost" or (is_address and not addresses.is_public(host)):
+            printing.note(f"{host} is a private address: nothing is fetched from it without --allow-private")

@@ -1,0 +1,190 @@
+"""``lcc status`` and ``lcc errors``: what the LCC is doing, and what went wrong for a provider."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Lcc, pass_lcc
+from lcc_scrapy.domain.providers import Wanted
+
+if TYPE_CHECKING:
+    from lcc_scrapy.domain.providers import Provider
+    from lcc_scrapy.storage.tx import Tx
+
+_SHOWN = 10
+"""Providers named one by one."""
+
+
+@click.command()
+@printing.json_option
+@pass_lcc
+def status(lcc: Lcc, *, as_json: bool) -> None:
+    """Show queue, cache, spool, providers and crawl processes.
+
+    \b
+    lcc status
+    lcc status --json
+    """  # noqa: D301
+    facts = _facts(lcc)
+    if as_json:
+        printing.as_json(facts)
+    else:
+        printing.facts(_lines(facts))
+
+
+def _facts(lcc: Lcc) -> dict[str, Any]:
+    from lcc_scrapy.storage.feed import head_of
+    from lcc_scrapy.storage.providers import all_providers
+    from lcc_scrapy.storage.records import PAUSED
+
+    with lcc.store() as store:
+        providers = all_providers(store)
+        with store.read() as tx:
+            head, totals, workers = head_of(tx), tx.totals(), _workers(lcc, tx)
+            unses = _unses(tx)
+            paused = bool(tx.info(PAUSED))
+    held = {provider.pid: provider.heldremovals for provider in providers if provider.heldremovals}
+    return {
+        "lcc": head.lcc,
+        "generation": head.generation,
+        "data_dir": str(lcc.config.data_dir),
+        "queued": totals["queued"],
+        "documents": totals["cached"],
+        "bytes": totals["bytes"],
+        "doomed_files": totals["doomed"],
+        "held_removals": sum(held.values()),
+        "held_by_provider": held,
+        "expiring": {one.pid: one.fileused for one in providers if _is_expiring(one)},
+        "seq": head.seq,
+        "providers": dict(Counter(provider.state for provider in providers)),
+        "full_sets_wanted": sum(bool(provider.fullsetwanted) for provider in providers),
+        "spool": _spool(lcc.config.spool_dir),
+        "unses": unses,
+        "paused": paused,
+        "workers": workers,
+        "places": sum(worker["places"] for worker in workers),
+        "in_use": sum(worker["in_use"] for worker in workers),
+        "turns": sum(worker["turns"] for worker in workers),
+        "bytes_per_second": sum(worker["bytes_per_second"] for worker in workers),
+    }
+
+
+def _is_expiring(provider: "Provider") -> bool:
+    """Tell whether documents of a provider have expired, and it has not sent the others anew since."""
+    return provider.fullsetwanted == Wanted.EXPIRED_FILES and provider.fileused > 0
+
+
+def _workers(lcc: Lcc, tx: "Tx") -> list[dict[str, Any]]:
+    """Return the crawl processes at work, on whatever machine, as they last said of themselves.
+
+    Of those on this machine that ended without a word, their locks tell.
+    """
+    from lcc_scrapy.content.identity import machine_identity
+    from lcc_scrapy.storage.home import running_workers
+
+    now = int(time.time())
+    here = tx.machine(machine_identity(lcc.config.content_dir) or "")
+    running = set(running_workers(lcc.config.data_dir).values())
+    return [
+        {
+            "worker": worker.owner,
+            "process": worker.process,
+            "since": worker.started,
+            "places": worker.places,
+            "in_use": worker.in_use,
+            "turns": worker.held,
+            "bytes_per_second": worker.rate,
+        }
+        for worker in tx.workers()
+        if worker.expires > now and (worker.machineid != here or worker.process in running)
+    ]
+
+
+def _unses(tx: "Tx") -> list[dict[str, object]]:
+    return [{"uns": uns.uns, "host": uns.note, "seen": uns.seen} for uns in tx.unses()]
+
+
+def _spool(folder: Path) -> dict[str, int]:
+    sizes = []
+    for path in folder.glob("*.set"):
+        with suppress(FileNotFoundError):  # absorbed at this moment
+            sizes.append(path.stat().st_size)
+    return {"sets": len(sizes), "bytes": sum(sizes)}
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
+    providers = ", ".join(f"{count} {state}" for state, count in sorted(facts["providers"].items()))
+    workers = ", ".join(f"{one['worker']} (process {one['process']})" for one in facts["workers"])
+    spool = facts["spool"]
+    return [
+        ("data folder", facts["data_dir"]),
+        ("queue", f"{facts['queued']} URLs"),
+        ("cache", f"{facts['documents']} documents, {printing.size(facts['bytes'])}"),
+        ("providers", providers or "none"),
+        ("wanted", f"full sets of {facts['full_sets_wanted']} providers"),
+        ("spool", f"{spool['sets']} sets, {printing.size(spool['bytes'])}"),
+        ("UNS", ", ".join(_seen(uns) for uns in facts["unses"]) or "never seen: start `lcc uns` or a crawl"),
+        ("workers", workers or "none: start `scrapy crawl lcc_push`"),
+        ("places", f"{facts['in_use']} of {facts['places']} in use, {facts['turns']} turns held"),
+        ("traffic", f"{printing.size(facts['bytes_per_second'])}/s"),
+        *([("paused", "all fetching; `lcc provider resume --all` lets it go on")] if facts["paused"] else []),
+        ("feed", f"at change {facts['seq']}"),
+        ("doomed", f"{facts['doomed_files']} files wait to be deleted"),
+        ("held", f"{facts['held_removals']} removals wait for `lcc provider confirm-removals`"),
+        *_of_providers("", "{count} of provider {pid}", facts["held_by_provider"]),
+        *_of_providers(
+            "expiring",
+            "documents of provider {pid}, not confirmed for too long; {count} are left",
+            facts["expiring"],
+        ),
+    ]
+
+
+def _seen(uns: dict[str, Any]) -> str:
+    return f"at {uns['host']} (last sign of life {printing.moment(uns['seen'])})"
+
+
+def _of_providers(name: str, text: str, counts: dict[int, int]) -> Iterator[tuple[str, object]]:
+    """Write a line for each of the providers with most of something."""
+    most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    for pid, count in most[:_SHOWN]:
+        yield name, text.format(pid=pid, count=count)
+    if len(most) > _SHOWN:
+        yield name, f"and {len(most) - _SHOWN} more providers, see --json"
+
+
+@click.command()
+@click.argument("pid", type=click.IntRange(1))
+@printing.json_option
+@pass_lcc
+def errors(lcc: Lcc, pid: int, *, as_json: bool) -> None:
+    """Show the URL errors kept for a provider, newest last, and how many there were in all.
+
+    They go when the provider has read them at a login.
+
+    \b
+    lcc errors 7
+    """  # noqa: D301
+    from lcc_scrapy.storage.providers import find
+
+    with lcc.store() as store, store.read() as tx:
+        total = find(tx, pid).nurlerrs
+        kept = tx.errors(pid, lcc.config.errors_kept)
+    if as_json:
+        found = [
+            {"code": e.code, "text": e.text, "url": e.url, "at": e.at, "submitted": json.loads(e.attributes)}
+            for e in kept
+        ]
+        printing.as_json({"pid": pid, "total": total, "errors": found})
+        return
+    printing.table(
+        ("at", "code", "text", "url"), [(printing.moment(e.at), e.code, e.text, e.url) for e in kept]
+    )
+    printing.note(f"provider {pid}: {total} errors since its last connection, {len(kept)} of them kept")

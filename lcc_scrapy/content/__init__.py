@@ -1,0 +1,1 @@
+"""Content files: one per stored document, named by a number that is never used again."""

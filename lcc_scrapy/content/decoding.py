@@ -1,0 +1,172 @@
+"""Content codings (RFC 9110 section 8.4): bodies are decoded as they arrive, in pieces of bounded size.
+
+A coded body that ends before its own end is cut, even when as many bytes came as were announced. What
+stands behind the end is ignored, but for further members of gzip and frames of zstd.
+"""
+
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import brotli
+
+from lcc_scrapy.domain.errors import LccError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+PIECE = 256 * 1024
+"""Largest piece of decoded content in bytes, whatever the ratio (brotli may give twice as much)."""
+
+
+class BadCoding(LccError):
+    """The body is not what its Content-Encoding says, or was cut."""
+
+
+class Decoder(Protocol):
+    """Decodes one body."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take the next bytes as they came; gives decoded ones. Raises ``BadCoding``."""
+
+    def end(self) -> None:
+        """Note that the body has ended; raises ``BadCoding`` when it had not."""
+
+
+class Plain:
+    """No coding, or one that is stored as it is."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Give the bytes as they came."""
+        yield data
+
+    def end(self) -> None:
+        """Nothing can be missing."""
+
+
+class _Coded:
+    """A coding whose decoder is made anew for every part of a body; an empty body has no parts."""
+
+    def __init__(self, make: Callable[[bytes], "_Part"], *, many: bool) -> None:
+        self._make = make
+        self._many = many
+        self._part: _Part | None = None
+        self._parts = 0
+        self._given = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Decode; raises ``BadCoding``."""
+        while data and (self._many or not self._complete):
+            if self._part is None or self._complete:
+                self._part = self._make(data)
+                self._parts += 1
+                self._given = False
+            try:
+                for piece in self._part.pieces(data):
+                    self._given = True
+                    yield piece
+            except (zlib.error, brotli.error, zstd.ZstdError) as error:
+                self._stop_at_junk(error)
+                return
+            data = self._part.rest()
+
+    def _stop_at_junk(self, error: Exception) -> None:
+        if self._parts == 1 or self._given:
+            raise BadCoding(str(error)) from None
+        self._part, self._many = None, False
+
+    @property
+    def _complete(self) -> bool:
+        return self._part.complete() if self._part is not None else self._parts > 0
+
+    def end(self) -> None:
+        """Raise ``BadCoding`` when the part that began last is not complete."""
+        if self._parts and not self._complete:
+            raise BadCoding("the coded body was cut")
+
+
+class _Part(Protocol):
+    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+
+    def complete(self) -> bool: ...
+
+    def rest(self) -> bytes: ...
+
+
+class _Zlib:
+    def __init__(self, wbits: int) -> None:
+        self._zlib = zlib.decompressobj(wbits)
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        while piece := self._zlib.decompress(data, PIECE):
+            yield piece
+            data = self._zlib.unconsumed_tail
+
+    def complete(self) -> bool:
+        return self._zlib.eof
+
+    def rest(self) -> bytes:
+        return self._zlib.unused_data
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._brotli = brotli.Decompressor()
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        while piece := self._brotli.process(data, output_buffer_limit=PIECE):
+            yield piece
+            data = b""
+
+    def complete(self) -> bool:
+        return bool(self._brotli.is_finished())
+
+    def rest(self) -> bytes:
+        return b""
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._zstd = zstd.ZstdDecompressor()
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        while not self._zstd.eof:
+            yield self._zstd.decompress(data, PIECE)
+            if self._zstd.needs_input:
+                return
+            data = b""
+
+    def complete(self) -> bool:
+        return self._zstd.eof
+
+    def rest(self) -> bytes:
+        return self._zstd.unused_data
+
+
+def _deflate(data: bytes) -> _Zlib:
+    """Make a decoder for "deflate", which some servers send without the zlib wrapper that it should have."""
+    return _Zlib(zlib.MAX_WBITS if data[0] & 0xF == 8 else -zlib.MAX_WBITS)  # noqa: PLR2004 - RFC 1950
+
+
+_CODINGS: dict[str, Callable[[], Decoder]] = {
+    "gzip": lambda: _Coded(lambda _: _Zlib(zlib.MAX_WBITS | 16), many=True),
+    "x-gzip": lambda: _Coded(lambda _: _Zlib(zlib.MAX_WBITS | 16), many=True),
+    "deflate": lambda: _Coded(_deflate, many=False),
+    "br": lambda: _Coded(lambda _: _Brotli(), many=False),
+    "zstd": lambda: _Coded(lambda _: _Zstd(), many=True),
+}
+ACCEPTED = ("br", "deflate", "gzip", "zstd")
+"""Codings to ask for."""
+
+
+def is_decoded(coding: str) -> bool:
+    """Tell whether bodies of this Content-Encoding are decoded; others are stored as they came."""
+    return coding.strip().lower() in _CODINGS
+
+
+def decoder(coding: str) -> Decoder:
+    """Return a decoder for one body with this Content-Encoding (empty = none)."""
+    return _CODINGS.get(coding.strip().lower(), Plain)()

@@ -1,0 +1,38 @@
+"""The identity of a content folder: it moves with its files, not with a host's name."""
+
+import os
+import uuid
+from pathlib import Path
+
+from lcc_scrapy.domain.errors import ConfigurationError
+
+_FILE = "machine-id"
+
+
+def machine_identity(folder: Path) -> str | None:
+    """Return the identity kept inside a content folder, or None when it has none yet."""
+    try:
+        return (folder / _FILE).read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read {folder / _FILE}: {error}") from None
+
+
+def create_machine_identity(folder: Path) -> str:
+    """Give a content folder an identity, once."""
+    known = machine_identity(folder)
+    if known:
+        return known
+    identity = str(uuid.uuid4())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f"{_FILE}.new"
+        with draft.open("w", encoding="ascii") as file:
+            file.write(identity + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(folder / _FILE)
+    except OSError as error:
+        raise ConfigurationError(f"cannot prepare the content folder {folder}: {error.strerror}") from None
+    return identity

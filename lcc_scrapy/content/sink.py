@@ -1,0 +1,88 @@
+"""Where a body goes while it arrives: memory first, a temporary content file when it is large."""
+
+import hashlib
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.errors import LccError, NotDurable
+
+_numbers = count(1)
+
+
+class TooLarge(LccError):
+    """The body is larger than it may be."""
+
+
+class Sink:
+    """Collects one body and its digests. ``memory`` and ``limit`` in bytes of the decoded body."""
+
+    def __init__(self, content: ContentFiles, memory: int, limit: int) -> None:
+        self._content = content
+        self._memory = memory
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._file: BinaryIO | None = None
+        self._path: Path | None = None
+        self._length = 0
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._sha256 = hashlib.sha256()
+
+    @property
+    def spilled(self) -> bool:
+        """Tell whether the body goes to a file, so that finishing it blocks."""
+        return self._file is not None
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes; raises ``TooLarge``, or ``NotDurable`` when the disk does not take them."""
+        self._length += len(chunk)
+        if self._length > self._limit:
+            raise TooLarge(f"more than {self._limit} bytes")
+        self._md5.update(chunk)
+        self._sha256.update(chunk)
+        self._parts.append(chunk)
+        if self.spilled or self._length > self._memory:
+            with _durably():
+                self._spill()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._path = self._content.unfinished_path(f"body-{os.getpid()}-{next(_numbers)}")
+            self._file = self._path.open("wb")
+        self._file.writelines(self._parts)
+        self._parts = []
+
+    def finish(self) -> Body:
+        """Return the complete body; one in a file is on disk by then, and the file lives as long as it."""
+        digests = (self._md5.hexdigest(), self._sha256.hexdigest())
+        if self._file is None:
+            return Body(self._length, *digests, data=b"".join(self._parts))
+        with _durably():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        body = Body(self._length, *digests, path=str(self._path))
+        weakref.finalize(body, Path(body.path).unlink, missing_ok=True)
+        return body
+
+    def discard(self) -> None:
+        """Forget an incomplete body."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _durably() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NotDurable(f"content file: {error}") from error

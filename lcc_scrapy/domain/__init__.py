@@ -1,0 +1,1 @@
+"""The rules of the LCC: no I/O, no clock, no framework. Time is always a parameter (epoch seconds)."""

@@ -1,0 +1,153 @@
+"""Rows of the cache: what is stored of a URL (table ``lccurl``) and the answer it came from (``lccmeta``)."""
+
+from dataclasses import dataclass, replace
+
+from lcc_scrapy.domain.entries import MIMETYPE_MAX, Declared, Origin, UrlEntry
+from lcc_scrapy.domain.roots import URL_MAX
+
+STATUS_LINE_MAX = 255
+CHARSET_MAX = 64
+ETAG_MAX = 255
+LAST_MODIFIED_MAX = 64
+PEER_MAX = 64
+OUTSIDE_ROOTS = 1 << 62
+"""In ``held``: the document lies outside its provider's roots. Above the number of any provider set."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedUrl:
+    """One row of ``lccurl``. Times are epoch seconds; lengths and digests are of the decoded body.
+
+    ``mtime``, ``len`` and ``md5`` are as declared by the provider; the ``fetched_*`` ones as served.
+    ``seen`` is the newest provider set that named the URL; ``held`` is not 0 while its removal waits
+    for the operator: the set that asked for it, or ``OUTSIDE_ROOTS``.
+    """
+
+    urlkey: bytes
+    pid: int
+    curl: str
+    mimetype: str
+    subtype: str
+    burl: str | None
+    furl: str
+    mtime: int | None
+    len: int | None
+    md5: str | None
+    timeofday: str
+    fetched_time: int
+    fetched_machineid: int
+    fetched_fileid: int
+    fetched_len: int
+    fetched_md5: str
+    sha256: str
+    served_type: str
+    served_charset: str
+    file_encoding: str
+    final_url: str
+    etag: str
+    last_modified: str
+    confirmed_time: int
+    origin: str = Origin.PUSH
+    seq: int = 0
+    seen: int = 0
+    held: int = 0
+
+    @property
+    def docid(self) -> str:
+        """The key as 32 hex digits."""
+        return self.urlkey.hex()
+
+    @property
+    def declared(self) -> Declared:
+        """What the provider last declared."""
+        return Declared(self.mtime, self.len, self.md5)
+
+    def as_entry(self) -> UrlEntry:
+        """Return what its provider last said of it, so that it can be fetched again."""
+        return UrlEntry(
+            self.curl,
+            self.mimetype,
+            furl=self.furl,
+            burl=self.burl,
+            subtype=self.subtype,
+            declared=self.declared,
+            timeofday=self.timeofday,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UrlMeta:
+    """The answer a stored body came with (table ``lccmeta``); ``headers`` is a JSON list of pairs."""
+
+    urlkey: bytes
+    status_line: str
+    headers: str
+    peer: str
+    answered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A URL that is no longer in the cache, for those who follow the feed."""
+
+    urlkey: bytes
+    pid: int
+    curl: str
+    mimetype: str
+    furl: str
+    reason: str
+    removed_time: int
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Body:
+    """A fetched body, decoded. It is in a finished temporary file (``path``) or in memory (``data``)."""
+
+    length: int
+    md5: str
+    sha256: str
+    data: bytes | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the site answered to a fetch, as far as the cache keeps it."""
+
+    status: int
+    final_url: str
+    served_type: str
+    served_charset: str
+    etag: str
+    last_modified: str
+    headers: str
+    status_line: str
+    peer: str
+    answered: int
+
+
+def fitting(answer: Answer) -> Answer:
+    """Return an answer as the cache can hold it, for sites may put anything into their headers.
+
+    A validator that is too long is left out: cut, it would never match.
+    """
+    return replace(
+        answer,
+        final_url=_storable(answer.final_url)[:URL_MAX],
+        served_type=_storable(answer.served_type)[:MIMETYPE_MAX],
+        served_charset=_storable(answer.served_charset)[:CHARSET_MAX],
+        etag=_whole(answer.etag, ETAG_MAX),
+        last_modified=_whole(answer.last_modified, LAST_MODIFIED_MAX),
+        status_line=_storable(answer.status_line)[:STATUS_LINE_MAX],
+        peer=_storable(answer.peer)[:PEER_MAX],
+    )
+
+
+def _whole(text: str, width: int) -> str:
+    text = _storable(text)
+    return text if len(text) <= width else ""
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "").encode("utf-8", "replace").decode()

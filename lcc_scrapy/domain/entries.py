@@ -1,0 +1,263 @@
+"""URL entries: what a provider says of one URL, its key, and the checks at the edge (seed 003 section 4).
+
+A URL is identified by its provider, its conceptual URL (curl) and its mimetype, so that one curl may
+have several views. The key is the first 16 bytes of SHA-256 over ``pid NUL curl NUL mimetype``; as 32
+hex digits it is the *docid* in every export.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from hashlib import sha256
+
+from lcc_scrapy.domain import timeslots
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, inside
+
+MIMETYPE_MAX = 127
+SUBTYPE_MAX = 255
+EPOCH_MAX = 1 << 53
+SYNONYMS = {"c": "curl", "b": "burl", "f": "furl"}
+
+_MIMETYPE = re.compile(r"[a-z0-9!#$&^_.+*-]+/[a-z0-9!#$&^_.+*-]+")
+_SUBTYPE = re.compile(r"[^\s:][^:]*:.*")
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_COMPACT_TIME = re.compile(r"\d{14}")
+_HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+class Operation(StrEnum):
+    """What an element of a set asks for."""
+
+    UPDATE = "update"
+    REMOVE = "remove"
+    PRESENT = "present"
+    """Refused, but its key was readable: a full set must not take it for absent."""
+
+
+class Origin(StrEnum):
+    """Who brought a URL into the LCC."""
+
+    PUSH = "push"
+    SPIDER = "spider"
+    DIRECTIVE = "directive"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the provider declares about the content: epoch seconds, bytes, 32 hex digits; None = not said."""
+
+    mtime: int | None = None
+    length: int | None = None
+    md5: str | None = None
+
+    def same_content(self, other: "Declared", *, strict_mtime: bool = False) -> bool:
+        """Tell whether both surely speak of the same content; a missing md5 or len counts as changed."""
+        if self.md5 is None or self.length is None:
+            return False
+        if (self.md5, self.length) != (other.md5, other.length):
+            return False
+        return not strict_mtime or (self.mtime is not None and self.mtime == other.mtime)
+
+
+@dataclass(frozen=True, slots=True)
+class UrlEntry:
+    """One URL of a set, checked and normalised.
+
+    ``burl`` is None when the document is not browsable; ``timeofday`` is a mask (empty = provider's own).
+    """
+
+    curl: str
+    mimetype: str
+    operation: Operation = Operation.UPDATE
+    furl: str = ""
+    burl: str | None = None
+    subtype: str = ""
+    declared: Declared = Declared()
+    timeofday: str = timeslots.ALWAYS
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRules:
+    """What the elements of one set are checked against."""
+
+    mimetypes: tuple[str, ...]
+    roots: tuple[Root, ...]
+    urlprefix: str = ""
+    timeofday: str = timeslots.ALWAYS
+    slots: int = timeslots.HOURS_PER_WEEK
+
+
+def urlkey(pid: int, curl: str, mimetype: str) -> bytes:
+    """Return the 16-byte key of a URL; ``.hex()`` of it is the docid."""
+    return sha256(f"{pid}\0{curl}\0{mimetype}".encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def plain_mimetype(text: str) -> str:
+    """Lower-case a mimetype and cut its parameters off."""
+    return text.partition(";")[0].strip().lower()
+
+
+def accepts(patterns: tuple[str, ...], mimetype: str) -> bool:
+    """Tell whether one of the patterns (``text/*``, ``application/pdf``, ``*/*``) admits a mimetype."""
+    major = mimetype.partition("/")[0]
+    return any(pattern in {"*/*", mimetype, f"{major}/*"} for pattern in patterns)
+
+
+def with_prefix(prefix: str, url: str) -> str:
+    """Put the set's ``urlprefix`` before a non-empty URL that has no ``scheme://``."""
+    return url if not url or _HAS_SCHEME.match(url) else prefix + url
+
+
+def canonical_names(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Spell the short attribute names of dialect A out: c, b, f become curl, burl, furl."""
+    return {SYNONYMS.get(name, name): value for name, value in attributes.items()}
+
+
+def readable_key(attributes: Mapping[str, str], rules: EntryRules) -> tuple[str, str] | None:
+    """Return (curl, mimetype) of an element whose other attributes may be wrong, or None."""
+    curl = with_prefix(rules.urlprefix, attributes.get("curl", ""))
+    mimetype = plain_mimetype(attributes.get("mimetype", ""))
+    if not curl or not _MIMETYPE.fullmatch(mimetype) or len(curl) > URL_MAX or len(mimetype) > MIMETYPE_MAX:
+        return None
+    return curl, mimetype
+
+
+def fetch_url(attributes: Mapping[str, str], rules: EntryRules) -> str:
+    """Return the absolute fetch URL of an element, as far as it can be told (for error reports)."""
+    return with_prefix(rules.urlprefix, attributes.get("furl") or attributes.get("curl", ""))
+
+
+def read_entry(attributes: Mapping[str, str], rules: EntryRules) -> UrlEntry:
+    """Check one ``<url>`` element (canonical names) and return its entry.
+
+    Raises ``UrlRefused`` with 701 to 708. Removals are not asked for an accepted mimetype or a root.
+    """
+    curl = with_prefix(rules.urlprefix, attributes.get("curl", ""))
+    if not curl:
+        raise UrlRefused(701)
+    if len(curl) > URL_MAX:
+        raise UrlRefused(707, f"curl of {len(curl)} characters, at most {URL_MAX}")
+    if _UNUSABLE.search(curl):
+        raise UrlRefused(705, "control character in curl")
+    mimetype = _mimetype(attributes.get("mimetype", ""))
+    if _is_removal(attributes):
+        return UrlEntry(curl, mimetype, Operation.REMOVE)
+    if not accepts(rules.mimetypes, mimetype):
+        raise UrlRefused(703, mimetype)
+    where = fetch_url(attributes, rules)
+    url = HttpUrl.parse(where)
+    furl = str(url)
+    if not inside(url, rules.roots):
+        raise UrlRefused(704, furl)
+    return UrlEntry(
+        curl,
+        mimetype,
+        Operation.UPDATE,
+        furl,
+        furl if curl == where and "burl" not in attributes else _burl(attributes, rules, curl),
+        _subtype(attributes.get("subtype", "")),
+        Declared(
+            _mtime(attributes.get("mtime", "")),
+            _length(attributes.get("len", "")),
+            _md5(attributes.get("md5", "")),
+        ),
+        _timeofday(attributes.get("timeofday", ""), rules),
+    )
+
+
+def _is_removal(attributes: Mapping[str, str]) -> bool:
+    operation = attributes.get("op", "")
+    if operation not in {"", "update", "remove"}:
+        raise UrlRefused(706, f"op {operation!r}, expected update or remove")
+    return operation == "remove" or attributes.get("furl") == ""
+
+
+def _mimetype(text: str) -> str:
+    mimetype = plain_mimetype(text)
+    if not mimetype:
+        raise UrlRefused(702)
+    if len(mimetype) > MIMETYPE_MAX:
+        raise UrlRefused(707, f"mimetype of {len(mimetype)} characters, at most {MIMETYPE_MAX}")
+    if not _MIMETYPE.fullmatch(mimetype):
+        raise UrlRefused(706, f"mimetype {mimetype!r}")
+    return mimetype
+
+
+def _burl(attributes: Mapping[str, str], rules: EntryRules, curl: str) -> str | None:
+    burl = attributes.get("burl")
+    if burl == "":
+        return None
+    text = with_prefix(rules.urlprefix, burl) if burl is not None else curl
+    try:
+        return str(HttpUrl.parse(text)) if burl is not None else _browsable(text)
+    except UrlRefused as error:
+        raise UrlRefused(error.code, f"burl: {error.detail}") from None
+
+
+def _browsable(curl: str) -> str | None:
+    try:
+        return str(HttpUrl.parse(curl))
+    except UrlRefused:
+        return None
+
+
+def _subtype(text: str) -> str:
+    usable = len(text) <= SUBTYPE_MAX and _SUBTYPE.fullmatch(text) and not _UNUSABLE.search(text)
+    return text if usable else ""
+
+
+def _md5(text: str) -> str | None:
+    text = text.strip().lower()
+    if text and not _MD5.fullmatch(text):
+        raise UrlRefused(706, f"md5 {text!r}, expected 32 hex digits")
+    return text or None
+
+
+def _length(text: str) -> int | None:
+    text = text.strip()
+    if text and not (text.isascii() and text.isdigit() and len(text) < 19):  # noqa: PLR2004 - fits 63 bits
+        raise UrlRefused(706, f"len {text!r}, expected a number of bytes")
+    return int(text) if text else None
+
+
+def _mtime(text: str) -> int | None:
+    text = text.strip()
+    if not text:
+        return None
+    try:
+        moment = _epoch(text)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        moment = -1
+    if not 0 <= moment < EPOCH_MAX:
+        raise UrlRefused(
+            706, f"mtime {text!r}, expected epoch seconds, YYYYMMDDhhmmss, ISO 8601 or an HTTP date"
+        )
+    return moment
+
+
+def _epoch(text: str) -> int:
+    if _COMPACT_TIME.fullmatch(text):
+        return _utc(datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC))
+    if text.isascii() and text.isdigit():
+        return int(text)
+    if text[:1].isdigit():
+        return _utc(datetime.fromisoformat(text))
+    return _utc(parsedate_to_datetime(text))
+
+
+def _utc(moment: datetime) -> int:
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _timeofday(text: str, rules: EntryRules) -> str:
+    if not text:
+        return timeslots.ALWAYS
+    mask = timeslots.parse_mask(text, rules.slots)
+    if timeslots.never_opens(timeslots.intersect(mask, rules.timeofday)):
+        raise UrlRefused(708)
+    return mask

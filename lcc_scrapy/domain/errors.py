@@ -1,0 +1,141 @@
+"""Every error of the LCC, with whose fault it is and the code the wire knows it by.
+
+::
+
+    LccError
+    ├── ConfigurationError     the operator's: a setting or folder that cannot be used (one clear line)
+    │   └── InUse              another process has it, perhaps not for long
+    ├── Refusal                a login or a set turned away; carries a wire code (1xx, 2xx)
+    ├── UrlRefused             one URL of a set turned away; carries a wire code (7xx)
+    ├── NotDurable             something could not be put on disk: never answer "accepted"
+    │   └── SetTooLarge        and never could: one set is larger than what a spool takes of a provider
+    ├── StoreUnavailable       the database does not answer now; try again later
+    ├── LeaseLost              a turn belongs to another worker by now; drop the work
+    └── PassedOver             sets of later logins went first; this one may not be absorbed any more
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+
+
+class Fault(StrEnum):
+    """Who can do something about an error."""
+
+    PROVIDER = "provider"
+    SITE = "site"
+    LCC = "lcc"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A number of the wire protocol (design section 4) with its English text."""
+
+    number: int
+    text: str
+    fault: Fault
+
+
+_TABLE = (
+    Code(101, "Not authorised", Fault.PROVIDER),
+    Code(102, "Provider not active", Fault.PROVIDER),
+    Code(103, "Temporarily off-line, try again later", Fault.LCC),
+    Code(104, "Too many connections", Fault.PROVIDER),
+    Code(105, "Not well-formed, or not this protocol", Fault.PROVIDER),
+    Code(201, "Set not well-formed or cut short", Fault.PROVIDER),
+    Code(202, "No full sets left", Fault.PROVIDER),
+    Code(203, "Temporarily off-line, try again later", Fault.LCC),
+    Code(204, "Set too large", Fault.PROVIDER),
+    Code(206, "Too slow or idle too long", Fault.PROVIDER),
+    Code(601, "Host name not found", Fault.SITE),
+    Code(602, "No connection to the host", Fault.SITE),
+    Code(603, "The host did not answer in time", Fault.SITE),
+    Code(604, "Body too large", Fault.SITE),
+    Code(605, "Redirect outside the provider's roots", Fault.SITE),
+    Code(606, "Too many redirects", Fault.SITE),
+    Code(607, "Mimetype differs from the declared one", Fault.PROVIDER),
+    Code(608, "md5 or len differs from the declared one", Fault.PROVIDER),
+    Code(609, "Files quota used up", Fault.PROVIDER),
+    Code(610, "Space quota used up", Fault.PROVIDER),
+    Code(611, "Forbidden by robots.txt", Fault.SITE),
+    Code(612, "TLS failure", Fault.SITE),
+    Code(613, "Unusable redirect or 3xx answer", Fault.SITE),
+    Code(614, "Malformed or cut answer", Fault.SITE),
+    Code(615, "Address refused", Fault.SITE),
+    Code(616, "Not stored: dropped or failed inside this LCC", Fault.LCC),
+    Code(701, "curl missing", Fault.PROVIDER),
+    Code(702, "mimetype missing", Fault.PROVIDER),
+    Code(703, "mimetype not accepted", Fault.PROVIDER),
+    Code(704, "URL outside the provider's roots", Fault.PROVIDER),
+    Code(705, "URL not valid or scheme not supported", Fault.PROVIDER),
+    Code(706, "Attribute not valid", Fault.PROVIDER),
+    Code(707, "Too long", Fault.PROVIDER),
+    Code(708, "No permitted hour", Fault.PROVIDER),
+)
+
+CODES: dict[int, Code] = {code.number: code for code in _TABLE}
+
+
+def text_of(code: int) -> str:
+    """Return the English text of a wire code; 4xx and 5xx are HTTP statuses of the fetch."""
+    known = CODES.get(code)
+    if known is not None:
+        return known.text
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return f"HTTP status {code}"
+
+
+class LccError(Exception):
+    """Base of all errors of the LCC."""
+
+
+class ConfigurationError(LccError):
+    """A setting, folder or database that the operator must mend; the text says how."""
+
+
+class InUse(ConfigurationError):
+    """Another process holds what this one needs; it may be about to end."""
+
+
+class NotDurable(LccError):
+    """Something that was about to be promised could not be put on disk."""
+
+
+class SetTooLarge(NotDurable):
+    """A set is larger than what the spool takes of one provider when it is empty: it need not come again."""
+
+
+class StoreUnavailable(LccError):
+    """The database does not answer; the same call may go through later."""
+
+
+class LeaseLost(LccError):
+    """The turn is another worker's by now, or may be: drop the work; nothing was changed."""
+
+
+class PassedOver(LccError):
+    """A set comes too late: its UNS was away for so long that sets of later logins did not wait for it."""
+
+
+class _Coded(LccError):
+    def __init__(self, code: int, detail: str = "") -> None:
+        self.code = code
+        self.detail = detail
+        super().__init__(f"{text_of(code)}: {detail}" if detail else text_of(code))
+
+
+class Refusal(_Coded):
+    """A login (1xx) or a whole set (2xx) is turned away.
+
+    ``retry_after`` (seconds, 0 = not said) goes out with 103 and 203.
+    """
+
+    def __init__(self, code: int, detail: str = "", retry_after: int = 0) -> None:
+        super().__init__(code, detail)
+        self.retry_after = retry_after
+
+
+class UrlRefused(_Coded):
+    """One URL element is turned away (7xx); the rest of the set goes on."""

@@ -1,0 +1,95 @@
+"""Providers: who may push, how much, how fast and when (seed 001 "Provider information", table ``pidb``)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lcc_scrapy.domain.timeslots import ALWAYS
+
+
+class State(StrEnum):
+    """What a provider may do: *active* and *paused* ones log in, only *active* ones are fetched from."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    """May push; nothing is fetched until resumed."""
+    DISABLED = "disabled"
+
+
+class Wanted(StrEnum):
+    """Why a full set is wanted, by rising gravity; the empty text means that none is (seed 003 section 5).
+
+    An operator may give a reason in other words; such a one is graver than none, and no graver than any.
+    """
+
+    NO = ""
+    OLD_FILES = "old files"
+    EXPIRED_FILES = "expired files"
+    CACHE_CRASH = "cache crash"
+
+
+def gravity(reason: str) -> float:
+    """Return a number that is higher for a graver reason to want a full set."""
+    order: list[str] = list(Wanted)
+    return order.index(reason) if reason in order else 0.5
+
+
+def graver(standing: str, reason: str) -> str:
+    """Return the reason to tell a provider when another one comes to that which stands: the graver one."""
+    return str(max(reason, standing, key=gravity))
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One row of ``pidb``. Limits of 0 mean "no limit"; ``fullsetsallowed`` None = unlimited, 0 = none."""
+
+    pid: int
+    password: str
+    filesmax: int = 0
+    spacemax: int = 0
+    fullsetsallowed: int | None = None
+    bandwidth: int = 0
+    timeofday: str = ALWAYS
+    priority: int = 0
+    fileused: int = 0
+    spaceused: int = 0
+    lastconnseq: int = 0
+    lastconnip: str = ""
+    nurlerrs: int = 0
+    nurlproc: int = 0
+    name: str = ""
+    contact: str = ""
+    state: str = State.ACTIVE
+    timezone: str = ""
+    fullsetwanted: str = Wanted.NO
+    turngroup: str = ""
+    allowprivate: bool = False
+    ignorerobots: bool = False
+    strictmtime: bool = False
+    declared: str = ""
+    fullsetsused: int = 0
+    fullsetsince: int = 0
+    removedsince: int = 0
+    removed: int = 0
+    created: int = 0
+    lastconntime: int = 0
+    revision: int = 0
+    wantedseq: int = 0
+    """Its last login when the full set was wanted: only one that is sent after it fulfils the wish."""
+    confirmed: int = 0
+    """When it last logged in while no full set was wanted, which confirms all its documents."""
+    heldremovals: int = 0
+    narrowing: bool = False
+    """Its roots were changed, and not all documents have been looked at since."""
+
+    @property
+    def turnkey(self) -> str:
+        """The key under which only one fetch may be in flight: the provider's group, or itself."""
+        return self.turngroup or str(self.pid)
+
+    def fullsets_left(self, now: float, period: float) -> int | None:
+        """Return how many unsolicited full sets may still come in this period; None = unlimited."""
+        if self.fullsetsallowed is None:
+            return None
+        used = self.fullsetsused if now - self.fullsetsince < period else 0
+        return max(0, self.fullsetsallowed - used)

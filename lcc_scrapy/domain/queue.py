@@ -1,0 +1,330 @@
+"""The queue's rules (seed 003 section 6 "Arriving URLs", "Some Notes"; design section 5).
+
+A URL waits in ``qdb`` until its update or removal has been done. Its place is that of its first
+submission; its data is that of the newest; its *version* rises with every arrival, so that whoever
+settles a fetch can tell whether something arrived meanwhile.
+"""
+
+from dataclasses import dataclass, replace
+
+from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
+from lcc_scrapy.domain.entries import Declared, Origin, UrlEntry
+from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+
+FETCH = "fetch"
+NOTHING = "nothing"
+
+END_OF_SET = 1 << 40
+"""Added to the position of a URL that has to try again: behind every fresh one of its set, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedUrl:
+    """One row of ``qdb``. ``not_before`` (epoch seconds) is 0 unless the URL waits to try again."""
+
+    urlkey: bytes
+    pid: int
+    curl: str
+    mimetype: str
+    subtype: str
+    burl: str | None
+    furl: str
+    mtime: int | None
+    len: int | None
+    md5: str | None
+    timeofday: str
+    psetid: int
+    position: int
+    operation: str
+    version: int
+    tries: int
+    not_before: int
+    origin: str = Origin.PUSH
+    seen: int = 0
+
+    @property
+    def declared(self) -> Declared:
+        """What the provider declared about the content now waited for."""
+        return Declared(self.mtime, self.len, self.md5)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a newly arrived URL queues: its provider set and its position in it."""
+
+    psetid: int
+    position: int
+    origin: str = Origin.PUSH
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Permission to fetch one URL once: the row as it was when leased, with the lease's token.
+
+    ``etag`` and ``last_modified`` are set when a copy exists and the declaration does not say that it
+    changed: the fetch is then conditional.
+    """
+
+    row: QueuedUrl
+    turnkey: str
+    token: int
+    etag: str = ""
+    last_modified: str = ""
+
+
+# --- outcomes of a fetch -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A complete body was served; its ``fileid`` is given when it is settled."""
+
+    ticket: Ticket
+    answer: Answer
+    body: Body
+    fileid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified:
+    """The site said that the copy is still right (304)."""
+
+    ticket: Ticket
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The fetch failed with a wire code; whether it is tried again is for ``retries`` to say."""
+
+    ticket: Ticket
+    code: int
+    detail: str
+    at: int
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The row said "nothing" when its turn came."""
+
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """The host failed: the URL keeps its place and the whole turn waits."""
+
+    ticket: Ticket
+    code: int
+    detail: str
+    at: int
+    backoff: Backoff = NO_BACKOFF
+
+
+Outcome = Served | NotModified | Failed | Cancelled | Delayed
+
+
+# --- arrival -------------------------------------------------------------------------------------
+
+
+def update_row(entry: UrlEntry, key: bytes, pid: int, place: Place) -> QueuedUrl:
+    """Make the row of an update that is new to the queue."""
+    return QueuedUrl(
+        key,
+        pid,
+        entry.curl,
+        entry.mimetype,
+        entry.subtype,
+        entry.burl,
+        entry.furl,
+        entry.declared.mtime,
+        entry.declared.length,
+        entry.declared.md5,
+        entry.timeofday,
+        place.psetid,
+        place.position,
+        FETCH,
+        1,
+        0,
+        0,
+        place.origin,
+        place.psetid,
+    )
+
+
+def arrive_again(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
+    """Give a waiting row the newest data; its place is again that of its first submission."""
+    return replace(
+        row,
+        subtype=entry.subtype,
+        burl=entry.burl,
+        furl=entry.furl,
+        mtime=entry.declared.mtime,
+        len=entry.declared.length,
+        md5=entry.declared.md5,
+        timeofday=entry.timeofday,
+        position=row.position % END_OF_SET,
+        operation=FETCH,
+        version=row.version + 1,
+        tries=0,
+        not_before=0,
+        origin=place.origin,
+        seen=place.psetid,
+    )
+
+
+def cancel(row: QueuedUrl, psetid: int) -> QueuedUrl:
+    """Turn a waiting fetch into "nothing": a removal arrived."""
+    return replace(row, operation=NOTHING, version=row.version + 1, not_before=0, seen=psetid)
+
+
+def is_unchanged(entry: UrlEntry, cached: CachedUrl, *, strict_mtime: bool) -> bool:
+    """Tell whether an update need not be fetched because the cache already holds what is declared.
+
+    What is held because it lies outside the roots is fetched again, from wherever it lies now.
+    """
+    same = entry.declared.same_content(cached.declared, strict_mtime=strict_mtime)
+    return same and cached.held != OUTSIDE_ROOTS
+
+
+def confirmed_by(entry: UrlEntry, cached: CachedUrl, psetid: int, now: int) -> CachedUrl:
+    """Record what a provider said of an unchanged document: hours, mtime, links; never its content."""
+    return replace(
+        cached,
+        subtype=entry.subtype,
+        burl=entry.burl,
+        furl=entry.furl,
+        mtime=entry.declared.mtime if entry.declared.mtime is not None else cached.mtime,
+        timeofday=entry.timeofday,
+        confirmed_time=now,
+        origin=Origin.PUSH,
+        seen=psetid,
+        held=0,
+    )
+
+
+def users_notice(before: CachedUrl, after: CachedUrl) -> bool:
+    """Tell whether content users must hear of a change of the row."""
+    return (before.subtype, before.burl, before.furl, before.fetched_fileid) != (
+        after.subtype,
+        after.burl,
+        after.furl,
+        after.fetched_fileid,
+    )
+
+
+# --- settling ------------------------------------------------------------------------------------
+
+
+def overtaken(row: QueuedUrl | None, ticket: Ticket) -> bool:
+    """Tell whether something arrived for the URL while it was being fetched, or it was settled before."""
+    return row is None or (row.psetid, row.version) != (ticket.row.psetid, ticket.row.version)
+
+
+def answered_by(row: QueuedUrl, body: Body) -> bool:
+    """Tell whether a newer declaration already describes the body that was just stored."""
+    return row.declared.same_content(Declared(None, body.length, body.md5))
+
+
+def declared_by(row: QueuedUrl, served: Served) -> QueuedUrl:
+    """Return the row whose declarations a stored body takes over: the newest one that speaks of it."""
+    newest = not overtaken(row, served.ticket) or answered_by(row, served.body)
+    return row if newest else replace(served.ticket.row, seen=row.seen)
+
+
+def stored_row(
+    served: Served, said: QueuedUrl, before: CachedUrl | None, machineid: int, file_encoding: str = ""
+) -> CachedUrl:
+    """Make the ``lccurl`` row of a stored body, declared as ``said``.
+
+    Identical content keeps its file, time and seq. A removal that is held stays held: whatever arrives
+    after it has ended the hold already. Only ``OUTSIDE_ROOTS`` ends, for nothing is fetched from there.
+    """
+    answer, body = served.answer, served.body
+    same = before is not None and before.sha256 == body.sha256
+    return CachedUrl(
+        said.urlkey,
+        said.pid,
+        said.curl,
+        said.mimetype,
+        said.subtype,
+        said.burl,
+        said.furl,
+        said.mtime,
+        said.len,
+        said.md5,
+        said.timeofday,
+        before.fetched_time if same and before else answer.answered,
+        before.fetched_machineid if same and before else machineid,
+        before.fetched_fileid if same and before else served.fileid,
+        body.length,
+        body.md5,
+        body.sha256,
+        answer.served_type,
+        answer.served_charset,
+        before.file_encoding if same and before else file_encoding,
+        answer.final_url,
+        answer.etag,
+        answer.last_modified,
+        answer.answered,
+        said.origin,
+        before.seq if before else 0,
+        max(said.seen, before.seen if before else 0),
+        still_held(before),
+    )
+
+
+def still_held(before: CachedUrl | None) -> int:
+    """Return the hold that is left on a document after its site has answered."""
+    return 0 if before is None or before.held == OUTSIDE_ROOTS else before.held
+
+
+def confirmed_row(outcome: NotModified, seen: int, before: CachedUrl) -> CachedUrl:
+    """Make the ``lccurl`` row after a 304: declared values and confirmation change, content does not."""
+    ticket = outcome.ticket.row
+    return replace(
+        before,
+        subtype=ticket.subtype,
+        burl=ticket.burl,
+        furl=ticket.furl,
+        mtime=ticket.mtime,
+        len=ticket.len,
+        md5=ticket.md5,
+        timeofday=ticket.timeofday,
+        confirmed_time=outcome.at,
+        origin=ticket.origin,
+        seen=max(seen, before.seen),
+        held=still_held(before),
+    )
+
+
+def try_again(row: QueuedUrl, at: float) -> QueuedUrl:
+    """Mark a URL "bad" and send it to the end of its set part, to be tried from ``at`` on."""
+    position = row.position % END_OF_SET + END_OF_SET * (row.tries + 1)
+    return replace(row, tries=row.tries + 1, not_before=int(at) or 1, position=position)
+
+
+# --- mismatches ----------------------------------------------------------------------------------
+
+_SAME_TYPE = (
+    frozenset({"text/xml", "application/xml"}),
+    frozenset({"text/javascript", "application/javascript", "application/x-javascript"}),
+    frozenset({"application/xhtml+xml", "text/html"}),
+    frozenset({"application/gzip", "application/x-gzip"}),
+    frozenset({"application/ms-word", "application/msword"}),
+)
+_SAYS_NOTHING = {"", "application/octet-stream"}
+
+
+def mismatch(row: QueuedUrl, answer: Answer, body: Body) -> int:
+    """Return 607 or 608 when the served document is not the declared one, else 0."""
+    served, declared = answer.served_type, row.mimetype
+    alias = any(served in names and declared in names for names in _SAME_TYPE)
+    if served not in _SAYS_NOTHING and declared not in {served, "*/*"} and not alias:
+        return 607
+    if row.md5 is not None and row.md5 != body.md5:
+        return 608
+    if row.len is not None and row.len != body.length:
+        return 608
+    return 0

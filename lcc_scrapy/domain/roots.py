@@ -1,0 +1,155 @@
+"""Roots: which URLs a provider may have fetched (seed 003 section 3, table ``proots``).
+
+URLs are compared after parsing and normalising, never as text, so that look-alikes, dot segments,
+encoded slashes and userinfo cannot step out of a root.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, unquote, urlsplit
+
+from lcc_scrapy.domain.errors import UrlRefused
+
+URL_MAX = 2048
+"""Longest URL in characters; the columns that hold URLs are as wide."""
+
+_HOST_MAX = 253
+_DEFAULT_PORT = {"http": 80, "https": 443}
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_UNSAFE_PATH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
+_NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*\[\]-]*")
+_LOOKS_ODD = re.compile(r"[%\\]|/\.")
+_SAFE = "/%:=&?~#+!$,;'@()*[]"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpUrl:
+    """A URL as it is requested: ASCII only, host in IDNA form and lower case, no fragment."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    query: str
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _DEFAULT_PORT[self.scheme] else f":{self.port}"
+        query = f"?{self.query}" if self.query else ""
+        return f"{self.scheme}://{host}{port}{self.path}{query}"
+
+    @classmethod
+    def parse(cls, text: str) -> "HttpUrl":
+        """Parse what a provider or a site wrote; raw blanks and non-ASCII are percent-encoded.
+
+        Raises ``UrlRefused`` 705 (not valid, or not http(s)) or 707 (longer than ``URL_MAX``).
+        """
+        if len(text) > URL_MAX:
+            raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
+        if _UNUSABLE.search(text):
+            raise UrlRefused(705, "control character in URL")
+        url = cls._parse(text.strip(" "))
+        if len(str(url)) > URL_MAX:
+            raise UrlRefused(707, f"URL of {len(str(url))} characters when encoded, at most {URL_MAX}")
+        return url
+
+    @classmethod
+    def _parse(cls, text: str) -> "HttpUrl":
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError as error:
+            raise UrlRefused(705, str(error)) from None
+        if port == 0:
+            raise UrlRefused(705, "port 0")
+        if parts.scheme not in _DEFAULT_PORT:
+            raise UrlRefused(705, f"scheme {parts.scheme or 'missing'!r}, expected http or https")
+        if "@" in parts.netloc:
+            raise UrlRefused(705, "user name in URL")
+        path, query = _quoted(parts.path or "/"), _quoted(parts.query)
+        return cls(parts.scheme, _idna(parts.hostname), port or _DEFAULT_PORT[parts.scheme], path, query)
+
+    @property
+    def has_default_port(self) -> bool:
+        """Tell whether the port is the usual one of the scheme."""
+        return self.port == _DEFAULT_PORT[self.scheme]
+
+    @property
+    def netloc(self) -> str:
+        """``host:port``, the unit of a robots.txt and of a connection pool."""
+        return f"{self.host}:{self.port}"
+
+
+def _quoted(text: str) -> str:
+    return text if _NEEDS_NO_QUOTING.fullmatch(text) else quote(text, safe=_SAFE)
+
+
+@lru_cache(maxsize=1024)
+def _idna(host: str | None) -> str:
+    if not host:
+        raise UrlRefused(705, "host missing")
+    if ":" in host:
+        return host
+    try:
+        ascii_host = host.encode("idna").decode("ascii").lower()
+    except UnicodeError:
+        raise UrlRefused(705, f"host name {host!r}") from None
+    if len(ascii_host) > _HOST_MAX or not re.fullmatch(r"[a-z0-9._-]+", ascii_host):
+        raise UrlRefused(705, f"host name {host!r}")
+    return ascii_host
+
+
+def _plain_path(path: str) -> str | None:
+    """Return the path decoded for comparison, or None when it could mean another place."""
+    if not _LOOKS_ODD.search(path):
+        return path
+    if _UNSAFE_PATH.search(path):
+        return None
+    decoded = unquote(path, errors="surrogateescape")
+    if any(segment.split(";")[0] in {".", ".."} for segment in decoded.split("/")):
+        return None
+    return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory prefix that a provider has shown to own (table ``proots``)."""
+
+    url: HttpUrl
+
+    @classmethod
+    def parse(cls, text: str) -> "Root":
+        """Parse ``http://host/dir/``; raises ``UrlRefused`` with what is wrong with it."""
+        if "://" not in text:
+            raise UrlRefused(705, f"root {text!r} has no scheme: write http://{text}")
+        url = HttpUrl.parse(text)
+        if url.query:
+            raise UrlRefused(705, f"root {text!r} has a query")
+        if _plain_path(url.path) is None:
+            raise UrlRefused(705, f"root {text!r} has dot segments or encoded slashes")
+        return cls(url)
+
+    def __str__(self) -> str:
+        return str(self.url)
+
+    def covers(self, url: HttpUrl) -> bool:
+        """Tell whether ``url`` lies below this root; https counts for an http root of the same host."""
+        same_place = (url.scheme, url.host, url.port) == (self.url.scheme, self.url.host, self.url.port)
+        upgraded = (
+            (self.url.scheme, url.scheme) == ("http", "https")
+            and url.host == self.url.host
+            and self.url.has_default_port
+            and url.has_default_port
+        )
+        if not (same_place or upgraded):
+            return False
+        path, prefix = _plain_path(url.path), _plain_path(self.url.path)
+        if path is None or prefix is None:
+            return False
+        return path == prefix or path.startswith(prefix if prefix.endswith("/") else prefix + "/")
+
+
+def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
+    """Tell whether any root covers ``url``."""
+    return any(root.covers(url) for root in roots)

@@ -1,0 +1,272 @@
+"""Turns: who fetches next (seed 003 section 6 "Fetching of URLs", "Bandwidth Delay").
+
+The seed's tables are all here: *fetch-now* is ``_ready`` (one queue per priority), *being-fetched* is
+``Turn.fetching``, *bandwidth-delay* and *time-of-day-delay* are ``_delayed``. A decision costs the same
+whatever the number of providers.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TypeVar
+
+from lcc_scrapy.domain.bandwidth import Pace
+from lcc_scrapy.domain.queue import Ticket
+from lcc_scrapy.domain.retries import HOST_BACKOFF_FIRST, NO_BACKOFF, Backoff
+
+PRIORITIES = (2, 1, 0)
+NEVER = float("inf")
+
+STALE = 1000
+"""Stale entries that may lie among the delayed ones before they are cleared away."""
+
+One = TypeVar("One")
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A provider (or group) from which one URL at a time is fetched.
+
+    ``window`` holds its next tickets in order; ``more`` tells whether the store may hold further ones.
+    ``look_at`` is when the store is to be asked again although nothing happens: an hour opens, or a URL
+    that was set aside is due. ``waiting`` is the number of its entry in the queues, 0 = none; an entry
+    with another number is stale. ``standing`` tells in which queue that is: priority, whether among those
+    with a limit, and until when it is delayed (0 = it is ready).
+    """
+
+    key: str
+    token: int
+    priority: int = 0
+    pace: Pace = field(default_factory=Pace)
+    window: deque[Ticket] = field(default_factory=deque)
+    fetching: Ticket | None = None
+    more: bool = True
+    look_at: float = NEVER
+    backoff: Backoff = NO_BACKOFF
+    waiting: int = 0
+    standing: "Standing" = (0, False, 0.0)
+
+    def free_at(self) -> float:
+        """Return when bandwidth and host let this turn go on."""
+        return max(self.pace.ready_at if self.pace.limit else 0.0, self.backoff.not_before)
+
+    def opens_at(self, now: float) -> float:
+        """Return the first moment from ``now`` on at which there is something to do for this turn."""
+        return max(now, self.free_at()) if self.window else max(now, self.look_at)
+
+    def standing_at(self, now: float) -> "Standing":
+        """Return where it queues now."""
+        at = self.opens_at(now)
+        return self.priority, bool(self.pace.limit), 0.0 if self.window and at <= now else at
+
+
+Standing = tuple[int, bool, float]
+"""(priority, whether it has a limit, when its delay ends or 0)"""
+
+_Queue = deque[tuple[int, Turn]]
+
+
+class Turns:
+    """All turns that one worker holds. Times are epoch seconds, always given.
+
+    ``backoff`` is the first wait (seconds) of a turn whose host fails. While the limits of all turns fit
+    into the common one together, only turns without a limit wait for it: they share what the others leave.
+    Of each priority there are two queues, one of turns without a limit and one of turns with.
+    """
+
+    def __init__(self, everything: Pace, backoff: float = HOST_BACKOFF_FIRST) -> None:
+        self.everything = everything
+        self._backoff = backoff
+        self._turns: dict[str, Turn] = {}
+        self._ready: dict[int, tuple[_Queue, _Queue]] = {one: (deque(), deque()) for one in PRIORITIES}
+        self._fit = False
+        self._start_at = NEVER
+        self._delayed: list[tuple[float, int, Turn]] = []
+        self._due: list[str] = []
+        self._ticks = 0
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._turns
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(self._turns.values())
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def get(self, key: str) -> Turn | None:
+        """Return a turn that this worker holds."""
+        return self._turns.get(key)
+
+    def add(self, turn: Turn) -> None:
+        """Take a turn in; its tickets follow with ``refill``."""
+        self._turns[turn.key] = turn
+
+    def drop(self, key: str) -> None:
+        """Forget a turn, its window and its fetch, which must not go on (its rows stay in the store)."""
+        turn = self._turns.pop(key, None)
+        if turn is not None:
+            turn.window.clear()
+            turn.fetching, turn.waiting = None, 0
+
+    def refill(
+        self, key: str, tickets: Iterable[Ticket], now: float, *, more: bool, look_at: float = NEVER
+    ) -> None:
+        """Replace the window of a turn by its next tickets, in order."""
+        turn = self._turns.get(key)
+        if turn is None:
+            return
+        turn.window = deque(tickets)
+        turn.more, turn.look_at = more, look_at
+        self.requeue(turn, now)
+
+    def put_back(self, ticket: Ticket, now: float) -> None:
+        """Return a ticket that was not used to its place at the head; ``done`` still ends its turn."""
+        turn = self._turns.get(ticket.turnkey)
+        if turn is not None:
+            turn.window.appendleft(ticket)
+            self._queue(turn, now)
+
+    def next(self, now: float) -> Ticket | None:
+        """Hand out the next ticket: higher priority first, in a ring within one priority."""
+        self._release_delayed(now)
+        for priority in PRIORITIES:
+            while (queue := self._first(priority, now)) is not None:
+                number, turn = queue.popleft()
+                if number == turn.waiting and self._may_start(turn, now):
+                    turn.fetching = turn.window.popleft()
+                    return turn.fetching
+        return None
+
+    def _first(self, priority: int, now: float) -> _Queue | None:
+        """Return the queue with the turn that has waited for longest, of those that may start now."""
+        free, limited = self._ready[priority]
+        queues: tuple[_Queue, ...] = (limited,) if self._fit else ()
+        if (free or (limited and not self._fit)) and self._common_permits(now):
+            queues = (free, limited)
+        return min((queue for queue in queues if queue), key=lambda queue: queue[0][0], default=None)
+
+    def _common_permits(self, now: float) -> bool:
+        """Tell whether the common limit lets a fetch start.
+
+        Starting waits in line like a body in flight does: when its time has come, it does not matter what
+        others took meanwhile.
+        """
+        if self.everything.pause(now) > 0 and now < self._start_at:
+            self._start_at = min(self._start_at, self.everything.may_start_at())
+            return False
+        self._start_at = NEVER
+        return True
+
+    def weigh(self) -> None:
+        """Compare the limits of all turns with the common one, after either changed."""
+        self._fit = sum(turn.pace.limit for turn in self) <= self.everything.limit
+
+    def pause(self, turn: Turn, now: float) -> float:
+        """Return the seconds for which a body in flight should stop arriving."""
+        common = 0.0 if self._fit and turn.pace.limit else self.everything.pause(now)
+        return max(common, turn.pace.pause(now))
+
+    def due(self) -> list[str]:
+        """Return, once, the turns for which ``next`` found that the store is to be asked again."""
+        due, self._due = self._due, []
+        return due
+
+    def done(self, ticket: Ticket, now: float) -> None:
+        """End the fetch of a ticket, whatever came of it; the turn queues for its next one."""
+        turn = self._turns.get(ticket.turnkey)
+        if turn is not None and turn.fetching is ticket:
+            turn.fetching = None
+            self._queue(turn, now)
+
+    def host_failed(self, ticket: Ticket, now: float, retry_after: float = 0.0) -> float:
+        """Delay the whole turn after a failure of its host; return how long it has been failing."""
+        turn = self._turns.get(ticket.turnkey)
+        if turn is None:
+            return 0.0
+        turn.backoff = turn.backoff.failed_again(now, retry_after, self._backoff)
+        return now - turn.backoff.failing_since
+
+    def host_answered(self, ticket: Ticket) -> None:
+        """Forget earlier failures of the host: it answered."""
+        turn = self._turns.get(ticket.turnkey)
+        if turn is not None:
+            turn.backoff = NO_BACKOFF
+
+    def requeue(self, turn: Turn, now: float) -> None:
+        """Look at a turn again after its window, limits or priority changed.
+
+        It keeps its place in the ring if it can: who pushes often would never come to the head of it.
+        """
+        if self._turns.get(turn.key) is turn and not (
+            turn.waiting and turn.standing == turn.standing_at(now)
+        ):
+            turn.waiting = 0
+            self._queue(turn, now)
+
+    def wake_at(self) -> float:
+        """Return when ``next`` may have something again without further events; infinity = unknown."""
+        delayed = self._delayed[0][0] if self._delayed else NEVER
+        waiting = any(any(queues) for queues in self._ready.values())
+        return min(self._start_at if waiting else NEVER, delayed)
+
+    def _queue(self, turn: Turn, now: float) -> None:
+        if turn.waiting or turn.fetching is not None:
+            return
+        priority, limited, at = turn.standing = turn.standing_at(now)
+        if at == NEVER:
+            return
+        self._ticks += 1
+        turn.waiting = self._ticks
+        if at:
+            self._clear_away()
+            heapq.heappush(self._delayed, (at, turn.waiting, turn))
+        else:
+            self._ready[priority][limited].append((turn.waiting, turn))
+
+    def _clear_away(self) -> None:
+        """Bound what is stale among the delayed entries; those of tonight would else be kept till then."""
+        if len(self._delayed) >= 2 * len(self._turns) + STALE:
+            self._delayed = [entry for entry in self._delayed if entry[1] == entry[2].waiting]
+            heapq.heapify(self._delayed)
+
+    def _release_delayed(self, now: float) -> None:
+        while self._delayed and self._delayed[0][0] <= now:
+            _, number, turn = heapq.heappop(self._delayed)
+            if number != turn.waiting:
+                continue
+            turn.waiting = 0
+            if turn.window:
+                self._queue(turn, now)
+            else:
+                self._ask(turn)
+
+    def _may_start(self, turn: Turn, now: float) -> bool:
+        turn.waiting = 0
+        if turn.fetching is not None or not turn.window:
+            return False
+        if turn.opens_at(now) > now:
+            self._queue(turn, now)
+            return False
+        if turn.look_at <= now:
+            self._ask(turn)
+            return False
+        return True
+
+    def _ask(self, turn: Turn) -> None:
+        """Have the window read again: an earlier URL than those in it may be fetched by now."""
+        turn.look_at = NEVER
+        self._due.append(turn.key)
+
+
+def interleave(queues: Sequence[Iterable[One]]) -> list[One]:
+    """Return the items of several queues in a ring, each queue's own order kept: a group's next URLs."""
+    rounds = zip_longest(*([(one,) for one in queue] for queue in queues), fillvalue=())
+    return [one for row in rounds for slot in row for one in slot]
+
+
+def fair_share(turns: int, workers: int) -> int:
+    """Return how many of ``turns`` one of ``workers`` may hold, so that every one has work."""
+    return -(-turns // max(1, workers))

@@ -1,0 +1,67 @@
+"""The extension that ties a worker to the life of its spider."""
+
+from typing import Any
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider, DropItem
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from lcc_scrapy.domain.queue import Failed, Ticket
+from lcc_scrapy.items import LccDocument
+from lcc_scrapy.scheduler import TICKET
+from lcc_scrapy.wiring import Worker, required_worker
+
+NOT_STORED = 616
+
+
+class LccLifecycle:
+    """Settles what a team's own components dropped or broke, and ends the process with the right status."""
+
+    def __init__(self, crawler: Crawler, worker: Worker) -> None:
+        self._crawler = crawler
+        self._worker = worker
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> "LccLifecycle":
+        """Build it for one of the LCC's spiders."""
+        extension = cls(crawler, required_worker(crawler))
+        connect = crawler.signals.connect
+        connect(extension.item_dropped, signals.item_dropped)
+        connect(extension.item_error, signals.item_error)
+        connect(extension.spider_error, signals.spider_error)
+        connect(extension.spider_opened, signals.spider_opened)
+        connect(extension.spider_closed, signals.spider_closed)
+        return extension
+
+    def item_dropped(self, item: Any, exception: DropItem) -> None:
+        """Settle a document that a pipeline dropped: it is not stored, and that is final."""
+        if isinstance(item, LccDocument):
+            self._fail(item.ticket, f"dropped: {exception}", final=True)
+
+    def item_error(self, item: Any, failure: Failure) -> None:
+        """Settle a document on which a pipeline failed: it is tried again later."""
+        if isinstance(item, LccDocument):
+            self._fail(item.ticket, f"pipeline failed: {failure.getErrorMessage()}")
+
+    def spider_error(self, failure: Failure, response: Response | Failure) -> None:
+        """Settle an answer on which a spider middleware failed."""
+        request = getattr(response, "request", None)
+        ticket = request.meta.get(TICKET) if request is not None else None
+        if ticket is not None:
+            self._fail(ticket, f"spider failed: {failure.getErrorMessage()}")
+
+    def _fail(self, ticket: Ticket, detail: str, *, final: bool = False) -> None:
+        failed = Failed(ticket, NOT_STORED, detail[:200], self._worker.now(), final)
+        self._worker.manager.settle(failed).addErrback(lambda _: None)
+
+    def spider_opened(self) -> None:
+        """Close the spider at once when the worker could not start; it has said why."""
+        if self._worker.refused:
+            raise CloseSpider("lcc_refused")
+
+    def spider_closed(self) -> None:
+        """Let ``scrapy crawl`` end with status 1 when the worker could not start."""
+        if self._worker.refused:
+            self._crawler.spider = None

@@ -1,0 +1,301 @@
+"""The download handler: HTTP over aiohttp, bodies streamed, paced and guarded.
+
+* Bodies up to ``LCC_MEMORY_BODY`` are handled in memory, larger ones go to a temporary content file as
+  they arrive, so that a body of any size costs the same memory.
+* Every byte transferred is charged to the turn it belongs to; a body that runs ahead of its limit is
+  paused while it arrives (back-pressure down to TCP).
+* Where a connection may go is checked at the one place where it is made, after DNS.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from contextvars import ContextVar
+from ipaddress import ip_address
+from typing import Any
+from weakref import WeakSet
+
+import aiohttp
+import yarl
+from aiohttp.connector import Connection
+from scrapy import Request
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.crawler import Crawler
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    NotConfigured,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
+
+from lcc_scrapy.content import decoding
+from lcc_scrapy.content.sink import Sink, TooLarge
+from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.errors import LeaseLost
+from lcc_scrapy.queue_manager import TurnPass
+from lcc_scrapy.wiring import Worker, worker_of
+
+BODY = "lcc_body"
+"""Key of ``request.meta`` under which the ``Body`` of the answer is found."""
+
+TURN = "lcc_turn"
+"""Key of ``request.meta`` with the ``TurnPass`` of the turn whose bandwidth pays for a request."""
+
+ALLOW_PRIVATE = "lcc_allow_private"
+"""Key of ``request.meta``: the provider's roots were approved for private addresses."""
+
+IN_MEMORY = "lcc_in_memory"
+"""Key of ``request.meta``: the largest body in bytes, all of it wanted in memory."""
+
+STREAMED = "lcc-streamed"
+"""Flag of a response whose body lies in a file instead of ``response.body``."""
+
+WINDOW = 0.5
+"""Seconds' worth of its limit that a site may send in advance: a round trip and more."""
+
+LEAST_WINDOW, LARGEST_WINDOW = 8_192, 200_000
+"""Bytes. Every system grants the largest; beyond it the operating system's own measure serves better."""
+
+ACCEPT_ENCODING = ", ".join(decoding.ACCEPTED)
+_REFUSED = "address refused"
+_READ_BUFFER = 65_536
+_window: ContextVar[int] = ContextVar("window", default=0)
+_bounded: WeakSet[object] = WeakSet()
+
+
+class FetchAborted(IgnoreRequest):
+    """The turn was lost or the process stops: the URL stays in its place. Nothing to settle."""
+
+
+class AddressRefused(DownloadConnectionRefusedError):
+    """The address is private, loopback, link-local or otherwise not for this provider (615)."""
+
+
+class TlsFailed(DownloadConnectionRefusedError):
+    """No TLS connection, or a certificate that does not verify (612)."""
+
+
+class ConnectTimedOut(DownloadTimeoutError):
+    """No connection within the time allowed (602: it speaks of the host)."""
+
+
+class BodyTooLarge(DownloadCancelledError):
+    """The decoded body is larger than ``LCC_FETCH_MAX_BYTES`` (604)."""
+
+
+class LccDownloadHandler(BaseDownloadHandler):
+    """Fetches the http and https URLs of the LCC's turns."""
+
+    lazy = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        worker = worker_of(crawler)
+        if worker is None:
+            raise NotConfigured("the LCC's download handler serves the LCC's spiders only")
+        self._worker: Worker = worker
+        self._config = worker.config
+        self._tls = ssl.create_default_context()
+        if not crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True):
+            self._tls.check_hostname = False
+            self._tls.verify_mode = ssl.CERT_NONE
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._under_way: set[asyncio.Task[Response]] = set()
+        worker.on_abort.append(self._cut_off)
+
+    async def download_request(self, request: Request) -> Response:
+        """Fetch one request; raises Scrapy's download exceptions, or ``FetchAborted``."""
+        if self._worker.aborting:
+            raise FetchAborted("the process stops")
+        fetching = asyncio.ensure_future(self._fetch(request))
+        self._under_way.add(fetching)
+        try:
+            return await fetching
+        except asyncio.CancelledError:
+            if self._worker.aborting:
+                raise FetchAborted("the process stops") from None
+            raise
+        finally:
+            self._under_way.discard(fetching)
+
+    def _cut_off(self) -> None:
+        for fetching in self._under_way:
+            fetching.cancel()
+
+    async def _fetch(self, request: Request) -> Response:
+        session = self._session(private=bool(request.meta.get(ALLOW_PRIVATE)))
+        window = _window_for(self._worker.manager.limit(request.meta.get(TURN)))
+        _window.set(window)
+        try:
+            async with session.request(
+                request.method,
+                yarl.URL(request.url, encoded=True),
+                data=request.body or None,
+                headers=request.headers.to_tuple_list(),
+                allow_redirects=False,
+                proxy=request.meta.get("proxy"),
+                read_bufsize=min(window // 4 or _READ_BUFFER, _READ_BUFFER),
+            ) as answer:
+                body = await self._read_body(request, answer)
+                request.meta[BODY] = body
+                return _response(request, answer, body)
+        except LeaseLost as error:
+            raise FetchAborted(str(error)) from error
+        except (aiohttp.ClientError, TimeoutError, TooLarge, decoding.BadCoding) as error:
+            raise _translated(error, request.url) from error
+
+    def _session(self, *, private: bool) -> aiohttp.ClientSession:
+        """Return the session for a kind of provider; their connections are never shared."""
+        if private not in self._sessions:
+            config = self._config
+            self._sessions[private] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    ssl=self._tls,
+                    limit=config.fetches * 2,
+                    socket_factory=_any_socket if private else _public_socket,
+                    ttl_dns_cache=60,
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                response_class=_Answer,
+                auto_decompress=False,
+                skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+                timeout=aiohttp.ClientTimeout(
+                    total=config.fetch_deadline,
+                    sock_connect=config.fetch_timeout,
+                    sock_read=config.fetch_timeout,
+                ),
+            )
+        return self._sessions[private]
+
+    async def _read_body(self, request: Request, answer: aiohttp.ClientResponse) -> Body:
+        wanted = request.meta.get(IN_MEMORY)
+        memory, limit = self._config.memory_body, self._config.fetch_max_bytes
+        sink = Sink(self._worker.content, wanted or memory, wanted or limit)
+        try:
+            await self._pour(answer, sink, request.meta.get(TURN))
+            if not sink.spilled:
+                return sink.finish()
+            return await asyncio.get_running_loop().run_in_executor(None, sink.finish)
+        except BaseException:
+            sink.discard()
+            raise
+
+    async def _pour(self, answer: aiohttp.ClientResponse, sink: Sink, turn: TurnPass | None) -> None:
+        decoder = decoding.decoder(answer.headers.get("Content-Encoding", ""))
+        async for chunk in answer.content.iter_any():
+            pause = self._worker.manager.charge(turn, len(chunk))
+            for piece in decoder.feed(chunk):
+                sink.write(piece)
+                if len(piece) > len(chunk):
+                    await asyncio.sleep(0)
+            await self._rest(turn, pause)
+        decoder.end()
+
+    async def _rest(self, turn: TurnPass | None, pause: float) -> None:
+        """Let others run, for ``pause`` seconds or until the limit is raised.
+
+        Gives up when the process stops or the turn is lost meanwhile.
+        """
+        while True:
+            if self._worker.aborting:
+                raise FetchAborted("the process stops")
+            if pause <= 0:
+                break
+            await asyncio.sleep(min(pause, 1.0))
+            pause = min(pause - 1.0, self._worker.manager.charge(turn, 0))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in self._sessions.values():
+            await session.close()
+
+
+class _Answer(aiohttp.ClientResponse):
+    """Remembers the peer, which aiohttp forgets with the connection, and bounds what it sends in advance.
+
+    The system would take in megabytes that nobody reads yet, whatever the limit. What was bounded once
+    cannot be left to the system again, so a connection that goes to a faster turn keeps a bound.
+    """
+
+    peer = ""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        transport, window = connection.transport, _window.get()
+        if transport is not None:
+            peer = transport.get_extra_info("peername")
+            self.peer = str(peer[0]) if peer else ""
+            if window or connection.protocol in _bounded:
+                inner = transport.get_extra_info("socket")
+                inner.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window or LARGEST_WINDOW)
+                _bounded.add(connection.protocol)
+        return await super().start(connection)
+
+
+def _window_for(limit: int) -> int:
+    """Return how much may arrive in advance (bytes) where ``limit`` holds; 0 = as the system likes it."""
+    window = max(LEAST_WINDOW, int(limit * WINDOW))
+    return window if limit and window <= LARGEST_WINDOW else 0
+
+
+def _response(request: Request, answer: aiohttp.ClientResponse, body: Body) -> Response:
+    headers = Headers(answer.raw_headers)
+    if decoding.is_decoded(answer.headers.get("Content-Encoding", "")):
+        headers.pop(b"Content-Encoding", None)
+    data = body.data or b""
+    kind = responsetypes.from_args(headers=headers, url=request.url, body=data[:5000])
+    peer = getattr(answer, "peer", "")
+    return kind(
+        request.url,
+        status=answer.status,
+        headers=headers,
+        body=data,
+        request=request,
+        flags=[STREAMED] if body.path else [],
+        ip_address=ip_address(peer.partition("%")[0]) if peer else None,
+        protocol=f"HTTP/{answer.version.major}.{answer.version.minor}" if answer.version else None,
+    )
+
+
+def _any_socket(info: Any) -> socket.socket:
+    family, kind, protocol = info[:3]
+    return socket.socket(family, kind, protocol)
+
+
+def _public_socket(info: Any) -> socket.socket:
+    """Make a socket for an address of the open Internet; the one guard for every outgoing connection."""
+    address = info[4][0]
+    if not is_public(str(address)):
+        raise OSError(errno.EACCES, _REFUSED)
+    return _any_socket(info)
+
+
+_SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (
+    (TooLarge, BodyTooLarge),
+    (decoding.BadCoding, ResponseDataLossError),
+    (aiohttp.InvalidURL, UnsupportedURLSchemeError),
+    (aiohttp.NonHttpUrlClientError, UnsupportedURLSchemeError),
+    (aiohttp.ClientConnectorDNSError, CannotResolveHostError),
+    (aiohttp.ClientSSLError, TlsFailed),
+    (aiohttp.ClientConnectorError, DownloadConnectionRefusedError),
+    (aiohttp.ConnectionTimeoutError, ConnectTimedOut),
+    (TimeoutError, DownloadTimeoutError),
+    (aiohttp.ClientPayloadError, ResponseDataLossError),
+)
+
+
+def _translated(error: BaseException, url: str) -> Exception:
+    """Return Scrapy's exception for one of aiohttp's, so that a team's middlewares know it."""
+    text = f"{url}: {error}"
+    if isinstance(error, aiohttp.ClientConnectorError) and _REFUSED in str(error.os_error):
+        return AddressRefused(text)
+    kind = next((theirs for ours, theirs in _SCRAPYS if isinstance(error, ours)), DownloadFailedError)
+    return kind(text)

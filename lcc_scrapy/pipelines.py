@@ -1,0 +1,34 @@
+"""The pipeline that puts documents into the cache: content file, then row, then queue row."""
+
+from typing import Any
+
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from lcc_scrapy import signals
+from lcc_scrapy.domain.queue import Served
+from lcc_scrapy.items import LccDocument
+from lcc_scrapy.wiring import required_worker
+
+
+class LccPipeline:
+    """Stores ``LccDocument`` items and passes everything else on. Runs after the pipelines of a team."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._worker = required_worker(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> "LccPipeline":
+        """Build it for one of the LCC's spiders."""
+        return cls(crawler)
+
+    async def process_item(self, item: Any) -> Any:
+        """Make a document durable; returns when its file and its row are on disk."""
+        if not isinstance(item, LccDocument):
+            return item
+        settled = await maybe_deferred_to_future(
+            self._worker.manager.settle(Served(item.ticket, item.answer, item.content))
+        )
+        signals.announce(self._crawler, settled, item)
+        return item

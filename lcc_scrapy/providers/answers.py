@@ -1,0 +1,184 @@
+"""Reads what the UNS answers (seed 003 section 13): bytes in, messages out, cut wherever they may be.
+
+The stream is a row of documents (``init_accepted`` or ``init_rejected``, then ``set_result``), whose
+prefix ``lococa`` is not declared and which may each begin with an XML declaration. URL errors come out as
+soon as they are read, before the verdict on their set.
+"""
+
+from collections.abc import Mapping
+from xml.parsers import expat
+
+from lcc_scrapy.wire.messages import (
+    UNLIMITED,
+    InitAccepted,
+    InitRejected,
+    Quota,
+    SetAccepted,
+    SetRejected,
+    UrlError,
+)
+
+Answer = InitAccepted | InitRejected | UrlError | SetAccepted | SetRejected
+
+TOKEN_MAX = 1 << 20
+"""Bytes of the longest tag, with the text before it."""
+DEPTH_MAX = 16
+LIST_MAX = 10_000
+"""So many mimetypes, and so many errors, of one login are kept; the rest is dropped."""
+
+_FORESEEN = ("would_remove", "would_hold")
+_ROOTS = frozenset({"init_accepted", "init_rejected", "set_result"})
+
+
+class NotAnAnswer(Exception):
+    """What came is not what a UNS says."""
+
+
+class AnswerReader:
+    """Push parser; `feed` raises `NotAnAnswer`, after which the reader is of no more use."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._answers: list[Answer] = []
+        self._begin_document()
+
+    def feed(self, data: bytes) -> list[Answer]:
+        """Take in some bytes and return the messages that became complete by them."""
+        *pieces, rest = data.split(b">")
+        for piece in pieces:
+            self._parse(bytes(self._buffer) + piece + b">")
+            self._buffer.clear()
+        self._buffer += rest
+        if len(self._buffer) > TOKEN_MAX:
+            raise NotAnAnswer("a tag without an end")
+        answers, self._answers = self._answers, []
+        return answers
+
+    def _begin_document(self) -> None:
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._finish
+        self._parser.CharacterDataHandler = self._text_came
+        self._parser.StartDoctypeDeclHandler = _refuse_doctype
+        self._fresh = True
+        self._ended = False
+        self._path: list[str] = []
+        self._open: list[tuple[Mapping[str, str], list[str]]] = []
+        self._login = _Login()
+
+    def _parse(self, piece: bytes) -> None:
+        """Parse up to the end of one tag, so that nothing complete ever waits inside the parser."""
+        piece = piece.lstrip() if self._fresh else piece
+        self._fresh = False
+        try:
+            self._parser.Parse(piece, False)
+        except expat.ExpatError as error:
+            raise NotAnAnswer(f"not well-formed: {expat.ErrorString(error.code)}") from None
+        except ValueError as error:
+            raise NotAnAnswer(f"not understood: {error}") from None
+        if self._ended:
+            self._begin_document()
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self._path) >= DEPTH_MAX:
+            raise NotAnAnswer("nested too deeply")
+        local = name.rpartition(":")[2]
+        if not self._path and local not in _ROOTS:
+            raise NotAnAnswer(f"<{name}> instead of an answer")
+        self._path.append(local)
+        self._open.append((attributes, []))
+
+    def _text_came(self, text: str) -> None:
+        if self._open:
+            self._open[-1][1].append(text)
+
+    def _finish(self, _name: str) -> None:
+        attributes, texts = self._open.pop()
+        text = "".join(texts).strip()
+        match self._path:
+            case ["init_accepted", *inner]:
+                self._login.take(inner, attributes, text)
+                if not inner:
+                    self._answers.append(self._login.accepted())
+            case ["init_rejected", "reason"]:
+                self._answers.append(InitRejected(_int(attributes, "code"), text, _retry_after(attributes)))
+            case ["set_result", "errors", "url"]:
+                self._answers.append(_url_error(attributes, text))
+            case ["set_result", "set_accepted"]:
+                self._answers.append(_accepted(attributes))
+            case ["set_result", "set_rejected"]:
+                self._answers.append(SetRejected(_int(attributes, "code"), text, _retry_after(attributes)))
+        self._path.pop()
+        self._ended = not self._path
+
+
+class _Login:
+    """Gathers an ``init_accepted``, whose parts may stand in any order and may be missing."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Mapping[str, str]] = {}
+        self._mimetypes: list[str] = []
+        self._errors: list[UrlError] = []
+
+    def take(self, path: list[str], attributes: Mapping[str, str], text: str) -> None:
+        match path:
+            case []:
+                self._found["init_accepted"] = attributes
+            case ["mime"] if len(self._mimetypes) < LIST_MAX:
+                self._mimetypes.append(text)
+            case ["processing_status", "errors", "url"] if len(self._errors) < LIST_MAX:
+                self._errors.append(_url_error(attributes, text))
+            case ["connect_info" | "processing_status" as name] | ["quota", name]:
+                self._found[name] = attributes
+
+    def accepted(self) -> InitAccepted:
+        connection, status = self._part("connect_info"), self._part("processing_status")
+        return InitAccepted(
+            seq=_int(connection, "seq"),
+            last_conn_ip=connection.get("lastConnectIP", ""),
+            mimetypes=tuple(self._mimetypes),
+            quota=self._quota(),
+            error_count=_int(status, "errors", len(self._errors)),
+            processing=_int(status, "processing"),
+            errors=tuple(self._errors),
+            lcc_id=self._part("init_accepted").get("lcc", ""),
+        )
+
+    def _quota(self) -> Quota:
+        files, space, fullset = self._part("files"), self._part("space"), self._part("fullset")
+        return Quota(
+            files_used=_int(files, "used"),
+            files_free=_int(files, "free", UNLIMITED),
+            space_used=_int(space, "used"),
+            space_free=_int(space, "free", UNLIMITED),
+            fullset_allowed=_int(fullset, "allowed", UNLIMITED),
+            fullset_wanted=fullset.get("wanted") == "yes",
+            fullset_reason=fullset.get("reason", ""),
+        )
+
+    def _part(self, name: str) -> Mapping[str, str]:
+        return self._found.get(name, {})
+
+
+def _url_error(attributes: Mapping[str, str], text: str) -> UrlError:
+    submitted = {name: value for name, value in attributes.items() if name not in {"code", "url"}}
+    return UrlError(_int(attributes, "code"), text, attributes.get("url", ""), submitted)
+
+
+def _accepted(attributes: Mapping[str, str]) -> SetAccepted:
+    foreseen = (_int(attributes, name) if name in attributes else None for name in _FORESEEN)
+    return SetAccepted(_int(attributes, "received"), *foreseen)
+
+
+def _retry_after(attributes: Mapping[str, str]) -> int:
+    return max(0, _int(attributes, "retry-after"))
+
+
+def _int(attributes: Mapping[str, str], name: str, missing: int = 0) -> int:
+    """Return a number; raises ValueError for what is none."""
+    return int(attributes[name]) if attributes.get(name) else missing
+
+
+def _refuse_doctype(*_declaration: object) -> None:
+    raise NotAnAnswer("a document type declaration")

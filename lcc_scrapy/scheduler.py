@@ -1,0 +1,96 @@
+"""The scheduler: Scrapy's way in to the Queue Manager. It decides nothing itself."""
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from scrapy import Request, Spider
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from twisted.internet.defer import Deferred
+
+from lcc_scrapy.domain.queue import Ticket
+from lcc_scrapy.fetching import ACCEPT_ENCODING, ALLOW_PRIVATE, TURN
+from lcc_scrapy.queue_manager import TurnPass
+from lcc_scrapy.storage.turnstile import Member
+from lcc_scrapy.wiring import Worker, required_worker
+
+_log = logging.getLogger(__name__)
+
+TICKET: Final = "lcc_ticket"
+"""Key of ``request.meta`` under which a request's ticket is found."""
+
+BELL: Final = Request("lcc://bell", dont_filter=True)
+"""Given to ``engine.crawl`` to say that ``next_request`` has something; never fetched."""
+
+
+class ProviderScheduler(BaseScheduler):
+    """Hands out one URL at a time per provider, in the order of submission, when it may be fetched."""
+
+    def __init__(self, worker: Worker, crawler: Crawler) -> None:
+        self._worker = worker
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> "ProviderScheduler":
+        """Build it for one of the LCC's spiders."""
+        return cls(required_worker(crawler), crawler)
+
+    def open(self, spider: Spider) -> Deferred[None]:
+        """Open the store and take the first turns."""
+        self._callback = getattr(spider, "document_served")  # noqa: B009 - any LccSpider has it
+        self._errback = getattr(spider, "fetch_failed")  # noqa: B009
+        return self._worker.open(self._ring)
+
+    def close(self, reason: str) -> Deferred[None]:
+        """Settle what is under way and give the turns back."""
+        _log.debug("closing the queue (%s)", reason)
+        return self._worker.close()
+
+    def has_pending_requests(self) -> bool:
+        """Keep the spider alive for as long as its worker wants more."""
+        return self._worker.keeps_alive()
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Accept the bell only: every other URL comes through the queue, with its limits."""
+        if request is BELL:
+            return True
+        _log.warning("not fetched, because only the queue brings URLs here: %s", request.url)
+        return False
+
+    def next_request(self) -> Request | None:
+        """Return the next request, or None when nothing may be fetched now. Constant time."""
+        while (ticket := self._worker.manager.next_ticket()) is not None:
+            member = self._worker.manager.member(ticket)
+            if member is not None:
+                return self._request(ticket, member)
+            self._worker.manager.fetch_ended(ticket)
+        return None
+
+    def _ring(self) -> None:
+        if not self._worker.closing:
+            with suppress(RuntimeError):  # the engine has not begun, or has ended
+                self._crawler.engine.crawl(BELL)
+
+    def _request(self, ticket: Ticket, member: Member) -> Request:
+        headers = {"Accept-Encoding": ACCEPT_ENCODING}
+        if ticket.etag:
+            headers["If-None-Match"] = ticket.etag
+        if ticket.last_modified:
+            headers["If-Modified-Since"] = ticket.last_modified
+        meta = {
+            TICKET: ticket,
+            TURN: TurnPass(ticket.turnkey, ticket.token),
+            ALLOW_PRIVATE: member.provider.allowprivate,
+            "verbatim_url": True,
+            "dont_obey_robotstxt": member.provider.ignorerobots,
+            "download_timeout": self._worker.config.fetch_deadline,
+        }
+        return Request(
+            ticket.row.furl,
+            callback=self._callback,
+            errback=self._errback,
+            headers=headers,
+            meta=meta,
+            dont_filter=True,
+        )

@@ -1,0 +1,39 @@
+"""Signals that teams can connect to with ``crawler.signals.connect(handler, signal)``.
+
+``lcc_set_accepted(pid, path)`` — a provider's set is on disk.
+``lcc_document_stored(document, row)`` — a new or changed document and its row are durable.
+``lcc_document_confirmed(document, row)`` — a fetch showed that the copy is still right; ``document`` is None
+after a 304.
+``lcc_document_removed(docid, pid, reason)`` — a document left the cache.
+"""
+
+from scrapy.crawler import Crawler
+
+from lcc_scrapy.items import LccDocument
+from lcc_scrapy.storage import settling
+from lcc_scrapy.storage.settling import Settled
+
+lcc_set_accepted = object()
+lcc_document_stored = object()
+lcc_document_confirmed = object()
+lcc_document_removed = object()
+
+_BY_RESULT = {settling.STORED: lcc_document_stored, settling.CONFIRMED: lcc_document_confirmed}
+
+
+def announce(crawler: Crawler, settled: Settled, document: LccDocument | None = None) -> None:
+    """Count what became of a fetch in the stats and send the signal that fits."""
+    if crawler.stats is not None:
+        crawler.stats.inc_value(f"lcc/{settled.result}")
+        if settled.code:
+            crawler.stats.inc_value(f"lcc/code/{settled.code}")
+    if settled.result in _BY_RESULT:
+        crawler.signals.send_catch_log(_BY_RESULT[settled.result], document=document, row=settled.row)
+    if settled.removed:
+        row = settled.outcome.ticket.row
+        announce_removal(crawler, row.pid, row.urlkey, f"answered {settled.code}")
+
+
+def announce_removal(crawler: Crawler, pid: int, key: bytes, reason: str) -> None:
+    """Tell that a document left the cache."""
+    crawler.signals.send_catch_log(lcc_document_removed, docid=key.hex(), pid=pid, reason=reason)

@@ -1,0 +1,259 @@
+"""A batch of changes to queue and cache: rows in, rules applied to them in memory, differences out.
+
+Whatever the rules do, this is the one place that keeps the books: quota and queue counters, set parts,
+the feed's seq in commit order, tombstones, and files handed to the delete manager.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lcc_scrapy.domain import queue, removal_guard
+from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.queue import Place, QueuedUrl
+from lcc_scrapy.storage.records import DoomedFile, TurnDelta
+from lcc_scrapy.storage.tx import FEED, Tx
+
+if TYPE_CHECKING:
+    from lcc_scrapy.domain.providers import Provider
+
+
+class Batch:
+    """Queue and cache rows of a bounded number of keys, changed together. ``now`` in epoch seconds."""
+
+    def __init__(
+        self, tx: Tx, pids: Iterable[int], keys: Iterable[bytes], now: int, policy: QueuePolicy
+    ) -> None:
+        self.tx = tx
+        self.now = now
+        self.policy = policy
+        self.providers: dict[int, Provider] = tx.lock_providers(pids)
+        wanted = list(dict.fromkeys(keys))
+        self.queued = tx.queued(wanted)
+        self.cached = tx.cached(wanted)
+        self._queued_before = dict(self.queued)
+        self._cached_before = dict(self.cached)
+        self._told: dict[bytes, None] = {}
+        self._reasons: dict[bytes, str] = {}
+        self._meta: dict[bytes, UrlMeta] = {}
+        self._removed: Counter[int] = Counter()
+        self.newly_held: Counter[int] = Counter()
+        self.counters: defaultdict[int, Counter[str]] = defaultdict(Counter)
+
+    # --- what the rules may do -------------------------------------------------------------------
+
+    def put_queued(self, row: QueuedUrl) -> None:
+        """Add or replace a waiting row."""
+        self.queued[row.urlkey] = row
+
+    def drop_queued(self, key: bytes) -> None:
+        """Take a row out of the queue."""
+        self.queued.pop(key, None)
+
+    def put_cached(self, row: CachedUrl, *, tell: bool) -> None:
+        """Add or replace a cached row; ``tell`` gives it a new place in the feed."""
+        self.cached[row.urlkey] = row
+        if tell:
+            self._tell(row.urlkey)
+
+    def put_meta(self, meta: UrlMeta) -> None:
+        """Keep the answer that a stored body came with."""
+        self._meta[meta.urlkey] = meta
+
+    def drop_cached(self, key: bytes, reason: str, *, guarded: bool = True) -> None:
+        """Take a row out of the cache, leaving a tombstone if content users ever knew it.
+
+        ``guarded`` counts it among the removals of the day.
+        """
+        row = self.cached.pop(key, None)
+        if row is not None:
+            self._removed[row.pid] += guarded
+            self._reasons[key] = reason
+            self._tell(key)
+
+    def hold(self, key: bytes, held: int) -> None:
+        """Keep a cached row, and the fetch that would renew it, until its removal is confirmed."""
+        row = self.cached[key]
+        self.newly_held[row.pid] += not row.held
+        self.put_cached(replace(row, held=held), tell=False)
+
+    def release(self, key: bytes) -> None:
+        """End the hold on a cached row."""
+        self.put_cached(replace(self.cached[key], held=0), tell=False)
+
+    def _tell(self, key: bytes) -> None:
+        self._told.pop(key, None)
+        self._told[key] = None
+
+    def held_by_guard(self, pid: int, removing: int, waiting: int = 0) -> bool:
+        """Tell whether the removal guard holds ``removing`` more removals of a provider.
+
+        ``waiting`` counts URLs that are known, though not cached yet.
+        """
+        return removing > self.room(pid, waiting)
+
+    def room(self, pid: int, waiting: int = 0) -> int:
+        """Return how many documents of a provider the guard still lets go today; see ``held_by_guard``."""
+        provider = self.providers[pid]
+        removed = removal_guard.removed_within_day(provider.removed, provider.removedsince, self.now)
+        known = provider.fileused + waiting - self._removed[pid]
+        return removal_guard.room(removed + self._removed[pid], known, self.policy.max_removal)
+
+    def change_in_use(self, pid: int) -> tuple[int, int]:
+        """Return by how many files and bytes this batch has changed what a provider uses."""
+        files = space = 0
+        for rows, step in ((self._cached_before, -1), (self.cached, 1)):
+            for row in rows.values():
+                if row.pid == pid:
+                    files, space = files + step, space + step * row.fetched_len
+        return files, space
+
+    def removals(self) -> tuple[tuple[bytes, str], ...]:
+        """Return (key, reason) of the documents this batch has removed."""
+        return tuple((key, reason) for key, reason in self._reasons.items() if key not in self.cached)
+
+    # --- arrival ---------------------------------------------------------------------------------
+
+    def arrive(
+        self, pid: int, entry: UrlEntry, place: Place, *, ifabsent: bool = False, hold: bool = False
+    ) -> None:
+        """Apply one entry of a set, in the order of the set."""
+        key = urlkey(pid, entry.curl, entry.mimetype)
+        if entry.operation is Operation.UPDATE:
+            self._update(pid, key, entry, place, ifabsent=ifabsent)
+        elif entry.operation is Operation.REMOVE:
+            hold = hold or (key in self.cached and self.held_by_guard(pid, 1))
+            self.remove(key, place.psetid, "removed by its provider", hold=hold)
+
+    def _update(self, pid: int, key: bytes, entry: UrlEntry, place: Place, *, ifabsent: bool) -> None:
+        row, cached = self.queued.get(key), self.cached.get(key)
+        if cached is not None and cached.held not in {0, OUTSIDE_ROOTS}:
+            self.release(key)
+        if ifabsent and (cached or (row and row.operation == queue.FETCH)):
+            return
+        if row is not None:
+            self.put_queued(queue.arrive_again(row, entry, place))
+        elif cached and queue.is_unchanged(entry, cached, strict_mtime=self.providers[pid].strictmtime):
+            confirmed = queue.confirmed_by(entry, cached, place.psetid, self.now)
+            self.put_cached(confirmed, tell=queue.users_notice(cached, confirmed))
+        else:
+            self.put_queued(queue.update_row(entry, key, pid, place))
+
+    def remove(self, key: bytes, psetid: int, reason: str, *, hold: bool = False) -> None:
+        """Remove a document, or hold it: a waiting fetch becomes "nothing", the cached row goes."""
+        if hold and key in self.cached:
+            self.hold(key, psetid)
+            return
+        self.cancel(key, psetid)
+        self.drop_cached(key, reason)
+
+    def cancel(self, key: bytes, psetid: int) -> None:
+        """Turn a waiting fetch into "nothing"."""
+        if key in self.queued:
+            self.put_queued(queue.cancel(self.queued[key], psetid))
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what changed and keep the books."""
+        self._flush_queue()
+        self._flush_cache()
+        for pid, deltas in self.counters.items():
+            self.tx.add_to_provider(pid, deltas)
+        self._count_removals()
+
+    def _flush_queue(self) -> None:
+        parts: Counter[tuple[int, str, int]] = Counter()
+        turns: defaultdict[str, TurnDelta] = defaultdict(TurnDelta)
+        inserted: list[QueuedUrl] = []
+        updated: list[QueuedUrl] = []
+        deleted: list[bytes] = []
+        for key in self.queued.keys() | self._queued_before.keys():
+            before, after = self._queued_before.get(key), self.queued.get(key)
+            if before is after:
+                continue
+            for row, step in ((before, -1), (after, 1)):
+                if row is not None:
+                    parts[row.psetid, row.timeofday, row.pid] += step
+                    self.counters[row.pid]["nurlproc"] += step
+                    turns[self.providers[row.pid].turnkey].waiting += step
+            if after is None:
+                deleted.append(key)
+                continue
+            if before is None or before.version != after.version:
+                turns[self.providers[after.pid].turnkey].arrived = True
+            (inserted if before is None else updated).append(after)
+        for provider in self.providers.values():
+            if provider.turnkey in turns:
+                turns[provider.turnkey].priority = max(turns[provider.turnkey].priority, provider.priority)
+        self.tx.delete_queued(deleted)
+        self.tx.insert_queued(sorted(inserted, key=lambda row: (row.psetid, row.position)))
+        self.tx.update_queued(updated)
+        self.tx.add_to_parts(parts, {pid: provider.priority for pid, provider in self.providers.items()})
+        self.tx.add_to_turns(turns)
+
+    def _flush_cache(self) -> None:
+        self._number()
+        inserted: list[CachedUrl] = []
+        updated: list[CachedUrl] = []
+        deleted: list[bytes] = []
+        doomed: list[DoomedFile] = []
+        for key in self.cached.keys() | self._cached_before.keys():
+            before, after = self._cached_before.get(key), self.cached.get(key)
+            if before is after:
+                continue
+            if before is not None and (after is None or after.fetched_fileid != before.fetched_fileid):
+                doomed.append(self._doomed(before))
+            self._count(before, -1)
+            self._count(after, 1)
+            if after is None:
+                deleted.append(key)
+            else:
+                (inserted if before is None else updated).append(after)
+        self.tx.delete_cached(deleted)
+        self.tx.insert_cached(inserted)
+        self.tx.update_cached(updated)
+        self.tx.put_meta([meta for key, meta in self._meta.items() if key in self.cached])
+        self.tx.doom(doomed)
+
+    def _number(self) -> None:
+        """Give everything content users must hear of its seq, and write or clear tombstones."""
+        told = [key for key in self._told if key in self.cached or key in self._cached_before]
+        if not told:
+            return
+        first = self.tx.take(FEED, len(told))
+        tombstones, back = [], []
+        for seq, key in enumerate(told, first):
+            row = self.cached.get(key)
+            if row is not None:
+                self.cached[key] = replace(row, seq=seq)
+                if key not in self._cached_before:
+                    back.append(key)
+            else:
+                tombstones.append(self._tombstone(self._cached_before[key], seq))
+        self.tx.delete_tombstones(back)
+        self.tx.put_tombstones(tombstones)
+
+    def _tombstone(self, row: CachedUrl, seq: int) -> Tombstone:
+        reason = self._reasons.get(row.urlkey, "")
+        return Tombstone(row.urlkey, row.pid, row.curl, row.mimetype, row.furl, reason, self.now, seq)
+
+    def _doomed(self, row: CachedUrl) -> DoomedFile:
+        not_before = self.now + int(self.policy.file_grace)
+        return DoomedFile(row.fetched_machineid, row.fetched_fileid, row.fetched_len, not_before)
+
+    def _count(self, row: CachedUrl | None, step: int) -> None:
+        if row is not None:
+            self.counters[row.pid]["fileused"] += step
+            self.counters[row.pid]["spaceused"] += step * row.fetched_len
+            self.counters[row.pid]["heldremovals"] += step * (row.held > 0)
+
+    def _count_removals(self) -> None:
+        for pid, count in self._removed.items():
+            provider = self.providers[pid]
+            before = removal_guard.removed_within_day(provider.removed, provider.removedsince, self.now)
+            since = provider.removedsince if before else self.now
+            self.tx.update_provider(pid, {"removed": before + count, "removedsince": since})

@@ -1,0 +1,71 @@
+"""The delete manager (seed 003 section 6 "QM Delete Manager"): files that no row needs any more go.
+
+Each machine deletes its own files; those of a machine that is away wait in ``fsmdb`` until it is back.
+"""
+
+import logging
+import time
+from typing import Any
+
+from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.storage.thread import Clock, StoreThread
+from lcc_scrapy.storage.tx import Store
+
+PACE = 500
+"""Files per step, so that deleting never keeps settling waiting for long."""
+
+EVERY = 10.0
+_log = logging.getLogger(__name__)
+
+
+class DeleteManager:
+    """Deletes this machine's doomed files when their grace is over, and forgets old outcomes and sets."""
+
+    def __init__(
+        self,
+        store: Store,
+        thread: StoreThread,
+        clock: Clock,
+        content: ContentFiles,
+        *,
+        outcomes_kept: float,
+        sets_kept: float,
+    ) -> None:
+        self._store = store
+        self._thread = thread
+        self._clock = clock
+        self._content = content
+        self._outcomes_kept = outcomes_kept
+        self._sets_kept = sets_kept
+        self._timer: Any = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin; one step now and one every ten seconds, or at once while there is a backlog."""
+        stepping = self._thread.run(self.step, int(time.time()))
+        stepping.addErrback(
+            lambda failure: _log.error("cannot delete files now: %s", failure.getErrorMessage())
+        )
+        stepping.addCallback(self._again)
+
+    def _again(self, deleted: int | None) -> None:
+        if not self._stopped:
+            self._timer = self._clock.callLater(0.05 if deleted == PACE else EVERY, self.start)
+
+    def stop(self) -> None:
+        """Begin no further step."""
+        self._stopped = True
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+
+    def step(self, now: int) -> int:
+        """Delete up to ``PACE`` files that are due (blocking); returns how many."""
+        with self._store.read() as tx:
+            due = [file.fileid for file in tx.doomed(self._content.machineid, now, PACE)]
+        gone = self._content.remove(due)
+        with self._store.begin() as tx:
+            tx.undoom(self._content.machineid, gone)
+            tx.forget_outcomes(now - int(self._outcomes_kept))
+            tx.forget_psets(now - int(self._sets_kept))
+            tx.forget_turns(now)
+        return len(gone)

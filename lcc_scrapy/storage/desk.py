@@ -1,0 +1,210 @@
+"""The desk at which providers log in: passwords, connection numbers, quota, errors to report.
+
+Implements ``uns.ports.ProviderDesk``. Passwords are checked in two threads of their own, so that
+guessing neither blocks the event loop nor the database.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.threads import deferToThreadPool
+
+from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.storage.foresight import foresee
+from lcc_scrapy.storage.intake import SpooledSet
+from lcc_scrapy.storage.passwords import DUMMY, verify_password
+from lcc_scrapy.storage.records import OpenLogin, UrlErrorRecord
+from lcc_scrapy.storage.thread import DaemonPool, StoreThread
+from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.uns.fullsets import Accepted
+from lcc_scrapy.uns.ports import Foreseen, Login
+from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError
+
+CHECKS_AT_A_TIME = 2
+PATIENCE = 10.0
+"""Seconds after which a login is answered with "try again later", whatever keeps the database."""
+
+_PID_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class DeskRules:
+    """What the desk tells everybody, and what it goes by."""
+
+    lcc_id: str
+    mimetypes: tuple[str, ...]
+    slots: int
+    policy: QueuePolicy
+
+
+class Desk:
+    """Logs providers in at the UNS with the id ``uns``.
+
+    ``open_set`` reads a spooled set, for dry runs; ``is_full_for`` tells whether the spool takes no set of
+    a provider now, ``full_sets`` which full sets it has brought that wait there; ``now`` gives epoch seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        thread: StoreThread,
+        reactor: Any,
+        rules: DeskRules,
+        open_set: Callable[[Path], SpooledSet],
+        *,
+        uns: str,
+        is_full_for: Callable[[int], bool],
+        full_sets: Callable[[int], Accepted] = lambda _pid: Accepted(),
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._open_set = open_set
+        self._uns = uns
+        self._is_full_for = is_full_for
+        self._full_sets = full_sets
+        self._now = now
+        self._store = store
+        self._thread = thread
+        self._reactor = reactor
+        self._rules = rules
+        self._checks = DaemonPool(minthreads=0, maxthreads=CHECKS_AT_A_TIME, name="lcc-passwords")
+        self._checks.start()
+
+    def login(self, provider_id: str, password: str, ip: str) -> Deferred[Login]:
+        """Check a password and note the connection; fails with ``Refusal`` 101, 102 or 103.
+
+        An unknown id costs as much time as a wrong password and gets the same answer. Fails with
+        ``StoreUnavailable`` when it takes longer than ``PATIENCE``; nothing is noted then, but for a login
+        that was just being noted.
+        """
+        return self._login(provider_id, password, ip).addTimeout(PATIENCE, self._reactor, _too_late)
+
+    @inlineCallbacks
+    def _login(self, provider_id: str, password: str, ip: str) -> Any:
+        provider: Provider | None = yield self._thread.run(self._find, provider_id)
+        known = provider.password if provider else DUMMY
+        right: bool = yield deferToThreadPool(self._reactor, self._checks, verify_password, known, password)
+        if provider is None or not right:
+            raise Refusal(101)
+        if provider.state not in {State.ACTIVE, State.PAUSED}:
+            raise Refusal(102, f"provider is {provider.state}")
+        if self._is_full_for(provider.pid):
+            raise Refusal(103, "its sets fill the spool")
+        login: Login = yield self._thread.run(self._admit, provider.pid, ip)
+        return login
+
+    def farewell(self, login: Login) -> Deferred[None]:
+        """Forget the errors that were delivered with a login."""
+        return self._thread.run(self._forget, login.pid, login.errors_upto, login.accepted.error_count)
+
+    def dry_run(self, login: Login, spooled: Path) -> Deferred[Foreseen]:
+        """Tell what a set would remove, changing nothing."""
+        del login
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._foresee, spooled)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._checks.stop()
+
+    # --- in the store's thread -------------------------------------------------------------------
+
+    def _find(self, provider_id: str) -> Provider | None:
+        if not (provider_id.isascii() and provider_id.isdigit() and len(provider_id) <= _PID_DIGITS):
+            return None
+        with self._store.read() as tx:
+            return tx.provider(int(provider_id))
+
+    def _admit(self, pid: int, ip: str) -> Login:
+        now, rules = int(self._now()), self._rules
+        brought = self._full_sets(pid)
+        with self._store.begin() as tx:
+            provider = tx.lock_providers([pid]).get(pid)
+            if provider is None:
+                raise Refusal(101)
+            seq = provider.lastconnseq + 1
+            noted = {"lastconnseq": seq, "lastconnip": ip[:45], "lastconntime": now}
+            confirmed = {} if provider.fullsetwanted else {"confirmed": now}
+            tx.update_provider(pid, {**noted, **confirmed})
+            tx.insert_login(OpenLogin(pid, seq, self._uns, now))
+            errors = tx.errors(pid, rules.policy.errors_kept)
+            roots = tuple(Root.parse(root) for root in tx.roots(pid))
+            counted = tx.set_ids(pid, now - int(rules.policy.resend_period))
+            left = provider.fullsets_left(now, rules.policy.fullset_period)
+            if left is not None:
+                noted_already = (one.seq for one in brought.waiting if tx.pset_of(pid, one.seq))
+                left = max(0, left - brought.without(noted_already).newly_charged(counted))
+        accepted = InitAccepted(
+            seq,
+            provider.lastconnip,
+            rules.mimetypes,
+            _quota(provider, left, _still_wanted(provider, brought)),
+            provider.nurlerrs,
+            provider.nurlproc,
+            tuple(map(_reported, errors)),
+            rules.lcc_id,
+        )
+        return Login(
+            pid=pid,
+            accepted=accepted,
+            roots=roots,
+            timeofday=provider.timeofday,
+            slots=rules.slots,
+            fullsets_left=left,
+            fullsets_charged=brought.charged,
+            empty=not (provider.fileused or provider.nurlproc or brought.waiting),
+            counted_sets=frozenset([*counted, *(one.set_id for one in brought.waiting if one.set_id)]),
+            errors_upto=max((error.errorid for error in errors), default=0),
+        )
+
+    def _forget(self, pid: int, upto: int, count: int) -> None:
+        if not count:
+            return
+        with self._store.begin() as tx:
+            provider = tx.lock_providers([pid]).get(pid)
+            tx.forget_errors(pid, upto)
+            if provider is not None:
+                tx.add_to_provider(pid, {"nurlerrs": -min(count, provider.nurlerrs)})
+
+    def _foresee(self, spooled: Path) -> Foreseen:
+        reader = self._open_set(spooled)
+        try:
+            return foresee(self._store, reader, self._rules.policy, int(self._now()))
+        finally:
+            reader.close()
+
+
+def _too_late(_result: object, seconds: float) -> NoReturn:
+    raise StoreUnavailable(f"no answer within {seconds:g} s")
+
+
+def _still_wanted(provider: Provider, brought: Accepted) -> str:
+    """Return why a full set is wanted, unless one that was sent after the wish waits in the spool."""
+    answered = any(one.seq > provider.wantedseq for one in brought.waiting)
+    return "" if answered else provider.fullsetwanted
+
+
+def _quota(provider: Provider, left: int | None, wanted: str) -> Quota:
+    return Quota(
+        provider.fileused,
+        _free(provider.filesmax, provider.fileused),
+        provider.spaceused,
+        _free(provider.spacemax, provider.spaceused),
+        UNLIMITED if left is None else left,
+        bool(wanted),
+        wanted,
+    )
+
+
+def _free(limit: int, used: int) -> int:
+    return max(0, limit - used) if limit else UNLIMITED
+
+
+def _reported(error: UrlErrorRecord) -> UrlError:
+    return UrlError(error.code, error.text, error.url, json.loads(error.attributes))

@@ -1,0 +1,85 @@
+"""A dry run: what a set would do to the documents of its provider, reading everything and changing nothing.
+
+It follows ``intake`` step by step, against the documents and waiting URLs of this moment. Sets that wait
+in the spool are not looked at.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from lcc_scrapy.domain import removal_guard
+from lcc_scrapy.domain.entries import Operation, Origin, UrlEntry, urlkey
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.queue import FETCH
+from lcc_scrapy.storage.intake import CHUNK, EVERY_SET, SpooledSet
+from lcc_scrapy.storage.tx import Store, Tx
+from lcc_scrapy.uns.ports import Foreseen
+
+
+class _Distinct:
+    """Counts different keys in eight bytes each, however often each is added."""
+
+    def __init__(self) -> None:
+        self._buckets = [array("Q") for _ in range(256)]
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._buckets[key[-1]].append(int.from_bytes(key[:8]))
+
+    def __len__(self) -> int:
+        return sum(len(set(bucket)) for bucket in self._buckets)
+
+
+def foresee(store: Store, spooled: SpooledSet, policy: QueuePolicy, now: int) -> Foreseen:
+    """Return what absorbing a set now (epoch seconds) would remove and hold."""
+    return (
+        _of_full_set(store, spooled, policy, now)
+        if spooled.full
+        else _of_partial(store, spooled, policy, now)
+    )
+
+
+def _of_partial(store: Store, spooled: SpooledSet, policy: QueuePolicy, now: int) -> Foreseen:
+    found = _Distinct()
+    for keys in _keys(spooled, removals=True):
+        with store.read() as tx:
+            found.add(tx.cached(keys))
+    removing = len(found)
+    with store.read() as tx:
+        room = _room(tx, spooled.pid, policy, now)
+    if spooled.removals > removal_guard.FEW and removing > room:
+        return Foreseen(0, removing)
+    return Foreseen(min(removing, room), max(0, removing - room))
+
+
+def _of_full_set(store: Store, spooled: SpooledSet, policy: QueuePolicy, now: int) -> Foreseen:
+    named, named_new = _Distinct(), _Distinct()
+    for keys in _keys(spooled, removals=False):
+        with store.read() as tx:
+            cached, queued = tx.cached(keys), tx.queued(keys)
+        named.add(key for key, row in cached.items() if row.origin == Origin.PUSH)
+        new = (row for key, row in queued.items() if key not in cached and row.origin == Origin.PUSH)
+        named_new.add(row.urlkey for row in new if row.operation == FETCH)
+    with store.read() as tx:
+        waiting = tx.count_unseen_new(spooled.pid, EVERY_SET)
+        leaving = max(0, tx.count_unseen(spooled.pid, EVERY_SET) - len(named))
+        absent = leaving + max(0, waiting - len(named_new))
+        room = _room(tx, spooled.pid, policy, now, waiting)
+    hold = absent > room or removal_guard.doubts(spooled.urls - spooled.removals, spooled.unreadable)
+    return Foreseen(0, leaving) if hold else Foreseen(leaving)
+
+
+def _keys(spooled: SpooledSet, *, removals: bool) -> Iterator[list[bytes]]:
+    """Yield the keys that decide: in a partial set those that go, in a full one those that stay."""
+    entries: Iterator[UrlEntry] = (entry for entry, _ in spooled.entries(0))
+    while chunk := list(islice(entries, CHUNK)):
+        meant = [entry for entry in chunk if (entry.operation is Operation.REMOVE) is removals]
+        yield [urlkey(spooled.pid, entry.curl, entry.mimetype) for entry in meant]
+
+
+def _room(tx: Tx, pid: int, policy: QueuePolicy, now: int, waiting: int = 0) -> int:
+    provider = tx.provider(pid) or Provider(pid, "")
+    removed = removal_guard.removed_within_day(provider.removed, provider.removedsince, now)
+    return removal_guard.room(removed, provider.fileused + waiting, policy.max_removal)

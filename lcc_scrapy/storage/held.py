@@ -1,0 +1,55 @@
+"""Held removals, when the operator says that they were meant."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lcc_scrapy.domain.cache import OUTSIDE_ROOTS
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.records import ABSORBED
+from lcc_scrapy.storage.repeating import repeated
+from lcc_scrapy.storage.tx import Store, Tx
+
+CHUNK = 1000
+"""Documents per transaction."""
+
+CONFIRMED = "removal confirmed by the operator"
+"""The reason that their tombstones give."""
+
+
+def confirm_removals(
+    store: Store, pid: int, now: int, policy: QueuePolicy, progress: Callable[[int], None] = lambda _: None
+) -> int:
+    """Carry out the removals that are held for a provider; returns how many documents went.
+
+    They do not count among those of the day. After a kill, the same call goes on. ``progress`` is told
+    the documents so far.
+    """
+    count, last = 0, b""
+    while keys := repeated(_confirm_some, store, pid, last, now, policy):
+        count, last = count + len(keys), keys[-1]
+        progress(count)
+    return count
+
+
+def _confirm_some(store: Store, pid: int, after: bytes, now: int, policy: QueuePolicy) -> list[bytes]:
+    with store.begin() as tx:
+        if not tx.lock_providers([pid]):
+            return []
+        keys = tx.held(pid, CHUNK, after)
+        batch = Batch(tx, [pid], keys, now, policy)
+        for key in keys:
+            held = batch.cached[key].held
+            if held != OUTSIDE_ROOTS:
+                batch.cancel(key, held)
+            batch.drop_cached(key, CONFIRMED, guarded=False)
+        batch.flush()
+        if not keys:
+            _forget_holds(tx, pid)
+        return keys
+
+
+def _forget_holds(tx: Tx, pid: int) -> None:
+    for pset in tx.held_psets(pid):
+        if pset.phase == ABSORBED:
+            tx.update_pset(replace(pset, held=0))

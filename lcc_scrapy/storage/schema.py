@@ -1,0 +1,93 @@
+"""The database's schema and its numbered migrations (Alembic, in ``storage/migrations``)."""
+
+from io import StringIO
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, make_url
+
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.storage.sql.store import READING, SqlStore, named_errors
+
+VERSION_TABLE = "lcc_version"
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def upgrade(url: str | URL) -> list[str]:
+    """Bring a database up to date; returns the revisions applied, oldest first.
+
+    All or nothing on SQLite and PostgreSQL; MariaDB and MySQL commit each statement.
+    """
+    store = SqlStore(url, silence=None)  # a migration of a large table may take hours
+    try:
+        with named_errors(), store.engine.connect() as connection, connection.begin():
+            applied = _pending(connection)
+            if applied:
+                config = _config()
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+            return applied
+    finally:
+        store.close()
+
+
+def pending(url: str | URL) -> list[str]:
+    """Return the revisions that ``upgrade`` would apply, oldest first; changes nothing, creates nothing.
+
+    Raises ``ConfigurationError`` when the database is newer than this program.
+    """
+    if is_missing_file(url):
+        return _after(None)
+    store = SqlStore(url)
+    try:
+        with named_errors(), store.engine.connect() as connection:
+            return _pending(connection.execution_options(**{READING: True}))
+    finally:
+        store.close()
+
+
+def upgrade_sql(url: str) -> str:
+    """Return what ``upgrade`` would execute, as SQL text."""
+    waiting = pending(url)
+    if not waiting:
+        return ""
+    text = StringIO()
+    config = _config(text)
+    config.attributes["url"] = url
+    known = _after(None)
+    before = known[: -len(waiting)]
+    command.upgrade(config, f"{before[-1] if before else 'base'}:head", sql=True)
+    return text.getvalue()
+
+
+def _config(output: StringIO | None = None) -> Config:
+    config = Config(output_buffer=output) if output else Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+def _pending(connection: Connection) -> list[str]:
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    return _after(context.get_current_revision())
+
+
+def _after(current: str | None) -> list[str]:
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    known = [script.revision for script in scripts][::-1]
+    if current is None:
+        return known
+    if current not in known:
+        raise ConfigurationError(
+            f"the database has schema {current}, which this version does not know: install the newer one"
+        )
+    return known[known.index(current) + 1 :]
+
+
+def is_missing_file(url: str | URL) -> bool:
+    """Tell whether a URL names an SQLite file that is not there."""
+    parsed = make_url(url)
+    file = parsed.database
+    return parsed.get_backend_name() == "sqlite" and bool(file) and not Path(str(file)).exists()

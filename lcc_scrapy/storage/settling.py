@@ -1,0 +1,256 @@
+"""Settling: what becomes of the queue, the cache and the provider's errors after fetches ended.
+
+All outcomes of a call go into one transaction; bodies are put on disk before their rows are written,
+and only those that are kept (seed 003 section 6 "Some Notes").
+"""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from lcc_scrapy.domain import queue, quota, removal_guard, retries
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta, fitting
+from lcc_scrapy.domain.errors import text_of
+from lcc_scrapy.domain.policy import STRICT, QueuePolicy
+from lcc_scrapy.domain.queue import Cancelled, Delayed, Failed, NotModified, Outcome, QueuedUrl, Served
+from lcc_scrapy.domain.retries import NO_BACKOFF
+from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.records import LastOutcome, UrlErrorRecord
+from lcc_scrapy.storage.tx import Tx
+
+_log = logging.getLogger(__name__)
+FILEID = "fileid"
+STORED, CONFIRMED, RETRYING, DELAYED, FAILED, DISCARDED, LOST = (
+    "stored",
+    "confirmed",
+    "retrying",
+    "delayed",
+    "failed",
+    "discarded",
+    "lost",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of one outcome. ``row`` is the cached row as it is now, if there is one."""
+
+    outcome: Outcome
+    result: str
+    row: CachedUrl | None = None
+    code: int = 0
+    removed: bool = False
+
+
+class Settlement:
+    """One transaction's worth of outcomes.
+
+    A served body that brings no file id is given one here.
+
+    ``keep`` is called once, before rows are written, with the bodies to put on disk durably.
+    """
+
+    def __init__(
+        self,
+        tx: Tx,
+        outcomes: Sequence[Outcome],
+        *,
+        owner: str,
+        machineid: int,
+        now: int,
+        policy: QueuePolicy,
+        keep: Callable[[Sequence[Served]], None],
+    ) -> None:
+        rows = [outcome.ticket.row for outcome in outcomes]
+        self._owner = owner
+        self._machineid = machineid
+        self._keep = keep
+        self._batch = Batch(tx, {row.pid for row in rows}, [row.urlkey for row in rows], now, policy)
+        self._turns = tx.lock_turns({outcome.ticket.turnkey for outcome in outcomes})
+        self._outcomes = self._with_file_ids(outcomes)
+        self._kept: list[Served] = []
+        self._errors: list[UrlErrorRecord] = []
+        self._last: dict[bytes, LastOutcome] = {}
+
+    def run(self) -> list[Settled]:
+        """Settle everything; returns one result per outcome, in order."""
+        settled = [self._settle(outcome) for outcome in self._outcomes]
+        self._keep(self._kept)
+        batch = self._batch
+        for error in self._errors:
+            batch.counters[error.pid]["nurlerrs"] += 1
+        batch.flush()
+        batch.tx.add_errors(self._errors, batch.policy.errors_kept)
+        batch.tx.put_outcomes(list(self._last.values()))
+        self._tell_held()
+        return [self._as_written(one) for one in settled]
+
+    def _as_written(self, settled: Settled) -> Settled:
+        """Show the row with the seq that it was given when everything was written."""
+        row = settled.row and self._batch.cached.get(settled.row.urlkey)
+        return replace(settled, row=row)
+
+    def _is_lost(self, outcome: Outcome) -> bool:
+        ticket = outcome.ticket
+        turn = self._turns.get(ticket.turnkey)
+        leased = turn is not None and (turn.owner, turn.token) == (self._owner, ticket.token)
+        return not leased or ticket.row.pid not in self._batch.providers
+
+    def _with_file_ids(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Give every served body a file id of its own.
+
+        The counter stays locked until the end of the transaction, which ``lcc verify`` relies on.
+        """
+        served = [one for one in outcomes if isinstance(one, Served) and not self._is_lost(one)]
+        nameless = [one for one in served if not one.fileid]
+        first = self._batch.tx.take(FILEID, len(nameless)) if served else 0
+        fileids = {id(one): one.fileid for one in served}
+        fileids |= {id(one): fileid for fileid, one in enumerate(nameless, first)}
+        return [
+            replace(one, fileid=fileids[id(one)], answer=fitting(one.answer))
+            if isinstance(one, Served) and id(one) in fileids
+            else one
+            for one in outcomes
+        ]
+
+    def _settle(self, outcome: Outcome) -> Settled:  # noqa: PLR0911 - one for each kind
+        if self._is_lost(outcome):
+            return Settled(outcome, LOST)
+        row = self._batch.queued.get(outcome.ticket.row.urlkey)
+        if row is None or row.operation == queue.NOTHING:
+            self._batch.drop_queued(outcome.ticket.row.urlkey)
+            return Settled(outcome, DISCARDED)
+        match outcome:
+            case Served():
+                self._host_answered(outcome.ticket.turnkey)
+                return self._served(outcome, row)
+            case NotModified():
+                self._host_answered(outcome.ticket.turnkey)
+                return self._not_modified(outcome, row)
+            case Failed():
+                return self._failed(outcome, row)
+            case Cancelled():
+                return Settled(outcome, DISCARDED)
+            case Delayed():
+                self._note(row, outcome)
+                self._batch.tx.change_turn(outcome.ticket.turnkey, asdict(outcome.backoff))
+                return Settled(outcome, DELAYED, code=outcome.code)
+
+    def _host_answered(self, turnkey: str) -> None:
+        if self._turns[turnkey].failures:
+            self._batch.tx.change_turn(turnkey, asdict(NO_BACKOFF))
+
+    def _served(self, served: Served, row: QueuedUrl) -> Settled:
+        said = queue.declared_by(row, served)
+        wrong = queue.mismatch(said, served.answer, served.body)
+        if wrong and self._is_strict(row.pid):
+            return self._failed(Failed(served.ticket, wrong, "", served.answer.answered, final=True), row)
+        before = self._batch.cached.get(row.urlkey)
+        over = self._over_quota(row.pid, before, served.body.length)
+        if over:
+            return self._failed(Failed(served.ticket, over, "", served.answer.answered, final=True), row)
+        if wrong:
+            self._tell_provider(row, wrong, served.answer.answered)
+        after = queue.stored_row(served, said, before, self._machineid)
+        fresh = before is None or after.fetched_fileid != before.fetched_fileid
+        if fresh:
+            self._kept.append(served)
+        self._batch.put_cached(after, tell=before is None or queue.users_notice(before, after))
+        self._batch.put_meta(_meta(served))
+        self._leave_queue(served, row)
+        return Settled(served, STORED if fresh else CONFIRMED, after, wrong)
+
+    def _leave_queue(self, served: Served, row: QueuedUrl) -> None:
+        if not queue.overtaken(row, served.ticket) or queue.answered_by(row, served.body):
+            self._batch.drop_queued(row.urlkey)
+
+    def _not_modified(self, outcome: NotModified, row: QueuedUrl) -> Settled:
+        before = self._batch.cached.get(row.urlkey)
+        if before is None:
+            unconditional = replace(row, version=row.version + 1)
+            self._batch.put_queued(unconditional)
+            return Settled(outcome, DISCARDED)
+        after = queue.confirmed_row(outcome, row.seen, before)
+        self._batch.put_cached(after, tell=queue.users_notice(before, after))
+        if not queue.overtaken(row, outcome.ticket):
+            self._batch.drop_queued(row.urlkey)
+        return Settled(outcome, CONFIRMED, after)
+
+    def _failed(self, failed: Failed, row: QueuedUrl) -> Settled:
+        if queue.overtaken(row, failed.ticket):
+            return Settled(failed, DISCARDED, code=failed.code)
+        delays = () if failed.final else self._batch.policy.retry_delays
+        decision = retries.after_failure(failed.code, row.tries, failed.at, delays)
+        self._note(row, failed)
+        if isinstance(decision, retries.Retry):
+            self._batch.put_queued(queue.try_again(row, decision.at))
+            return Settled(failed, RETRYING, code=failed.code)
+        self._batch.drop_queued(row.urlkey)
+        self._tell_provider(row, failed.code, failed.at, failed.detail)
+        before = self._batch.cached.get(row.urlkey)
+        if decision.removes_copy and before is not None:
+            hold = self._batch.held_by_guard(row.pid, 1)
+            self._batch.remove(row.urlkey, row.psetid, f"answered {failed.code}", hold=hold)
+        after = self._batch.cached.get(row.urlkey)
+        return Settled(failed, FAILED, after, failed.code, removed=before is not None and after is None)
+
+    def _is_strict(self, pid: int) -> bool:
+        return (self._batch.providers[pid].declared or self._batch.policy.declared) == STRICT
+
+    def _over_quota(self, pid: int, before: CachedUrl | None, length: int) -> int:
+        files, space = self._in_use(pid)
+        replaced = before.fetched_len if before else None
+        return quota.refusal(self._batch.providers[pid], files, space, replaced, length)
+
+    def _in_use(self, pid: int) -> tuple[int, int]:
+        """Return files and bytes in use, with what this batch has stored so far."""
+        provider, batch = self._batch.providers[pid], self._batch
+        files, space = provider.fileused, provider.spaceused
+        if provider.filesmax or provider.spacemax:
+            added, freed = batch.change_in_use(pid)
+            return files + added, space + freed
+        return files, space
+
+    def _tell_provider(self, row: QueuedUrl, code: int, at: int, detail: str = "") -> None:
+        text = _told(code, detail)
+        self._errors.append(UrlErrorRecord(row.pid, code, text, row.furl, submitted(row), at))
+        self._last[row.urlkey] = LastOutcome(row.urlkey, row.pid, code, text, at)
+
+    def _note(self, row: QueuedUrl, failed: Failed | Delayed) -> None:
+        text = _told(failed.code, failed.detail)
+        self._last[row.urlkey] = LastOutcome(row.urlkey, row.pid, failed.code, text, failed.at)
+
+    def _tell_held(self) -> None:
+        """Warn of documents that only the guard keeps: of the first, the tenth, the hundredth …"""
+        for pid, count in self._batch.newly_held.items():
+            before = self._batch.providers[pid].heldremovals
+            if before == 0 or len(str(before)) < len(str(before + count)):
+                _log.warning("%s", removal_guard.notice(pid, before + count, "their fetches failed for good"))
+
+
+def _told(code: int, detail: str) -> str:
+    """Return what a code means, with a detail that may come from anywhere and must fit a column."""
+    text = f"{text_of(code)}: {detail}" if detail else text_of(code)
+    return text.encode("ascii", "backslashreplace").decode().replace("\0", "\\0")[:255]
+
+
+def _meta(served: Served) -> UrlMeta:
+    answer = served.answer
+    return UrlMeta(served.ticket.row.urlkey, answer.status_line, answer.headers, answer.peer, answer.answered)
+
+
+def submitted(row: QueuedUrl) -> str:
+    """Return the attributes a URL was submitted with, as JSON."""
+    attributes = {
+        "curl": row.curl,
+        "burl": "" if row.burl is None else row.burl,
+        "furl": row.furl,
+        "mimetype": row.mimetype,
+        "subtype": row.subtype or None,
+        "mtime": row.mtime,
+        "len": row.len,
+        "md5": row.md5,
+        "timeofday": row.timeofday or None,
+    }
+    return json.dumps({name: str(value) for name, value in attributes.items() if value is not None})

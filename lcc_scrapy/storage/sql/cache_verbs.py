@@ -1,0 +1,213 @@
+"""Verbs about cached documents, the feed, counters and files."""
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.entries import Origin
+from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.storage import tables as t
+from lcc_scrapy.storage.records import (
+    DoomedFile,
+)
+from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.storage.tx import FEED
+
+_QUEUED = RowsOf(t.qdb, QueuedUrl)
+_CACHED = RowsOf(t.lccurl, CachedUrl)
+_META = RowsOf(t.lccmeta, UrlMeta)
+_TOMBS = RowsOf(t.tombstones, Tombstone)
+_DOOMED = RowsOf(t.fsmdb, DoomedFile)
+
+_PUSHED = Origin.PUSH.value
+
+_DOCID = re.compile(r"[0-9a-f]{32}")
+
+Named = TypeVar("Named", CachedUrl, QueuedUrl, Tombstone)
+
+
+class CacheVerbs(OnConnection):
+    """Verbs about cached documents, the feed, counters and files."""
+
+    def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
+        return {row.urlkey: row for row in _CACHED.by_keys(self._c, keys)}
+
+    def insert_cached(self, rows: Sequence[CachedUrl]) -> None:
+        _CACHED.insert(self._c, rows)
+
+    def update_cached(self, rows: Sequence[CachedUrl]) -> None:
+        _CACHED.update(self._c, rows)
+
+    def delete_cached(self, keys: Sequence[bytes]) -> None:
+        _CACHED.delete(self._c, keys)
+        _META.delete(self._c, keys)
+
+    def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
+        u = t.lccurl.c
+        query = _CACHED.select().where(u.pid == pid, u.urlkey > after).order_by(u.urlkey).limit(limit)
+        return _CACHED.read(self._c, query)
+
+    def usage(self, pid: int) -> tuple[int, int]:
+        u = t.lccurl.c
+        query = select(func.count(), func.coalesce(func.sum(u.fetched_len), 0)).where(u.pid == pid)
+        files, space = self._c.execute(query).one()
+        return int(files), int(space)
+
+    def mark_seen(self, keys: Sequence[bytes], psetid: int, now: int) -> None:
+        for part in chunks(keys):
+            cached = update(t.lccurl).where(t.lccurl.c.urlkey.in_(part))
+            self._c.execute(cached.values(seen=psetid, confirmed_time=now))
+            self._c.execute(update(t.qdb).where(t.qdb.c.urlkey.in_(part)).values(seen=psetid))
+
+    def release(self, keys: Sequence[bytes]) -> int:
+        u = t.lccurl.c
+        by_others = u.held.between(1, OUTSIDE_ROOTS - 1)
+        ended = [
+            self._c.execute(update(t.lccurl).where(u.urlkey.in_(part), by_others).values(held=0)).rowcount
+            for part in chunks(keys)
+        ]
+        return sum(ended)
+
+    def name_cached(self, keys: Sequence[bytes], psetid: int) -> int:
+        u = t.lccurl.c
+        named = [
+            self._c.execute(
+                update(t.lccurl).where(u.urlkey.in_(part), u.seen < psetid).values(seen=psetid)
+            ).rowcount
+            for part in chunks(keys)
+        ]
+        return sum(named)
+
+    def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        u = t.lccurl.c
+        query = select(u.urlkey, u.confirmed_time).where(u.pid == pid, u.urlkey > after)
+        rows = self._c.execute(query.order_by(u.urlkey).limit(limit))
+        return [(bytes(key), int(confirmed)) for key, confirmed in rows]
+
+    def unseen(self, pid: int, psetid: int, after: bytes, limit: int) -> list[bytes]:
+        keys = [
+            select(table.c.urlkey)
+            .where(_absent(table, pid, psetid), table.c.urlkey > after)
+            .order_by(table.c.urlkey)
+            .limit(limit)
+            for table in (t.lccurl, t.qdb)
+        ]
+        found = {key for query in keys for key in self._c.execute(query).scalars()}
+        return sorted(bytes(key) for key in found)[:limit]
+
+    def count_unseen(self, pid: int, psetid: int) -> int:
+        query = select(func.count()).select_from(t.lccurl).where(_absent(t.lccurl, pid, psetid))
+        return int(self._c.execute(query).scalar_one())
+
+    def count_unseen_new(self, pid: int, psetid: int) -> int:
+        copies = select(t.lccurl.c.urlkey).where(t.lccurl.c.urlkey == t.qdb.c.urlkey)
+        fetches = and_(_absent(t.qdb, pid, psetid), t.qdb.c.operation == FETCH)
+        query = select(func.count()).select_from(t.qdb).where(fetches, ~copies.exists())
+        return int(self._c.execute(query).scalar_one())
+
+    def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
+        u = t.lccurl.c
+        query = select(u.urlkey).where(u.pid == pid, u.held > 0, u.urlkey > after)
+        return [bytes(key) for key in self._c.execute(query.order_by(u.urlkey).limit(limit)).scalars()]
+
+    def count_held(self, pid: int) -> int:
+        u = t.lccurl.c
+        query = select(func.count()).select_from(t.lccurl).where(u.pid == pid, u.held > 0)
+        return int(self._c.execute(query).scalar_one())
+
+    def put_meta(self, rows: Sequence[UrlMeta]) -> None:
+        _META.replace(self._c, rows)
+
+    def meta(self, key: bytes) -> UrlMeta | None:
+        return next(iter(_META.by_keys(self._c, [key])), None)
+
+    def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
+        _TOMBS.replace(self._c, rows)
+
+    def delete_tombstones(self, keys: Sequence[bytes]) -> None:
+        _TOMBS.delete(self._c, keys)
+
+    def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
+        rows: list[CachedUrl | Tombstone] = []
+        upto = self.peek(FEED)
+        for kind in (_CACHED, _TOMBS):
+            c = kind.table.c
+            query = kind.select().where(c.seq > after, c.seq <= upto)
+            if pid is not None:
+                query = query.where(c.pid == pid)
+            rows.extend(kind.read(self._c, query.order_by(c.seq).limit(limit)))
+        return sorted(rows, key=lambda row: row.seq)[:limit]
+
+    def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
+        return (
+            _named(_CACHED.read(self._c, _CACHED.select().where(_names(t.lccurl, url))), url),
+            _named(_QUEUED.read(self._c, _QUEUED.select().where(_names(t.qdb, url))), url),
+            _named(_TOMBS.read(self._c, _TOMBS.select().where(_names(t.tombstones, url))), url),
+        )
+
+    def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
+        u = t.lccurl.c
+        found = {}
+        for part in chunks(fileids):
+            query = _CACHED.select().where(u.fetched_machineid == machineid, u.fetched_fileid.in_(part))
+            found.update({row.fetched_fileid: row for row in _CACHED.read(self._c, query)})
+        return found
+
+    def take(self, counter: str, count: int) -> int:
+        c = t.counters.c
+        raised = update(t.counters).where(c.name == counter).values(value=c.value + count)
+        if not self._c.execute(raised).rowcount:
+            self._add_counter(counter)
+            self._c.execute(raised)
+        return self.peek(counter) - count + 1
+
+    def _add_counter(self, counter: str) -> None:
+        """Add a counter at 0, unless another writer does so at this moment."""
+        with suppress(IntegrityError), self._c.begin_nested():
+            self._c.execute(insert(t.counters).values(name=counter, value=0))
+
+    def peek(self, counter: str) -> int:
+        query = select(t.counters.c.value).where(t.counters.c.name == counter)
+        return int(self._c.execute(query).scalar() or 0)
+
+    def doom(self, files: Sequence[DoomedFile]) -> None:
+        _DOOMED.insert(self._c, files)
+
+    def doomed(self, machineid: int, now: int, limit: int) -> list[DoomedFile]:
+        f = t.fsmdb.c
+        query = _DOOMED.select().where(f.machineid == machineid, f.not_before <= now)
+        return _DOOMED.read(self._c, query.order_by(f.not_before).limit(limit))
+
+    def all_doomed(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        f = t.fsmdb.c
+        found: set[int] = set()
+        for part in chunks(fileids):
+            query = select(f.fileid).where(f.machineid == machineid, f.fileid.in_(part))
+            found.update(self._c.execute(query).scalars())
+        return found
+
+    def undoom(self, machineid: int, fileids: Sequence[int]) -> None:
+        f = t.fsmdb.c
+        for part in chunks(fileids):
+            self._c.execute(delete(t.fsmdb).where(f.machineid == machineid, f.fileid.in_(part)))
+
+
+def _absent(table: Any, pid: int, psetid: int) -> Any:
+    return and_(table.c.pid == pid, table.c.seen < psetid, table.c.origin == _PUSHED)
+
+
+def _names(table: Any, url: str) -> Any:
+    same = [table.c.curl == url, table.c.furl == url]
+    if _DOCID.fullmatch(url):
+        same.append(table.c.urlkey == bytes.fromhex(url))
+    return or_(*same)
+
+
+def _named(rows: list[Named], url: str) -> list[Named]:
+    """Leave out what is only equal in a collation that ignores blanks at the end (MariaDB, MySQL)."""
+    return [row for row in rows if url in {row.curl, row.furl, row.urlkey.hex()}]

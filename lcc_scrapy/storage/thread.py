@@ -1,0 +1,84 @@
+"""The one thread that does all database and content-file work of a process.
+
+Jobs run in the order they were given; the event loop never waits for a disk or a database.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
+from typing import Any, Protocol, TypeVar
+
+from twisted.internet.defer import CancelledError, Deferred, fail
+from twisted.python.threadpool import ThreadPool
+
+from lcc_scrapy.domain.errors import StoreUnavailable
+
+Result = TypeVar("Result")
+
+
+class Clock(Protocol):
+    """What is needed of a reactor: its timers."""
+
+    def callLater(self, delay: float, callable: Callable[..., Any], *args: Any) -> Any:  # noqa: A002, N802
+        """Call something later."""
+
+    def seconds(self) -> float:
+        """Return the time of the timers."""
+
+
+class DaemonPool(ThreadPool):
+    """Threads that do not keep a process alive which was told twice to stop."""
+
+    threadFactory = staticmethod(partial(Thread, daemon=True))  # type: ignore[assignment]  # noqa: N815
+
+
+class StoreThread:
+    """Runs blocking jobs one after the other; results come back to the event loop as Deferreds."""
+
+    def __init__(self, reactor: Any) -> None:
+        self._reactor = reactor
+        self._under_way: set[Deferred[Any]] = set()
+        self._abandoned = False
+        self._pool = DaemonPool(minthreads=1, maxthreads=1, name="lcc-store")
+        self._pool.start()
+
+    def run(self, job: Callable[..., Result], *args: Any) -> Deferred[Result]:
+        """Run ``job`` in the thread; the Deferred has its result or its exception.
+
+        Cancelling the Deferred withdraws a job that has not begun; one that has begun goes on unheard.
+        """
+        if self._abandoned:
+            return fail(_stops())
+        done: Deferred[Result] = Deferred()
+        self._under_way.add(done)
+        ended = partial(self._reactor.callFromThread, self._ended, done)
+        self._pool.callInThreadWithCallback(ended, _unless_withdrawn, done, job, args)
+        return done
+
+    def _ended(self, done: Deferred[Any], success: bool, result: Any) -> None:
+        self._under_way.discard(done)
+        if not done.called:
+            (done.callback if success else done.errback)(result)
+
+    def abandon(self) -> None:
+        """Wait no longer for a job that hangs: it and all others fail with ``StoreUnavailable``."""
+        self._abandoned = True
+        while self._under_way:
+            done = self._under_way.pop()
+            if not done.called:
+                done.errback(_stops())
+
+    def close(self) -> None:
+        """Finish the jobs that were given and end the thread; one that was abandoned is left behind."""
+        if not self._abandoned:
+            self._pool.stop()
+
+
+def _unless_withdrawn(done: Deferred[Result], job: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+    if done.called:
+        raise CancelledError
+    return job(*args)
+
+
+def _stops() -> StoreUnavailable:
+    return StoreUnavailable("the database hangs, and the process stops")

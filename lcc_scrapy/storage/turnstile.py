@@ -1,0 +1,265 @@
+"""Turns and tickets from the store: leases on turn keys, and the next URLs of a turn in order."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from zoneinfo import ZoneInfo
+
+from lcc_scrapy.domain import timeslots
+from lcc_scrapy.domain.bandwidth import Demand, allotments
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.queue import QueuedUrl, Ticket
+from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.domain.turns import NEVER, fair_share, interleave
+from lcc_scrapy.storage.records import LEASE, PAUSED, PROVIDERS_CHANGED, StoredTurn, WorkerRow
+from lcc_scrapy.storage.tx import Tx
+
+MASKS_PER_LOOK = 256
+"""Different hour masks of one provider, open now, that are looked at together; others follow after these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A provider of a turn, with the roots inside which it may be fetched from."""
+
+    provider: Provider
+    roots: tuple[Root, ...]
+
+    def zone(self, default: tzinfo) -> tzinfo:
+        """Return the zone in which its hours are meant."""
+        return ZoneInfo(self.provider.timezone) if self.provider.timezone else default
+
+    def permits(self, mask: str, now: float, default: tzinfo) -> bool:
+        """Tell whether a URL with this mask may be fetched now: both masks open, the provider active."""
+        zone, provider = self.zone(default), self.provider
+        open_ = timeslots.permits(mask, now, zone) and timeslots.permits(provider.timeofday, now, zone)
+        return open_ and provider.state == State.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A turn that was leased, with the providers whose URLs it lets one fetch."""
+
+    lease: StoredTurn
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The next tickets of a turn. ``more`` = the store holds further ones.
+
+    ``look_at`` is when to look again though nothing happens, ``arrivals`` what had arrived by then.
+    """
+
+    tickets: tuple[Ticket, ...]
+    more: bool
+    look_at: float
+    arrivals: int
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a worker learns from one look.
+
+    ``lost``: its leases ended, because it was taken for dead. ``surplus``: how many turns it holds beyond
+    its share. ``changed``: providers that changed since the last look, up to ``revision``; ``existing``:
+    the members that its turns still have, None when none can have gone. ``refilled``: drained turns in
+    which URLs arrived. ``bandwidth``: its part of the common limit (bytes per second, 0 = no limit).
+    """
+
+    lost: bool
+    granted: list[Granted]
+    surplus: int
+    leased_until: int
+    revision: int
+    changed: list[Member]
+    refilled: list[str]
+    existing: frozenset[int] | None
+    paused: bool
+    bandwidth: int
+
+
+def look_around(
+    tx: Tx,
+    me: WorkerRow,
+    now: float,
+    *,
+    dead: Collection[str],
+    limit: int,
+    only: int | None,
+    seen: int,
+    drained: Mapping[str, int],
+    bandwidth: int = 0,
+    known: Mapping[str, int] | None = None,
+) -> News:
+    """Show that a worker lives, free the turns of dead ones, and take up to ``limit`` free ones.
+
+    ``dead`` are owners known to have ended, ``seen`` the revision of providers it knows of (-1 = it
+    begins), ``drained`` what had arrived in turns of which it has no URLs left, ``bandwidth`` the limit of
+    all workers together. ``only`` restricts it to one provider. ``known`` are the turns it knows to hold,
+    with their tokens, when it may have been leased others without hearing of it.
+    """
+    revision = tx.peek(PROVIDERS_CHANGED)
+    lost = not register(tx, me)
+    if known is not None:
+        _free_unknown(tx, me.owner, known)
+    workers = reap(tx, me.owner, now, dead)
+    held = 0 if lost else me.held
+    share = (
+        fair_share(tx.count_turns(now), sum(worker.places > 0 for worker in workers))
+        if only is None
+        else held + 1
+    )
+    granted = take_turns(tx, me.owner, now, limit=min(limit, max(0, share - held)), only=only)
+    changed = _members(tx, tx.changed_providers(seen)) if 0 <= seen < revision else []
+    return News(
+        lost,
+        granted,
+        max(0, held - share),
+        me.expires,
+        revision,
+        changed,
+        [key for key, count in tx.arrivals(drained).items() if count != drained[key]],
+        _existing(tx, me.owner) if 0 <= seen < revision - len(changed) else None,
+        bool(tx.info(PAUSED)),
+        _my_part(bandwidth, me, workers),
+    )
+
+
+def register(tx: Tx, me: WorkerRow) -> bool:
+    """Note that a worker lives; tell whether it was known under this token, so that its leases hold.
+
+    A new one looks at every turn afresh: it may have other ideas of time zones.
+    """
+    if tx.beat(me):
+        return True
+    tx.free_turns_of(me.owner)
+    tx.wake_turns()
+    tx.put_worker(me)
+    return False
+
+
+def reap(tx: Tx, me: str, now: float, dead: Collection[str] = ()) -> list[WorkerRow]:
+    """Free the turns of workers that ended, except those of ``me``; returns those that live.
+
+    One whose lease ended goes as well: when it comes back, it has to hear that it lost its turns.
+    """
+    alive = []
+    for worker in tx.workers():
+        if worker.owner == me or (worker.owner not in dead and worker.expires > now):
+            alive.append(worker)
+        else:
+            tx.free_turns_of(worker.owner)
+            tx.drop_worker(worker.owner)
+    return alive
+
+
+def _free_unknown(tx: Tx, owner: str, known: Mapping[str, int]) -> None:
+    """Free the turns that were leased to a worker in a commit of which it did not hear."""
+    unknown = [key for key, token in tx.leased_turns(owner).items() if known.get(key) != token]
+    for turn in tx.lock_turns(unknown).values():
+        tx.rest_turn(replace(turn, look_at=0.0))
+
+
+def _my_part(bandwidth: int, me: WorkerRow, workers: Iterable[WorkerRow]) -> int:
+    if not bandwidth:
+        return 0
+    return allotments(bandwidth, {one.owner: Demand(one.rate, one.hungry) for one in workers})[me.owner]
+
+
+def take_turns(tx: Tx, owner: str, now: float, *, limit: int, only: int | None = None) -> list[Granted]:
+    """Lease turns that have URLs waiting and that nobody holds, those of higher priority first.
+
+    Every lease gets a higher token than all before, so that late settlements can be told apart.
+    """
+    turnkey = _turnkey(tx, only) if only is not None else None
+    if limit <= 0 or not tx.free_turns(now, 1, turnkey):
+        return []
+    token = tx.take(LEASE, 1)  # from here on other workers wait, so what is free is looked at again
+    leases = [replace(row, owner=owner, token=token) for row in tx.free_turns(now, limit, turnkey)]
+    turnkeys = [lease.turnkey for lease in leases]
+    tx.lease_turns(turnkeys, owner, token)
+    members: dict[str, list[Member]] = {turnkey: [] for turnkey in turnkeys}
+    for member in _members(tx, tx.members(turnkeys)):
+        if only in {None, member.provider.pid}:
+            members[member.provider.turnkey].append(member)
+    return [Granted(lease, tuple(members[lease.turnkey])) for lease in leases]
+
+
+def _existing(tx: Tx, owner: str) -> frozenset[int]:
+    """Return the providers of a worker's turns; one that was removed cannot be read as changed."""
+    return frozenset(provider.pid for provider in tx.members(tx.leased_turns(owner)))
+
+
+def _turnkey(tx: Tx, pid: int) -> str:
+    provider = tx.provider(pid)
+    return provider.turnkey if provider else str(pid)
+
+
+def _members(tx: Tx, providers: Sequence[Provider]) -> list[Member]:
+    roots = tx.roots_of([provider.pid for provider in providers])
+    return [Member(one, tuple(map(Root.parse, roots.get(one.pid, ())))) for one in providers]
+
+
+# --- tickets -----------------------------------------------------------------------------------------
+
+
+def window_of(
+    tx: Tx,
+    lease: StoredTurn,
+    members: Iterable[Member],
+    now: float,
+    *,
+    zone: tzinfo,
+    limit: int,
+    out: Collection[bytes],
+) -> Window:
+    """Return the next tickets of a turn: those of its active members in a ring, each in its order.
+
+    ``zone`` is the LCC's, ``out`` are keys already handed out and not settled. Rows that were set aside
+    are brought back when they are due.
+    """
+    stored = tx.turn(lease.turnkey)
+    active = [member for member in members if member.provider.state == State.ACTIVE]
+    heads = [_heads(tx, member, now, zone=zone, limit=limit, out=out) for member in active]
+    rows = interleave([found for found, _ in heads])
+    cached = tx.cached([row.urlkey for row in rows[:limit]])
+    tickets = tuple(_ticket(row, lease, cached.get(row.urlkey)) for row in rows[:limit])
+    look_at = min((at for _, at in heads), default=NEVER)
+    return Window(tickets, len(rows) > limit, look_at, stored.arrivals if stored else 0)
+
+
+def _heads(
+    tx: Tx, member: Member, now: float, *, zone: tzinfo, limit: int, out: Collection[bytes]
+) -> tuple[list[QueuedUrl], float]:
+    """Return a provider's next rows by set and position among open hours, and when others open or are due."""
+    provider, zone = member.provider, member.zone(zone)
+    rows: list[QueuedUrl] = []
+    hours = {mask: timeslots.intersect(mask, provider.timeofday) for mask in tx.masks(provider.pid)}
+    open_ = [mask for mask, both in hours.items() if timeslots.permits(both, now, zone)]
+    closed = timeslots.unite(hours[mask] for mask in hours.keys() - set(open_))
+    look_at = timeslots.next_permitted(closed, now, zone)
+    for mask in open_[:MASKS_PER_LOOK]:
+        due = tx.next_due(provider.pid, mask)
+        if 0 < due <= now:
+            tx.return_due(provider.pid, mask, int(now))
+            due = tx.next_due(provider.pid, mask)
+        look_at = min(look_at, due or NEVER)
+        rows.extend(tx.heads(provider.pid, mask, limit + len(out) + 1))
+    waiting = (row for row in rows if row.urlkey not in out)
+    return sorted(waiting, key=lambda row: (row.psetid, row.position)), look_at
+
+
+def _ticket(row: QueuedUrl, lease: StoredTurn, cached: CachedUrl | None) -> Ticket:
+    ticket = Ticket(row, lease.turnkey, lease.token)
+    if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
+        return ticket
+    return replace(ticket, etag=cached.etag, last_modified=cached.last_modified)
+
+
+def _says_changed(row: QueuedUrl, cached: CachedUrl) -> bool:
+    """Tell whether the declaration itself says that the content is another one than ours."""
+    return (row.md5 is not None and row.md5 != cached.fetched_md5) or (
+        row.len is not None and row.len != cached.fetched_len
+    )

@@ -1,0 +1,360 @@
+"""What one transaction can do: verbs over rows, no rules. Either all of a transaction happens or nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.storage.records import (
+    DoomedFile,
+    LastOutcome,
+    OpenLogin,
+    ProviderSet,
+    SetPart,
+    StoredTurn,
+    TurnDelta,
+    Uns,
+    UrlErrorRecord,
+    WorkerRow,
+)
+
+FEED = "feed"
+"""The counter of the feed's seq."""
+
+
+class Tx(Protocol):
+    """A running transaction. Sequences come back in the order the verb names."""
+
+    # providers
+    def provider(self, pid: int) -> Provider | None:
+        """Return a provider without locking it."""
+
+    def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
+        """Return providers and keep others from changing them until the end of the transaction."""
+
+    def providers(self, after: int = -1, limit: int = 1000) -> list[Provider]:
+        """Return providers by rising pid."""
+
+    def insert_provider(self, provider: Provider, roots: Sequence[str]) -> None:
+        """Add a provider."""
+
+    def update_provider(self, pid: int, values: Mapping[str, object]) -> None:
+        """Set columns of a provider."""
+
+    def add_to_provider(self, pid: int, deltas: Mapping[str, int]) -> None:
+        """Add to counters of a provider."""
+
+    def delete_provider(self, pid: int) -> None:
+        """Remove a provider, its roots, errors, sets and logins (not its documents)."""
+
+    def members(self, turnkeys: Iterable[str]) -> list[Provider]:
+        """Return the providers whose turns these are, by rising pid."""
+
+    def changed_providers(self, revision: int) -> list[Provider]:
+        """Return the providers that changed after a revision, by rising pid."""
+
+    def roots(self, pid: int) -> list[str]:
+        """Return the roots of a provider in the order they were given."""
+
+    def roots_of(self, pids: Iterable[int]) -> dict[int, list[str]]:
+        """Return the same for several providers at once."""
+
+    def replace_roots(self, pid: int, roots: Sequence[str]) -> None:
+        """Set the roots of a provider."""
+
+    # queue
+    def queued(self, keys: Iterable[bytes]) -> dict[bytes, QueuedUrl]:
+        """Return the waiting rows among ``keys``."""
+
+    def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
+        """Add rows that are new to the queue."""
+
+    def update_queued(self, rows: Sequence[QueuedUrl]) -> None:
+        """Replace rows."""
+
+    def delete_queued(self, keys: Sequence[bytes]) -> None:
+        """Remove rows."""
+
+    def heads(self, pid: int, mask: str, limit: int) -> list[QueuedUrl]:
+        """Return the first rows of a provider for one mask in queue order, without those set aside."""
+
+    def return_due(self, pid: int, mask: str, now: int) -> int:
+        """Bring rows back that were set aside until ``now``; return how many."""
+
+    def next_due(self, pid: int, mask: str) -> int:
+        """Return when the first row that was set aside is due, 0 = none is."""
+
+    def queued_of(self, pid: int, after: bytes, limit: int) -> list[QueuedUrl]:
+        """Return a provider's waiting rows by rising key."""
+
+    def add_to_parts(self, deltas: Mapping[tuple[int, str, int], int], pri: Mapping[int, int]) -> None:
+        """Add to the counts of set parts, keyed (psetid, mask, pid); parts at 0 go. ``pri``: per pid."""
+
+    def parts(self, pid: int) -> list[SetPart]:
+        """Return a provider's set parts by rising psetid."""
+
+    def masks(self, pid: int) -> list[str]:
+        """Return the different masks that a provider's waiting URLs have, sorted."""
+
+    def waiting(self, pid: int) -> dict[tuple[int, str], int]:
+        """Count a provider's waiting rows by (psetid, mask): what its set parts should say."""
+
+    def count_before(self, row: QueuedUrl) -> int:
+        """Count the rows of the same provider that come before one, without those set aside."""
+
+    # cache
+    def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
+        """Return the cached rows among ``keys``."""
+
+    def insert_cached(self, rows: Sequence[CachedUrl]) -> None:
+        """Add rows."""
+
+    def update_cached(self, rows: Sequence[CachedUrl]) -> None:
+        """Replace rows."""
+
+    def delete_cached(self, keys: Sequence[bytes]) -> None:
+        """Remove rows with their meta rows."""
+
+    def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
+        """Return a provider's rows by rising key."""
+
+    def usage(self, pid: int) -> tuple[int, int]:
+        """Count a provider's cached documents and their bytes: what its quota counters should say."""
+
+    def mark_seen(self, keys: Sequence[bytes], psetid: int, now: int) -> None:
+        """Note that a full set names these URLs: cached rows are confirmed."""
+
+    def release(self, keys: Sequence[bytes]) -> int:
+        """End the holds that sets and fetches put on these documents; return how many there were."""
+
+    def name_cached(self, keys: Sequence[bytes], psetid: int) -> int:
+        """Note that a set names these URLs; return how many are cached and were not named by it before."""
+
+    def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        """Return (key, confirmed_time) of a provider's documents by rising key."""
+
+    def unseen(self, pid: int, psetid: int, after: bytes, limit: int) -> list[bytes]:
+        """Return keys (rising) of pushed URLs, cached or waiting, that no set from ``psetid`` on named."""
+
+    def count_unseen(self, pid: int, psetid: int) -> int:
+        """Count the pushed cached URLs that no set from ``psetid`` on named."""
+
+    def count_unseen_new(self, pid: int, psetid: int) -> int:
+        """Count the pushed URLs that wait to be fetched first and that no set from ``psetid`` on named."""
+
+    def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
+        """Return keys (rising) whose removal is held."""
+
+    def count_held(self, pid: int) -> int:
+        """Count them: what the provider's counter should say."""
+
+    def put_meta(self, rows: Sequence[UrlMeta]) -> None:
+        """Add or replace answers."""
+
+    def meta(self, key: bytes) -> UrlMeta | None:
+        """Return the answer a document came with."""
+
+    def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
+        """Add or replace tombstones."""
+
+    def delete_tombstones(self, keys: Sequence[bytes]) -> None:
+        """Remove the tombstones of documents that are back."""
+
+    def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
+        """Return documents and tombstones by rising seq.
+
+        Nothing with a lower seq than the last one returned appears afterwards.
+        """
+
+    def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
+        """Return all that is known of a URL given as curl, fetch URL or docid."""
+
+    def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
+        """Return the rows whose content lies in these files."""
+
+    # counters and files
+    def take(self, counter: str, count: int) -> int:
+        """Raise a counter by ``count`` and return the first of the numbers taken (from 1)."""
+
+    def peek(self, counter: str) -> int:
+        """Return the last number taken from a counter, 0 = none."""
+
+    def doom(self, files: Sequence[DoomedFile]) -> None:
+        """Hand files to the delete manager."""
+
+    def doomed(self, machineid: int, now: int, limit: int) -> list[DoomedFile]:
+        """Return files that may go now, oldest first."""
+
+    def all_doomed(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        """Return those of the files that are doomed already."""
+
+    def undoom(self, machineid: int, fileids: Sequence[int]) -> None:
+        """Forget files that are gone."""
+
+    # errors and outcomes
+    def add_errors(self, rows: Sequence[UrlErrorRecord], keep: int) -> None:
+        """Keep final failures for their providers, the newest ``keep`` of each."""
+
+    def errors(self, pid: int, limit: int) -> list[UrlErrorRecord]:
+        """Return the newest kept failures, oldest of them first."""
+
+    def forget_errors(self, pid: int, upto: int) -> None:
+        """Remove failures that were delivered."""
+
+    def put_outcomes(self, rows: Sequence[LastOutcome]) -> None:
+        """Keep the last outcome of each URL."""
+
+    def outcome(self, key: bytes) -> LastOutcome | None:
+        """Return the last outcome of a URL."""
+
+    def forget_outcomes(self, before: int) -> None:
+        """Remove outcomes older than ``before``."""
+
+    # sets
+    def pset_of(self, pid: int, connseq: int) -> ProviderSet | None:
+        """Return the set that a login brought, if its absorption began."""
+
+    def pset_named(self, pid: int, setid: str, digest: str, since: int) -> ProviderSet | None:
+        """Return an earlier set with the same id and content."""
+
+    def set_ids(self, pid: int, since: int) -> list[str]:
+        """Return the ids of a provider's full sets of late, the newest thousand at most."""
+
+    def insert_pset(self, pset: ProviderSet) -> None:
+        """Note that a set is being absorbed."""
+
+    def update_pset(self, pset: ProviderSet) -> None:
+        """Note how far its absorption is."""
+
+    def held_psets(self, pid: int) -> list[ProviderSet]:
+        """Return sets whose removals are held, oldest first."""
+
+    def forget_psets(self, before: int) -> None:
+        """Remove notes of sets absorbed before ``before``, except those with held removals."""
+
+    # logins and UNSes
+    def insert_login(self, login: OpenLogin) -> None:
+        """Note a login whose set may come."""
+
+    def login(self, pid: int, connseq: int) -> OpenLogin | None:
+        """Return a login whose set may come or waits in a spool."""
+
+    def earlier_logins(self, logins: Mapping[int, int]) -> dict[int, OpenLogin]:
+        """Return the earliest such login of each provider (pid: connseq) before the one given.
+
+        Those that were passed over do not count.
+        """
+
+    def logins_of(self, uns: str, after: tuple[int, int], limit: int) -> list[OpenLogin]:
+        """Return the logins at a UNS by rising (pid, connseq)."""
+
+    def pass_over(self, pid: int, before: int, uns: str) -> int:
+        """Let nobody wait any more for a provider's logins before ``before`` at a UNS; return how many."""
+
+    def drop_login(self, pid: int, connseq: int) -> None:
+        """Forget a login: it brought no set, or its set was absorbed."""
+
+    def put_uns(self, uns: Uns) -> None:
+        """Add or replace a UNS."""
+
+    def unses(self) -> list[Uns]:
+        """Return all UNSes that ever gave a sign of life, by id."""
+
+    # turns and workers
+    def add_to_turns(self, deltas: Mapping[str, TurnDelta]) -> None:
+        """Add to the counts of turns; new ones begin free, those that end at 0 and are free go."""
+
+    def lock_turns(self, turnkeys: Iterable[str]) -> dict[str, StoredTurn]:
+        """Return turns, kept from changing until the end of the transaction."""
+
+    def turnkeys(self, after: str, limit: int) -> list[str]:
+        """Return the keys of turns, rising."""
+
+    def turn(self, turnkey: str) -> StoredTurn | None:
+        """Return a turn without locking it."""
+
+    def arrivals(self, turnkeys: Iterable[str]) -> dict[str, int]:
+        """Return what had arrived in turns."""
+
+    def free_turns(self, now: float, limit: int, only: str | None = None) -> list[StoredTurn]:
+        """Return turns that nobody holds and that may go on now, by falling priority."""
+
+    def lease_turns(self, turnkeys: Sequence[str], owner: str, token: int) -> None:
+        """Give turns to a worker."""
+
+    def change_turn(self, turnkey: str, values: Mapping[str, object]) -> None:
+        """Set columns of a turn."""
+
+    def rest_turn(self, lease: StoredTurn) -> None:
+        """Give a turn back as it is here, if it is still leased under this owner and token.
+
+        Where URLs arrived meanwhile its ``look_at`` becomes 0; a turn without any goes, unless it has to
+        remember its ``not_before``.
+        """
+
+    def forget_turns(self, now: float) -> None:
+        """Remove turns without URLs that have nothing to remember any more."""
+
+    def wake_turns(self) -> None:
+        """Let all turns be looked at again, whatever hours they wait for."""
+
+    def free_turns_of(self, owner: str) -> int:
+        """Take all turns from a worker; return how many."""
+
+    def leased_turns(self, owner: str) -> dict[str, int]:
+        """Return the turns of a worker with their tokens."""
+
+    def count_turns(self, now: float) -> int:
+        """Count the turns that somebody works on, or could now."""
+
+    def workers(self) -> list[WorkerRow]:
+        """Return the workers that registered, by rising owner."""
+
+    def put_worker(self, worker: WorkerRow) -> None:
+        """Add or replace a worker."""
+
+    def beat(self, worker: WorkerRow) -> bool:
+        """Replace a worker that is still registered under the same token; tell whether it is."""
+
+    def drop_worker(self, owner: str) -> None:
+        """Forget a worker."""
+
+    # machines, identity
+    def machine(self, identity: str) -> int | None:
+        """Return the number of a machine."""
+
+    def insert_machine(self, identity: str, note: str, now: int) -> int:
+        """Register a machine and return its number."""
+
+    def info(self, name: str) -> str | None:
+        """Return a fact about this LCC."""
+
+    def set_info(self, name: str, value: str) -> None:
+        """Set a fact about this LCC; an empty value takes the fact away."""
+
+    def queued_total(self) -> int:
+        """Count all waiting URLs."""
+
+    def waiting_urls(self, pids: Iterable[int]) -> dict[int, int]:
+        """Return how many URLs of each of these providers wait (``pidb.nurlproc``)."""
+
+    def totals(self) -> dict[str, int]:
+        """Return counts for ``lcc status``: queued, cached, tombstones, doomed, bytes."""
+
+
+class Store(Protocol):
+    """A place that keeps rows. Blocking; call it from one thread."""
+
+    def begin(self) -> AbstractContextManager[Tx]:
+        """Open a writing transaction; commits at the end of the block, rolls back on an error.
+
+        Raises ``StoreUnavailable`` when the database does not answer or a commit's outcome is unknown.
+        """
+
+    def read(self) -> AbstractContextManager[Tx]:
+        """Open a short reading transaction that never keeps a writer waiting for long."""
+
+    def close(self) -> None:
+        """Give connections back."""

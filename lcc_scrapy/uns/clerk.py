@@ -1,0 +1,214 @@
+"""Does for one conversation what the session wants of the provider desk and of the spool."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
+
+from lcc_scrapy.domain.entries import UrlEntry
+from lcc_scrapy.domain.errors import NotDurable, Refusal, SetTooLarge, StoreUnavailable
+from lcc_scrapy.uns.conversations import Conversations
+from lcc_scrapy.uns.fullsets import FullSet
+from lcc_scrapy.uns.limits import Limits
+from lcc_scrapy.uns.ports import Doorstep, Foreseen, Login, ProviderDesk
+from lcc_scrapy.uns.spool import SpoolFolder
+from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spoolwriter import SpoolWriter
+from lcc_scrapy.uns.states import (
+    Event,
+    FullSetSpent,
+    LoginGranted,
+    LoginRefused,
+    SetCounted,
+    SetStored,
+    SpoolFailed,
+)
+from lcc_scrapy.wire.messages import Init, SetStart
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """What all conversations of one UNS share.
+
+    ``clock`` measures, ``now`` gives epoch seconds; ``in_thread`` runs what blocks.
+    """
+
+    desk: ProviderDesk
+    doorstep: Doorstep
+    spool: SpoolFolder
+    conversations: Conversations
+    limits: Limits
+    clock: IReactorTime
+    now: Callable[[], float]
+    in_thread: Callable[[Callable[[], Path]], Deferred[Path]]
+
+
+class Clerk:
+    """Every outcome goes to ``report`` as an event, at once or later, also when nobody waits any more."""
+
+    def __init__(self, office: Office, peer: str, report: Callable[[Event], None]) -> None:
+        self._office = office
+        self._peer = peer
+        self._report = report
+        self._login: Login | None = None
+        self._writer: SpoolWriter | None = None
+        self._full_set: FullSet | None = None
+        self._settling = False
+        self._accepted = False
+
+    def authenticate(self, init: Init) -> None:
+        """Ask the desk; while the spool is full nobody is let in."""
+        if self._office.spool.full:
+            self._report(LoginRefused(Refusal(103, "spool full", self._office.limits.retry_after)))
+            return
+        asked = self._office.desk.login(init.provider_id, init.password, self._peer)
+        asked.addCallbacks(self._granted, self._refused, errbackArgs=(init.provider_id,))
+        asked.addErrback(_log_failure)
+
+    def _granted(self, login: Login) -> None:
+        log.info("uns login pid=%d seq=%d peer=%s", login.pid, login.seq, self._peer)
+        self._login = login
+        self._office.conversations.begin(login.pid, login.seq)
+        self._report(LoginGranted(login))
+
+    def _refused(self, failure: Failure, provider_id: str) -> None:
+        error = failure.value
+        if isinstance(error, Refusal):
+            refusal = Refusal(error.code, "", error.retry_after or self._patience_for(error.code))
+        else:
+            refusal = Refusal(103, "", self._office.limits.retry_after)
+            if not isinstance(error, StoreUnavailable):
+                _log_failure(failure)
+        log.warning("uns login refused code=%d peer=%s id=%a", refusal.code, self._peer, provider_id[:64])
+        self._report(LoginRefused(refusal))
+
+    def _patience_for(self, code: int) -> int:
+        return self._office.limits.retry_after if code == 103 else 0  # noqa: PLR2004 - the wire's own number
+
+    def open(self, start: SetStart) -> None:
+        """Begin the spool file of a set."""
+        login = self._login
+        assert login is not None
+        arrived = self._office.now()
+        charged = start.full and not login.full_set_is_free
+        self._full_set = FullSet(login.pid, login.seq, start.set_id, charged) if start.full else None
+        header = SpoolHeader(
+            pid=login.pid,
+            seq=login.seq,
+            received=int(arrived),
+            peer=self._peer,
+            set_id=start.set_id,
+            full=start.full,
+            ifabsent=start.ifabsent,
+            drop_outside=start.drop_outside,
+            charged=charged,
+        )
+        try:
+            self._writer = self._office.spool.begin(header, arrived)
+        except NotDurable as error:
+            self._spool_failed(error)
+
+    def record(self, entry: UrlEntry) -> None:
+        """Append an entry; after a failure nothing is appended any more."""
+        if self._writer is None:
+            return
+        try:
+            self._writer.add(entry)
+        except NotDurable as error:
+            self._spool_failed(error)
+
+    def commit(self, unreadable: int) -> None:
+        """Make the set durable, in a thread."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        if self._is_spent():
+            writer.drop()
+            self._report(FullSetSpent())
+            return
+        self._settling = True
+        if self._full_set is not None:
+            self._office.spool.full_sets.add(self._full_set)
+        written = self._office.in_thread(lambda: writer.commit(unreadable))
+        written.addCallbacks(self._stored, lambda failure: self._not_stored(failure.value, writer))
+        written.addErrback(_log_failure)
+
+    def _is_spent(self) -> bool:
+        """Tell whether full sets of other conversations, accepted since the login, were the last."""
+        login, mine = self._login, self._full_set
+        if login is None or mine is None or not mine.charged or login.fullsets_left is None:
+            return False
+        since = self._office.spool.full_sets.of(login.pid).charged - login.fullsets_charged
+        return since > 0 and since >= login.fullsets_left and mine.set_id not in login.counted_sets
+
+    def _stored(self, path: Path) -> None:
+        self._settling = False
+        self._accepted = True
+        self._office.doorstep.set_arrived(path)
+        self._report(SetStored())
+
+    def _not_stored(self, error: BaseException | None, writer: SpoolWriter) -> None:
+        self._settling = False
+        writer.drop()
+        if self._full_set is not None:
+            self._office.spool.full_sets.withdraw(self._full_set)
+        self._spool_failed(error)
+
+    def count(self, unreadable: int) -> None:
+        """Dry run: let the desk look at the finished file, then drop it."""
+        assert self._login is not None
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        self._settling = True
+        try:
+            path = writer.finish(unreadable)
+        except NotDurable as error:
+            self._not_stored(error, writer)
+            return
+        counted = self._office.desk.dry_run(self._login, path)
+        counted.addCallbacks(
+            lambda foreseen: self._counted(foreseen, writer),
+            lambda failure: self._not_stored(failure.value, writer),
+        )
+        counted.addErrback(_log_failure)
+
+    def _counted(self, foreseen: Foreseen, writer: SpoolWriter) -> None:
+        self._settling = False
+        writer.drop()
+        self._report(SetCounted(foreseen.would_remove, foreseen.would_hold))
+
+    def drop(self) -> None:
+        """Forget the set that was being received."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.drop()
+
+    def release(self) -> None:
+        """Let later sets of this provider go on, once this conversation can bring none any more."""
+        login = self._login
+        if login is None or self._settling:
+            return
+        if self._office.conversations.end(login.pid, login.seq) and not self._accepted:
+            self._office.doorstep.no_set_came(login.pid, login.seq)
+
+    def farewell(self) -> None:
+        """The provider has got the whole answer."""
+        assert self._login is not None
+        self._office.desk.farewell(self._login).addErrback(_log_failure)
+
+    def _spool_failed(self, error: BaseException | None) -> None:
+        log.error("uns set not kept peer=%s: %s", self._peer, error)
+        self._writer = None
+        self._report(SpoolFailed(too_large=isinstance(error, SetTooLarge)))
+
+
+def _log_failure(failure: Failure) -> None:
+    known = isinstance(failure.value, StoreUnavailable)
+    log.error("uns: %s", failure.getErrorMessage(), exc_info=None if known else failure.value)

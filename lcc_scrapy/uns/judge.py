@@ -1,0 +1,69 @@
+"""Checks the URLs of one set, one at a time, and keeps count (design sections 4 and 5)."""
+
+from dataclasses import replace
+
+from lcc_scrapy.domain.entries import (
+    EntryRules,
+    Operation,
+    UrlEntry,
+    fetch_url,
+    read_entry,
+    readable_key,
+)
+from lcc_scrapy.domain.errors import UrlRefused, text_of
+from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.uns.ports import Login
+from lcc_scrapy.wire.messages import SetStart, Url, UrlError
+
+_OUTSIDE_ROOTS = 704
+MASKS = 64
+"""Different ``timeofday`` masks in one set; further ones are refused with 706."""
+
+
+class Judge:
+    """``received`` counts valid URLs; ``unreadable`` those of a full set that had not even a key."""
+
+    def __init__(self, login: Login, start: SetStart) -> None:
+        self.received = 0
+        self.unreadable = 0
+        self._start = start
+        self._masks: set[str] = set()
+        self._rules = EntryRules(
+            login.accepted.mimetypes, login.roots, start.urlprefix, login.timeofday, login.slots
+        )
+
+    def judge(self, url: Url) -> tuple[UrlEntry | None, UrlError | None]:
+        """Return what to record of a URL and what to tell its provider; either may be nothing."""
+        try:
+            entry = read_entry(url.attributes, self._rules)
+            self._count_mask(entry.timeofday)
+        except UrlRefused as refused:
+            return self._refuse(url, refused)
+        self.received += 1
+        return entry, None
+
+    def _count_mask(self, mask: str) -> None:
+        """Refuse a set that splits itself into more hour masks than the queue can look at together."""
+        self._masks.add(mask)
+        if len(self._masks) > MASKS:
+            self._masks.discard(mask)
+            raise UrlRefused(706, f"timeofday: more than {MASKS} different masks in one set")
+
+    def _refuse(self, url: Url, refused: UrlRefused) -> tuple[UrlEntry | None, UrlError | None]:
+        if refused.code == _OUTSIDE_ROOTS and self._start.drop_outside:
+            return None, None
+        text = f"{text_of(refused.code)}: {refused.detail}" if refused.detail else text_of(refused.code)
+        error = UrlError(refused.code, text, fetch_url(url.attributes, self._rules), url.attributes)
+        return self._presence(url) if self._start.full else None, error
+
+    def _presence(self, url: Url) -> UrlEntry | None:
+        """A refused URL of a full set still says that its document exists."""
+        key = readable_key(url.attributes, self._rules)
+        if key is None:
+            self.unreadable += 1
+            return None
+        present = UrlEntry(*key, Operation.PRESENT)
+        try:
+            return replace(present, furl=str(HttpUrl.parse(fetch_url(url.attributes, self._rules))))
+        except UrlRefused:
+            return present

@@ -1,0 +1,205 @@
+"""The Twisted side of one conversation: carries bytes and time, decides nothing."""
+
+import logging
+import typing
+from collections import deque
+from typing import Any
+
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, IPushProducer
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.uns import effects
+from lcc_scrapy.uns.clerk import Clerk, Office
+from lcc_scrapy.uns.codec import Codec
+from lcc_scrapy.uns.effects import Effect
+from lcc_scrapy.uns.outbox import Outbox
+from lcc_scrapy.uns.patience import Patience
+from lcc_scrapy.uns.session import Session
+from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEnded, TooSlow, Vanished
+
+log = logging.getLogger(__name__)
+
+_TICK = 1.0
+
+
+class Door(typing.Protocol):
+    """Counts who comes and goes."""
+
+    def entered(self, protocol: "UnsProtocol") -> Refusal | None:
+        """Take a new connection in; a refusal is told to it, and it leaves later all the same."""
+
+    def left(self, protocol: "UnsProtocol") -> None:
+        """Nothing is left of a connection that had entered."""
+
+
+@implementer(IHalfCloseableProtocol, IPushProducer)
+class UnsProtocol(Protocol):
+    """One provider's connection; ``peer`` is its address in plain form."""
+
+    def __init__(self, office: Office, peer: str, door: Door) -> None:
+        self.peer = peer
+        self._office = office
+        self._door = door
+        self._session = Session(office.limits.retry_after)
+        self._codec = Codec(office.limits)
+        self._clerk = Clerk(office, peer, self._hear)
+        self._patience = Patience(office.limits, office.clock.seconds())
+        self._said: deque[Event] = deque()
+        self._news: deque[Event] = deque()
+        self._tick: IDelayedCall | None = None
+        self._advancing = False
+        self._holding = False
+        self._ended = False
+        self._gone = False
+
+    # --- bytes and time -----------------------------------------------------------------------
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        self._outbox = Outbox(self._wire, self._office.limits.reply_bytes)
+        self._wire.registerProducer(self, True)
+        self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
+        refusal = self._door.entered(self)
+        if refusal is not None:
+            self._hear(LoginRefused(refusal))
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        now = self._office.clock.seconds()
+        self._patience.heard(len(data), now)
+        if not self._session.over:
+            self._said.extend(self._codec.feed(data))
+            self._advance()
+        elif self._patience.linger_is_over(now):
+            self._wire.abortConnection()
+
+    def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        """The provider has closed its side; it may still read."""
+        if not self._ended:
+            self._ended = True
+            self._said.append(StreamEnded(self._codec.unfinished))
+            self._advance()
+
+    def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
+        """Our own end of stream has gone out."""
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
+        self._gone = True
+        if self._tick is not None and self._tick.active():
+            self._tick.cancel()
+        self._said.clear()
+        self._hear(Vanished())
+        if self._session.told and isinstance(reason.value, ConnectionDone):
+            self._clerk.farewell()
+        self._door.left(self)
+
+    def _look_at_the_clock(self) -> None:
+        now = self._office.clock.seconds()
+        if self._patience.linger_is_over(now):
+            self._wire.abortConnection()
+            return
+        self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
+        if complaint := self._patience.complaint(now):
+            self._hear(TooSlow(complaint))
+
+    # --- the transport consumes our answers ----------------------------------------------------
+
+    def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
+        self._outbox.pause()
+
+    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
+        self._patience.heard(0, self._office.clock.seconds())
+        self._outbox.resume()
+        self._advance()
+
+    def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """The connection is going; ``connectionLost`` follows."""
+
+    # --- events and effects --------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the conversation with "try again later", unless its set is being committed."""
+        self._hear(Stopping())
+
+    def cut(self) -> None:
+        """Drop the connection now."""
+        self._wire.abortConnection()
+
+    @property
+    def _wire(self) -> Any:
+        """The transport: what it provides beyond ITransport no single interface of Twisted names."""
+        return self.transport
+
+    def _hear(self, event: Event) -> None:
+        """Take an event that does not come from the provider, before all that the provider said."""
+        self._news.append(event)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Take news always, and the provider's words unless the session or the provider's reading waits."""
+        if self._advancing:
+            return
+        self._advancing = True
+        try:
+            while self._news or (self._said and not self._held_up):
+                self._step((self._news or self._said).popleft())
+        finally:
+            self._advancing = False
+        self._hold_or_go_on()
+
+    def _step(self, event: Event) -> None:
+        was_over = self._session.over
+        for effect in self._session.take(event):
+            self._perform(effect)
+        self._patience.watch(self._session.state, self._office.clock.seconds())
+        if self._session.over:
+            self._clerk.release()
+            if not was_over:
+                self._log_outcome()
+
+    @property
+    def _held_up(self) -> bool:
+        return self._session.waiting or (self._outbox.full and not self._session.over)
+
+    def _hold_or_go_on(self) -> None:
+        holding = self._held_up
+        if holding is self._holding or self._gone or self._session.state is State.CLOSED:
+            return
+        self._holding = holding
+        if holding:
+            self._wire.pauseProducing()
+        elif not self._ended:
+            self._wire.resumeProducing()
+
+    def _perform(self, effect: Effect) -> None:  # noqa: C901 - one arm for each effect
+        match effect:
+            case effects.Record(entry):
+                self._clerk.record(entry)
+            case effects.Write(data):
+                if not self._gone:
+                    self._outbox.write(data)
+            case effects.Authenticate(init):
+                self._clerk.authenticate(init)
+            case effects.OpenSet(start):
+                self._clerk.open(start)
+            case effects.CommitSet(unreadable):
+                self._clerk.commit(unreadable)
+            case effects.CountSet(unreadable):
+                self._clerk.count(unreadable)
+            case effects.DropSet():
+                self._clerk.drop()
+            case effects.HalfClose():
+                if not self._gone:
+                    self._outbox.half_close()
+            case effects.Close():
+                if not self._gone:
+                    self._outbox.close()
+
+    def _log_outcome(self) -> None:
+        login = self._session.login
+        pid, seq = (login.pid, login.seq) if login else (0, 0)
+        log.info(
+            "uns conversation over pid=%d seq=%d peer=%s: %a", pid, seq, self.peer, self._session.outcome
+        )

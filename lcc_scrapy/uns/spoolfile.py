@@ -1,0 +1,184 @@
+"""The format of a spool file: one set of one provider, whole or worthless (seed 003 section 5, "unsdb").
+
+Lines of UTF-8 JSON, one value a line:
+
+- a header object: ``format``, ``pid``, ``seq`` (of the login), ``received`` (epoch seconds), ``set_id``,
+  ``full``, ``ifabsent``, ``drop_outside``, ``peer``;
+- one array per record: operation (``u`` update, ``r`` remove, ``p`` present), curl, mimetype, furl, burl
+  (null = not browsable), subtype, mtime, len, md5, timeofday; a removal ends after the mimetype;
+- a footer object: ``updates``, ``removals``, ``present``, ``unreadable``, ``bytes`` before it, ``content``
+  (SHA-256 of the records, equal for equal sets), ``sha256`` over all these bytes and values, ``end`` =
+  "lcc-spool". Nothing follows it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, astuple, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
+from lcc_scrapy.domain.errors import LccError
+
+FORMAT = 1
+END_MARK = "lcc-spool"
+_BLOCK = 1 << 20
+_FOOTER_MAX = 1024
+_OPERATIONS = {Operation.UPDATE: "u", Operation.REMOVE: "r", Operation.PRESENT: "p"}
+_LETTERS = {letter: operation for operation, letter in _OPERATIONS.items()}
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class DamagedSpoolFile(LccError):
+    """A spool file without end mark, with a wrong digest, or of another format; nothing of it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolHeader:
+    """What holds for the whole set. ``received`` in epoch seconds; an empty ``set_id`` = none given."""
+
+    pid: int
+    seq: int
+    received: int
+    peer: str = ""
+    set_id: str = ""
+    full: bool = False
+    ifabsent: bool = False
+    drop_outside: bool = False
+    charged: bool = False
+    """A full set that counts against what its provider may send."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolFooter:
+    """Counts of the records, and what proves that the file is whole."""
+
+    updates: int
+    removals: int
+    present: int
+    unreadable: int
+    bytes: int
+    content: str
+    """64 hex digits that are equal for equal sets, whoever sent them when."""
+    sha256: str = ""
+
+    @property
+    def records(self) -> int:
+        """Number of record lines."""
+        return self.updates + self.removals + self.present
+
+
+def sealed(footer: SpoolFooter, digest: "hashlib._Hash") -> SpoolFooter:
+    """Complete a footer, given the digest of all lines before it."""
+    whole = digest.copy()
+    whole.update(_encode(astuple(footer)[:-1]).encode())
+    return replace(footer, sha256=whole.hexdigest())
+
+
+def content_kind(header: SpoolHeader) -> bytes:
+    """Return what the digest of a set's content begins with."""
+    return b"full\n" if header.full else b"partial\n"
+
+
+def header_line(header: SpoolHeader) -> bytes:
+    """Write the first line."""
+    return (_encode({"format": FORMAT, **asdict(header)}) + "\n").encode()
+
+
+def footer_line(footer: SpoolFooter) -> bytes:
+    """Write the last line."""
+    return (_encode({**asdict(footer), "end": END_MARK}) + "\n").encode()
+
+
+def record_line(entry: UrlEntry) -> str:
+    """Write one record."""
+    letter = _OPERATIONS[entry.operation]
+    if entry.operation is Operation.REMOVE:
+        return _encode((letter, entry.curl, entry.mimetype)) + "\n"
+    told = entry.declared
+    values = (letter, entry.curl, entry.mimetype, entry.furl, entry.burl, entry.subtype)
+    return _encode((*values, told.mtime, told.length, told.md5, entry.timeofday)) + "\n"
+
+
+def _read_record(line: bytes) -> UrlEntry:
+    letter, curl, mimetype, *more = json.loads(line)
+    operation = _LETTERS[letter]
+    if not more:
+        return UrlEntry(curl, mimetype, operation)
+    furl, burl, subtype, mtime, length, md5, timeofday = more
+    return UrlEntry(curl, mimetype, operation, furl, burl, subtype, Declared(mtime, length, md5), timeofday)
+
+
+class SpoolReader:
+    """Reads a spool file in bounded memory; a context manager. All methods raise ``DamagedSpoolFile``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO = path.open("rb")
+        self._first = 0
+        try:
+            self.header = self._read_header()
+            self.footer = self._read_footer()
+        except DamagedSpoolFile:
+            self._file.close()
+            raise
+        except (ValueError, TypeError, KeyError) as error:
+            self._file.close()
+            raise DamagedSpoolFile(f"{path.name}: {error}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; reading is over."""
+        self._file.close()
+
+    def verify(self) -> None:
+        """Read the whole file once; raises ``DamagedSpoolFile`` unless it is what the footer says."""
+        digest = sha256()
+        self._file.seek(0)
+        left = self.footer.bytes
+        while left > 0 and (block := self._file.read(min(left, _BLOCK))):
+            digest.update(block)
+            left -= len(block)
+        if sealed(self.footer, digest) != self.footer:
+            raise DamagedSpoolFile(f"{self.path.name}: the digest does not match")
+
+    def entries(self, offset: int = 0) -> Iterator[tuple[UrlEntry, int]]:
+        """Give each entry with the offset at which reading goes on after it; 0 = from the first one."""
+        offset = max(offset, self._first)
+        self._file.seek(offset)
+        while offset < self.footer.bytes:
+            line = self._file.readline()
+            offset += len(line)
+            try:
+                entry = _read_record(line)
+            except (ValueError, TypeError, KeyError):
+                raise DamagedSpoolFile(f"{self.path.name}: bad record before byte {offset}") from None
+            yield entry, offset
+
+    def _read_header(self) -> SpoolHeader:
+        line = self._file.readline(_BLOCK)
+        self._first = len(line)
+        values = json.loads(line)
+        if values.pop("format") != FORMAT:
+            raise DamagedSpoolFile(f"{self.path.name}: format unknown to this version")
+        return SpoolHeader(**values)
+
+    def _read_footer(self) -> SpoolFooter:
+        size = self._file.seek(0, 2)
+        self._file.seek(max(0, size - _FOOTER_MAX))
+        tail = self._file.read()
+        line = tail[tail.rstrip(b"\n").rfind(b"\n") + 1 :]
+        values = json.loads(line) if line.endswith(b"}\n") else {}
+        if not isinstance(values, dict) or values.pop("end", "") != END_MARK:
+            raise DamagedSpoolFile(f"{self.path.name}: no end mark")
+        footer = SpoolFooter(**values)
+        if footer.bytes != size - len(line):
+            raise DamagedSpoolFile(f"{self.path.name}: {size} bytes, not what the end mark says")
+        return footer

@@ -1,0 +1,1 @@
+"""The content users' side: what changed since my last visit."""

@@ -1,0 +1,68 @@
+"""Cursors: where in the feed a content user is, as a text that only the LCC reads.
+
+URL-safe base64 (no padding) of compact JSON ``{"v":1,"lcc":id,"gen":n,"seq":n}``: the LCC's id and
+generation tell whose positions are counted, ``seq`` is the last change that was seen.
+"""
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+
+from lcc_scrapy.domain.errors import LccError
+
+VERSION = 1
+CURSOR_MAX = 1000
+
+
+class StartOver(LccError):
+    """A cursor that cannot be followed here; the text says why. Read everything once, without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in one LCC's feed; ``generation`` rises when a backup is restored."""
+
+    lcc: str
+    generation: int
+    seq: int
+
+    def __str__(self) -> str:
+        facts = {"v": VERSION, "lcc": self.lcc, "gen": self.generation, "seq": self.seq}
+        text = json.dumps(facts, separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """Read a cursor; raises ``StartOver`` when it is none, or of another version."""
+        facts = _facts(text.strip())
+        if facts.get("v") != VERSION:
+            raise StartOver(f"cursor of version {facts.get('v')!r}, this program reads {VERSION}: start over")
+        lcc, generation, seq = facts.get("lcc"), facts.get("gen"), facts.get("seq")
+        if not isinstance(lcc, str) or type(generation) is not int or type(seq) is not int or seq < 0:
+            raise _malformed()
+        return cls(lcc, generation, seq)
+
+    def check(self, head: "Position") -> None:
+        """Raise ``StartOver`` unless the feed that ends at ``head`` can go on from here."""
+        if self.lcc != head.lcc:
+            raise StartOver(f"cursor of another LCC ({self.lcc}, this one is {head.lcc}): start over")
+        if self.generation != head.generation:
+            raise StartOver("cursor from before this LCC was restored from a backup: start over")
+        if self.seq > head.seq:
+            raise StartOver(f"cursor from the future (change {self.seq} of {head.seq}): start over")
+
+
+def _facts(text: str) -> dict[str, object]:
+    try:
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        facts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (UnicodeError, binascii.Error, ValueError, RecursionError):
+        raise _malformed() from None
+    if len(text) > CURSOR_MAX or not isinstance(facts, dict):
+        raise _malformed()
+    return facts
+
+
+def _malformed() -> StartOver:
+    return StartOver("this is not a cursor: give one that `lcc select` printed, or start over")

@@ -1,0 +1,159 @@
+"""How changes are written: JSON lines, CSV, XML, or plain columns separated by tabs.
+
+Every format has the same columns; what a removal does not have is empty (null in JSON).
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Protocol
+from xml.sax.saxutils import quoteattr
+
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.users.feed import Change
+
+UPSERT = "upsert"
+REMOVE = "remove"
+COLUMNS = (
+    "op",
+    "docid",
+    "seq",
+    "pid",
+    "curl",
+    "furl",
+    "burl",
+    "mimetype",
+    "subtype",
+    "fetched_time",
+    "fetched_machineid",
+    "fetched_fileid",
+    "path",
+    "len",
+    "md5",
+    "sha256",
+    "mtime",
+    "served_type",
+    "served_charset",
+    "removed_time",
+    "reason",
+)
+
+Record = dict[str, str | int | None]
+PathOf = Callable[[int, int], str]
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def record(row: Change, path_of: PathOf) -> Record:
+    """Return the columns of a change; ``path_of`` gives the path of (machine, file)."""
+    values = _removal(row) if isinstance(row, Tombstone) else _document(row, path_of)
+    return {name: values.get(name) for name in COLUMNS}
+
+
+def _removal(row: Tombstone) -> Record:
+    return {
+        "op": REMOVE,
+        "docid": row.urlkey.hex(),
+        "seq": row.seq,
+        "pid": row.pid,
+        "curl": row.curl,
+        "furl": row.furl,
+        "mimetype": row.mimetype,
+        "removed_time": row.removed_time,
+        "reason": row.reason,
+    }
+
+
+def _document(row: CachedUrl, path_of: PathOf) -> Record:
+    return {
+        "op": UPSERT,
+        "docid": row.docid,
+        "seq": row.seq,
+        "pid": row.pid,
+        "curl": row.curl,
+        "furl": row.furl,
+        "burl": row.burl,
+        "mimetype": row.mimetype,
+        "subtype": row.subtype or None,
+        "fetched_time": row.fetched_time,
+        "fetched_machineid": row.fetched_machineid,
+        "fetched_fileid": row.fetched_fileid,
+        "path": path_of(row.fetched_machineid, row.fetched_fileid),
+        "len": row.fetched_len,
+        "md5": row.fetched_md5,
+        "sha256": row.sha256,
+        "mtime": row.mtime,
+        "served_type": row.served_type or None,
+        "served_charset": row.served_charset or None,
+    }
+
+
+class Format(Protocol):
+    """Turns records into text, in pieces."""
+
+    def begin(self) -> str:
+        """Return what stands before the first record."""
+
+    def records(self, records: Iterable[Record]) -> str:
+        """Return the text of some records."""
+
+    def end(self) -> str:
+        """Return what stands behind the last record."""
+
+
+class JsonLines:
+    """One JSON object per line."""
+
+    def begin(self) -> str:
+        """Nothing stands before the first line."""
+        return ""
+
+    def records(self, records: Iterable[Record]) -> str:
+        """Return lines."""
+        return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+
+    def end(self) -> str:
+        """Nothing stands behind the last line."""
+        return ""
+
+
+class Csv:
+    """Comma-separated values (RFC 4180, lines end in LF) with a line of names."""
+
+    def begin(self) -> str:
+        """Return the names."""
+        return ",".join(COLUMNS) + "\n"
+
+    def records(self, records: Iterable[Record]) -> str:
+        """Return lines."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([one[name] for name in COLUMNS] for one in records)
+        return text.getvalue()
+
+    def end(self) -> str:
+        """Nothing stands behind the last line."""
+        return ""
+
+
+class Xml:
+    """One ``<url>`` element per change in ``<changes>``; characters that XML cannot hold become U+FFFD."""
+
+    def begin(self) -> str:
+        """Open the document."""
+        return '<?xml version="1.0" encoding="UTF-8"?>\n<changes>\n'
+
+    def records(self, records: Iterable[Record]) -> str:
+        """Return elements."""
+        return "".join(f"  <url {self._attributes(one)}/>\n" for one in records)
+
+    def end(self) -> str:
+        """Close the document."""
+        return "</changes>\n"
+
+    def _attributes(self, one: Record) -> str:
+        given = ((name, str(value)) for name, value in one.items() if value is not None)
+        return " ".join(f"{name}={quoteattr(_NOT_XML.sub('�', value))}" for name, value in given)
+
+
+FORMATS: dict[str, Format] = {"jsonl": JsonLines(), "csv": Csv(), "xml": Xml()}

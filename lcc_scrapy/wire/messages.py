@@ -1,0 +1,119 @@
+"""Messages of the CP/UNS protocol (seed 003 section 13), one small value each.
+
+What the provider sends is read by ``lcc_scrapy.uns.codec``; what the UNS answers is read by
+``lcc_scrapy.providers.answers``. Both sides write with ``lcc_scrapy.wire.writing``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+NAMESPACE = "http://www.lococa.org/1.0"
+PROTOCOL_VERSION = "1.1"
+UNLIMITED = 9223372036854775807
+"""What the wire says for "no limit"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """The provider introduces itself: ``<lococa:init><provider id= passwd=/></lococa:init>``."""
+
+    provider_id: str
+    password: str = field(repr=False)
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetStart:
+    """A set begins. ``set_id`` is empty when the provider gave none."""
+
+    full: bool
+    urlprefix: str = ""
+    set_id: str = ""
+    ifabsent: bool = False
+    drop_outside: bool = False
+    dryrun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """One ``<url>`` element with canonical attribute names (curl, burl, furl …), otherwise as submitted."""
+
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetEnd:
+    """The set is complete."""
+
+
+Message = Init | SetStart | Url | SetEnd
+
+
+@dataclass(frozen=True, slots=True)
+class UrlError:
+    """A URL that was refused (7xx) or could not be fetched (4xx, 5xx, 6xx).
+
+    ``url`` is the absolute fetch URL; ``attributes`` are those submitted.
+    """
+
+    code: int
+    text: str
+    url: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Used and free amounts; a free of ``UNLIMITED`` means no limit. Space in bytes."""
+
+    files_used: int = 0
+    files_free: int = UNLIMITED
+    space_used: int = 0
+    space_free: int = UNLIMITED
+    fullset_allowed: int = UNLIMITED
+    fullset_wanted: bool = False
+    fullset_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InitAccepted:
+    """What a provider learns at login. ``error_count`` is exact, ``errors`` holds the newest of them."""
+
+    seq: int
+    last_conn_ip: str
+    mimetypes: tuple[str, ...]
+    quota: Quota
+    error_count: int = 0
+    processing: int = 0
+    errors: tuple[UrlError, ...] = ()
+    lcc_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InitRejected:
+    """A login turned away; ``retry_after`` in seconds, 0 = not said."""
+
+    code: int
+    reason: str
+    retry_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetAccepted:
+    """The set is on disk. ``received`` counts its valid URLs; the rest only answers a dry run.
+
+    ``would_hold`` counts removals that the LCC's guard would hold, None or 0 = it would hold none.
+    """
+
+    received: int
+    would_remove: int | None = None
+    would_hold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetRejected:
+    """Nothing of the set was taken; ``retry_after`` in seconds, 0 = not said."""
+
+    code: int
+    reason: str
+    retry_after: int = 0

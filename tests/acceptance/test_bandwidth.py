@@ -1,0 +1,225 @@
+"""Bandwidth as the sites see it: bytes per provider, counted where they are sent.
+
+``LCC_MEASURE_SECONDS`` says for how long is measured; ``-s`` shows the figures.
+"""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from lcc_scrapy.domain.bandwidth import CREDIT
+from lcc_scrapy.domain.providers import Provider
+from tests.harness import Lcc
+from tests.integration.site import Site, page, unknown_certificate
+
+SECONDS = float(os.environ.get("LCC_MEASURE_SECONDS", "15"))
+LONG = 60.0
+"""Seconds of a measurement that other work on the machine does not blur."""
+SETTLING = 3.0
+"""Seconds after the last set was pushed in which everybody gets going."""
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(180 + 2 * SECONDS)]
+
+PIECE = 2048
+PAUSE = 0.05
+"""Seconds without a byte after which a new burst begins."""
+
+K, M = 1000, 1000_000
+
+
+@dataclass(frozen=True)
+class Party:
+    """A provider: its limit in bytes per second (0 = none), and the size of its files in bytes."""
+
+    limit: int
+    size: int
+
+    def files(self) -> int:
+        """Return how many files last for the whole test, and longer."""
+        return 3 + int((self.limit or EVERYTHING) * (SECONDS + 30) / self.size)
+
+
+SIZES = (4 * K, 8 * K, 16 * K, 30 * K, 20 * K, 500 * K, 60 * K, 600 * K, 40 * K, 20 * M,
+         100 * K, 1 * M, 50 * K, 1 * M, 200 * K, 25 * M, 80 * K, 500 * K, 100 * K, 50 * M)  # fmt: skip
+LIMITED = tuple(Party(20 * K * number, size) for number, size in enumerate(SIZES, 1))
+ALL_LIMITS = sum(party.limit for party in LIMITED)
+EVERYTHING = 6 * M
+UNLIMITED = (Party(0, 50 * M), Party(0, 300 * K))
+
+
+class Meter:
+    """A web server that sends as fast as it may, and notes every piece that the other side took."""
+
+    def __init__(self, parties: Sequence[Party]) -> None:
+        self._parties = parties
+        self.sent: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
+        self.begun: defaultdict[int, set[float]] = defaultdict(set)
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        listening = socket.create_server(("127.0.0.1", 0))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * PIECE)  # nothing waits on this side
+        self.port = int(listening.getsockname()[1])
+        starting = asyncio.start_server(self._serve, sock=listening)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _close(self) -> None:
+        self._server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.2)  # what was aborted is closed at the next turns of the loop
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.set_write_buffer_limits(high=0)
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await self._answer(writer, head.split(b" ")[1].decode().split("/")[1])
+        writer.transport.abort()
+
+    async def _answer(self, writer: asyncio.StreamWriter, area: str) -> None:
+        size = self._parties[int(area) - 1].size if area.isdigit() else 0
+        status = "200 OK" if size else "404 Not Found"
+        writer.write(
+            f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n\r\n".encode()
+        )
+        for start in range(0, size, PIECE):
+            piece = min(PIECE, size - start)
+            writer.write(b"x" * piece)
+            self.sent[int(area)].append((now := time.monotonic(), piece))
+            if not start:
+                self.begun[int(area)].add(now)
+            await writer.drain()
+
+    def rate(self, pid: int, start: float, end: float) -> float:
+        """Return the bytes per second of a provider in a stretch of time: of whole files, or else of whole bursts."""
+        inside = [one for one in self.sent[pid] if start <= one[0] < end]
+        files = [number for number, (at, _) in enumerate(inside) if at in self.begun[pid]]
+        bursts = [
+            number for number, (one, then) in enumerate(pairwise(inside), 1) if then[0] - one[0] > PAUSE
+        ]
+        whole = next((marks for marks in (files, bursts) if len(marks) > 1), [0, len(inside) - 1])
+        sent = sum(size for _, size in inside[whole[0] : whole[-1]])
+        return sent / (inside[whole[-1]][0] - inside[whole[0]][0])
+
+    def total(self, start: float, end: float) -> float:
+        """Return the bytes per second of all together."""
+        return sum(size for pid in self.sent for at, size in self.sent[pid] if start <= at < end) / (
+            end - start
+        )
+
+
+@dataclass
+class Figures:
+    """What was measured: bytes per second of each provider, and of all."""
+
+    parties: Sequence[Party]
+    rates: list[float]
+    total: float
+    off: dict[int, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.off = {
+            pid: rate / party.limit - 1
+            for pid, (party, rate) in enumerate(zip(self.parties, self.rates, strict=True), 1)
+            if party.limit
+        }
+
+    def judge(self, expected: int) -> None:
+        """Insist on 5 %: never more; and never less either where the measurement is long.
+
+        What a busy machine does to one provider in some seconds says nothing about its limit.
+        """
+        assert {pid: off for pid, off in self.off.items() if off > 0.05} == {}
+        assert self.total <= 1.05 * expected
+        if SECONDS >= LONG:
+            assert {pid: off for pid, off in self.off.items() if off < -0.05} == {}
+            assert self.total >= 0.95 * expected
+        else:
+            assert sum(off > -0.05 for off in self.off.values()) >= 0.8 * len(self.off)
+            assert self.total >= 0.8 * expected
+
+    def show(self, limit: int) -> None:
+        print(f"\n{'files of':>10} {'limit':>8} {'measured':>9} {'off':>7}   (kB, kB/s)")
+        for pid, (party, rate) in enumerate(zip(self.parties, self.rates, strict=True), 1):
+            off = f"{self.off[pid]:+7.1%}" if pid in self.off else ""
+            print(f"{party.size / K:10.0f} {party.limit / K or '-':>8} {rate / K:9.1f} {off:>7}")
+        print(f"{'all':>10} {limit / K or '-':>8} {self.total / K:9.1f} over {SECONDS:.0f} s")
+
+
+@pytest.fixture
+def measure(make_lcc: Callable[..., Lcc]) -> Callable[..., Figures]:
+    """Return what lets providers be fetched from for a while."""
+
+    def run(parties: Sequence[Party]) -> Figures:
+        with Meter(parties) as meter:
+            lcc = make_lcc(LCC_BANDWIDTH=str(EVERYTHING))
+            roots = [[f"http://127.0.0.1:{meter.port}/{pid}/"] for pid in range(1, len(parties) + 1)]
+            providers = [
+                Provider(pid, "", bandwidth=party.limit, allowprivate=True)
+                for pid, party in enumerate(parties, 1)
+            ]
+            lcc.register(*providers, roots=roots)
+            lcc.start()
+            for pid, (party, (root,)) in enumerate(zip(parties, roots, strict=True), 1):
+                urls = [{"c": f"{root}{number}", "mimetype": "text/plain"} for number in range(party.files())]
+                assert lcc.push_urls(pid, urls).returncode == 0
+            time.sleep(SETTLING)
+            start, end = time.monotonic(), time.monotonic() + SECONDS
+            time.sleep(SECONDS)
+            rates = [meter.rate(pid, start, end) for pid in range(1, len(parties) + 1)]
+            figures = Figures(parties, rates, meter.total(start, end))
+            lcc.stop()
+        figures.show(EVERYTHING)
+        return figures
+
+    return run
+
+
+def test_every_provider_gets_its_limit_when_all_fit_together(measure: Callable[..., Figures]) -> None:
+    figures = measure(LIMITED)
+    figures.judge(ALL_LIMITS)
+
+
+def test_those_without_a_limit_fill_what_the_others_leave(measure: Callable[..., Figures]) -> None:
+    figures = measure((*LIMITED, *UNLIMITED))
+    figures.judge(EVERYTHING)
+
+
+def test_a_limit_holds_over_tls_too(make_lcc: Callable[..., Lcc], tmp_path: Path) -> None:
+    with Site() as site:
+        prefix = f"https://127.0.0.1:{site.listen(unknown_certificate(tmp_path))}/"
+        names = "abcd"
+        for name in names:
+            site.put(f"/{name}", page(b"x" * 100_000))
+        lcc = make_lcc()
+        lcc.register(Provider(1, "", bandwidth=100 * K, allowprivate=True), roots=[[prefix]])
+        lcc.start("-s", "DOWNLOAD_VERIFY_CERTIFICATES=0")
+        urls = [{"c": prefix + name, "mimetype": "text/html"} for name in names]
+        assert lcc.push_urls(1, urls).returncode == 0
+        lcc.wait_until_fetched(30)
+        starts = [visit.start for visit in site.visits if visit.path != "/robots.txt"]
+    assert len(starts) == len(names)
+    assert starts[-1] - starts[0] == pytest.approx(3, abs=CREDIT + 0.3)

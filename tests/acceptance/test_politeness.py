@@ -1,0 +1,80 @@
+"""What a site sees: bandwidth within five percent, nothing outside the permitted hours."""
+
+import glob
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Lcc, Nginx, missing, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+
+LIMIT = 200_000
+SECONDS = 30
+
+
+def write_files(root: Path, count: int, size: int) -> None:
+    root.mkdir()
+    for number in range(count):
+        (root / f"{number:04d}.html").write_bytes(f"{number:08d}".encode() * (size // 8))
+
+
+def test_bandwidth_at_the_server_is_within_five_percent_of_the_limit(
+    make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    write_files(site, 600, 16_000)
+    (site / "0100.html").write_bytes(b"x" * 1_000_000)
+    nginx.start({"site": site})
+    prefix = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc()
+    lcc.add_provider(1, prefix, "--bandwidth", "200k")
+    lcc.start()
+    assert lcc.push(site, 1, prefix).returncode == 0
+    wait_for(lambda: any("html" in served.uri for served in nginx.log("site")), 10, "the first fetch")
+    time.sleep(SECONDS + 2)
+    requests = [served for served in nginx.log("site") if served.uri != "/robots.txt"]
+    first = requests[0].end
+    inside = [served for served in requests if first < served.end <= first + SECONDS]
+    rate = sum(served.sent for served in inside) / (inside[-1].end - first)
+    print(
+        f"measured {rate / 1000:.1f} kB/s of {LIMIT / 1000:.0f} over {inside[-1].end - first:.1f} s, {len(inside)} files"
+    )
+    assert 0.95 * LIMIT <= rate <= 1.05 * LIMIT
+
+
+def test_nothing_is_fetched_until_the_moved_clock_allows_it(
+    make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
+) -> None:
+    library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
+    if library is None:
+        missing("libfaketime", "apt-get install faketime")
+    site = tmp_path / "site"
+    write_files(site, 5, 1000)
+    nginx.start({"site": site})
+    prefix = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc()
+    now = datetime.now(UTC)
+    opens = (now + timedelta(hours=3)).hour
+    lcc.add_provider(1, prefix, "--timeofday", f"{opens}-{(opens + 1) % 24 or 24}")
+    clock = tmp_path / "clock"
+    clock.write_text("+0\n")
+    lcc.settings |= {
+        "LD_PRELOAD": str(library),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+    }
+    lcc.start()
+    for name in ("LD_PRELOAD", "FAKETIME_TIMESTAMP_FILE", "FAKETIME_NO_CACHE", "DONT_FAKE_MONOTONIC"):
+        del lcc.settings[name]
+    assert lcc.push(site, 1, prefix).returncode == 0
+    wait_for(lambda: lcc.sql("select count(*) from qdb")[0][0] == 5, 20, "the set to be absorbed")
+    time.sleep(6)
+    assert nginx.log("site") == []
+    clock.write_text("+3h\n")
+    lcc.wait_until_fetched(30)
+    assert len([served for served in nginx.log("site") if served.uri != "/robots.txt"]) == 5

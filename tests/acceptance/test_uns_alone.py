@@ -1,0 +1,641 @@
+"""``lcc uns`` beside crawls that only fetch: each may stop, be killed and come back by itself."""
+
+import random
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from tests.harness import BIN, PASSWORD, Lcc, free_port, wait_for
+from tests.integration.site import Answer, Site, page
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+
+PID = 7
+NAMESPACE = 'xmlns:lococa="http://www.lococa.org/1.0"'
+TRY_LATER = "Temporarily off-line, try again later"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as made:
+        yield made
+
+
+@pytest.fixture
+def host(site: Site) -> str:
+    return f"http://127.0.0.1:{site.listen()}"
+
+
+def init(pid: int = PID) -> str:
+    return f'<lococa:init {NAMESPACE}><provider id="{pid}" passwd="{PASSWORD}"/></lococa:init>'
+
+
+def partial(*urls: str, gone: tuple[str, ...] = ()) -> str:
+    elements = [f'<url c={quoteattr(url)} mimetype="text/html"/>' for url in urls]
+    elements += [f'<url c={quoteattr(url)} mimetype="text/html" op="remove"/>' for url in gone]
+    return f'<lococa:set set="partial">{"".join(elements)}</lococa:set>'
+
+
+def talk(lcc: Lcc, text: str) -> str:
+    """Say all, and return the whole answer."""
+    with socket.create_connection(("127.0.0.1", lcc.port), 10) as connection:
+        connection.settimeout(60)
+        connection.sendall(text.encode())
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def push(lcc: Lcc, *urls: str, gone: tuple[str, ...] = (), pid: int = PID) -> str:
+    """Push a set; return the verdict as it stands on the wire."""
+    answer = talk(lcc, init(pid) + partial(*urls, gone=gone))
+    found = re.search(r"<(?:set_accepted|set_rejected|reason)\b.*?(?:/>|</\w+>)", answer)
+    assert found is not None, answer
+    return found[0]
+
+
+def cached(lcc: Lcc) -> set[str]:
+    return {str(row[0]) for row in lcc.sql("select furl from lccurl")}
+
+
+def absorbed(lcc: Lcc, pid: int = PID) -> list[int]:
+    """Return the logins of a provider in the order in which their sets were absorbed."""
+    return [
+        int(str(row[0])) for row in lcc.sql(f"select connseq from psets where pid = {pid} order by psetid")
+    ]
+
+
+def open_logins(lcc: Lcc) -> int:
+    return int(str(lcc.sql("select count(*) from logins")[0][0]))
+
+
+def spooled(lcc: Lcc) -> int:
+    return len(list((lcc.folder / "lcc-data/spool").glob("*.set")))
+
+
+def refusal_of(lcc: Lcc, *options: str, **settings: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [str(BIN / "lcc"), *options, "uns"],
+        env={**lcc.environment, **settings}, cwd=lcc.cwd, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+# --- one machine, two processes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("database", ["sqlite", "mariadb"])
+def test_pushes_go_on_while_the_crawl_is_stopped_and_are_fetched_in_order_when_it_is_back(
+    database: str, make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    lcc = make_lcc(database)
+    lcc.add_provider(PID, f"{host}/")
+    for number in range(40):
+        site.put(f"/{number:02}", page(f"page {number}"))
+    lcc.start_uns()
+    for number in range(0, 20, 2):
+        assert push(lcc, f"{host}/{number:02}", f"{host}/{number + 1:02}") == '<set_accepted received="2"/>'
+    wait_for(lambda: open_logins(lcc) == 0, 20, "the sets to be absorbed")
+    assert absorbed(lcc) == list(range(1, 11))
+    assert site.visits == []
+
+    lcc.fetch_only()
+    lcc.wait_until_fetched()
+    assert [visit.path for visit in site.visits if visit.path != "/robots.txt"] == [
+        f"/{number:02}" for number in range(20)
+    ]
+    assert lcc.stop() == 0
+    assert push(lcc, f"{host}/20", gone=(f"{host}/00",)) == '<set_accepted received="2"/>'
+    lcc.fetch_only()
+    assert push(lcc, f"{host}/21") == '<set_accepted received="1"/>'
+    lcc.wait_until_fetched()
+    assert cached(lcc) == {f"{host}/{number:02}" for number in range(1, 22)}
+    assert (lcc.stop(), lcc.stop_uns()) == (0, 0)
+    assert lcc.lcc("verify").returncode == 0
+    assert "Traceback" not in lcc.uns_log.read_text() + lcc.log_text()
+
+
+def test_a_uns_may_be_restarted_while_the_crawl_runs(
+    make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    lcc = make_lcc()
+    lcc.add_provider(PID, f"{host}/")
+    held = threading.Event()
+    site.put("/slow", Answer(page("slow").pieces, held=held))
+    site.put("/next", page("next"))
+    lcc.start_uns()
+    lcc.fetch_only()
+    assert push(lcc, f"{host}/slow") == '<set_accepted received="1"/>'
+    wait_for(lambda: site.asked("/slow"), 20, "the fetch")
+    assert lcc.stop_uns() == 0
+    lcc.start_uns()
+    assert push(lcc, f"{host}/next") == '<set_accepted received="1"/>'
+    held.set()
+    lcc.wait_until_fetched()
+    assert cached(lcc) == {f"{host}/slow", f"{host}/next"}
+    assert len(site.asked("/slow")) == 1
+
+
+def test_a_crawl_hears_of_a_set_though_its_provider_waits_for_something_else(
+    make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    lcc = make_lcc(LCC_RETRY_DELAYS="60s")
+    lcc.add_provider(PID, f"{host}/")
+    site.put("/bad", page("out of order", "500 Oops"))
+    site.put("/new", page("new"))
+    lcc.start_uns()
+    lcc.fetch_only()
+    assert push(lcc, f"{host}/bad") == '<set_accepted received="1"/>'
+    wait_for(lambda: lcc.sql("select tries from qdb") == [(1,)], 20, "the first try")
+    time.sleep(1)
+    assert push(lcc, f"{host}/new") == '<set_accepted received="1"/>'
+    wait_for(lambda: site.asked("/new"), 10, "the new URL to be fetched")
+
+
+def test_a_crawl_that_only_fetches_leaves_the_spool_alone(
+    make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    lcc = make_lcc(LCC_QUEUE_MAX="1")
+    lcc.add_provider(PID, f"{host}/")
+    site.put("/a", page("a"))
+    site.put("/b", page("b"))
+    lcc.start_uns()
+    assert push(lcc, f"{host}/a") == '<set_accepted received="1"/>'
+    wait_for(lambda: lcc.sql("select count(*) from qdb") == [(1,)], 20, "the first set")
+    assert push(lcc, f"{host}/b") == '<set_accepted received="1"/>'
+    assert lcc.stop_uns() == 0
+    before = [(path.name, path.stat().st_mtime_ns) for path in (lcc.folder / "lcc-data/spool").iterdir()]
+
+    done = subprocess.run(
+        [str(BIN / "scrapy"), "crawl", "lcc_push", "-s", "LCC_UNS_ENDPOINTS=", "-a", "stop_when_done=1"],
+        env=lcc.environment, cwd=lcc.cwd, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert cached(lcc) == {f"{host}/a"}
+    after = [(path.name, path.stat().st_mtime_ns) for path in (lcc.folder / "lcc-data/spool").iterdir()]
+    assert after == before
+    assert any(name.endswith("-7-2.set") for name, _ in after)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "mariadb"])
+def test_what_was_accepted_is_there_after_kills_of_the_uns(
+    database: str, make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    lcc = make_lcc(database)
+    lcc.add_provider(PID, f"{host}/")
+    accepted: list[str] = []
+    pushed = 0
+    stop = threading.Event()
+
+    def provider() -> None:
+        nonlocal pushed
+        while not stop.is_set():
+            url = f"{host}/{pushed}"
+            site.put(f"/{pushed}", page(f"page {pushed}"))
+            pushed += 1
+            try:
+                if push(lcc, url).startswith("<set_accepted"):
+                    accepted.append(url)
+            except (OSError, AssertionError):
+                time.sleep(0.02)
+
+    lcc.start_uns()
+    lcc.fetch_only()
+    thread = threading.Thread(target=provider)
+    thread.start()
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    try:
+        for number in range(6):
+            wait_for(lambda number=number: len(accepted) > 2 * number, 30, "some more sets to be accepted")
+            time.sleep(chance.uniform(0, 0.5))
+            lcc.stop_uns(signal.SIGKILL)
+            lcc.start_uns()
+    finally:
+        stop.set()
+        thread.join(60)
+    lcc.wait_until_fetched()
+    wait_for(lambda: open_logins(lcc) == 0, 90, "what the kills left behind to go")
+    print(f"{len(accepted)} accepted of {pushed}")
+    assert len(accepted) < pushed, "no kill hit a push: the test shows nothing"
+    assert set(accepted) <= cached(lcc)
+    assert absorbed(lcc) == sorted(absorbed(lcc))
+    assert lcc.stop_uns() == 0
+
+
+def test_a_set_of_100000_urls_does_not_keep_a_small_one_of_somebody_else_waiting(
+    make_lcc: Callable[..., Lcc], host: str
+) -> None:
+    lcc = make_lcc()
+    lcc.add_provider(PID, f"{host}/")
+    lcc.add_provider(8, f"{host}/")
+    lcc.start_uns()
+    urls = [f"{host}/{number}" for number in range(100_000)]
+    began = time.monotonic()
+    assert push(lcc, *urls) == '<set_accepted received="100000"/>'
+    accepted = time.monotonic()
+    assert push(lcc, f"{host}/one", pid=8) == '<set_accepted received="1"/>'
+    pushed = time.monotonic()
+    wait_for(lambda: absorbed(lcc, 8) == [1], 30, "the small set")
+    waited = time.monotonic() - pushed
+    assert lcc.sql("select phase from psets where pid = 7") == [("entries",)], "the large set was too small"
+    wait_for(lambda: open_logins(lcc) == 0, 120, "the large set")
+    print(
+        f"large set accepted in {accepted - began:.1f} s, absorbed in {time.monotonic() - accepted:.1f} s;"
+        f" the small one waited {waited:.2f} s"
+    )
+    assert lcc.sql("select nurlproc from pidb order by pid") == [(100_000,), (1,)]
+
+
+# --- overload ----------------------------------------------------------------------------------------
+
+
+def test_an_overload_is_told_to_providers_loses_nothing_and_ends_by_itself(
+    make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    lcc = make_lcc(LCC_QUEUE_MAX="10", LCC_SPOOL_MAX_BYTES="32k")
+    lcc.add_provider(PID, f"{host}/seven/")
+    lcc.add_provider(8, f"{host}/eight/")
+    lcc.start_uns()
+    accepted: list[str] = []
+
+    def fill(area: str, pid: int) -> str:
+        while True:
+            url = f"{host}/{area}/{len(accepted)}"
+            site.put(f"/{area}/{len(accepted)}", page(url))
+            verdict = push(lcc, url, pid=pid)
+            if not verdict.startswith("<set_accepted"):
+                return verdict
+            accepted.append(url)
+
+    off_line = f'<reason code="103" retry-after="300">{TRY_LATER}</reason>'
+    assert fill("seven", PID) == off_line
+    mine = len(accepted)
+    print(f"provider 7: {mine} sets, {spooled(lcc)} of them in the spool, then {off_line}")
+    assert lcc.sql("select count(*) from qdb") == [(5,)]
+
+    urls = [f"{host}/eight/{'x' * 1000}{number}" for number in range(2)]
+    no_room = f'<set_rejected code="203" retry-after="300">{TRY_LATER}</set_rejected>'
+    assert push(lcc, *urls, pid=8) == no_room
+    never = push(lcc, *(f"{host}/eight/{'x' * 1000}{number}" for number in range(50)), pid=8)
+    assert never == '<set_rejected code="204">Set too large</set_rejected>'
+    refused = fill("eight", 8)
+    assert refused in {off_line, no_room}
+    assert len(accepted) > mine + 1
+    print(f"provider 8: {len(accepted) - mine} sets more, then {refused}; spool {lcc.status()['spool']}")
+
+    lcc.fetch_only()
+    lcc.wait_until_fetched()
+    assert cached(lcc) == set(accepted)
+    for area, pid in (("seven", PID), ("eight", 8)):
+        site.put(f"/{area}/again", page("again"))
+        assert push(lcc, f"{host}/{area}/again", pid=pid) == '<set_accepted received="1"/>'
+    assert push(lcc, *urls, pid=8) == '<set_accepted received="2"/>'
+    lcc.wait_until_fetched()
+    assert (lcc.stop(), lcc.stop_uns()) == (0, 0)
+
+
+# --- several UNSes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("database", ["sqlite", "mariadb"])
+def test_a_provider_that_alternates_between_two_unses_ends_with_what_it_said_last(
+    database: str, make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    one = make_lcc(database)
+    two = make_lcc(beside=one)
+    one.add_provider(PID, f"{host}/")
+    for lcc in (one, two):
+        lcc.start_uns()
+    names = [f"{host}/{number}" for number in range(6)]
+    for number in range(6):
+        site.put(f"/{number}", page("a page"))
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    there: set[str] = set()
+    for number in range(20):
+        changed = chance.sample(names, 4)
+        update, gone = tuple(changed[:2]), tuple(changed[2:])
+        assert push((one, two)[number % 2], *update, gone=gone) == '<set_accepted received="4"/>'
+        there = (there | set(update)) - set(gone)
+    wait_for(lambda: open_logins(one) == 0, 60, "all sets to be absorbed")
+    assert absorbed(one) == list(range(1, 21))
+    one.fetch_only()
+    wait_for(lambda: one.sql("select count(*) from qdb") == [(0,)], 60, "the queue to empty")
+    assert cached(one) == there
+    assert [lcc.stop_uns() for lcc in (one, two)] == [0, 0]
+
+
+def answers(port: int, login: str, provider_set: str) -> Iterator[str]:
+    """Log in, give the answer, send the set, give the answer to that."""
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.settimeout(60)
+        connection.sendall(login.encode())
+        answer = ""
+        while "</lococa:init_" not in answer:
+            data = connection.recv(65536).decode()
+            if not data:
+                raise ConnectionError
+            answer += data
+        yield answer
+        connection.sendall(provider_set.encode())
+        yield b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def test_sets_pushed_to_two_unses_at_once_take_effect_in_the_order_of_logins_though_both_are_killed(
+    make_lcc: Callable[..., Lcc], host: str
+) -> None:
+    one = make_lcc("mariadb")
+    two = make_lcc(beside=one)
+    one.add_provider(PID, f"{host}/")
+    names = [f"{host}/{number}" for number in range(6)]
+    said: dict[int, tuple[list[str], list[str]]] = {}
+    accepted: list[int] = []
+    stop = threading.Event()
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+
+    def provider(lcc: Lcc, chance: random.Random) -> None:
+        while not stop.is_set():
+            changed = chance.sample(names, 4)
+            try:
+                conversation = answers(lcc.port, init(), partial(*changed[:2], gone=tuple(changed[2:])))
+                seq = int(re.search(r'seq="(\d+)"', next(conversation))[1])
+                said[seq] = changed[:2], changed[2:]
+                if "<set_accepted" in next(conversation):
+                    accepted.append(seq)
+            except (OSError, TypeError):
+                time.sleep(0.02)
+
+    threads = [
+        threading.Thread(target=provider, args=(lcc, random.Random(seed + number)))
+        for number, lcc in enumerate((one, two, one))
+    ]
+    chance = random.Random(seed)
+    for lcc in (one, two):
+        lcc.start_uns()
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(4):
+            time.sleep(chance.uniform(0.5, 1.5))
+            lcc = chance.choice((one, two))
+            lcc.stop_uns(signal.SIGKILL)
+            lcc.start_uns()
+        time.sleep(1)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    wait_for(lambda: open_logins(one) == 0, 90, "all sets to be absorbed")
+    order = absorbed(one)
+    print(f"{len(accepted)} accepted, {len(order)} absorbed, of {len(said)} logins")
+    assert order == sorted(order)
+    assert set(accepted) <= set(order) <= said.keys()
+    there: dict[str, str] = {}
+    for seq in order:
+        updated, gone = said[seq]
+        there |= dict.fromkeys(updated, "fetch") | {url: "nothing" for url in gone if url in there}
+    assert dict(one.sql("select curl, operation from qdb")) == there
+
+
+def test_sets_wait_for_an_open_conversation_at_another_uns(
+    make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    one = make_lcc("mariadb")
+    two = make_lcc(beside=one)
+    one.add_provider(PID, f"{host}/")
+    for lcc in (one, two):
+        lcc.start_uns()
+    with socket.create_connection(("127.0.0.1", one.port), 10) as slow:
+        slow.sendall((init() + partial(f"{host}/a")[:-20]).encode())
+        wait_for(lambda: open_logins(one) == 1, 10, "the login")
+        assert push(two, gone=(f"{host}/a",)) == '<set_accepted received="1"/>'
+        time.sleep(2)
+        assert absorbed(one) == []
+        slow.sendall(partial(f"{host}/a")[-20:].encode())
+        assert b"set_accepted" in b"".join(iter(lambda: slow.recv(65536), b""))
+    wait_for(lambda: open_logins(one) == 0, 20, "both sets to be absorbed")
+    assert absorbed(one) == [1, 2]
+    assert one.sql("select operation from qdb") == [("nothing",)]
+
+
+def test_a_uns_that_is_dead_holds_nobody_up_for_ever_and_overwrites_nothing_when_it_is_back(
+    make_lcc: Callable[..., Lcc], host: str, site: Site
+) -> None:
+    one = make_lcc("mariadb", LCC_UNS_PATIENCE="3s", LCC_QUEUE_MAX="1")
+    two = make_lcc(beside=one, LCC_UNS_PATIENCE="3s")
+    one.add_provider(PID, f"{host}/")
+    for lcc in (one, two):
+        lcc.start_uns()
+    assert push(one, f"{host}/a") == '<set_accepted received="1"/>'
+    wait_for(lambda: absorbed(one) == [1], 20, "the first set")
+    assert push(one, f"{host}/b") == '<set_accepted received="1"/>'
+    one.stop_uns(signal.SIGKILL)
+    assert push(two, gone=(f"{host}/b",)) == '<set_accepted received="1"/>'
+    time.sleep(1.5)
+    assert absorbed(one) == [1]
+    wait_for(lambda: absorbed(one) == [1, 3], 20, "the third set to go first")
+    assert "provider 7: 1 earlier logins are not waited for any more" in two.uns_log.read_text()
+
+    one.settings["LCC_QUEUE_MAX"] = "10"
+    one.start_uns()
+    wait_for(lambda: open_logins(one) == 0, 20, "the late set to be put away")
+    assert absorbed(one) == [1, 3]
+    assert len(list((one.folder / "lcc-data/spool/quarantine").iterdir())) == 1
+    assert one.sql("select fullsetwanted from pidb") == [("cache crash",)]
+    assert "sets of later logins were absorbed while this UNS was away" in one.uns_log.read_text()
+
+
+# --- starting and stopping ---------------------------------------------------------------------------
+
+
+class Bridge:
+    """Passes a TCP port on to another one, once it is open."""
+
+    def __init__(self, target: int) -> None:
+        self.port = free_port()
+        self.silent = threading.Event()
+        """From now on nothing comes through, and nobody is told."""
+        self._target = target
+        self._sockets: list[socket.socket] = []
+
+    def open(self) -> None:
+        server = socket.create_server(("127.0.0.1", self.port))
+        self._sockets.append(server)
+        threading.Thread(target=self._accept, args=(server,), daemon=True).start()
+
+    def close(self) -> None:
+        for one in self._sockets:
+            one.close()
+
+    def _accept(self, server: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._target))
+            self._sockets += [near, far]
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                if not self.silent.is_set():
+                    sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def test_a_uns_that_is_started_before_its_database_says_try_later_and_comes_to_life_with_it(
+    make_lcc: Callable[..., Lcc], host: str
+) -> None:
+    lcc = make_lcc("mariadb")
+    lcc.add_provider(PID, f"{host}/")
+    bridge = Bridge(3306)
+    lcc.settings["LCC_DATABASE_URL"] = lcc.database_url.replace("127.0.0.1/", f"127.0.0.1:{bridge.port}/")
+    lcc.start_uns()
+    assert push(lcc, f"{host}/a") == f'<reason code="103" retry-after="300">{TRY_LATER}</reason>'
+    bridge.open()
+    try:
+        wait_for(lambda: "the database answers" in lcc.uns_log.read_text(), 20, "the database to be seen")
+        assert push(lcc, f"{host}/a") == '<set_accepted received="1"/>'
+        wait_for(lambda: absorbed(lcc) == [1], 20, "the set to be absorbed")
+        assert lcc.stop_uns() == 0
+    finally:
+        bridge.close()
+    said = lcc.uns_log.read_text()
+    assert said.count("the database does not answer, logins get 103 until it does: Can't connect") == 1
+    assert f"listening on 127.0.0.1:{lcc.port}\n" in said
+
+
+def test_a_database_that_hangs_does_not_keep_it_from_stopping(
+    make_lcc: Callable[..., Lcc], host: str
+) -> None:
+    lcc = make_lcc("mariadb", LCC_STOP_TIMEOUT="1s")
+    lcc.add_provider(PID, f"{host}/")
+    bridge = Bridge(3306)
+    bridge.open()
+    lcc.settings["LCC_DATABASE_URL"] = lcc.database_url.replace("127.0.0.1/", f"127.0.0.1:{bridge.port}/")
+    lcc.start_uns()
+    assert push(lcc, f"{host}/a") == '<set_accepted received="1"/>'
+    bridge.silent.set()
+    try:
+        with socket.create_connection(("127.0.0.1", lcc.port), 10) as provider:
+            provider.sendall(init().encode())
+            time.sleep(0.5)
+            began = time.monotonic()
+            assert lcc.stop_uns() == 0
+            assert time.monotonic() - began < 15
+    finally:
+        bridge.close()
+
+
+@pytest.fixture
+def listening(make_lcc: Callable[..., Lcc], host: str) -> Lcc:
+    lcc = make_lcc(LCC_STOP_TIMEOUT="3s")
+    lcc.add_provider(PID, f"{host}/")
+    lcc.start_uns()
+    return lcc
+
+
+def test_sigterm_lets_a_conversation_end(listening: Lcc, host: str) -> None:
+    assert listening.uns is not None
+    text = partial(f"{host}/a")
+    with socket.create_connection(("127.0.0.1", listening.port), 10) as provider:
+        provider.sendall((init() + text[:-20]).encode())
+        wait_for(lambda: open_logins(listening) == 1, 10, "the login")
+        listening.uns.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in listening.uns_log.read_text(), 10, "the signal to be seen")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", listening.port), 10)
+        provider.sendall(text[-20:].encode())
+        assert b'<set_accepted received="1"/>' in b"".join(iter(lambda: provider.recv(65536), b""))
+    assert listening.uns.wait(10) == 0
+    assert spooled(listening) + len(absorbed(listening)) > 0
+
+
+def test_sigterm_ends_a_conversation_that_does_not_end_by_itself(listening: Lcc, host: str) -> None:
+    assert listening.uns is not None
+    with socket.create_connection(("127.0.0.1", listening.port), 10) as provider:
+        provider.sendall((init() + partial(f"{host}/a")[:-20]).encode())
+        wait_for(lambda: open_logins(listening) == 1, 10, "the login")
+        began = time.monotonic()
+        listening.uns.send_signal(signal.SIGTERM)
+        answer = b"".join(iter(lambda: provider.recv(65536), b"")).decode()
+        assert f'<set_rejected code="203" retry-after="300">{TRY_LATER}</set_rejected>' in answer
+        provider.shutdown(socket.SHUT_WR)
+    assert listening.uns.wait(10) == 0
+    assert 2.5 < time.monotonic() - began < 8
+    assert open_logins(listening) == 0
+
+
+def test_a_second_sigterm_ends_it_at_once(listening: Lcc, host: str) -> None:
+    assert listening.uns is not None
+    with socket.create_connection(("127.0.0.1", listening.port), 10) as provider:
+        provider.sendall((init() + partial(f"{host}/a")[:-20]).encode())
+        wait_for(lambda: open_logins(listening) == 1, 10, "the login")
+        listening.uns.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in listening.uns_log.read_text(), 10, "the signal to be seen")
+        began = time.monotonic()
+        listening.uns.send_signal(signal.SIGTERM)
+        assert listening.uns.wait(10) == -signal.SIGTERM
+        assert time.monotonic() - began < 1
+    listening.start_uns()
+    wait_for(lambda: open_logins(listening) == 0, 10, "the open login to go")
+    assert push(listening, f"{host}/a") == '<set_accepted received="1"/>'
+
+
+def test_a_successor_waits_for_its_predecessor_to_end(listening: Lcc, host: str) -> None:
+    first = listening.uns
+    assert first is not None
+    with socket.create_connection(("127.0.0.1", listening.port), 10) as provider:
+        provider.sendall(init().encode())
+        wait_for(lambda: open_logins(listening) == 1, 10, "the login")
+        first.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in listening.uns_log.read_text(), 10, "the signal to be seen")
+        threading.Timer(1.5, lambda: provider.shutdown(socket.SHUT_WR)).start()
+        listening.start_uns()
+    assert first.wait(10) == 0
+    assert push(listening, f"{host}/a") == '<set_accepted received="1"/>'
+
+
+def test_what_cannot_work_is_refused_in_one_line(listening: Lcc, make_lcc: Callable[..., Lcc]) -> None:
+    assert listening.uns is not None
+    spool = listening.folder / "lcc-data/spool"
+    assert refusal_of(listening) == (
+        1,
+        (
+            f"lcc: error: spool folder {spool} is in use by process {listening.uns.pid}; stop it, set"
+            " another LCC_SPOOL_DIR, or, to fetch only, an empty LCC_UNS_ENDPOINTS\n"
+        ),
+    )
+    other = make_lcc()
+    code, said = refusal_of(other, LCC_UNS_ENDPOINTS=f"tcp:{listening.port}:interface=127.0.0.1")
+    assert code == 1
+    assert re.fullmatch(rf"lcc: error: port {listening.port} at 127.0.0.1 is taken .*\n", said)
+    for settings, line in {
+        "LCC_UNS_ENDPOINTS=": "LCC_UNS_ENDPOINTS is empty: say where to listen",
+        "LCC_UNS_PATIENCE=0": "LCC_UNS_PATIENCE: '0', expected more than nothing",
+        f"LCC_DATA_DIR={other.folder}": f"no LCC data folder at {other.folder}: run `lcc init` there first, or set LCC_DATA_DIR",
+        "LCC_DATABASE_URL=sqlite:////no/such/file": "the database file /no/such/file does not exist: correct LCC_DATABASE_URL, or bring the file back",
+        "LCC_DATABASE_URL=nonsense": "LCC_DATABASE_URL: Could not parse SQLAlchemy URL from given URL string",
+    }.items():
+        name, value = settings.split("=", 1)
+        code, said = refusal_of(other, **{name: value})
+        assert (code, said) == (1, f"lcc: error: {line}\n")
+    foreign = {"LCC_DATABASE_URL": listening.shared_url}
+    code, said = refusal_of(other, **foreign)
+    assert code == 1
+    assert said.startswith("lcc: error: the database belongs to LCC ")

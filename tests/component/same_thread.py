@@ -1,0 +1,53 @@
+"""Stand in for the store's thread where a test wants no threads."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+
+from lcc_scrapy.domain.errors import StoreUnavailable
+
+
+class SameThread:
+    """Runs jobs at once, in this thread."""
+
+    def run(self, job: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        try:
+            return succeed(job(*args))
+        except Exception:
+            return fail()
+
+
+class LosesAnswers(SameThread):
+    """Does the job with the name ``unheard`` once, and tells that the database went away meanwhile."""
+
+    unheard = ""
+
+    def run(self, job: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        done = super().run(job, *args)
+        if getattr(job, "__name__", "") != self.unheard:
+            return done
+        self.unheard = ""
+        return fail(StoreUnavailable("the connection was lost during the commit"))
+
+
+class ByHand:
+    """Runs jobs when the test says so, one after the other, in the order they were given."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[tuple[Deferred[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
+
+    def run(self, job: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        done: Deferred[Any] = Deferred()
+        self.jobs.append((done, job, args))
+        return done
+
+    def work_off(self, most: int = 100_000) -> int:
+        """Run up to ``most`` jobs, and those that come of them; returns how many there were."""
+        for number in range(most):
+            if not self.jobs:
+                return number
+            done, job, args = self.jobs.popleft()
+            SameThread().run(job, *args).chainDeferred(done)
+        return most

@@ -1,0 +1,468 @@
+"""Sets on their way from a spool into the queue: in turns, within bounds, in the order of logins."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from same_thread import ByHand
+from twisted.internet.task import Clock
+
+from lcc_scrapy import absorber
+from lcc_scrapy.absorber import Absorber, Terms
+from lcc_scrapy.domain.absorption import TURN
+from lcc_scrapy.domain.entries import UrlEntry
+from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.storage import intake
+from lcc_scrapy.storage.intake import Step
+from lcc_scrapy.storage.memory import MemoryStore
+from lcc_scrapy.storage.records import OpenLogin, Uns
+from lcc_scrapy.storage.spooled import AbsorbableSpool, record_loss
+from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
+from lcc_scrapy.uns.spoolfile import SpoolHeader
+
+CHUNK = 3
+POLL = 2.0
+PATIENCE = 100.0
+
+
+class Shaky(MemoryStore):
+    """A database that may be away, or go away at a commit."""
+
+    away = False
+    last_commits = 1 << 30
+    """Commits that still come through before one does not."""
+
+    @contextmanager
+    def begin(self) -> Iterator[Any]:
+        if self.away:
+            raise StoreUnavailable("gone away")
+        with super().begin() as tx:
+            yield tx
+            self.last_commits -= 1
+            if self.last_commits == -1:
+                raise StoreUnavailable("gone away while committing")
+
+    def read(self) -> Any:
+        if self.away:
+            raise StoreUnavailable("gone away")
+        return super().read()
+
+
+@dataclass
+class Uns1:
+    """A spool with an absorber, and the store behind it."""
+
+    folder: SpoolFolder
+    store: Shaky = field(default_factory=Shaky)
+    thread: ByHand = field(default_factory=ByHand)
+    clock: Clock = field(default_factory=Clock)
+    steps: list[Step] = field(default_factory=list)
+    put_away: list[tuple[int, int]] = field(default_factory=list)
+    queue_max: int = 0
+
+    def start(self) -> None:
+        self.absorber = Absorber(
+            AbsorbableSpool(self.folder, self.lose),
+            self.store,
+            self.thread,  # type: ignore[arg-type]
+            self.clock,
+            policy=QueuePolicy(),
+            terms=Terms(self.folder.identity, self.queue_max, POLL, PATIENCE),
+            absorbed=self.steps.append,
+            put_away=lambda pid, seq: self.put_away.append((pid, seq)),
+        )
+        for waiting in self.folder.ready():
+            self.absorber.add(waiting)
+        self.absorber.look()
+
+    def lose(self, waiting: ReadySet, _reason: str) -> None:
+        record_loss(self.store, waiting.pid, waiting.seq)
+
+    def add_providers(self, *pids: int) -> None:
+        with self.store.begin() as tx:
+            for pid in pids:
+                tx.insert_provider(Provider(pid, ""), [])
+
+    def log_in(self, pid: int, seq: int, uns: str = "") -> None:
+        with self.store.begin() as tx:
+            tx.insert_login(OpenLogin(pid, seq, uns or self.folder.identity, 1))
+
+    def spool(self, pid: int, seq: int, urls: int, *, full: bool = False) -> ReadySet:
+        """Put a set of as many URLs into the folder, as a conversation does that ends well."""
+        self.log_in(pid, seq)
+        writer = self.folder.begin(SpoolHeader(pid, seq, 1, set_id=f"set-{seq}", full=full), seq)
+        for number in range(urls):
+            url = f"http://h{pid}/{seq}/{number}"
+            writer.add(UrlEntry(url, "text/html", furl=url))
+        writer.commit()
+        return ReadySet(self.folder.path, pid, seq, 1000 * seq)
+
+    def arrive(self, pid: int, seq: int, urls: int) -> None:
+        self.absorber.add(self.spool(pid, seq, urls))
+        self.absorber.look()
+
+    def arrive_full(self, pid: int, seq: int, urls: int) -> None:
+        self.absorber.add(self.spool(pid, seq, urls, full=True))
+        self.absorber.look()
+
+    def pass_time(self, seconds: float) -> None:
+        for _ in range(int(seconds)):
+            self.thread.work_off()
+            self.clock.advance(1)
+        self.thread.work_off()
+
+    def waiting(self, pid: int) -> list[str]:
+        with self.store.read() as tx:
+            rows = sorted(tx.queued_of(pid, b"", 1000), key=lambda row: (row.psetid, row.position))
+            return [row.curl.removeprefix(f"http://h{pid}/") for row in rows]
+
+    def fetch(self, pid: int) -> None:
+        """Take everything of a provider out of the queue, as the crawl does."""
+        with self.store.begin() as tx:
+            rows = tx.queued_of(pid, b"", 1000)
+            tx.delete_queued([row.urlkey for row in rows])
+            tx.add_to_parts({(part.psetid, part.timeofday, pid): -part.nurls for part in tx.parts(pid)}, {})
+            tx.update_provider(pid, {"nurlproc": 0})
+
+    def wanted(self, pid: int) -> str:
+        with self.store.read() as tx:
+            provider = tx.provider(pid)
+            return provider.fullsetwanted if provider else "no such provider"
+
+    def order(self) -> list[int]:
+        return [step.pid for step in self.steps]
+
+
+@pytest.fixture
+def uns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Uns1]:
+    monkeypatch.setattr(intake, "CHUNK", CHUNK)
+    folder = SpoolFolder(tmp_path / "spool")
+    folder.lock()
+    made = Uns1(folder)
+    made.add_providers(1, 2, 3)
+    yield made
+    made.store.away = False
+    made.absorber.stop()
+    made.thread.work_off()
+    folder.unlock()
+
+
+def names(seq: int, urls: int) -> list[str]:
+    return [f"{seq}/{number}" for number in range(urls)]
+
+
+# --- turns -------------------------------------------------------------------------------------------
+
+
+def test_a_huge_set_delays_a_small_one_of_somebody_else_by_one_turn(uns: Uns1) -> None:
+    uns.spool(1, 1, 20 * CHUNK)
+    uns.spool(2, 2, 1)
+    uns.start()
+    uns.thread.work_off()
+    assert uns.order()[: TURN + 3] == [1] * TURN + [2] + [1] * 2
+    assert uns.waiting(1) == names(1, 20 * CHUNK)
+    assert uns.waiting(2) == ["2/0"]
+    assert uns.folder.ready() == []
+
+
+def test_a_set_that_arrives_meanwhile_gets_its_turn(uns: Uns1) -> None:
+    uns.spool(1, 1, 20 * CHUNK)
+    uns.start()
+    uns.thread.work_off(4)
+    uns.arrive(3, 5, 1)
+    uns.thread.work_off()
+    assert uns.order().index(3) == TURN
+    assert len(uns.waiting(1)) == 20 * CHUNK
+
+
+def test_the_sets_of_one_provider_are_absorbed_one_at_a_time_in_the_order_of_their_logins(uns: Uns1) -> None:
+    for seq, urls in ((3, 2), (1, 8), (2, 1)):
+        uns.spool(1, seq, urls)
+    uns.start()
+    uns.thread.work_off()
+    assert uns.waiting(1) == names(1, 8) + names(2, 1) + names(3, 2)
+
+
+def test_few_files_are_open_however_many_providers_wait(uns: Uns1, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(absorber, "OPEN_SETS", 2)
+    pids = range(10, 16)
+    uns.add_providers(*pids)
+    for pid in pids:
+        uns.spool(pid, 1, 9 * CHUNK)
+    uns.start()
+    most = 0
+    while uns.thread.work_off(1):
+        most = max(most, len(uns.absorber._sets._open))
+    assert most == 2
+    assert all(uns.waiting(pid) == names(1, 9 * CHUNK) for pid in pids)
+    assert uns.order()[: 2 * TURN] == [10] * TURN + [11] * TURN
+
+
+# --- room in the queue -------------------------------------------------------------------------------
+
+
+def test_a_full_queue_stops_intake_within_a_set_and_it_goes_on_by_itself(uns: Uns1) -> None:
+    uns.queue_max = 4 * CHUNK
+    uns.spool(1, 1, 5 * CHUNK)
+    uns.start()
+    uns.pass_time(10)
+    assert uns.waiting(1) == names(1, 2 * CHUNK)
+    uns.fetch(1)
+    uns.pass_time(POLL)
+    uns.fetch(1)
+    uns.pass_time(POLL)
+    assert uns.waiting(1) == names(1, 5 * CHUNK)[4 * CHUNK :]
+    assert uns.folder.ready() == []
+
+
+def test_one_provider_does_not_fill_the_queue_alone(uns: Uns1) -> None:
+    uns.queue_max = 8 * CHUNK
+    uns.spool(1, 1, 100 * CHUNK)
+    uns.start()
+    uns.pass_time(10)
+    assert len(uns.waiting(1)) == 4 * CHUNK
+    uns.arrive(2, 1, CHUNK)
+    uns.arrive(3, 1, 100 * CHUNK)
+    uns.pass_time(10)
+    assert uns.waiting(2) == names(1, CHUNK)
+    assert len(uns.waiting(3)) == 2 * CHUNK
+
+
+def test_while_nobody_may_go_on_one_looks_again_once_per_poll(uns: Uns1) -> None:
+    uns.queue_max = CHUNK
+    uns.spool(1, 1, CHUNK + 1)
+    uns.start()
+    uns.thread.work_off()
+    for seq in range(2, 20):
+        uns.arrive(1, seq, 1)
+        uns.thread.work_off()
+    assert len(uns.clock.getDelayedCalls()) == 1
+    uns.pass_time(10)
+    assert len(uns.clock.getDelayedCalls()) == 1
+
+
+def test_more_providers_than_one_looks_at_together_are_all_looked_at(
+    uns: Uns1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(absorber, "LOOK", 2)
+    pids = range(10, 17)
+    uns.add_providers(*pids)
+    for pid in pids:
+        uns.log_in(pid, 1, "elsewhere")
+        uns.spool(pid, 2, 1)
+    uns.start()
+    uns.thread.work_off()
+    assert uns.order() == []
+    with uns.store.begin() as tx:
+        tx.drop_login(14, 1)
+    uns.pass_time(POLL)
+    assert set(uns.order()) == {14}
+
+
+# --- the order of logins -----------------------------------------------------------------------------
+
+
+def test_a_set_waits_for_an_earlier_login_at_another_uns_and_others_do_not(uns: Uns1) -> None:
+    uns.log_in(1, 4, "elsewhere")
+    uns.spool(1, 5, 1)
+    uns.spool(2, 9, 1)
+    uns.start()
+    uns.pass_time(10)
+    assert uns.waiting(1) == []
+    assert uns.waiting(2) == ["9/0"]
+    with uns.store.begin() as tx:
+        tx.drop_login(1, 4)
+    uns.pass_time(POLL)
+    assert uns.waiting(1) == ["5/0"]
+
+
+def test_a_later_login_elsewhere_is_not_waited_for(uns: Uns1) -> None:
+    uns.log_in(1, 6, "elsewhere")
+    uns.spool(1, 5, 1)
+    uns.start()
+    uns.thread.work_off()
+    assert uns.waiting(1) == ["5/0"]
+
+
+def test_a_uns_that_gives_signs_of_life_is_waited_for_as_long_as_it_takes(uns: Uns1) -> None:
+    uns.log_in(1, 4, "elsewhere")
+    uns.spool(1, 5, 1)
+    uns.start()
+    for sign in range(20):
+        with uns.store.begin() as tx:
+            tx.put_uns(Uns("elsewhere", "host", sign))
+        uns.pass_time(PATIENCE / 2)
+    assert uns.waiting(1) == []
+
+
+def test_a_uns_that_gives_no_sign_of_life_is_waited_for_no_longer_than_that(
+    uns: Uns1, caplog: pytest.LogCaptureFixture
+) -> None:
+    uns.log_in(1, 3, "elsewhere")
+    uns.log_in(1, 4, "elsewhere")
+    uns.spool(1, 5, 1)
+    uns.start()
+    uns.pass_time(PATIENCE - 2)
+    assert uns.waiting(1) == []
+    assert not caplog.records
+    uns.pass_time(4)
+    assert uns.waiting(1) == ["5/0"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "provider 1: 2 earlier logins are not waited for any more, UNS elsewhere gives no sign of life"
+    ]
+
+
+def test_its_own_conversations_are_waited_for_without_any_sign(uns: Uns1) -> None:
+    uns.log_in(1, 4)
+    uns.spool(1, 5, 1)
+    uns.start()
+    uns.pass_time(3 * PATIENCE)
+    assert uns.waiting(1) == []
+
+
+def test_a_set_that_was_passed_over_is_put_away_and_its_provider_asked_for_everything(uns: Uns1) -> None:
+    uns.spool(1, 4, 2 * CHUNK)
+    uns.start()
+    uns.thread.work_off(3)
+    assert uns.waiting(1) == names(4, CHUNK)
+    with uns.store.begin() as tx:
+        assert tx.pass_over(1, 5, uns.folder.identity) == 1
+    uns.thread.work_off()
+    assert uns.waiting(1) == names(4, CHUNK)
+    assert uns.put_away == [(1, 4)]
+    assert uns.wanted(1) == "cache crash"
+    assert [path.name for path in (uns.folder.path / "quarantine").iterdir()] == ["000000000004000-1-4.set"]
+    with uns.store.read() as tx:
+        assert tx.pset_named(1, "set-4", "", 0) is None
+
+
+def test_a_set_forgets_its_login_with_its_last_step(uns: Uns1) -> None:
+    uns.spool(1, 4, CHUNK)
+    uns.start()
+    while not uns.steps or not uns.steps[-1].finished:
+        with uns.store.read() as tx:
+            assert tx.login(1, 4) is not None
+        assert (1, 4) in uns.absorber
+        uns.thread.work_off(1)
+    with uns.store.read() as tx:
+        assert tx.login(1, 4) is None
+    assert (1, 4) not in uns.absorber
+    assert uns.put_away == []
+
+
+# --- trouble -----------------------------------------------------------------------------------------
+
+
+def test_a_database_that_is_away_is_waited_for(uns: Uns1, caplog: pytest.LogCaptureFixture) -> None:
+    uns.spool(1, 1, 3 * CHUNK)
+    uns.start()
+    uns.thread.work_off(3)
+    uns.store.away = True
+    uns.pass_time(20)
+    assert [record.getMessage() for record in caplog.records] == [
+        "cannot absorb a set now, trying again: gone away"
+    ]
+    uns.store.away = False
+    uns.pass_time(POLL)
+    assert uns.waiting(1) == names(1, 3 * CHUNK)
+
+
+@pytest.mark.parametrize("commits", range(10))
+def test_a_commit_that_fails_anywhere_in_a_full_set_leaves_nothing_out(uns: Uns1, commits: int) -> None:
+    uns.spool(1, 1, 3 * CHUNK - 1)
+    uns.start()
+    uns.thread.work_off()
+    uns.arrive_full(1, 2, 1)
+    uns.store.last_commits = commits
+    uns.pass_time(3 * POLL)
+    with uns.store.read() as tx:
+        operations = {row.curl: row.operation for row in tx.queued_of(1, b"", 100)}
+    assert operations == {
+        **{f"http://h1/{name}": "nothing" for name in names(1, 3 * CHUNK - 1)},
+        "http://h1/2/0": "fetch",
+    }
+
+
+def test_a_set_that_cannot_be_absorbed_is_put_away_and_the_next_one_goes_on(
+    uns: Uns1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = uns.spool(1, 1, CHUNK)
+    uns.spool(1, 2, 1)
+    text = bad.path.read_bytes()
+    bad.path.write_bytes(text.replace(b'["u","http://h1/1/1"', b'["x","http://h1/1/1"'))
+    uns.start()
+    uns.thread.work_off()
+    assert uns.put_away == [(1, 1)]
+    assert uns.wanted(1) == "cache crash"
+    with uns.store.begin() as tx:
+        tx.drop_login(1, 1)
+    uns.pass_time(POLL)
+    assert uns.waiting(1) == ["2/0"]
+
+
+def test_a_set_that_is_gone_from_the_folder_is_lost_information(uns: Uns1) -> None:
+    waiting = uns.spool(1, 1, 1)
+    waiting.path.unlink()
+    uns.start()
+    uns.absorber.add(waiting)
+    uns.absorber.look()
+    uns.thread.work_off()
+    assert uns.put_away == [(1, 1)]
+    assert uns.wanted(1) == "cache crash"
+
+
+def test_one_file_that_cannot_be_read_now_does_not_stop_the_others(
+    uns: Uns1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = uns.spool(1, 1, 1)
+    for pid in (2, 3):
+        uns.spool(pid, 1, CHUNK)
+    opened = AbsorbableSpool.open
+
+    def fail_on_one(self: AbsorbableSpool, waiting: ReadySet) -> Any:
+        if waiting == broken:
+            raise OSError(errno.EIO, "Input/output error")
+        return opened(self, waiting)
+
+    monkeypatch.setattr(AbsorbableSpool, "open", fail_on_one)
+    uns.start()
+    uns.pass_time(10)
+    assert uns.waiting(2) == uns.waiting(3) == names(1, CHUNK)
+    assert uns.folder.ready() == [broken]
+    monkeypatch.undo()
+    uns.pass_time(POLL)
+    assert uns.waiting(1) == ["1/0"]
+
+
+def test_stopping_ends_after_the_running_step_and_closes_everything(uns: Uns1) -> None:
+    uns.spool(1, 1, 20 * CHUNK)
+    uns.start()
+    uns.thread.work_off(4)
+    ended: list[None] = []
+    uns.absorber.stop().addCallback(ended.append)
+    assert not ended
+    uns.thread.work_off()
+    assert ended == [None]
+    assert uns.waiting(1) == names(1, 2 * CHUNK)
+    assert len(uns.absorber._sets._open) == 0
+    uns.arrive(2, 1, 1)
+    assert uns.thread.work_off() == 0
+    assert uns.clock.getDelayedCalls() == []
+
+
+def test_stopping_while_nobody_may_go_on_leaves_no_timer(uns: Uns1) -> None:
+    uns.log_in(1, 4, "elsewhere")
+    uns.spool(1, 5, 1)
+    uns.start()
+    uns.thread.work_off()
+    ended: list[None] = []
+    uns.absorber.stop().addCallback(ended.append)
+    uns.thread.work_off()
+    assert ended == [None]
+    assert uns.clock.getDelayedCalls() == []

@@ -1,0 +1,63 @@
+"""What one site may do to the event loop, and what a full disk does to a body that arrives."""
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import brotli
+import pytest
+
+from lcc_scrapy.content.sink import Sink
+from lcc_scrapy.domain.errors import NotDurable
+from lcc_scrapy.fetching import LccDownloadHandler
+
+
+class Answer:
+    """A body of zeros, two kilobytes on the wire."""
+
+    def __init__(self, size: int) -> None:
+        self.headers = {"Content-Encoding": "br"}
+        packer, piece = brotli.Compressor(quality=5), bytes(1_000_000)
+        self.body = b"".join(packer.process(piece) for _ in range(size // len(piece))) + packer.finish()
+        self.content = self
+
+    async def iter_any(self) -> Any:
+        yield self.body
+
+
+def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(tmp_path: Any) -> None:
+    handler = LccDownloadHandler.__new__(LccDownloadHandler)
+    worker = SimpleNamespace(aborting=False, manager=SimpleNamespace(charge=lambda *_: 0.0))
+    handler._worker = worker  # type: ignore[assignment]
+    content: Any = SimpleNamespace(unfinished_path=lambda name: tmp_path / name)
+    longest = 0.0
+
+    async def heartbeat() -> None:
+        nonlocal longest
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - before)
+
+    async def scenario() -> None:
+        answer: Any = Answer(300_000_000)
+        beating = asyncio.ensure_future(heartbeat())
+        await asyncio.sleep(0.05)
+        sink = Sink(content, 1_000_000, 2_000_000_000)
+        await handler._pour(answer, sink, None)
+        sink.discard()
+        await asyncio.sleep(0.05)
+        beating.cancel()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, scenario()).result()
+    assert longest < 0.5, f"nothing else ran for {longest:.1f} s"
+
+
+def test_a_disk_that_takes_no_more_is_no_fault_of_the_site(tmp_path: Any) -> None:
+    content: Any = SimpleNamespace(unfinished_path=lambda name: tmp_path / "missing" / name)
+    sink = Sink(content, 10, 1000)
+    with pytest.raises(NotDurable):
+        sink.write(bytes(11))

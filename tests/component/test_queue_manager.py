@@ -1,0 +1,682 @@
+"""The Queue Manager with a clock that the test moves and a store in memory: no threads, no sockets."""
+
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from same_thread import ByHand, LosesAnswers
+from scrapy import Request
+from twisted.internet.task import Clock
+
+from lcc_scrapy.domain.bandwidth import CREDIT
+from lcc_scrapy.domain.cache import Answer, Body
+from lcc_scrapy.domain.entries import UrlEntry, urlkey
+from lcc_scrapy.domain.errors import LccError, LeaseLost
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.queue import Delayed, Failed, Place, Served, Ticket
+from lcc_scrapy.domain.timeslots import parse_mask
+from lcc_scrapy.downloader import LccDownloader
+from lcc_scrapy.fetching import FetchAborted
+from lcc_scrapy.queue_manager import Identity, Limits, QueueManager, TurnPass
+from lcc_scrapy.storage import providers
+from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.memory import MemoryStore
+from lcc_scrapy.storage.settler import Settler
+from lcc_scrapy.storage.settling import Settlement
+from lcc_scrapy.storage.turn_groups import pause_everything, regroup, resume_everything
+
+MONDAY_NOON = 1_700_481_600.0  # 2023-11-20 12:00 UTC
+POLICY = QueuePolicy(retry_delays=(60.0,))
+
+
+class House:
+    """A worker on a memory store; ``clock`` is its only time."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.clock = Clock()
+        self.clock.rightNow = MONDAY_NOON
+        self.store = MemoryStore()
+        self.thread: Any = LosesAnswers()
+        self.rings = 0
+        self.sets = 0
+        self.manager = self.worker("1/0", **limits)
+
+    def worker(self, owner: str, dead: set[str] | None = None, **limits: Any) -> QueueManager:
+        thread = self.thread
+        return QueueManager(
+            self.store,
+            thread,
+            Settler(thread, self.clock, lambda outcomes: self.commit(owner, outcomes)),
+            self.clock,
+            identity=Identity(owner),
+            dead_owners=lambda: dead or set(),
+            zone=ZoneInfo("UTC"),
+            limits=Limits(**limits),
+            wake=self.ring,
+            now=self.clock.seconds,
+        )
+
+    def ring(self) -> None:
+        self.rings += 1
+
+    def commit(self, owner: str, outcomes: Any) -> Any:
+        with self.store.begin() as tx:
+            return Settlement(
+                tx,
+                outcomes,
+                owner=owner,
+                machineid=1,
+                now=int(self.clock.seconds()),
+                policy=POLICY,
+                keep=lambda _: None,
+            ).run()
+
+    def provider(self, pid: int, **values: Any) -> None:
+        providers.add(self.store, Provider(pid, "", **values), [f"http://h{pid}/"])
+
+    def change(self, pid: int, **values: Any) -> None:
+        providers.change(self.store, pid, values)
+
+    def push(self, pid: int, *names: str, timeofday: str = "", elsewhere: bool = False) -> None:
+        self.sets += 1
+        keys = [urlkey(pid, f"http://h{pid}/{name}", "text/html") for name in names]
+        with self.store.begin() as tx:
+            batch = Batch(tx, [pid], keys, int(self.clock.seconds()), POLICY)
+            for number, name in enumerate(names, 1):
+                url = f"http://h{pid}/{name}"
+                batch.arrive(
+                    pid, UrlEntry(url, "text/html", furl=url, timeofday=timeofday), Place(self.sets, number)
+                )
+            batch.flush()
+        if not elsewhere:
+            self.manager.touched(pid)
+
+    def next(self) -> str | None:
+        self.ticket = self.manager.next_ticket()
+        return self.ticket.row.furl.rsplit("/", 1)[1] if self.ticket else None
+
+    def finish(self, ticket: Ticket | None = None, size: int = 100, code: int = 0) -> None:
+        ticket = ticket or self.ticket
+        assert ticket is not None
+        with suppress(LeaseLost):
+            self.manager.charge(TurnPass(ticket.turnkey, ticket.token), size)
+        self.manager.fetch_ended(ticket)
+        now = int(self.clock.seconds())
+        if code:
+            self.manager.settle(Failed(ticket, code, "", now))
+        else:
+            answer = Answer(200, ticket.row.furl, "text/html", "", "", "", "[]", "", "", now)
+            body = Body(size, "0" * 32, f"{ticket.row.curl:0>64}"[-64:], b"")
+            self.manager.settle(Served(ticket, answer, body))
+
+    def fetch_all(self) -> list[str]:
+        names = []
+        while (name := self.next()) is not None:
+            names.append(name)
+            self.finish()
+        return names
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+def test_urls_are_handed_out_in_the_order_of_their_submission(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"abc")
+    house.push(1, *"de")
+    assert house.fetch_all() == [*"abcde"]
+
+
+def test_a_provider_never_has_two_fetches_in_flight(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    first = house.ticket
+    assert house.next() is None
+    house.finish(first)
+    assert house.next() == "b"
+
+
+def test_higher_priority_takes_the_next_free_place(house: House) -> None:
+    for pid, priority in ((1, 0), (2, 1), (3, 2)):
+        house.provider(pid, priority=priority)
+    house.manager.start()
+    for pid in (1, 2, 3):
+        house.push(pid, f"p{pid}")
+    assert house.fetch_all() == ["p3", "p2", "p1"]
+
+
+def test_a_window_smaller_than_the_queue_is_refilled_without_gap_or_repetition() -> None:
+    house = House(window=4)
+    house.provider(1)
+    house.manager.start()
+    names = [f"{number:03d}" for number in range(50)]
+    house.push(1, *names)
+    assert house.fetch_all() == names
+
+
+def test_the_bandwidth_delays_the_next_fetch(house: House) -> None:
+    house.provider(1, bandwidth=1000)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    house.finish(size=5000)
+    assert house.next() is None
+    house.clock.advance(5 - CREDIT - 0.1)
+    assert house.next() is None
+    house.clock.advance(0.2)
+    assert house.next() == "b"
+
+
+def test_the_global_bandwidth_delays_everybody() -> None:
+    house = House(bandwidth=1000)
+    house.provider(1)
+    house.provider(2)
+    house.manager.start()
+    house.push(1, "a")
+    house.push(2, "b")
+    assert house.next() == "a"
+    house.finish(size=2000)
+    assert house.next() is None
+    house.clock.advance(2)
+    assert house.next() == "b"
+
+
+def test_nothing_is_fetched_outside_the_hours_of_a_provider(house: House) -> None:
+    house.provider(1, timeofday=parse_mask("mon 20-22"))
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() is None
+    house.clock.advance(8 * 3600 - 1)
+    assert house.next() is None
+    rings = house.rings
+    house.clock.advance(2)
+    assert house.rings > rings
+    assert house.next() == "a"
+    house.finish()
+    house.clock.advance(2 * 3600)
+    assert house.next() is None
+
+
+def test_hours_of_a_url_let_others_of_its_set_go_first(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "night", timeofday=parse_mask("22-23"))
+    house.push(1, "now")
+    assert house.fetch_all() == ["now"]
+    house.clock.advance(10 * 3600 + 1)
+    assert house.fetch_all() == ["night"]
+
+
+def test_a_url_whose_hour_begins_goes_before_later_ones_that_were_read_ahead(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "early", timeofday=parse_mask("13-14"))
+    house.push(1, *"abc")
+    assert house.next() == "a"
+    house.clock.advance(3600)
+    house.finish()
+    rings = house.rings
+    assert house.next() is None  # the store is asked first
+    assert house.rings > rings
+    assert house.fetch_all() == ["early", "b", "c"]
+
+
+def test_a_url_that_is_due_is_fetched_though_others_always_take_the_free_place(house: House) -> None:
+    for pid in (1, 2, 3):
+        house.provider(pid)
+    house.manager.start()
+    house.push(1, "again", "late")
+    assert house.next() == "again"
+    house.finish(code=500)
+    house.push(2, *map(str, range(50)))
+    house.push(3, *map(str, range(50)))
+    house.clock.advance(40)
+    names = []
+    for _ in range(50):
+        names.append(house.next())  # never asked for more than one: all other places are taken
+        house.clock.advance(1)
+        house.finish()
+    assert "again" in names
+
+
+def test_an_update_during_the_fetch_is_fetched_again(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() == "a"
+    house.push(1, "a")
+    house.finish()
+    assert house.fetch_all() == ["a"]
+    assert house.next() is None
+
+
+def test_a_host_failure_keeps_the_url_in_its_place_and_delays_the_turn(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"abc")
+    assert house.next() == "a"
+    ticket = house.ticket
+    assert ticket is not None
+    house.manager.host_failed(ticket)
+    house.manager.put_back(ticket)
+    house.manager.fetch_ended(ticket)
+    assert house.next() is None
+    house.clock.advance(61)
+    assert house.fetch_all() == [*"abc"]
+
+
+def test_a_retried_url_comes_at_the_end_of_its_set_when_it_is_due(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"abc")
+    assert house.next() == "a"
+    house.finish(code=500)
+    assert house.fetch_all() == [*"bc"]
+    house.clock.advance(61)
+    assert house.fetch_all() == ["a"]
+
+
+def test_a_pause_holds_a_running_provider_at_the_next_look_and_resuming_lets_it_go(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    house.change(1, state=State.PAUSED)
+    house.clock.advance(2.1)
+    house.finish()
+    assert house.next() is None
+    house.change(1, state=State.ACTIVE)
+    house.clock.advance(2.1)
+    assert house.next() == "b"
+
+
+def test_a_removed_provider_is_not_fetched_from(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    house.finish()
+    providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
+    house.clock.advance(2.1)
+    assert house.next() is None
+
+
+def test_a_second_worker_gets_no_turn_that_the_first_one_holds(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    other = house.worker("1/1")
+    other.start()
+    assert house.next() == "a"
+    assert other.next_ticket() is None
+
+
+def test_the_turns_of_a_dead_worker_are_taken_over_at_once_and_its_late_result_changes_nothing(
+    house: House,
+) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    late = house.ticket
+    other = house.worker("1/1", dead={"1/0"})
+    other.start()
+    taken = other.next_ticket()
+    assert taken is not None
+    assert taken.row.furl.endswith("/a")
+    house.finish(late)
+    with house.store.read() as tx:
+        assert len(tx.queued([taken.row.urlkey])) == 1
+
+
+def test_a_turn_with_nothing_left_is_given_back(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    house.fetch_all()
+    with house.store.read() as tx:
+        assert (tx.turn("1"), tx.workers()[0].owner) == (None, "1/0")
+
+
+def test_limits_outlast_a_turn_that_was_given_back(house: House) -> None:
+    house.provider(1, bandwidth=100)
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() == "a"
+    house.finish(size=1000)
+    house.push(1, "b")
+    assert house.next() is None
+    house.clock.advance(10)
+    assert house.next() == "b"
+
+
+def test_a_worker_that_cannot_renew_starts_nothing_once_its_lease_has_ended() -> None:
+    house = House()
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"abc")
+    assert house.next() == "a"
+    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.clock.rightNow += 61
+    other = house.worker("2/0")
+    other.start()
+    assert other.next_ticket() is not None
+    house.manager.fetch_ended(house.ticket)
+    assert house.next() is None
+
+
+def test_a_worker_that_can_renew_again_goes_on_at_once() -> None:
+    house = House()
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    house.finish()
+    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.clock.rightNow += 61
+    assert house.next() is None
+    rings = house.rings
+    house.manager.look()  # now it does
+    assert house.rings > rings
+    assert house.next() == "b"
+
+
+def test_a_worker_that_is_stopping_keeps_its_leases_while_fetches_end() -> None:
+    house = House()
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"abc")
+    assert house.next() == "a"
+    house.manager.stopping = True  # as when the process was asked to stop
+    for _ in range(70):
+        house.clock.advance(1)
+    other = house.worker("2/0")
+    other.start()
+    assert other.next_ticket() is None
+
+
+def test_a_body_is_cut_off_when_its_turn_was_taken_over(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    ticket = house.ticket
+    assert ticket is not None
+    house.worker("1/1", dead={"1/0"}).start()
+    house.clock.advance(2.1)
+    with pytest.raises(LeaseLost):
+        house.manager.charge(TurnPass(ticket.turnkey, ticket.token), 1000)
+
+
+# --- groups, several workers, a pause of everything ---------------------------------------------------
+
+
+def test_a_group_shares_one_turn_and_its_smallest_limit(house: House) -> None:
+    house.provider(1, turngroup="farm")
+    house.provider(2, turngroup="farm", bandwidth=100)
+    house.manager.start()
+    house.push(1, *"ab")
+    house.push(2, *"cd")
+    assert house.next() == "a"
+    first = house.ticket
+    assert house.next() is None
+    house.finish(first, size=200)
+    assert house.next() is None
+    house.clock.advance(2)
+    assert house.next() == "c"
+    house.finish(size=1)
+    house.clock.advance(1)
+    assert house.next() == "b"
+
+
+def test_a_paused_member_does_not_hold_its_group_up(house: House) -> None:
+    house.provider(1, turngroup="farm")
+    house.provider(2, turngroup="farm")
+    house.manager.start()
+    house.push(1, *"ab")
+    house.push(2, *"cd")
+    house.change(1, state=State.PAUSED)
+    house.clock.advance(2)
+    assert house.fetch_all() == ["c", "d"]
+    house.change(1, state=State.ACTIVE)
+    house.clock.advance(2)
+    assert house.fetch_all() == ["a", "b"]
+
+
+def test_a_provider_changes_its_group_only_while_nobody_fetches_from_it(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    with pytest.raises(LccError, match="lcc provider pause` 1, and try again"):
+        regroup(house.store, 1, "farm", house.clock.seconds())
+    house.change(1, state=State.PAUSED)
+    house.finish()
+    house.clock.advance(2)
+    regroup(house.store, 1, "farm", house.clock.seconds())
+    house.change(1, state=State.ACTIVE)
+    house.clock.advance(2)
+    assert (house.next(), house.ticket and house.ticket.turnkey) == ("b", "farm")
+
+
+def test_turns_are_shared_when_a_second_worker_comes_and_go_back_when_it_ends() -> None:
+    house = House()
+    house.manager.start()
+    for pid in range(1, 7):
+        house.provider(pid)
+        house.push(pid, *"ab")
+    second = house.worker("1/1")
+    second.start()
+    house.clock.advance(2)
+    house.clock.advance(2)
+    assert (len(house.manager.turns), len(second.turns)) == (3, 3)
+    second.stop()
+    house.clock.advance(2)
+    assert len(house.manager.turns) == 6
+
+
+def test_workers_share_the_common_limit() -> None:
+    house = House(bandwidth=1000)
+    second = house.worker("1/1", bandwidth=1000)
+    house.manager.start()
+    second.start()
+    for _ in range(5):
+        for manager in (house.manager, second):
+            manager.charge(None, 10_000)
+        house.clock.advance(2)
+    assert (house.manager.everything.limit, second.everything.limit) == (500, 500)
+    for _ in range(5):
+        house.manager.charge(None, 10_000)
+        house.clock.advance(2)
+    assert (house.manager.everything.limit, second.everything.limit) == (990, 10)
+
+
+def test_a_pause_of_everything_lets_nothing_begin_and_changes_no_provider(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    pause_everything(house.store, int(house.clock.seconds()))
+    house.clock.advance(2)
+    house.finish()
+    assert house.next() is None
+    resume_everything(house.store)
+    house.clock.advance(2)
+    assert house.next() == "b"
+
+
+def test_what_a_failing_host_has_earned_outlasts_the_worker(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    assert house.ticket is not None
+    house.manager.host_failed(house.ticket)
+    house.manager.delay(Delayed(house.ticket, 503, "", 0))
+    house.manager.fetch_ended(house.ticket)
+    with house.store.read() as tx:
+        turn = tx.turn("1")
+    assert turn is not None
+    assert (turn.owner, turn.failures, turn.not_before) == ("", 1, MONDAY_NOON + 60)
+    other = house.worker("1/1")
+    other.start()
+    house.clock.advance(59)
+    assert other.next_ticket() is None
+    house.manager.stop()
+    house.clock.advance(4)
+    ticket = other.next_ticket()
+    assert ticket is not None
+    assert other.host_failed(ticket) == pytest.approx(62, abs=2)
+
+
+def test_many_turns_share_the_tickets_that_may_be_read_ahead() -> None:
+    house = House(window=32, tickets=40)
+    house.manager.start()
+    for pid in range(1, 11):
+        house.provider(pid)
+        house.push(pid, *map(str, range(50)))
+    house.clock.advance(2)
+    for pid in range(1, 11):
+        house.push(pid, "x")
+    assert sum(len(turn.window) for turn in house.manager.turns) <= 40
+    names = []
+    for _ in range(1000):
+        if (name := house.next()) is None:
+            break
+        names.append((house.ticket.row.pid if house.ticket else 0, name))
+        house.finish()
+    assert [name for pid, name in names if pid == 3] == [*map(str, range(50)), "x"]
+    assert len(names) == 510
+
+
+def test_what_another_process_absorbs_into_a_drained_turn_is_heard_of_within_a_poll(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a", timeofday=parse_mask("12-13"))
+    house.push(1, "b", timeofday=parse_mask("13-14"))
+    house.clock.advance(3590)
+    house.manager.refill(["1"])
+    assert house.fetch_all() == ["a"]
+    assert len(house.manager.turns) == 1
+    house.push(1, "c", timeofday=parse_mask("12-13"), elsewhere=True)
+    assert house.next() is None
+    house.clock.advance(2)
+    assert house.fetch_all() == ["c"]
+
+
+def test_a_worker_whose_lease_had_ended_loses_the_turn_of_a_provider_that_was_regrouped(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    house.finish()
+    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.clock.rightNow += 61
+    regroup(house.store, 1, "farm", house.clock.seconds())
+    house.manager.look()  # now it does
+    assert (house.next(), house.ticket and house.ticket.turnkey) == ("b", "farm")
+
+
+def test_a_turn_whose_provider_went_just_before_the_fetch_began_is_given_back(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() == "a"
+    providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
+    house.clock.advance(2)
+    downloader: Any = LccDownloader.__new__(LccDownloader)
+    downloader._worker, downloader._stats = SimpleNamespace(manager=house.manager), None
+    with pytest.raises(FetchAborted):
+        downloader._fetch_turn(Request("http://h1/a"), house.ticket).send(None)
+    assert len(house.manager.turns) == 0
+
+
+# --- answers of the database that did not arrive ------------------------------------------------------
+
+
+def test_a_turn_that_was_given_back_unheard_and_taken_again_is_not_forgotten(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    house.thread.unheard = "_rest_now"
+    assert house.fetch_all() == ["a"]
+    house.push(1, *"bc")
+    assert house.next() == "b"
+    house.clock.advance(2)
+    house.finish()
+    assert house.fetch_all() == ["c"]
+
+
+def test_turns_that_were_leased_unheard_are_not_held_for_ever(house: House) -> None:
+    house.provider(1)
+    house.provider(2)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    ticket = house.ticket
+    house.thread.unheard = "_look"
+    house.push(2, "x")
+    house.clock.advance(2)
+    assert house.next() == "x"
+    house.finish()
+    house.finish(ticket)
+    assert house.fetch_all() == ["b"]
+
+
+def test_a_turn_that_is_lost_and_taken_again_during_a_read_is_read_again(house: House) -> None:
+    house.thread = ByHand()
+    house.manager = house.worker("1/0")
+    house.provider(1)
+    house.push(1, "a")
+    house.manager.start()
+    house.thread.work_off()
+    with house.store.begin() as tx:
+        tx.free_turns_of("1/0")
+        tx.drop_worker("1/0")
+    house.clock.advance(2)
+    house.manager.refill(["1"])
+    house.thread.work_off()
+    assert house.next() == "a"
+
+
+# --- the common limit --------------------------------------------------------------------------------
+
+
+def test_looks_in_quick_succession_do_not_mistake_a_busy_worker_for_an_idle_one() -> None:
+    house = House(bandwidth=1000)
+    second = house.worker("1/1", bandwidth=1000)
+    house.manager.start()
+    second.start()
+    for _ in range(5):
+        for manager in (house.manager, second):
+            manager.charge(None, 10_000)
+        house.clock.advance(2)
+    for _ in range(10):
+        house.manager.look()  # as every step of intake does
+        house.manager.charge(None, 20)
+        second.look()
+        house.clock.advance(0.05)
+    assert (house.manager.everything.limit, second.everything.limit) == (500, 500)
+
+
+def test_a_worker_that_was_idle_does_not_work_off_a_debt_at_the_rate_of_an_idle_one() -> None:
+    house = House(bandwidth=100_000)
+    busy = house.worker("1/1", bandwidth=100_000)
+    house.manager.start()
+    busy.start()
+    for _ in range(5):
+        busy.charge(None, 200_000)
+        house.clock.advance(2)
+    assert house.manager.everything.limit == 1000
+    assert house.manager.charge(None, 64_000) > 60
+    house.clock.advance(2)
+    assert house.manager.everything.limit == 50_000
+    assert house.manager.charge(None, 0) < 2

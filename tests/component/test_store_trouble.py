@@ -1,0 +1,183 @@
+"""What a database that is away, or a rolled-back transaction, may not do to the rest."""
+
+import socket
+import time
+from queue import SimpleQueue
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from same_thread import SameThread
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+
+from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.queue import Served
+from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.storage.desk import PATIENCE, Desk
+from lcc_scrapy.storage.fileids import BLOCK, FileIds
+from lcc_scrapy.storage.memory import MemoryStore
+from lcc_scrapy.storage.settler import Settler
+from lcc_scrapy.storage.settling import Settled
+from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.storage.sql.store import SILENCE, make_engine
+from lcc_scrapy.storage.thread import StoreThread
+from lcc_scrapy.uns.clerk import _log_failure
+from lcc_scrapy.uns.judge import MASKS, Judge
+from lcc_scrapy.uns.ports import Login
+from lcc_scrapy.wire.messages import InitAccepted, Quota, SetStart, Url
+
+
+def test_settling_tries_again_until_the_process_gives_up() -> None:
+    clock, tries = Clock(), []
+
+    def commit(outcomes: Any) -> Any:
+        tries.append(outcomes)
+        raise StoreUnavailable("gone away")
+
+    thread: Any = SameThread()
+    settler = Settler(thread, clock, commit)
+    outcome: Any = object()
+    waiting = settler.settle(outcome)
+    clock.advance(1)
+    clock.advance(1)
+    assert len(tries) == 3
+    assert not waiting.called
+    settler.give_up()
+    clock.advance(1)
+    assert isinstance(waiting.result.value, StoreUnavailable)  # type: ignore[union-attr]
+    waiting.addErrback(lambda _: None)
+    settler.settle(outcome).addErrback(lambda failure: tries.append(failure.value))
+    assert isinstance(tries[-1], StoreUnavailable)
+    assert settler.when_idle().called
+
+
+def test_file_ids_are_not_given_again_when_their_transaction_is_rolled_back() -> None:
+    store = MemoryStore()
+    one, other = FileIds(store), FileIds(store)
+    assert (one.take(3), one.take(1)) == (1, 4)
+    assert other.take(2) == BLOCK + 1
+    with pytest.raises(RuntimeError), store.begin():
+        raise RuntimeError("the rows of ids 1 to 3 are rolled back")
+    assert one.take(1) == 5
+    assert FileIds(store).take(1) == 2 * BLOCK + 1
+
+
+def test_a_set_may_not_split_itself_into_ever_more_hour_masks() -> None:
+    accepted = InitAccepted(1, "", ("text/*",), Quota())
+    judge = Judge(Login(1, accepted, (Root.parse("http://h/"),)), SetStart(full=False, urlprefix="http://h/"))
+
+    def verdict(number: int) -> Any:
+        mask = f"{number + 1:0168b}"
+        return judge.judge(Url({"curl": f"{number}", "mimetype": "text/html", "timeofday": mask}))[1]
+
+    assert [verdict(number) for number in range(MASKS)] == [None] * MASKS
+    assert verdict(MASKS).code == 706
+    assert verdict(0) is None
+
+
+def test_a_login_is_told_to_try_again_later_when_the_database_says_nothing() -> None:
+    clock: Any = Clock()
+    thread: Any = SimpleNamespace(run=lambda *_: Deferred())
+    nothing: Any = None
+    desk = Desk(MemoryStore(), thread, clock, nothing, nothing, uns="", is_full_for=nothing)
+    told: list[Any] = []
+    desk.login("7", "secret", "192.0.2.1").addErrback(lambda failure: told.append(failure.value))
+    clock.advance(PATIENCE - 1)
+    assert told == []
+    clock.advance(1)
+    assert isinstance(told[0], StoreUnavailable)
+    desk.close()
+
+
+class Loop:
+    """The event loop as the store's thread sees it."""
+
+    def __init__(self) -> None:
+        self.calls: SimpleQueue[Any] = SimpleQueue()
+
+    def callFromThread(self, function: Any, *args: Any) -> None:
+        self.calls.put((function, args))
+
+    def turn(self) -> None:
+        function, args = self.calls.get(timeout=10)
+        function(*args)
+
+
+def test_a_job_of_which_nobody_waits_for_the_result_any_more_is_not_done() -> None:
+    loop, hangs, done = Loop(), Event(), list[str]()
+    thread = StoreThread(loop)
+    first = thread.run(hangs.wait, 10)
+    withdrawn = thread.run(done.append, "withdrawn")
+    last = thread.run(done.append, "wanted")
+    withdrawn.addErrback(lambda failure: done.append(failure.type.__name__))
+    withdrawn.cancel()
+    hangs.set()
+    for _ in range(3):
+        loop.turn()
+    assert first.result is True
+    assert done == ["CancelledError", "wanted"]
+    assert last.called
+    thread.close()
+
+
+def test_an_abandoned_thread_is_waited_for_no_longer() -> None:
+    loop, hangs, told = Loop(), Event(), list[str]()
+    thread = StoreThread(loop)
+    for job in (hangs.wait, told.append):
+        thread.run(job, 10).addErrback(lambda failure: told.append(failure.getErrorMessage()))
+    thread.abandon()
+    assert told == ["the database hangs, and the process stops"] * 2
+    thread.run(told.append, "too late").addErrback(lambda failure: told.append(failure.getErrorMessage()))
+    assert told == ["the database hangs, and the process stops"] * 3
+    thread.close()
+    hangs.set()
+    loop.turn()
+    loop.turn()
+    assert told == ["the database hangs, and the process stops"] * 3
+
+
+def test_a_database_that_takes_connections_and_says_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = SqlStore(f"mysql://root@127.0.0.1:{silent.getsockname()[1]}/lcc", silence=1)
+        begun = time.monotonic()
+        with pytest.raises(StoreUnavailable), store.begin():
+            pass
+        assert time.monotonic() - begun < 5
+        store.close()
+
+
+def test_options_of_the_database_url_win_over_ours() -> None:
+    url = "mysql://root@127.0.0.1/lcc?read_timeout=7"
+    ours = dict(make_engine(url).url.query)
+    assert (ours["read_timeout"], ours["write_timeout"]) == ("7", str(SILENCE))
+
+
+def test_a_settlement_that_is_tried_again_writes_the_same_files() -> None:
+    clock, store, tries = Clock(), MemoryStore(), list[list[int]]()
+
+    def commit(outcomes: Any) -> Any:
+        tries.append([outcome.fileid for outcome in outcomes])
+        if len(tries) < 3:
+            raise StoreUnavailable("gone away")
+        return [Settled(outcome, "stored") for outcome in outcomes]
+
+    thread: Any = SameThread()
+    nothing: Any = None
+    settler = Settler(thread, clock, commit, FileIds(store).number)
+    settled = [settler.settle(Served(nothing, nothing, nothing)) for _ in range(3)]
+    clock.advance(1)
+    clock.advance(1)
+    assert tries == [[1], [1], [1], [2, 3]]
+    assert all(one.called for one in settled)
+
+
+def test_a_farewell_that_the_database_misses_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    _log_failure(Failure(StoreUnavailable("gone away")))
+    _log_failure(Failure(ValueError("a mistake in the program")))
+    assert [(one.getMessage(), bool(one.exc_info)) for one in caplog.records] == [
+        ("uns: gone away", False),
+        ("uns: a mistake in the program", True),
+    ]

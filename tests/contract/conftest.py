@@ -1,0 +1,18 @@
+"""A little LCC on every store, whose books are checked at the end of every test."""
+
+from collections.abc import Iterator
+
+import pytest
+from little_lcc import LittleLcc, assert_books_balance
+
+from lcc_scrapy.storage import intake
+
+
+@pytest.fixture
+def lcc(store, monkeypatch) -> Iterator[LittleLcc]:
+    """Provider 7 on an empty store; sets are absorbed three entries at a time."""
+    monkeypatch.setattr(intake, "CHUNK", 3)
+    made = LittleLcc(store)
+    made.add()
+    yield made
+    assert_books_balance(store, made.files)

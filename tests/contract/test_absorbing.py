@@ -1,0 +1,182 @@
+"""Sets of several providers on their way into the queue together, and killed on the way; on every store."""
+
+from pathlib import Path
+
+import pytest
+from little_lcc import PID, removal, update
+from twisted.internet.task import Clock
+
+from lcc_scrapy.absorber import Absorber, Terms
+from lcc_scrapy.domain.errors import PassedOver
+from lcc_scrapy.storage import logins
+from lcc_scrapy.storage.intake import Intake
+from lcc_scrapy.storage.memory import MemoryStore
+from lcc_scrapy.storage.records import OpenLogin
+from lcc_scrapy.storage.spooled import record_loss
+from lcc_scrapy.uns.spool import ReadySet
+from tests.component.same_thread import ByHand
+
+NAMES = [f"n{number:02}" for number in range(16)]
+MORE = (8, 9)
+
+
+class Spool:
+    """Keeps sets as a folder does that survives its process."""
+
+    def __init__(self, lcc):
+        self.lcc = lcc
+        self.sets = {}
+
+    def put(self, spooled):
+        waiting = ReadySet(Path("spool"), spooled.pid, spooled.connseq, 0)
+        self.sets[waiting] = spooled
+        with self.lcc.store.begin() as tx:
+            tx.insert_login(OpenLogin(spooled.pid, spooled.connseq, "me", 1))
+
+    def open(self, waiting):
+        return self.sets[waiting]
+
+    def remove(self, waiting):
+        del self.sets[waiting]
+
+    def set_aside(self, waiting, reason):
+        raise AssertionError(reason)
+
+
+def start(lcc, spool):
+    """Begin to absorb, as a process does that finds these sets in its spool."""
+    thread = ByHand()
+    absorber = Absorber(
+        spool, lcc.store, thread, Clock(), policy=lcc.policy, terms=Terms("me"),
+        absorbed=lambda step: None, put_away=lambda pid, seq: None, now=lambda: lcc.now,
+    )  # fmt: skip
+    for waiting in spool.sets:
+        absorber.add(waiting)
+    absorber.look()
+    return thread
+
+
+def prepare(lcc):
+    """Give three providers documents, and sets that change them in every way."""
+    for pid in MORE:
+        lcc.add(pid)
+    for pid in (PID, *MORE):
+        lcc.store_pages(*NAMES[:4], pid=pid)
+    spool = Spool(lcc)
+    spool.put(lcc.spooled(*map(update, NAMES[2:12]), removal(NAMES[0])))
+    spool.put(lcc.spooled(*map(update, NAMES[:10]), pid=8, full=True))
+    spool.put(lcc.spooled(removal(NAMES[3]), update(NAMES[0], b"new"), pid=9))
+    spool.put(lcc.spooled(*map(update, NAMES[6:16]), *map(removal, NAMES[2:5])))
+    spool.put(lcc.spooled(update(NAMES[15]), removal(NAMES[9]), pid=8))
+    return spool
+
+
+def outcome(lcc):
+    with lcc.store.read() as tx:
+        left = tx.earlier_logins(dict.fromkeys([PID, *MORE], 1 << 40))
+    return left, {pid: (lcc.documents(pid), lcc.waiting(pid), lcc.held(pid)) for pid in (PID, *MORE)}
+
+
+def kills(store):
+    """Return after how many jobs to kill: after each one where that is quick."""
+    return range(1, 32) if isinstance(store, MemoryStore) else range(2, 32, 7)
+
+
+def test_a_kill_between_any_two_jobs_of_several_sets_changes_nothing_of_the_outcome(lcc, empty):
+    spool = prepare(lcc)
+    jobs = start(lcc, spool).work_off()
+    assert spool.sets == {}
+    assert jobs > 30
+    expected = outcome(lcc)
+    assert expected[0] == {}
+    assert expected[1][8][1] == [(name, "fetch") for name in [*NAMES[:9]]] + [
+        (NAMES[9], "nothing"),
+        (NAMES[15], "fetch"),
+    ]
+    for number in kills(lcc.store):
+        empty(lcc.store)
+        lcc.files.clear()
+        lcc.granted.clear()
+        lcc.connseq = 0
+        lcc.add()
+        spool = prepare(lcc)
+        assert start(lcc, spool).work_off(number) == number
+        start(lcc, spool).work_off()
+        assert spool.sets == {}
+        assert outcome(lcc) == expected
+
+
+# --- logins ------------------------------------------------------------------------------------------
+
+
+def note(lcc, spooled, uns="me"):
+    with lcc.store.begin() as tx:
+        tx.insert_login(OpenLogin(spooled.pid, spooled.connseq, uns, 1))
+    return spooled
+
+
+def is_noted(lcc, spooled):
+    with lcc.store.read() as tx:
+        return tx.login(spooled.pid, spooled.connseq) is not None
+
+
+def test_the_last_step_of_a_set_forgets_its_login(lcc):
+    spooled = note(lcc, lcc.spooled(*map(update, "abcd")))
+    intake = Intake(lcc.store, spooled, lcc.policy)
+    assert not intake.step(lcc.now).finished
+    assert is_noted(lcc, spooled)
+    assert intake.step(lcc.now).finished
+    assert not is_noted(lcc, spooled)
+
+
+def test_a_resend_and_a_set_absorbed_before_forget_their_logins_too(lcc):
+    first = note(lcc, lcc.spooled(update("a"), setid="s", digest="d"))
+    lcc.absorb(first)
+    again = note(lcc, lcc.spooled(update("a"), setid="s", digest="d"))
+    lcc.absorb(again)
+    assert not is_noted(lcc, again)
+    lcc.absorb(note(lcc, first))
+    assert not is_noted(lcc, first)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_set_that_was_passed_over_is_not_absorbed_any_further(lcc, steps):
+    spooled = note(lcc, lcc.spooled(*map(update, "abcd")))
+    intake = Intake(lcc.store, spooled, lcc.policy)
+    for _ in range(steps):
+        intake.step(lcc.now)
+    assert logins.pass_over(lcc.store, PID, spooled.connseq + 1, "me") == 1
+    before = lcc.waiting()
+    with pytest.raises(PassedOver):
+        intake.step(lcc.now)
+    assert lcc.waiting() == before
+    assert is_noted(lcc, spooled)
+
+
+def test_logins_at_another_uns_or_later_ones_are_not_passed_over(lcc):
+    elsewhere = note(lcc, lcc.spooled(update("a")), "other")
+    later = note(lcc, lcc.spooled(update("b")))
+    assert logins.pass_over(lcc.store, PID, later.connseq, "me") == 0
+    for spooled in (elsewhere, later):
+        lcc.absorb(spooled)
+    assert lcc.waiting() == [("a", "fetch"), ("b", "fetch")]
+
+
+def test_a_lost_set_is_asked_for_and_the_same_one_sent_again_is_taken(lcc):
+    lost = lcc.spooled(*map(update, "abcd"), setid="s", digest="d")
+    Intake(lcc.store, lost, lcc.policy).step(lcc.now)
+    record_loss(lcc.store, PID, lost.connseq)
+    assert lcc.provider().fullsetwanted == "cache crash"
+    lcc.push(*map(update, "abcd"), setid="s", digest="d")
+    assert lcc.waiting() == [(name, "fetch") for name in "abcd"]
+
+
+def test_a_look_shows_room_and_earliest_logins(lcc):
+    lcc.add(8)
+    lcc.push(*map(update, "abc"))
+    mine, other = (note(lcc, lcc.spooled(update("x"), pid=pid)) for pid in (PID, 8))
+    heads = [ReadySet(Path("spool"), spooled.pid, spooled.connseq + 1, 0) for spooled in (mine, other)]
+    view, earlier = logins.look_at(lcc.store, heads, 100)
+    assert (view.queue_max, view.queued, dict(view.own)) == (100, 3, {PID: 3, 8: 0})
+    assert set(view.expected) == {PID, 8}
+    assert {pid: login.connseq for pid, login in earlier.items()} == {PID: mine.connseq, 8: other.connseq}

@@ -1,0 +1,134 @@
+"""A server ends a connection, or lets one of two transactions fail: one line, nothing changed, and again."""
+
+import threading
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.storage import repeating
+from lcc_scrapy.storage.repeating import repeated
+from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.storage.sql.store import make_engine
+from tests.conftest import wipe
+
+
+class Server:
+    """A database server and a store on it; ``end`` is what its administrator says to end a connection."""
+
+    def __init__(self, store: SqlStore, who_am_i: str, end: str) -> None:
+        self.store = store
+        self._who_am_i = who_am_i
+        self._end = end
+
+    def number_of(self, tx: Any) -> int:
+        return tx._c.execute(text(self._who_am_i)).scalar()
+
+    def end(self, number: int) -> None:
+        engine = make_engine(self.store.url.render_as_string(hide_password=False))
+        with engine.connect() as connection:
+            connection.execute(text(self._end % number))
+        engine.dispose()
+
+
+QUESTIONS = {
+    "mariadb": ("select connection_id()", "kill %d"),
+    "postgresql": ("select pg_backend_pid()", "select pg_terminate_backend(%d)"),
+}
+
+
+@pytest.fixture(params=QUESTIONS)
+def server(request: pytest.FixtureRequest, sql_stores: Any) -> Server:
+    store = sql_stores(request.param)
+    wipe(store)
+    return Server(store, *QUESTIONS[request.param])
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeating, "PAUSES", (0.01,) * 4)
+
+
+def info(store: SqlStore) -> str | None:
+    with store.read() as tx:
+        return tx.info("fact")
+
+
+def test_a_connection_that_is_ended_between_two_transactions_is_replaced_unnoticed(server: Server) -> None:
+    with server.store.read() as tx:
+        number = server.number_of(tx)
+    server.end(number)
+    with server.store.begin() as tx:
+        assert server.number_of(tx) != number
+        tx.set_info("fact", "stored")
+    assert info(server.store) == "stored"
+
+
+def write_and_lose_the_connection(server: Server, before: str) -> None:
+    with server.store.begin() as tx:
+        tx.set_info("fact", "stored")
+        server.end(server.number_of(tx))
+        if before == "a statement":
+            tx.set_info("fact", "never")
+
+
+@pytest.mark.parametrize("before", ["a statement", "the commit"])
+def test_a_connection_that_is_ended_in_a_transaction_is_one_line_and_changes_nothing(
+    server: Server, before: str
+) -> None:
+    with pytest.raises(StoreUnavailable, match=r"\A[^\n]+\Z"):
+        write_and_lose_the_connection(server, before)
+    assert info(server.store) is None
+
+
+def test_a_server_that_has_become_a_read_only_one_counts_as_away(sql_stores: Any) -> None:
+    def write() -> None:
+        with sql_stores("postgresql").begin() as tx:
+            tx._c.execute(text("set transaction read only"))
+            tx.set_info("fact", "never")
+
+    with pytest.raises(StoreUnavailable, match="read-only transaction"):
+        write()
+
+
+@pytest.mark.usefixtures("quick")
+def test_repeated_work_survives_the_end_of_its_connection(server: Server) -> None:
+    tries = []
+
+    def work() -> int:
+        with server.store.begin() as tx:
+            tries.append(server.number_of(tx))
+            tx.set_info("fact", f"try {len(tries)}")
+            if len(tries) < 3:
+                server.end(tries[-1])
+        return len(tries)
+
+    assert repeated(work) == 3
+    assert info(server.store) == "try 3"
+
+
+@pytest.mark.usefixtures("quick")
+def test_repeated_work_survives_a_deadlock(server: Server) -> None:
+    with server.store.begin() as tx:
+        for pid in (1, 2):
+            tx.insert_provider(Provider(pid, ""), [])
+    together = threading.Barrier(2)
+    tries: list[int] = []
+
+    def work(first: int, second: int) -> None:
+        with server.store.begin() as tx:
+            tries.append(first)
+            tx.add_to_provider(first, {"nurlerrs": 1})
+            if len(tries) <= 2:
+                together.wait(10)
+            tx.add_to_provider(second, {"nurlerrs": 1})
+
+    other = threading.Thread(target=repeated, args=(work, 2, 1))
+    other.start()
+    repeated(work, 1, 2)
+    other.join(10)
+    assert len(tries) == 3, "one of the two failed once"
+    with server.store.read() as tx:
+        assert [tx.provider(pid).nurlerrs for pid in (1, 2)] == [2, 2]

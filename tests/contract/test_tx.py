@@ -1,0 +1,465 @@
+"""The verbs of a transaction, the same on every store."""
+
+import sqlite3
+import threading
+from dataclasses import replace
+
+import pytest
+import sqlalchemy
+from little_lcc import MACHINE, PID, START, Crash, LittleLcc, dump, key, update, url
+
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
+from lcc_scrapy.domain.providers import State, Wanted
+from lcc_scrapy.storage.records import DoomedFile, StoredTurn, TurnDelta, WorkerRow
+from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.storage.sql.store import make_engine
+
+SQL = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
+
+
+def test_a_transaction_that_fails_changes_nothing(lcc):
+    lcc.store_pages("a")
+    before = dump(lcc.store)
+    with pytest.raises(Crash), lcc.store.begin() as tx:  # noqa: PT012 - the transaction is the point
+        tx.update_provider(PID, {"name": "another"})
+        tx.delete_cached([key("a")])
+        tx.set_info("id", "x")
+        raise Crash
+    assert dump(lcc.store) == before
+
+
+def test_a_reader_sees_what_was_committed_and_no_more(lcc):
+    with lcc.store.begin() as tx:
+        tx.set_info("id", "old")
+    with pytest.raises(Crash), lcc.store.begin() as tx:  # noqa: PT012 - the transaction is the point
+        tx.set_info("id", "new")
+        raise Crash
+    with lcc.store.read() as tx:
+        assert (tx.info("id"), tx.info("other")) == ("old", None)
+
+
+def test_an_empty_fact_is_none(lcc):
+    with lcc.store.begin() as tx:
+        tx.set_info("id", "x")
+        tx.set_info("id", "")
+        tx.set_info("other", "")
+    with lcc.store.read() as tx:
+        assert (tx.info("id"), tx.info("other")) == (None, None)
+
+
+# --- providers --------------------------------------------------------------------------------------
+
+
+def test_a_provider_comes_back_as_it_was_put_in(lcc, provider):
+    full = provider(
+        2**40, filesmax=2**50, spacemax=2**62, fullsetsallowed=0, bandwidth=10**12, timeofday="01" * 84,
+        priority=2, lastconnip="2001:db8::ffff:192.0.2.33", name="Größe 日本 ", contact="'; drop table pidb; --",
+        state=State.PAUSED, timezone="Europe/Amsterdam", fullsetwanted=Wanted.CACHE_CRASH, turngroup="farm",
+        allowprivate=True, ignorerobots=True, strictmtime=True, declared="strict", created=START,
+    )  # fmt: skip
+    with lcc.store.begin() as tx:
+        tx.insert_provider(full, ["http://b.example/", "http://a.example/"])
+    with lcc.store.read() as tx:
+        assert tx.provider(2**40) == full
+        assert tx.roots(2**40) == ["http://b.example/", "http://a.example/"]
+        assert tx.provider(2**40).fullsetsallowed == 0
+        assert tx.provider(PID).fullsetsallowed is None
+        assert tx.provider(99) is None
+        assert tx.roots(99) == []
+
+
+def test_providers_are_paged_by_rising_pid(lcc):
+    for pid in (30, 10, 20):
+        lcc.add(pid)
+    with lcc.store.read() as tx:
+        assert [one.pid for one in tx.providers()] == [7, 10, 20, 30]
+        assert [one.pid for one in tx.providers(after=7, limit=2)] == [10, 20]
+        assert list(tx.lock_providers([30, 7, 99, 7])) == [7, 30]
+        assert tx.lock_providers([]) == {}
+
+
+def test_columns_of_a_provider_are_set_and_counters_added_to(lcc):
+    with lcc.store.begin() as tx:
+        tx.update_provider(PID, {"name": "x", "fullsetsallowed": 3})
+        tx.update_provider(PID, {})
+        tx.add_to_provider(PID, {"lastconnseq": 5, "fileused": 0})
+        tx.add_to_provider(PID, {"lastconnseq": -2})
+        tx.add_to_provider(99, {"lastconnseq": 1})
+        tx.update_provider(99, {"name": "nobody"})
+    got = lcc.provider()
+    assert (got.name, got.fullsetsallowed, got.lastconnseq) == ("x", 3, 3)
+
+
+def test_a_provider_goes_with_its_roots_errors_and_sets(lcc):
+    lcc.add(8)
+    for pid in (7, 8):
+        lcc.push(update("a"), pid=pid)
+        lcc.settle(lcc.failed(lcc.ticket("a", pid), 404))
+    with lcc.store.begin() as tx:
+        tx.delete_provider(8)
+    with lcc.store.read() as tx:
+        assert [one.pid for one in tx.providers()] == [7]
+        assert (tx.roots(8), tx.errors(8, 9), tx.pset_of(8, 2), tx.outcome(key("a", pid=8))) == (
+            [],
+            [],
+            None,
+            None,
+        )
+        assert len(tx.errors(7, 9)) == 1
+
+
+def test_roots_are_replaced_as_a_whole(lcc):
+    with lcc.store.begin() as tx:
+        tx.replace_roots(PID, ["http://z.example/", "http://a.example/"])
+        assert tx.roots(PID) == ["http://z.example/", "http://a.example/"]
+        tx.replace_roots(PID, [])
+        assert tx.roots(PID) == []
+
+
+# --- keys -------------------------------------------------------------------------------------------
+
+
+def test_keys_are_bytes_and_rows_come_by_rising_key(lcc):
+    names = [f"n{number}" for number in range(50)]
+    lcc.push(*map(update, names))
+    for ticket in lcc.tickets()[:25]:
+        lcc.settle(lcc.served(ticket))
+    with lcc.store.read() as tx:
+        for verb, count in ((tx.queued_of, 25), (tx.cached_of, 25)):
+            paged, after = [], b""
+            while rows := verb(PID, after, 7):
+                paged += [row.urlkey for row in rows]
+                after = paged[-1]
+            assert paged == sorted(paged)
+            assert len(paged) == count
+            assert {type(one) for one in paged} == {bytes}
+        unseen = tx.unseen(PID, 99, b"", 1000)
+        assert unseen == sorted(map(key, names))
+        assert {type(one) for one in unseen} == {bytes}
+        assert tx.unseen(PID, 99, unseen[9], 5) == unseen[10:15]
+        assert tx.unseen(PID, 1, b"", 1000) == tx.unseen(8, 99, b"", 1000) == []
+        assert tx.count_unseen(PID, 99) == 25
+
+
+def test_more_keys_than_fit_one_statement_are_no_problem(lcc):
+    keys = [number.to_bytes(16, "big") for number in range(2500)]
+    lcc.push(update("a"))
+    with lcc.store.begin() as tx:
+        tx.mark_seen([*keys, key("a")], 5, START)
+        assert list(tx.queued([*keys, key("a")])) == [key("a")]
+        assert tx.queued([key("a")])[key("a")].seen == 5
+        assert tx.cached(keys) == {}
+        tx.delete_queued(keys)
+        tx.delete_tombstones(keys)
+
+
+def test_a_row_that_is_there_already_is_not_added_again(lcc):
+    lcc.push(update("a"))
+    before = dump(lcc.store)
+    with lcc.store.read() as tx:
+        row = tx.queued([key("a")])[key("a")]
+    with pytest.raises((ValueError, sqlalchemy.exc.IntegrityError)), lcc.store.begin() as tx:
+        tx.insert_queued([row])
+    assert dump(lcc.store) == before
+
+
+def test_the_longest_values_fit(lcc):
+    longest = "https://www.example.org/" + "x" * (2048 - 24)
+    values = {"furl": longest, "burl": longest, "subtype": "s: " + "ü" * 252, "timeofday": "10" * 84}
+    lcc.push(replace(update("a"), curl="😀" * 2048, mimetype="a/" + "b" * 125, **values))
+    lcc.fetch_all()
+    with lcc.store.read() as tx:
+        row = tx.cached_of(PID, b"", 1)[0]
+    assert (row.curl, row.furl, row.subtype) == ("😀" * 2048, longest, values["subtype"])
+
+
+# --- counters, files, machines ----------------------------------------------------------------------
+
+
+def test_numbers_are_taken_from_one_on_and_never_twice(lcc):
+    with lcc.store.begin() as tx:
+        assert tx.peek("x") == 0
+        assert [tx.take("x", count) for count in (1, 3, 1)] == [1, 2, 5]
+        assert (tx.take("y", 2), tx.peek("x"), tx.peek("y")) == (1, 5, 2)
+
+
+@SQL
+def test_writers_that_take_the_first_number_at_the_same_moment_get_different_ones(lcc):
+    taken, problems = [], []
+    together = threading.Barrier(6)
+
+    def work():
+        together.wait(10)
+        left = 10
+        for _ in range(500):
+            try:
+                with lcc.store.begin() as tx:
+                    first = tx.take("fresh", 3)
+            except StoreUnavailable:
+                continue
+            taken.extend(range(first, first + 3))
+            left -= 1
+            if not left:
+                return
+        problems.append("never answered")
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert problems == []
+    assert sorted(taken) == list(range(1, 181))
+
+
+def test_doomed_files_come_oldest_first_when_they_are_due(lcc):
+    files = [DoomedFile(MACHINE, 1, 10, 300), DoomedFile(MACHINE, 2, 10, 100), DoomedFile(2, 1, 10, 100)]
+    with lcc.store.begin() as tx:
+        tx.doom(files)
+        assert [file.fileid for file in tx.doomed(MACHINE, 300, 9)] == [2, 1]
+        assert [file.fileid for file in tx.doomed(MACHINE, 299, 9)] == [2]
+        assert tx.doomed(MACHINE, 300, 1) == [files[1]]
+        assert tx.all_doomed(MACHINE, [1, 2, 3]) == {1, 2}
+        tx.undoom(MACHINE, [1, 2, 3])
+        assert (tx.doomed(MACHINE, 999, 9), tx.doomed(2, 999, 9)) == ([], [files[2]])
+        tx.undoom(2, [1])
+
+
+def test_documents_are_found_by_their_files(lcc):
+    lcc.store_pages("a", "b")
+    a = lcc.cached("a")
+    with lcc.store.read() as tx:
+        assert tx.files_of(MACHINE, [a.fetched_fileid, 99]) == {a.fetched_fileid: a}
+        assert tx.files_of(2, [a.fetched_fileid]) == {}
+
+
+def test_machines_are_numbered_once(lcc):
+    with lcc.store.begin() as tx:
+        first = tx.insert_machine("id-1", "here", START)
+        second = tx.insert_machine("id-2", "there", START)
+        assert first != second
+        assert (tx.machine("id-1"), tx.machine("id-2"), tx.machine("id-3")) == (first, second, None)
+
+
+def test_a_turn_begins_with_its_first_url_and_goes_with_its_last(lcc):
+    with lcc.store.begin() as tx:
+        tx.add_to_turns({"7": TurnDelta(2, arrived=True, priority=1)})
+        tx.add_to_turns({"7": TurnDelta(-1)})
+        assert tx.turn("7") == StoredTurn("7", priority=1, waiting=1, arrivals=1)
+        tx.add_to_turns({"7": TurnDelta(-1)})
+        assert tx.turn("7") is None
+
+
+def test_a_leased_turn_stays_until_it_is_given_back(lcc):
+    with lcc.store.begin() as tx:
+        tx.add_to_turns({"7": TurnDelta(1)})
+        tx.lease_turns(["7"], "one", 3)
+        tx.add_to_turns({"7": TurnDelta(-1)})
+        lease = tx.lock_turns(["7", "7", "9"])["7"]
+        assert (lease.owner, lease.token, lease.waiting) == ("one", 3, 0)
+        assert tx.leased_turns("one") == {"7": 3}
+        tx.rest_turn(replace(lease, token=2))
+        tx.rest_turn(replace(lease, owner="two"))
+        assert tx.turn("7") == lease
+        tx.rest_turn(lease)
+        assert tx.turn("7") is None
+
+
+def test_a_turn_remembers_its_limits_though_nothing_waits(lcc):
+    with lcc.store.begin() as tx:
+        tx.add_to_turns({"7": TurnDelta(1)})
+        tx.lease_turns(["7"], "one", 3)
+        tx.add_to_turns({"7": TurnDelta(-1)})
+        resting = replace(tx.turn("7"), not_before=START + 9.5, failures=2, failing_since=START + 1.5)
+        tx.rest_turn(resting)
+        assert tx.turn("7") == replace(resting, owner="")
+        tx.add_to_turns({"7": TurnDelta(1, arrived=True)})
+        assert tx.free_turns(START + 9, 10) == []
+        assert [row.turnkey for row in tx.free_turns(START + 10, 10)] == ["7"]
+        tx.add_to_turns({"7": TurnDelta(-1)})
+        tx.forget_turns(START + 9)
+        assert tx.turn("7") is not None
+        tx.forget_turns(START + 10)
+        assert tx.turn("7") is None
+
+
+def test_what_arrives_while_a_turn_is_put_to_rest_wakes_it(lcc):
+    with lcc.store.begin() as tx:
+        tx.add_to_turns({"7": TurnDelta(1, arrived=True), "8": TurnDelta(1, arrived=True)})
+        tx.lease_turns(["7", "8"], "one", 3)
+        seven, eight = tx.turn("7"), tx.turn("8")
+        tx.add_to_turns({"7": TurnDelta(1, arrived=True), "8": TurnDelta(1)})
+        tx.rest_turn(replace(seven, look_at=START + 1000.0))
+        tx.rest_turn(replace(eight, look_at=START + 1000.0))
+        assert (tx.turn("7").look_at, tx.turn("8").look_at) == (0, START + 1000)
+        assert tx.count_turns(START) == 1
+        tx.wake_turns()
+        assert tx.count_turns(START) == 2
+        tx.add_to_turns({"7": TurnDelta(-2), "8": TurnDelta(-2)})
+
+
+def test_a_worker_is_known_by_its_run(lcc):
+    one = WorkerRow("1/0", 5, 1, 4711, START, START + 60, 16, 2, 3, 1000, True)
+    with lcc.store.begin() as tx:
+        assert not tx.beat(one)
+        tx.put_worker(one)
+        assert tx.beat(replace(one, expires=START + 90))
+        assert not tx.beat(replace(one, token=6))
+        tx.put_worker(WorkerRow("1/1", 6, 1, 4712, START, START + 60))
+        assert [row.expires for row in tx.workers()] == [START + 90, START + 60]
+        tx.drop_worker("1/1")
+        assert tx.workers() == [replace(one, expires=START + 90)]
+
+
+def test_members_and_roots_are_read_for_many_turns_at_once(lcc):
+    lcc.add(8, turngroup="farm")
+    lcc.add(9, turngroup="farm")
+    with lcc.store.begin() as tx:
+        tx.replace_roots(9, ["http://a/", "http://b/"])
+        assert [row.pid for row in tx.members(["7", "8", "farm", "nobody"])] == [7, 8, 9]
+        assert tx.roots_of([8, 9, 10]) == {8: ["http://www.example.org/"], 9: ["http://a/", "http://b/"]}
+        tx.update_provider(9, {"revision": 4})
+        assert [row.pid for row in tx.changed_providers(3)] == [9]
+        assert tx.changed_providers(4) == []
+
+
+# --- what each database needs -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_sqlite_takes_the_writers_lock_at_once_and_only_for_writers(store):
+    def begun(transaction):
+        statements = []
+        sqlalchemy.event.listen(
+            store.engine, "before_cursor_execute", note := lambda *a: statements.append(a[2])
+        )
+        try:
+            with transaction:
+                pass
+        finally:
+            sqlalchemy.event.remove(store.engine, "before_cursor_execute", note)
+        return statements
+
+    assert begun(store.begin()) == ["BEGIN IMMEDIATE"]
+    assert begun(store.read()) == ["BEGIN"]
+    with store.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        journal = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+    assert journal == ("wal" if sqlite3.sqlite_version_info >= (3, 51, 3) else "truncate")
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_two_sqlite_writers_wait_for_each_other(lcc):
+    started, threads = threading.Event(), []
+
+    def write():
+        started.set()
+        with lcc.store.begin() as tx:
+            tx.add_to_provider(PID, {"lastconnseq": 1})
+
+    with lcc.store.begin() as tx:
+        threads.append(threading.Thread(target=write))
+        threads[0].start()
+        started.wait(10)
+        tx.add_to_provider(PID, {"lastconnseq": 1})
+    threads[0].join(30)
+    assert lcc.provider().lastconnseq == 2
+
+
+@pytest.mark.parametrize("store", ["mariadb", "postgresql"], indirect=True)
+def test_a_reader_that_stands_still_stops_no_writer(lcc):
+    lcc.store_pages("a")
+    with lcc.store.read() as tx:
+        assert len(tx.changes(0, 10)) == 1
+        lcc.push(update("b"))
+        lcc.fetch("b")
+        lcc.store_pages("c")
+    assert lcc.documents() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("store", ["mariadb"], indirect=True)
+def test_mariadb_refuses_what_does_not_fit_instead_of_cutting_it(lcc):
+    with pytest.raises(sqlalchemy.exc.DBAPIError), lcc.store.begin() as tx:
+        tx.update_provider(PID, {"name": "x" * 256})
+    assert lcc.provider().name == ""
+    with lcc.store.engine.connect() as connection:
+        assert "STRICT_ALL_TABLES" in connection.exec_driver_sql("SELECT @@sql_mode").scalar()
+
+
+@pytest.mark.parametrize("store", ["mariadb"], indirect=True)
+def test_mariadb_that_does_not_put_commits_on_disk_is_refused(store, monkeypatch):
+    store.check()
+    with store.engine.connect() as connection:
+        before = connection.exec_driver_sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").scalar()
+    monkeypatch.setattr("lcc_scrapy.storage.sql.store.text", lambda _: sqlalchemy.text("SELECT 2"))
+    with pytest.raises(ConfigurationError, match="innodb_flush_log_at_trx_commit=2"):
+        store.check()
+    assert before == 1
+
+
+@SQL
+def test_the_query_of_the_seed_runs_verbatim(lcc):
+    lcc.store_pages("a")
+    lcc.now += 10
+    lcc.push(update("b"))
+    lcc.fetch("b")
+    query = (
+        f"select furl, mimetype, fetched_machineid, fetched_fileid from lccurl where fetched_time > {START};"
+    )
+    with lcc.store.engine.connect() as connection:
+        rows = connection.exec_driver_sql(query).all()
+    assert rows == [(url("b"), "text/html", MACHINE, lcc.cached("b").fetched_fileid)]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mysql+pymysql://root@127.0.0.1:1/lcc",
+        "postgresql+psycopg://postgres@127.0.0.1:1/lcc",
+        "sqlite:////nowhere/at/all/lcc.sqlite",
+    ],
+)
+def test_a_database_that_does_not_answer_is_unavailable(address):
+    store = SqlStore(address)
+    for transaction in (store.begin, store.read):
+        with pytest.raises(StoreUnavailable) as caught, transaction():
+            pass
+        assert "\n" not in str(caught.value)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "driver"),
+    [
+        ("mysql://root@h/lcc", "mysql+pymysql"),
+        ("mariadb://root@h/lcc", "mariadb+pymysql"),
+        ("postgresql://u@h/lcc", "postgresql+psycopg"),
+        ("sqlite:///x", "sqlite"),
+    ],
+)
+def test_an_address_without_a_driver_gets_the_one_that_comes_with_us(address, driver):
+    engine = make_engine(address)
+    assert engine.url.drivername == driver
+    engine.dispose()
+
+
+def test_a_postgresql_that_forgets_commits_is_refused(databases):
+    url = sqlalchemy.make_url(databases.url("postgresql"))
+    store = SqlStore(str(url.update_query_dict({"options": "-csynchronous_commit=off"})))
+    try:
+        with pytest.raises(ConfigurationError, match="synchronous_commit=off; the LCC needs on"):
+            store.check()
+    finally:
+        store.close()
+
+
+def test_another_kind_of_database_is_refused_with_one_line():
+    with pytest.raises(ConfigurationError, match="oracle is not supported"):
+        make_engine("oracle://h/lcc")
+
+
+def test_an_error_of_our_own_is_not_taken_for_an_unavailable_database(store):
+    little = LittleLcc(store)
+    little.add()
+    with pytest.raises((ValueError, sqlalchemy.exc.IntegrityError)):
+        little.add()

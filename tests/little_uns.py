@@ -1,0 +1,163 @@
+"""A UNS in miniature: the real conversation, desk, spool and intake, on a transport and a clock of the test's."""
+
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import pytest
+from twisted.internet.defer import execute
+from twisted.internet.error import ConnectionDone
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+
+from lcc_scrapy.storage import desk
+from lcc_scrapy.storage.desk import Desk, DeskRules
+from lcc_scrapy.storage.intake import Intake
+from lcc_scrapy.storage.spooled import open_spooled
+from lcc_scrapy.uns.clerk import Office
+from lcc_scrapy.uns.conversations import Conversations
+from lcc_scrapy.uns.limits import Limits
+from lcc_scrapy.uns.protocol import UnsProtocol
+from lcc_scrapy.uns.spool import SpoolFolder
+from lcc_scrapy.wire.messages import NAMESPACE
+
+SITE = "http://www.example.org/"
+RULES = ("lcc", ("text/*",), 168)
+
+
+class SameThread:
+    """Runs the store's jobs at once."""
+
+    def run(self, job, *args):
+        return execute(job, *args)
+
+
+class Wire(StringTransport):
+    def loseWriteConnection(self):
+        pass
+
+
+class Conversation:
+    """One connection of provider 7, logged in."""
+
+    def __init__(self, uns, pid):
+        self.wire = Wire()
+        self._protocol = UnsProtocol(uns.office, "192.0.2.1", uns)
+        self._protocol.makeConnection(self.wire)
+        provider = f'<provider id="{pid}" passwd="a hash"/>'
+        self.say(f'<lococa:init xmlns:lococa="{NAMESPACE}">{provider}</lococa:init>')
+
+    def say(self, text):
+        self._protocol.dataReceived(text.encode())
+
+    @property
+    def said(self):
+        return self.wire.value().decode()
+
+    def send(self, *urls, full=False, **attributes):
+        """Send a set and hang up; ``urls`` are names, or attributes. Returns the whole answer."""
+        attributes = {"set": "full" if full else "partial", "urlprefix": SITE, **attributes}
+        self.say(_tag("lococa:set", attributes, ">"))
+        for url in urls:
+            given = {"c": url, "mimetype": "text/html"} if isinstance(url, str) else url
+            self.say(_tag("url", given, "/>"))
+        self.say("</lococa:set>")
+        return self.hang_up()
+
+    def hang_up(self):
+        self._protocol.readConnectionLost()
+        self._protocol.connectionLost(Failure(ConnectionDone()))
+        return self.said
+
+    def told(self, name):
+        """Return an attribute of the answer to the login."""
+        return re.search(rf'\b{name}="([^"]*)"', self.said)[1]
+
+
+def _tag(name, attributes, end):
+    return f"<{name} {' '.join(f'{key}={quoteattr(value)}' for key, value in attributes.items())}{end}"
+
+
+class LittleUns:
+    """The UNS of a ``LittleLcc``; nothing is absorbed until it is told to."""
+
+    def __init__(self, lcc, folder: Path):
+        self.lcc = lcc
+        self.folder = folder
+        self.clock = Clock()
+        self.open()
+
+    def open(self):
+        """Start, or start again after a kill."""
+        self.spool = SpoolFolder(self.folder)
+        self.spool.lock()
+        self.spool.recover()
+        self.desk = Desk(
+            self.lcc.store, SameThread(), self, DeskRules(*RULES, self.lcc.policy), open_spooled,
+            uns=self.spool.identity, is_full_for=self.spool.is_full_for, full_sets=self.spool.full_sets.of,
+            now=lambda: self.lcc.now,
+        )  # fmt: skip
+        self.office = Office(
+            self.desk, self, self.spool, Conversations(1000, 1000), Limits(), self.clock,
+            lambda: self.lcc.now, execute,
+        )  # fmt: skip
+
+    def close(self):
+        self.desk.close()
+        self.spool.unlock()
+
+    def restart(self):
+        self.close()
+        self.open()
+
+    # --- what the conversations need -------------------------------------------------------------
+
+    def getThreadPool(self):
+        return None
+
+    def callLater(self, *args):
+        return self.clock.callLater(*args)
+
+    def entered(self, _protocol):
+        return None
+
+    def left(self, _protocol):
+        pass
+
+    def set_arrived(self, _path):
+        pass
+
+    def no_set_came(self, pid, seq):
+        with self.lcc.store.begin() as tx:
+            tx.drop_login(pid, seq)
+
+    # --- what tests do ---------------------------------------------------------------------------
+
+    def log_in(self, pid=7):
+        return Conversation(self, pid)
+
+    def push(self, *urls, pid=7, **attributes):
+        """Log in and send a set; returns what was said of it."""
+        answer = self.log_in(pid).send(*urls, **attributes)
+        return re.search(r"<set_(?:accepted|rejected).*", answer)[0]
+
+    def absorb(self):
+        """Absorb all that waits."""
+        for waiting in self.spool.ready():
+            intake = Intake(self.lcc.store, open_spooled(waiting.path), self.lcc.policy)
+            while not intake.step(self.lcc.now).finished:
+                pass
+            intake.close()
+            self.spool.remove(waiting)
+
+
+@contextmanager
+def little_uns(lcc, folder, monkeypatch: pytest.MonkeyPatch):
+    """Give a UNS whose password checks take no time: the password is the hash."""
+    monkeypatch.setattr(desk, "deferToThreadPool", lambda _reactor, _pool, job, *args: execute(job, *args))
+    monkeypatch.setattr(desk, "verify_password", lambda known, given: known == given)
+    made = LittleUns(lcc, folder)
+    yield made
+    made.close()

@@ -1,0 +1,193 @@
+"""Cursors and readers of the feed, without a database."""
+
+import base64
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.users import feed
+from lcc_scrapy.users.cursor import Position, StartOver
+from lcc_scrapy.users.feed import Reader
+from lcc_scrapy.users.selection import Selection, is_pattern
+
+HERE = Position("an-lcc", 1, 100)
+
+
+def encoded(value):
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+@given(st.text(), st.integers(1, 1 << 40), st.integers(0, 1 << 62))
+def test_a_cursor_survives_printing(lcc, generation, seq):
+    position = Position(lcc[:100], generation, seq)
+    if len(str(position)) <= 1000:
+        assert Position.parse(f" {position}\n") == position
+
+
+@given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode()))
+def test_any_other_text_says_start_over(text):
+    with pytest.raises(StartOver):
+        Position.parse(text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        {"v": 2, "lcc": "a", "gen": 1, "seq": 1},
+        {"v": 1, "lcc": 1, "gen": 1, "seq": 1},
+        {"v": 1, "lcc": "a", "gen": "1", "seq": 1},
+        {"v": 1, "lcc": "a", "gen": 1, "seq": -1},
+        {"v": 1, "lcc": "a", "gen": 1, "seq": True},
+        {"v": 1, "lcc": "a", "gen": 1, "seq": 1.0},
+    ],
+)
+def test_a_cursor_with_wrong_contents_says_start_over(value):
+    with pytest.raises(StartOver, match="start over"):
+        Position.parse(encoded(value))
+
+
+@pytest.mark.parametrize(
+    ("position", "text"),
+    [
+        (replace(HERE, lcc="another"), "another LCC"),
+        (replace(HERE, generation=2), "backup"),
+        (replace(HERE, seq=101), "future"),
+    ],
+)
+def test_a_cursor_that_does_not_belong_here_says_why(position, text):
+    with pytest.raises(StartOver, match=text):
+        position.check(HERE)
+
+
+def test_a_cursor_at_the_end_of_the_feed_is_good():
+    HERE.check(HERE)
+
+
+# --- readers -------------------------------------------------------------------------------------
+
+
+def document(seq, pid=7, mimetype="text/html", at=1000):
+    values = dict.fromkeys(CachedUrl.__dataclass_fields__, "")
+    ours = {"urlkey": bytes([seq]) * 16, "seq": seq, "pid": pid, "mimetype": mimetype, "fetched_time": at}
+    return CachedUrl(**{**values, **ours})
+
+
+def tombstone(seq, pid=7, mimetype="text/html", at=1000):
+    return Tombstone(bytes([seq]) * 16, pid, "c", mimetype, "f", "gone", at, seq)
+
+
+class FakeFeed:
+    def __init__(self, *rows):
+        self.rows = list(rows)
+        self.pages = 0
+
+    def head(self):
+        return replace(HERE, seq=max((row.seq for row in self.rows), default=0))
+
+    def page(self, after, limit):
+        self.pages += 1
+        return sorted((row for row in self.rows if row.seq > after), key=lambda row: row.seq)[:limit]
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch):
+    monkeypatch.setattr(feed, "PAGE", 2)
+
+
+def seqs(reader):
+    return [row.seq for page in reader.pages() for row in page]
+
+
+def test_a_reader_gives_everything_once_and_ends_at_the_head():
+    reader = Reader(FakeFeed(document(1), tombstone(2), document(5)), Selection())
+    assert seqs(reader) == [1, 2, 5]
+    assert reader.position == replace(HERE, seq=5)
+
+
+def test_a_reader_goes_on_behind_its_cursor():
+    reader = Reader(FakeFeed(document(1), tombstone(2), document(5)), Selection(), replace(HERE, seq=2))
+    assert seqs(reader) == [5]
+
+
+def test_a_reader_does_not_run_after_what_changes_while_it_reads():
+    source = FakeFeed(document(1), document(2), document(3))
+    reader = Reader(source, Selection())
+    seen = []
+    for page in reader.pages():
+        seen.extend(row.seq for row in page)
+        source.rows = [replace(row, seq=row.seq + 10) for row in source.rows]
+    assert seen == [1, 2]
+    assert reader.position.seq == 3
+    again = Reader(source, Selection(), reader.position)
+    assert seqs(again) == sorted(row.seq for row in source.rows)
+
+
+def test_the_position_moves_only_when_a_page_was_taken():
+    reader = Reader(FakeFeed(document(1), document(2), document(3)), Selection())
+    pages = reader.pages()
+    next(pages)
+    assert reader.position.seq == 0
+    next(pages)
+    assert reader.position.seq == 2
+
+
+@pytest.mark.parametrize("limit", range(1, 7))
+def test_reading_in_pieces_gives_the_same_as_reading_at_once(limit):
+    source = FakeFeed(*(document(seq, pid=seq % 2) for seq in range(1, 9)))
+    position, seen = None, []
+    for _ in range(10):
+        reader = Reader(source, Selection(pid=1), position, limit)
+        piece = seqs(reader)
+        assert len(piece) <= limit
+        seen += piece
+        position = reader.position
+    assert seen == [1, 3, 5, 7]
+    assert position.seq == 8
+
+
+def test_an_empty_feed_gives_nothing_and_a_cursor():
+    reader = Reader(FakeFeed(), Selection())
+    assert seqs(reader) == []
+    assert reader.position.seq == 0
+
+
+def test_a_foreign_cursor_is_refused_before_anything_is_read():
+    source = FakeFeed(document(1))
+    with pytest.raises(StartOver):
+        Reader(source, Selection(), replace(HERE, lcc="another"))
+    assert source.pages == 0
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (Selection(), [1, 2, 3, 4]),
+        (Selection(pid=8), [2]),
+        (Selection(mimetype="text/*"), [1, 2, 4]),
+        (Selection(mimetype="image/png"), [3]),
+        (Selection(since=1000), [3, 4]),
+        (Selection(pid=7, mimetype="text/html", since=1000), [4]),
+    ],
+)
+def test_a_selection_admits_documents_and_removals_alike(selection, expected):
+    source = FakeFeed(
+        document(1), document(2, pid=8), document(3, mimetype="image/png", at=1001), tombstone(4, at=1001)
+    )
+    assert seqs(Reader(source, selection)) == expected
+
+
+@pytest.mark.parametrize("text", ["text/html", "text/*", "*/*", "application/vnd.ms-excel"])
+def test_a_pattern_is_a_mimetype_or_a_family_of_them(text):
+    assert is_pattern(text)
+
+
+@pytest.mark.parametrize("text", ["", "text", "*/html", "text/html; charset=utf-8", "text/ht*", "Text/html"])
+def test_other_texts_are_no_patterns(text):
+    assert not is_pattern(text)

@@ -1,0 +1,70 @@
+"""How changes are written for programs."""
+
+import csv
+import io
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_cli_cursor import document, tombstone
+
+from lcc_scrapy.users.formats import COLUMNS, FORMATS, REMOVE, UPSERT, record
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
+
+
+def path_of(machineid, fileid):
+    return f"/content/{machineid}/{fileid}"
+
+
+def written(name, records):
+    form = FORMATS[name]
+    half = len(records) // 2
+    return form.begin() + form.records(records[:half]) + form.records(records[half:]) + form.end()
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, TEXT | st.none()))))
+def test_json_lines_are_read_back_as_written(records):
+    lines = written("jsonl", records).split("\n")
+    assert lines.pop() == ""
+    assert [json.loads(line) for line in lines] == records
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, TEXT))))
+def test_csv_is_read_back_as_written(records):
+    assert list(csv.DictReader(io.StringIO(written("csv", records), newline=""))) == records
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, TEXT | st.none()))))
+def test_xml_is_well_formed_and_leaves_out_what_is_not_there(records):
+    expected = [
+        {
+            name: value.translate({0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD})
+            for name, value in one.items()
+            if value is not None
+        }
+        for one in records
+    ]
+    assert [element.attrib for element in ET.fromstring(written("xml", records).encode())] == expected
+
+
+def test_xml_can_hold_any_url():
+    one = {**record(tombstone(1), path_of), "curl": "a\x01<&\"'>\ud800"}
+    element = ET.fromstring(written("xml", [one]).encode())[0]
+    assert element.get("curl") == "a\ufffd<&\"'>\ufffd"
+
+
+def test_a_document_and_a_removal_have_the_same_columns():
+    here, gone = record(document(1), path_of), record(tombstone(2), path_of)
+    assert tuple(here) == tuple(gone) == COLUMNS
+    assert (here["op"], gone["op"]) == (UPSERT, REMOVE)
+    assert here["docid"] == "01" * 16
+    assert here["removed_time"] is None
+    assert (gone["removed_time"], gone["reason"], gone["path"]) == (1000, "gone", None)
+
+
+@pytest.mark.parametrize(("name", "nothing"), [("jsonl", ""), ("csv", ",".join(COLUMNS) + "\n")])
+def test_nothing_is_written_as_nothing(name, nothing):
+    assert written(name, []) == nothing

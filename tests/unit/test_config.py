@@ -1,0 +1,45 @@
+"""Settings that cannot be read say what was expected, with their name."""
+
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from lcc_scrapy.config import load
+from lcc_scrapy.domain.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("LCC_QUEUE_MAX", "x", "LCC_QUEUE_MAX: 'x', expected a whole number from 0 on"),
+        ("LCC_REDIRECTS", "-1", "LCC_REDIRECTS: '-1', expected a whole number from 0 on"),
+        ("LCC_FETCHES", "0", "LCC_FETCHES: '0', expected a whole number from 1 on"),
+        ("LCC_MAX_REMOVAL", "half", "LCC_MAX_REMOVAL: 'half', expected a share like 50%"),
+        ("LCC_MAX_REMOVAL", "150%", "LCC_MAX_REMOVAL: '150%', expected a share like 50%"),
+        ("LCC_TIMEOFDAY_SLOTS", "25", "LCC_TIMEOFDAY_SLOTS: '25', expected 24 or 168"),
+        ("LCC_POLL", "soon", "LCC_POLL: 'soon', expected for example 90d, 12h, 10m or 30s"),
+        (
+            "LCC_UNS_ALLOW_PLAIN_REMOTE",
+            "perhaps",
+            "LCC_UNS_ALLOW_PLAIN_REMOTE: 'perhaps', expected yes or no",
+        ),
+    ],
+)
+def test_a_setting_that_cannot_be_read_says_what_was_expected(
+    name: str, value: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load(Settings(), {"LCC_DATA_DIR": str(tmp_path), name: value})
+    assert str(refused.value) == said
+
+
+def test_settings_are_read_in_their_units(tmp_path: Path) -> None:
+    given = {
+        "LCC_DATA_DIR": str(tmp_path),
+        "LCC_BANDWIDTH": "200k",
+        "LCC_LEASE": "2m",
+        "LCC_MAX_REMOVAL": "25%",
+    }
+    config = load(Settings(), given)
+    assert (config.bandwidth, config.lease, config.max_removal) == (200_000, 120.0, 0.25)

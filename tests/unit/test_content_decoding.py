@@ -1,0 +1,86 @@
+"""Bodies are decoded in bounded pieces, and one that was cut is never taken for complete."""
+
+import gzip
+import zlib
+
+import brotli
+import pytest
+from backports import zstd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcc_scrapy.content.decoding import PIECE, BadCoding, decoder
+
+
+def raw_deflate(data):
+    made = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return made.compress(data) + made.flush()
+
+
+ENCODERS = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstd.compress,
+}
+
+
+def decode(coding, data, cut=7):
+    made = decoder(coding)
+    pieces = [piece for start in range(0, len(data), cut) for piece in made.feed(data[start : start + cut])]
+    made.end()
+    assert max(map(len, pieces), default=0) <= 2 * PIECE
+    return b"".join(pieces)
+
+
+@given(st.binary(max_size=2000), st.sampled_from(sorted(ENCODERS)), st.integers(1, 3000))
+def test_what_was_encoded_comes_back_however_it_is_cut(data, coding, cut):
+    assert decode(coding, ENCODERS[coding](data), cut) == data
+
+
+@pytest.mark.parametrize("coding", sorted(ENCODERS))
+def test_a_body_that_was_cut_anywhere_is_refused(coding):
+    whole = ENCODERS[coding](b"a body of some length, and more of it " * 9)
+    for length in range(1, len(whole)):
+        with pytest.raises(BadCoding):
+            decode(coding, whole[:length])
+
+
+@pytest.mark.parametrize("coding", sorted(ENCODERS))
+def test_a_body_that_is_something_else_is_refused(coding):
+    with pytest.raises(BadCoding):
+        decode(coding, b"<html>this was never encoded</html>")
+
+
+@pytest.mark.parametrize("coding", [*ENCODERS, "", "identity", "compress"])
+def test_an_empty_body_is_complete(coding):
+    assert decode(coding, b"") == b""
+
+
+@pytest.mark.parametrize("coding", sorted(ENCODERS))
+def test_a_body_of_extreme_ratio_comes_in_pieces(coding):
+    data = b"\0" * (3 * PIECE + 5)
+    assert decode(coding, ENCODERS[coding](data), 1 << 20) == data
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_further_members_are_decoded_and_a_cut_one_is_refused(coding):
+    encode = ENCODERS[coding]
+    assert decode(coding, encode(b"one ") + encode(b"two")) == b"one two"
+    with pytest.raises(BadCoding):
+        decode(coding, encode(b"one ") + encode(b"two" * 50)[:-3])
+
+
+@pytest.mark.parametrize("cut", [1, 7, 4096])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_what_stands_behind_the_end_is_ignored(coding, cut):
+    assert decode(coding, ENCODERS[coding](b"body") + b"\0\0\0 padding " * 9, cut) == b"body"
+
+
+def test_deflate_without_its_wrapper_is_understood():
+    assert decode("deflate", raw_deflate(b"body " * 50)) == b"body " * 50
+
+
+def test_an_unknown_coding_is_left_as_it_is():
+    assert decode("compress", b"\x1f\x9d whatever") == b"\x1f\x9d whatever"

@@ -1,0 +1,142 @@
+"""What users can set, hear or meet is documented; pages that are generated are up to date; links lead somewhere.
+
+The ``lcc`` commands have a test of their own (``test_cli_docs.py``).
+"""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lcc_scrapy import signals
+from lcc_scrapy.config import SETTINGS
+from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.errors import CODES
+from lcc_scrapy.storage.tables import metadata
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(DOCS / "decisions").glob("*.md")])
+NOT_SETTINGS = {"LCC_PWD", "LCC_TEST_MARIADB", "LCC_TEST_POSTGRESQL", "LCC_KILLS", "LCC_WRITE_DOCS"}
+"""Names from the environment that only the provider commands or these tests read."""
+DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def make_tables():
+    spec = importlib.util.spec_from_file_location("make_tables", DOCS / "make_tables.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_is_in_the_table_with_its_default(setting):
+    rows = [line for line in text_of("settings.md").splitlines() if line.startswith(f"| `{setting.name}` |")]
+    assert len(rows) == 1
+    assert setting.default in rows[0]
+    assert setting.meaning in rows[0]
+
+
+def test_the_table_of_settings_is_up_to_date():
+    page = text_of("settings.md")
+    assert make_tables().with_table(page) == page, "run `python docs/make_tables.py`"
+
+
+def test_no_page_names_a_setting_that_does_not_exist():
+    known = {setting.name for setting in SETTINGS} | NOT_SETTINGS
+    for page in PAGES:
+        named = set(re.findall(r"\bLCC_[A-Z_]+[A-Z]\b", page.read_text(encoding="utf-8")))
+        assert named <= known, page.name
+
+
+@pytest.mark.parametrize("code", CODES.values(), ids=lambda code: str(code.number))
+def test_every_code_is_documented_with_its_text_and_whose_fault_it_is(code):
+    rows = re.findall(rf"^\| {code.number} \| (.*?) \| (\w+) \|", text_of("protocol.md"), re.MULTILINE)
+    assert rows
+    for text, fault in rows:
+        assert text.startswith(code.text)
+        assert fault.lower() == code.fault
+
+
+def test_every_signal_is_documented():
+    names = {name for name in vars(signals) if name.startswith("lcc_")}
+    assert set(re.findall(r"^\| `(lcc_\w+)` \|", text_of("scrapy.md"), re.MULTILINE)) == names
+
+
+def provider_options(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "lcc_scrapy.providers", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(re.findall(r"^  (?:-\w, )?(--[a-z][a-z0-9-]+)", done.stdout, re.MULTILINE)) - {"--help"}
+
+
+@pytest.mark.parametrize("command", ["file2url", "lcccpstate", "lcccp"])
+def test_every_option_of_the_provider_commands_is_documented(command):
+    section = re.search(
+        rf"^## {command}\n(.*?)(?=^## )", text_of("provider-commands.md"), re.MULTILINE | re.DOTALL
+    )
+    options = provider_options(command)
+    assert options
+    assert options <= set(re.findall(r"--[a-z][a-z0-9-]+", section[1]))
+
+
+@pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)
+def test_every_table_and_column_is_documented(table):
+    page = text_of("content.md")
+    found = re.search(rf"^### {table.name}\b(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+    row = re.search(rf"^\|[^|]*`{table.name}`[^|]*\|(.*)$", page, re.MULTILINE)
+    described = found or row
+    assert described
+    assert {column.name for column in table.columns} <= set(re.findall(r"`(\w+)`", described[1]))
+
+
+def test_the_docids_in_the_docs_are_right():
+    rows = re.findall(
+        r"^\| (\d+) \| `(.*?)` \| `(.*?)` \| `([0-9a-f]{32})` \|", text_of("content.md"), re.MULTILINE
+    )
+    assert len(rows) >= 3
+    for pid, curl, mimetype, docid in rows:
+        assert urlkey(int(pid), curl, mimetype).hex() == docid
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=lambda path: path.stem[:4])
+def test_a_decision_is_numbered_titled_complete_and_in_the_index(decision):
+    text = decision.read_text(encoding="utf-8")
+    title = re.match(r"# (\d+)\. (.+)\n", text)
+    assert int(title[1]) == int(decision.name[:4])
+    assert f"- [{title[2]}]({decision.name})" in text_of("decisions/index.md")
+    for part in ("**What was decided.**", "**Why.**", "**What it costs.**"):
+        assert part in text
+    assert 10 <= len(text.splitlines()) <= 30
+
+
+def test_no_two_decisions_have_the_same_number():
+    numbers = [decision.name[:4] for decision in DECISIONS]
+    assert len(numbers) == len(set(numbers)) > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_relative_links_lead_to_files(page):
+    text = without_code(page.read_text(encoding="utf-8"))
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    local = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:", target)]
+    assert [target for target in local if target and not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_in_the_table_of_contents():
+    contents = set(re.search(r"```{toctree}\n(.*?)```", text_of("index.md"), re.DOTALL)[1].split())
+    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= contents

@@ -1,0 +1,261 @@
+# ruff: noqa: RUF001 - look-alikes are what this is about
+"""Which URLs lie inside a root: hundreds of spellings (design section 3 ``proots``)."""
+
+from posixpath import normpath
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, inside
+
+ROOTS = tuple(
+    map(
+        Root.parse,
+        ["http://www.example.org/dir/", "https://sec.example.org/", "http://port.example.org:8080/"],
+    )
+)
+
+INSIDE = """
+http://www.example.org/dir/
+http://www.example.org/dir/a
+http://www.example.org/dir/a/b/c.html
+http://www.example.org/dir//a
+http://www.example.org/dir/a?b=c&d=%2F..%2f
+http://www.example.org/dir/?../../x
+http://www.example.org/dir/a#fragment/../..
+http://www.example.org/dir/...
+http://www.example.org/dir/..a
+http://www.example.org/dir/a..
+http://www.example.org/dir/.hidden
+http://www.example.org/dir/a;b=c
+http://www.example.org/dir/a@b
+http://www.example.org/dir/user:pass@host
+http://www.example.org/dir/http://evil.example/
+http://www.example.org/dir/%C3%A9
+http://www.example.org/dir/é
+http://www.example.org/dir/a b
+http://www.example.org/dir/%zz
+http://www.example.org/dir/%
+http://www.example.org/%64ir/a
+http://www.example.org/d%69%72/a
+http://www.example.org:80/dir/a
+http://www.example.org:/dir/a
+HTTP://WWW.EXAMPLE.ORG/dir/a
+hTTp://wWw.ExAmPlE.oRg/dir/a
+ http://www.example.org/dir/a
+http://www.example.org/dir/trailing-blank\x20
+https://www.example.org/dir/a
+https://www.example.org:443/dir/a
+https://sec.example.org/
+https://sec.example.org
+https://sec.example.org?x
+https://sec.example.org/anything
+https://sec.example.org:443/x
+http://port.example.org:8080/x
+http://ｗｗｗ.example.org/dir/fullwidth
+http://www.example。org/dir/ideographic-stop
+""".strip("\n").split("\n")
+
+TRAVERSALS = [
+    f"http://www.example.org/dir{path}"
+    for dots in ("..", "%2e%2e", "%2E%2E", ".%2e", "%2e.", ".%2E", "..;", "..;a=b", "%2e%2e;x", ".", "%2e", ".;")
+    for path in (f"/{dots}/secret", f"/{dots}", f"/a/{dots}/b", f"/a/b/{dots}/{dots}/{dots}/c", f"//{dots}/x", f"/{dots}?q", f"/{dots}#f")
+]  # fmt: skip
+
+SLASHES = [
+    f"http://www.example.org/dir/{text}"
+    for slash in ("%2f", "%2F", "%5c", "%5C", "\\")
+    for text in (f"a{slash}b", f"..{slash}x", f"{slash}", f"{slash}{slash}evil.example", f"%2e%2e{slash}", f"a/b{slash}..{slash}c")
+]  # fmt: skip
+
+USERINFO = [
+    f"{scheme}://{user}@{host}/dir/a"
+    for scheme in ("http", "https")
+    for user in ("", "user", "user:pw", ":", "www.example.org", "www.example.org:80", "a%40b", "a@b")
+    for host in ("www.example.org", "evil.example")
+]  # fmt: skip
+
+LOOKALIKES = [
+    f"http://{host}/dir/a"
+    for host in (
+        "example.org", "ww.example.org", "wwww.example.org", "xwww.example.org", "www.example.org.evil.example",
+        "www.example.orgx", "www.example.org.", "www-example.org", "www.examp1e.org", "www.exаmple.org",
+        "wwwexample.org", "evil.example", "www.example.com", "www.example.org:81", "www.example.org:443",
+        "www.example.org:8080", "www.example.org%2eevil.example", "www.example.org%00.evil.example",
+        "www.example.org\\.evil.example", "www.example.org\\@evil.example", "127.0.0.1", "[::1]", "localhost",
+        "www.example.org&x", "www.example.org*", "www_example.org", "a.www.example.org", "WWW.EXAMPLE.0RG",
+        "www.example.org:080000", "www.example.org:99999", "www.example.org:-80", "www.example.org:8O",
+        "www.example.org:0", "www.example.org:80:80", "wwẇ.example.org", "www.examp\u200dle.org.evil.example",
+        "www..example.org", ".www.example.org", "www.example.org,evil.example", "www.example.org evil.example",
+        "xn--www-example-org", "[www.example.org]", "ⓦ.example.org", "www.example.org‥evil.example",
+    )
+]  # fmt: skip
+
+ELSEWHERE = """
+http://www.example.org
+http://www.example.org/
+http://www.example.org/dir
+http://www.example.org/dirx
+http://www.example.org/dir.html
+http://www.example.org/Dir/a
+http://www.example.org/DIR/a
+http://www.example.org/ dir/a
+http://www.example.org//dir/a
+http://www.example.org/%20dir/a
+http://www.example.org/x/dir/a
+http://www.example.org/?dir/a
+http://www.example.org/?/dir/a
+http://www.example.org/#/dir/a
+http://www.example.org/;dir/a
+http://www.example.org/di%72x/a
+http://www.example.org/%2564ir/a
+https://www.example.org:80/dir/a
+https://www.example.org:8443/dir/a
+http://www.example.org:443/dir/a
+http://sec.example.org/
+http://sec.example.org:443/
+http://port.example.org/
+http://port.example.org:80/
+http://port.example.org:8081/
+https://port.example.org:8080/
+https://port.example.org/
+https://sec.example.org:80/
+""".strip().split("\n")
+
+INVALID = [
+    "", " ", "/", "/dir/a", "dir/a", "www.example.org/dir/a", "//www.example.org/dir/a", "http:", "http:/", "http://",
+    "http:///", "http:///dir/a", "http:/www.example.org/dir/a", "http:www.example.org/dir/a", "http:\\\\www.example.org\\dir",
+    "http:/\\www.example.org/dir/a", "http://?x", "http://#x", "http://:80/", "http://:80", "://www.example.org/dir/a",
+    "file:///dir/a", "ftp://www.example.org/dir/a", "data:text/html,x", "javascript:alert(1)", "s3://www.example.org/dir/a",
+    "gopher://www.example.org/dir/a", "httpx://www.example.org/dir/a", "http+unix://www.example.org/dir/a", "h ttp://www.example.org/dir/a",
+    "http://[::1", "http://::1]/", "http://[]/", "http://[zz]/", "http://a[b]c/", "http://www.example.org:port/",
+    "http://" + "a" * 64 + ".org/", "http://" + "a." * 130 + "org/",
+    *[f"http://www.example.org/dir/a{chr(code)}b" for code in (0, 1, 8, 9, 10, 11, 12, 13, 27, 31, 127, 0xD800, 0xDFFF)],
+    *[f"http://www.exa{chr(code)}mple.org/dir/" for code in (0, 9, 10, 13, 32, 127)],
+    *[f"{chr(code)}http://www.example.org/dir/a" for code in (0, 9, 10, 13)],
+]  # fmt: skip
+
+OUTSIDE = [*TRAVERSALS, *SLASHES, *USERINFO, *LOOKALIKES, *ELSEWHERE, *INVALID]
+
+
+def parsed(text):
+    """Return the URL, or None when it is refused as one should be."""
+    try:
+        return HttpUrl.parse(text)
+    except UrlRefused as error:
+        refused = error
+    assert refused.code == (707 if len(text) > URL_MAX else 705)
+    return None
+
+
+def covered(text):
+    url = parsed(text)
+    return url is not None and inside(url, ROOTS)
+
+
+def test_there_are_three_hundred_spellings():
+    assert len({*INSIDE, *OUTSIDE}) >= 300
+
+
+@pytest.mark.parametrize("text", INSIDE)
+def test_an_honest_spelling_is_inside(text):
+    assert covered(text)
+
+
+@pytest.mark.parametrize("text", OUTSIDE)
+def test_a_spelling_that_leads_elsewhere_is_not_inside(text):
+    assert not covered(text)
+
+
+@pytest.mark.parametrize("text", INVALID)
+def test_what_is_no_http_url_is_refused(text):
+    with pytest.raises(UrlRefused) as refused:
+        HttpUrl.parse(text)
+    assert refused.value.code == 705
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("HTTP://Www.Example.ORG", "http://www.example.org/"),
+        ("http://www.example.org:80/a", "http://www.example.org/a"),
+        ("https://www.example.org:443/a", "https://www.example.org/a"),
+        ("https://www.example.org:80/a", "https://www.example.org:80/a"),
+        ("http://www.example.org/a b/é?q=ü r#frag", "http://www.example.org/a%20b/%C3%A9?q=%C3%BC%20r"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("http://XN--BCHER-KVA.example/", "http://xn--bcher-kva.example/"),
+        ("http://[2001:DB8::1]:8080/a", "http://[2001:db8::1]:8080/a"),
+        ("http://www.example.org/%7Ea/%zz", "http://www.example.org/%7Ea/%zz"),
+        ("http://www.example.org?a", "http://www.example.org/?a"),
+        ('http://a_b.example.org/<x>"', "http://a_b.example.org/%3Cx%3E%22"),
+    ],
+)
+def test_a_url_is_written_as_it_will_be_requested(text, normal):
+    assert str(HttpUrl.parse(text)) == normal
+    assert str(HttpUrl.parse(normal)) == normal
+
+
+def test_a_root_in_idna_covers_both_spellings():
+    for spelling in ("http://bücher.example/", "http://xn--bcher-kva.example/"):
+        root = Root.parse(spelling)
+        assert root.covers(HttpUrl.parse("http://BÜCHER.example/a"))
+        assert root.covers(HttpUrl.parse("http://xn--bcher-kva.example/a"))
+        assert not root.covers(HttpUrl.parse("http://bucher.example/a"))
+
+
+def test_a_root_without_a_slash_at_its_end_covers_itself_and_what_is_below():
+    root = Root.parse("http://www.example.org/dir")
+    assert [root.covers(HttpUrl.parse(f"http://www.example.org/{path}")) for path in ("dir", "dir/", "dir/a", "dirx")] == [
+        True, True, True, False,
+    ]  # fmt: skip
+
+
+def test_an_encoded_root_covers_the_decoded_path():
+    root = Root.parse("http://www.example.org/a%20b/")
+    assert root.covers(HttpUrl.parse("http://www.example.org/a b/c"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["www.example.org/", "http://www.example.org/?q", "http://www.example.org/a/../b/", "http://www.example.org/a%2fb/",
+     "http://www.example.org/./", "http://user@www.example.org/", "ftp://www.example.org/", "http://www.example.org/a\\b/"],
+)  # fmt: skip
+def test_a_root_that_could_mean_two_places_is_refused(text):
+    with pytest.raises(UrlRefused) as refused:
+        Root.parse(text)
+    assert refused.value.code == 705
+
+
+def test_no_roots_cover_nothing():
+    assert not inside(HttpUrl.parse("http://www.example.org/"), ())
+
+
+def test_the_longest_url_fits_and_one_more_is_too_long():
+    stem = "http://www.example.org/"
+    longest = stem + "x" * (URL_MAX - len(stem))
+    assert str(HttpUrl.parse(longest)) == longest
+    for text in (longest + "x", stem + "é" * 400):
+        with pytest.raises(UrlRefused) as refused:
+            HttpUrl.parse(text)
+        assert refused.value.code == 707
+
+
+@given(st.text(alphabet=st.sampled_from(list("./\\%2eEfF5cC;@:?# ~aé\t")), max_size=14))
+def test_nothing_that_is_inside_can_climb_out(tail):
+    url = parsed("http://www.example.org/dir/" + tail)
+    if url is None or not inside(url, ROOTS):
+        return
+    decoded = unquote(url.path).replace("\\", "/")
+    assert (normpath(decoded) + "/").startswith("/dir/")
+    assert url.host == "www.example.org"
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_parsed_or_refused(text):
+    url = parsed(text)
+    if url is not None:
+        assert str(url).isascii()
+        assert HttpUrl.parse(str(url)) == url

@@ -1,0 +1,441 @@
+"""Turns: who fetches next (design section 5 "Order", "Between providers")."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcc_scrapy.domain.bandwidth import AHEAD, CREDIT, Pace
+from lcc_scrapy.domain.entries import UrlEntry
+from lcc_scrapy.domain.queue import Place, Ticket, update_row
+from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+from lcc_scrapy.domain.turns import NEVER, STALE, Turn, Turns, fair_share, interleave
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp()
+
+
+def ticket(key, number):
+    row = update_row(UrlEntry(f"{key}{number}", "text/html"), b"%d" % number, 7, Place(1, number))
+    return Ticket(row, key, 1)
+
+
+def turns_of(*specs, everything=0):
+    """Make turns from (key, how many tickets, priority)."""
+    turns = Turns(Pace(everything))
+    for key, count, *priority in specs:
+        turns.add(Turn(key, 1, *priority))
+        turns.refill(key, [ticket(key, number) for number in range(count)], NOW, more=False)
+    return turns
+
+
+def name(got):
+    return got.row.curl if got else None
+
+
+def run(turns, count, now=NOW):
+    """Fetch one URL after the other, each ending at once."""
+    names = []
+    for _ in range(count):
+        got = turns.next(now)
+        names.append(name(got))
+        if got:
+            turns.done(got, now)
+    return names
+
+
+def test_providers_take_turns_in_a_ring():
+    assert run(turns_of(("a", 3), ("b", 2), ("c", 1)), 7) == ["a0", "b0", "c0", "a1", "b1", "a2", None]
+
+
+def test_higher_priority_comes_first():
+    turns = turns_of(("low", 2, 0), ("middle", 2, 1), ("high", 2, 2))
+    assert run(turns, 6) == ["high0", "high1", "middle0", "middle1", "low0", "low1"]
+
+
+def test_a_provider_that_becomes_ready_takes_the_next_free_place():
+    turns = turns_of(("low", 3, 0))
+    assert run(turns, 1) == ["low0"]
+    turns.add(Turn("high", 1, 2))
+    turns.refill("high", [ticket("high", 0)], NOW, more=False)
+    assert run(turns, 3) == ["high0", "low1", "low2"]
+
+
+def test_one_fetch_is_in_flight_per_turn():
+    turns = turns_of(("a", 3), ("b", 1))
+    first = turns.next(NOW)
+    assert [name(first), name(turns.next(NOW)), turns.next(NOW)] == ["a0", "b0", None]
+    turns.refill("a", [ticket("a", 8)], NOW, more=False)
+    assert turns.next(NOW) is None
+    turns.done(first, NOW)
+    assert name(turns.next(NOW)) == "a8"
+
+
+def test_only_the_ticket_in_flight_ends_a_turn_and_only_once():
+    turns = turns_of(("a", 3))
+    first = turns.next(NOW)
+    turns.done(ticket("a", 0), NOW)
+    assert turns.next(NOW) is None
+    turns.done(first, NOW)
+    turns.done(first, NOW)
+    assert [name(turns.next(NOW)), turns.next(NOW)] == ["a1", None]
+
+
+def test_a_ticket_that_is_put_back_is_the_next_again():
+    turns = turns_of(("a", 3))
+    first = turns.next(NOW)
+    turns.put_back(first, NOW)
+    assert turns.next(NOW) is None
+    turns.done(first, NOW)
+    assert run(turns, 4) == ["a0", "a1", "a2", None]
+
+
+def test_the_last_ticket_put_back_after_its_turn_ended_is_not_lost():
+    turns = turns_of(("a", 1))
+    first = turns.next(NOW)
+    turns.done(first, NOW)
+    turns.put_back(first, NOW)
+    assert run(turns, 2) == ["a0", None]
+
+
+def test_bandwidth_delays_one_turn_and_not_the_others():
+    turns = turns_of(("a", 3), ("b", 3))
+    turns.get("a").pace = Pace(1000, NOW)
+    got = turns.next(NOW)
+    turns.get("a").pace.charge(NOW, 5000)
+    turns.done(got, NOW)
+    assert run(turns, 4) == ["b0", "b1", "b2", None]
+    assert turns.wake_at() == NOW + 5
+    assert turns.next(NOW + 4.9) is None
+    assert name(turns.next(NOW + 5)) == "a1"
+
+
+def test_the_global_limit_delays_everybody():
+    turns = turns_of(("a", 1), ("b", 1), everything=1000)
+    turns.everything.ready_at = NOW
+    assert run(turns, 1) == ["a0"]
+    turns.everything.charge(NOW, 2000)
+    assert turns.next(NOW + 1.4) is None
+    assert turns.wake_at() == NOW + 2 - AHEAD
+    assert name(turns.next(NOW + 1.5)) == "b0"
+
+
+def test_a_large_body_that_uses_the_global_limit_up_keeps_nobody_from_starting():
+    turns = turns_of(("a", 1), ("b", 20), everything=1000)
+    turns.next(NOW)
+    now, started = NOW, 0
+    for _ in range(100):
+        turns.everything.charge(now, 100)
+        now += turns.everything.pause(now) or 0.05
+        got = turns.next(now)
+        if got:
+            started += 1
+            turns.done(got, now)
+    assert started == 20
+
+
+def test_an_empty_turn_asks_for_its_window_when_it_is_time():
+    turns = Turns(Pace())
+    turns.add(Turn("a", 1))
+    turns.refill("a", [], NOW, more=False, look_at=NOW + 7200)
+    assert (turns.next(NOW), turns.wake_at(), turns.due()) == (None, NOW + 7200, [])
+    assert (turns.next(NOW + 7200), turns.due(), turns.due()) == (None, ["a"], [])
+    turns.refill("a", [ticket("a", 0)], NOW + 7200, more=False)
+    assert name(turns.next(NOW + 7200)) == "a0"
+
+
+def test_an_empty_turn_that_waits_for_nothing_asks_for_nothing():
+    turns = Turns(Pace())
+    turns.add(Turn("a", 1))
+    turns.refill("a", [], NOW, more=False)
+    assert (turns.next(NOW), turns.wake_at(), turns.due()) == (None, NEVER, [])
+
+
+def test_a_failing_host_is_tried_less_and_less_until_it_answers():
+    turns = turns_of(("a", 5))
+    now, waits, failing = NOW, [], []
+    for _ in range(3):
+        got = turns.next(now)
+        failing.append(turns.host_failed(got, now))
+        turns.put_back(got, now)
+        turns.done(got, now)
+        assert turns.next(now) is None
+        waits.append(turns.wake_at() - now)
+        now = turns.wake_at()
+    assert (waits, failing) == ([60, 120, 240], [0, 60, 180])
+    got = turns.next(now)
+    assert name(got) == "a0"
+    turns.host_answered(got)
+    turns.done(got, now)
+    assert name(turns.next(now)) == "a1"
+    assert turns.get("a").backoff == NO_BACKOFF
+
+
+def test_retry_after_is_honoured():
+    turns = turns_of(("a", 2))
+    got = turns.next(NOW)
+    turns.host_failed(got, NOW, retry_after=1000)
+    turns.done(got, NOW)
+    assert (turns.next(NOW), turns.wake_at()) == (None, NOW + 1000)
+
+
+def test_a_limit_that_is_lifted_takes_effect_at_once():
+    turns = turns_of(("a", 3))
+    turn = turns.get("a")
+    turn.pace = Pace(1, NOW)
+    got = turns.next(NOW)
+    turn.pace.charge(NOW, 10**6)
+    turns.done(got, NOW)
+    assert turns.next(NOW) is None
+    turn.pace.limit = 0
+    turns.requeue(turn, NOW)
+    assert run(turns, 3) == ["a1", "a2", None]
+
+
+def test_a_limit_that_is_set_takes_effect_at_once():
+    turns = turns_of(("a", 3))
+    turn = turns.get("a")
+    turn.pace = Pace(1000, NOW + 60)
+    assert turns.next(NOW) is None
+    assert turns.wake_at() == NOW + 60
+
+
+def test_a_new_priority_takes_effect_at_once_and_gives_no_second_turn():
+    turns = turns_of(("a", 2, 0), ("b", 2, 1))
+    turn = turns.get("a")
+    turn.priority = 2
+    turns.requeue(turn, NOW)
+    first = turns.next(NOW)
+    assert [name(first), name(turns.next(NOW)), turns.next(NOW)] == ["a0", "b0", None]
+
+
+def test_a_turn_that_was_dropped_hands_out_nothing_and_can_come_back():
+    turns = turns_of(("a", 3), ("b", 1))
+    turn = turns.get("a")
+    got = turns.next(NOW)
+    turns.drop("a")
+    turns.drop("a")
+    turns.done(got, NOW)
+    turns.put_back(got, NOW)
+    turns.requeue(turn, NOW)
+    turns.refill("a", [ticket("a", 1)], NOW, more=False)
+    assert run(turns, 2) == ["b0", None]
+    assert ("a" in turns, "b" in turns, len(turns), turns.get("a")) == (False, True, 1, None)
+    turns.add(turn)
+    turns.refill("a", [ticket("a", 1)], NOW, more=False)
+    assert run(turns, 2) == ["a1", None]
+
+
+def test_a_turn_that_was_dropped_while_it_waited_is_not_run_from_its_old_place():
+    turns = turns_of(("a", 2))
+    turn = turns.get("a")
+    turns.drop("a")
+    turns.add(turn)
+    turns.refill("a", [ticket("a", 5), ticket("a", 6)], NOW, more=False)
+    first = turns.next(NOW)
+    assert (name(first), turns.next(NOW)) == ("a5", None)
+
+
+def test_a_turn_that_comes_back_does_not_wait_as_it_did():
+    turns = Turns(Pace())
+    turn = Turn("a", 1, backoff=Backoff(NOW + 7200, 1, NOW))
+    turns.add(turn)
+    turns.refill("a", [ticket("a", 0)], NOW, more=False)
+    assert turns.next(NOW) is None
+    turns.drop("a")
+    turn.backoff = NO_BACKOFF
+    turns.add(turn)
+    turns.refill("a", [ticket("a", 0)], NOW, more=False)
+    assert name(turns.next(NOW)) == "a0"
+
+
+def test_a_turn_that_is_looked_at_again_and_again_gets_no_larger_share():
+    turns = turns_of(("a", 3), ("b", 3))
+    for _ in range(3):
+        turns.requeue(turns.get("a"), NOW)
+    assert run(turns, 6) == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+
+def test_verbs_about_unknown_turns_do_nothing():
+    turns = Turns(Pace())
+    stranger = ticket("x", 0)
+    turns.done(stranger, NOW)
+    turns.put_back(stranger, NOW)
+    turns.host_answered(stranger)
+    turns.refill("x", [stranger], NOW, more=True)
+    assert (turns.host_failed(stranger, NOW), turns.next(NOW), turns.wake_at()) == (0.0, None, float("inf"))
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "next",
+                "next",
+                "next",
+                "done",
+                "back",
+                "fail",
+                "wait",
+                "drop",
+                "requeue",
+                "charge",
+            ]
+        ),
+        st.sampled_from("abc"),
+    ),
+    max_size=80,
+)
+
+
+@given(steps)
+def test_whatever_happens_the_order_holds_and_no_two_fetches_share_a_turn(events):
+    turns = turns_of(("a", 30), ("b", 30), ("c", 30, 2))
+    now, flying, last = NOW, {}, {}
+    for event, key in events:
+        turn = turns.get(key)
+        if event == "next":
+            got = turns.next(now)
+            if got is None:
+                continue
+            assert got.turnkey not in flying
+            assert turns.get(got.turnkey).opens_at(now) <= now
+            assert got.row.position >= last.get(got.turnkey, 0)
+            flying[got.turnkey] = got
+            last[got.turnkey] = got.row.position + 1
+        elif event in {"done", "back", "fail"} and key in flying:
+            got = flying.pop(key)
+            if event == "fail":
+                turns.host_failed(got, now)
+            if event != "done":
+                turns.put_back(got, now)
+                last[key] -= 1
+            turns.done(got, now)
+        elif event == "wait":
+            now += 100
+        elif event == "drop" and turn:
+            turns.drop(key)
+            flying.pop(key, None)
+        elif turn and event == "charge":
+            turn.pace.limit = 1000
+            turn.pace.charge(now, 50_000)
+        elif turn and event == "requeue":
+            turns.requeue(turn, now)
+    for got in list(flying.values()):
+        turns.done(got, now)
+    now += 10**6
+    for turn in turns:
+        turns.requeue(turn, now)
+        rest = 30 - last.get(turn.key, 0)
+        assert len(turn.window) == rest
+
+
+@pytest.mark.parametrize("priority", [0, 1, 2])
+def test_every_priority_is_served(priority):
+    assert run(turns_of(("a", 1, priority)), 2) == ["a0", None]
+
+
+@given(st.lists(st.lists(st.integers()), max_size=5))
+def test_interleaving_keeps_every_order_and_loses_nothing(queues):
+    mixed = interleave([[(number, one) for one in queue] for number, queue in enumerate(queues)])
+    for number, queue in enumerate(queues):
+        assert [one for owner, one in mixed if owner == number] == queue
+    assert len(mixed) == sum(map(len, queues))
+
+
+def test_interleaving_goes_round():
+    assert "".join(interleave(["abc", "", "x", "12"])) == "ax1b2c"
+
+
+@given(st.integers(0, 10_000), st.integers(1, 50))
+def test_fair_shares_leave_no_turn_over(turns, workers):
+    share = fair_share(turns, workers)
+    assert share * workers >= turns
+    assert (share - 1) * workers < turns or not turns
+
+
+def test_turns_with_a_limit_do_not_wait_for_the_common_one_while_all_of_them_fit_into_it():
+    turns = turns_of(("free", 2), ("a", 2), ("b", 2), everything=1000)
+    for key in "ab":
+        turns.get(key).pace = Pace(400)
+        turns.requeue(turns.get(key), NOW)
+    turns.weigh()
+    turns.everything.charge(NOW, 10_000)
+    assert run(turns, 5) == ["a0", "b0", "a1", "b1", None]
+    assert turns.pause(turns.get("a"), NOW) == 0
+    assert turns.pause(turns.get("free"), NOW) >= 9
+    turns.get("a").pace.limit = 700
+    turns.weigh()
+    assert turns.pause(turns.get("a"), NOW) >= 9
+
+
+def test_limits_that_do_not_fit_together_all_wait_for_the_common_one():
+    turns = turns_of(("a", 1), ("b", 1), everything=1000)
+    for key in "ab":
+        turns.get(key).pace = Pace(600)
+        turns.requeue(turns.get(key), NOW)
+    turns.weigh()
+    turns.everything.charge(NOW, 10_000)
+    assert run(turns, 1) == [None]
+
+
+def test_bodies_that_use_the_common_limit_up_do_not_keep_a_fetch_from_its_place_in_line():
+    turns = turns_of(("a", 1), ("b", 1), everything=1000)
+    turns.everything.charge(NOW, 2000)
+    assert turns.next(NOW) is None
+    begins = turns.wake_at()
+    turns.everything.charge(begins, 5000)
+    assert name(turns.next(begins)) == "a0"
+    assert turns.next(begins) is None
+    assert turns.wake_at() > begins + 4
+
+
+def test_a_wait_for_the_common_limit_that_has_lost_its_reason_wakes_nobody():
+    turns = turns_of(everything=1000)
+    turns.add(Turn("a", 1, pace=Pace(2000)))
+    turns.refill("a", [ticket("a", 0)], NOW, more=False)
+    turns.weigh()
+    turns.everything.charge(NOW, 5000)
+    assert turns.next(NOW) is None
+    assert turns.wake_at() == NOW + 5 - CREDIT - AHEAD
+    turns.everything.limit = 3000
+    turns.weigh()
+    assert run(turns, 2) == ["a0", None]
+    assert turns.wake_at() == NEVER
+
+
+def test_a_turn_whose_window_is_read_again_keeps_its_place_in_the_ring():
+    turns = turns_of(("a", 9), ("b", 9), ("c", 9))
+    names = []
+    for _ in range(4):
+        turns.refill("a", [ticket("a", number) for number in range(9)], NOW, more=False)
+        names += run(turns, 1)
+    assert names == ["a0", "b0", "c0", "a0"]
+
+
+def test_a_turn_that_is_read_again_and_empty_leaves_the_ring():
+    turns = turns_of(("a", 1), ("b", 1))
+    turns.refill("a", [], NOW, more=False)
+    turns.refill("a", [], NOW, more=False, look_at=NOW + 5)
+    assert run(turns, 2) == ["b0", None]
+    assert turns.wake_at() == NOW + 5
+
+
+def test_a_turn_that_changes_its_priority_or_its_limit_leaves_its_old_queue():
+    turns = turns_of(("a", 9), ("b", 9))
+    turn = turns.get("b")
+    turn.priority = 2
+    turns.requeue(turn, NOW)
+    assert run(turns, 2) == ["b0", "b1"]
+    turn.pace.limit, turn.priority = 1000, 0
+    turns.requeue(turn, NOW)
+    assert run(turns, 4) == ["a0", "b2", "a1", "b3"]
+
+
+def test_turns_that_come_and_go_leave_nothing_behind():
+    turns = Turns(Pace())
+    for number in range(10_000):
+        turns.add(Turn("a", number))
+        turns.refill("a", [], NOW, more=False, look_at=NOW + 8 * 3600)
+        turns.drop("a")
+    assert len(turns._delayed) <= STALE + 2

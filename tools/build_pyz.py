@@ -1,0 +1,59 @@
+# ruff: noqa: INP001 - tools are no package
+"""Build ``dist/lcc-provider.pyz``: the three provider commands in one file, for hosts without pip.
+
+The same sources give the same bytes.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import zipapp
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("__init__.py", "providers/*.py", "wire/*.py", "domain/__init__.py", "domain/errors.py")
+ENTRY = """\
+import sys
+
+from lcc_scrapy.providers.__main__ import main
+
+sys.exit(main())
+"""
+TIMESTAMP = 315532800 + 86400
+"""Just after the earliest time that a zip file can hold (1980)."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Build the archive; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--output", type=Path, default=ROOT / "dist" / "lcc-provider.pyz")
+    output = parser.parse_args(argv).output
+    build(output)
+    sys.stdout.write(f"{output}\n")
+    return 0
+
+
+def build(output: Path) -> None:
+    """Write the archive, executable."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        _collect(folder)
+        zipapp.create_archive(folder, output, interpreter="/usr/bin/env python3", compressed=True)
+
+
+def _collect(folder: Path) -> None:
+    package = ROOT / "lcc_scrapy"
+    for source in (path for part in PARTS for path in package.glob(part)):
+        target = folder / source.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    (folder / "__main__.py").write_text(ENTRY, "utf-8")
+    for path in folder.rglob("*"):
+        os.utime(path, (TIMESTAMP, TIMESTAMP))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

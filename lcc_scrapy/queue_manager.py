@@ -116,7 +116,8 @@ class Held:
 class QueueManager:
     """Turns and tickets of one worker; all methods run on the event loop.
 
-    ``wake`` is called whenever ``next_ticket`` may have something to give.
+    ``wake`` is called whenever ``next_ticket`` may have something to give; while ``short`` says so, it
+    has nothing.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class QueueManager:
         wake: Callable[[], None],
         now: Callable[[], float] = time.time,
         only: int | None = None,
+        short: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._thread = thread
@@ -145,6 +147,7 @@ class QueueManager:
         self._wake = wake
         self._now = now
         self._only = only
+        self._short = short
         self._run = secrets.randbits(62)
         self._started = int(now())
         self.everything = Pace(limits.bandwidth)
@@ -206,7 +209,7 @@ class QueueManager:
     def next_ticket(self) -> Ticket | None:
         """Return the next URL to fetch now, or None. Constant time."""
         now = self._now()
-        if self.stopping or self.paused or now >= self._leased_until:
+        if self.stopping or self.paused or now >= self._leased_until or self._short():
             return None
         ticket = self._next_usable(now)
         self.refill(self.turns.due())

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.threadpool import ThreadPool
 
-from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 
 Result = TypeVar("Result")
 
@@ -33,10 +33,14 @@ class DaemonPool(ThreadPool):
 
 
 class StoreThread:
-    """Runs blocking jobs one after the other; results come back to the event loop as Deferreds."""
+    """Runs blocking jobs one after the other; results come back to the event loop as Deferreds.
 
-    def __init__(self, reactor: Any) -> None:
+    ``notice`` hears, in the thread, of every ``LccError`` that a job ends with, before anybody else.
+    """
+
+    def __init__(self, reactor: Any, notice: Callable[[LccError], object] = lambda _: None) -> None:
         self._reactor = reactor
+        self._notice = notice
         self._under_way: set[Deferred[Any]] = set()
         self._abandoned = False
         self._pool = DaemonPool(minthreads=1, maxthreads=1, name="lcc-store")
@@ -52,8 +56,17 @@ class StoreThread:
         done: Deferred[Result] = Deferred()
         self._under_way.add(done)
         ended = partial(self._reactor.callFromThread, self._ended, done)
-        self._pool.callInThreadWithCallback(ended, _unless_withdrawn, done, job, args)
+        self._pool.callInThreadWithCallback(ended, self._do, done, job, args)
         return done
+
+    def _do(self, done: Deferred[Result], job: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        if done.called:
+            raise CancelledError
+        try:
+            return job(*args)
+        except LccError as error:
+            self._notice(error)
+            raise
 
     def _ended(self, done: Deferred[Any], success: bool, result: Any) -> None:
         self._under_way.discard(done)
@@ -72,12 +85,6 @@ class StoreThread:
         """Finish the jobs that were given and end the thread; one that was abandoned is left behind."""
         if not self._abandoned:
             self._pool.stop()
-
-
-def _unless_withdrawn(done: Deferred[Result], job: Callable[..., Result], args: tuple[Any, ...]) -> Result:
-    if done.called:
-        raise CancelledError
-    return job(*args)
 
 
 def _stops() -> StoreUnavailable:

@@ -40,7 +40,7 @@ from lcc_scrapy.storage.means import Disks, Means, provide_descriptors
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import FILEID, Settled, Settlement
 from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.thread import StoreThread
+from lcc_scrapy.storage.thread import StoreThread, keep_timers_steady
 from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.spool import ReadySet
 
@@ -182,6 +182,7 @@ class Worker:
         self._reactor: Any = reactor
         config = self.config
         spool = [config.spool_dir] if self._listens else []
+        keep_timers_steady(reactor)
         self.means = means_of(config, reactor, config.content_dir, *spool, fetches=config.fetches)
         self._thread = StoreThread(reactor, self.means.notice)
         try:
@@ -239,6 +240,7 @@ class Worker:
             zone=config.timezone,
             limits=_limits(config),
             wake=wake,
+            steady=time.monotonic,
             only=self._only,
             short=lambda: self.means.short,
         )

@@ -72,12 +72,13 @@ class UnsProcess:
 
     def __init__(self, config: "Config", home: "Home", reactor: Any) -> None:
         from lcc_scrapy.reception import Reception
-        from lcc_scrapy.storage.thread import StoreThread
+        from lcc_scrapy.storage.thread import StoreThread, keep_timers_steady
         from lcc_scrapy.wiring import means_of, unchecked_store
 
         self._config = config
         self._home = home
         self._reactor = reactor
+        keep_timers_steady(reactor)
         self._store = unchecked_store(config)
         self._means = means_of(config, reactor, config.spool_dir)
         self._thread = StoreThread(reactor, self._means.notice)

@@ -3,6 +3,7 @@
 Jobs run in the order they were given; the event loop never waits for a disk or a database.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 from threading import Thread
@@ -12,6 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.threadpool import ThreadPool
 
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
+from lcc_scrapy.domain.steadyclock import SteadyClock
 
 Result = TypeVar("Result")
 
@@ -24,6 +26,15 @@ class Clock(Protocol):
 
     def seconds(self) -> float:
         """Return the time of the timers."""
+
+
+def keep_timers_steady(reactor: Any) -> None:
+    """Let a reactor's timers go on when the system's clock is moved; Twisted's own wait for it.
+
+    They go on from the present moment, so that timers which are set already stay in their place.
+    """
+    if not isinstance(getattr(reactor.seconds, "__self__", None), SteadyClock):
+        reactor.seconds = SteadyClock(reactor.seconds, time.monotonic).now
 
 
 class DaemonPool(ThreadPool):

@@ -177,8 +177,8 @@ def test_a_failing_disk_is_no_acceptance_and_leaves_nothing(folder, monkeypatch,
     elif broken == "rename":
         monkeypatch.setattr(type(folder.path), "rename", fail)
     else:
-        results = [None, fail]
-        monkeypatch.setattr(os, "fsync", lambda descriptor: (results.pop(0) or bool)(descriptor))
+        calls = iter([os.fsync, fail])
+        monkeypatch.setattr(os, "fsync", lambda *given: next(calls)(*given))
     with pytest.raises(LccError, match=os.strerror(number)) as raised:
         writer.commit()
     monkeypatch.undo()

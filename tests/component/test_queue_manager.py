@@ -723,3 +723,16 @@ def test_a_worker_that_was_idle_does_not_work_off_a_debt_at_the_rate_of_an_idle_
     house.clock.advance(2)
     assert house.manager.everything.limit == 50_000
     assert house.manager.charge(None, 0) < 2
+
+
+def test_nothing_is_handed_out_while_room_is_short(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    house.manager._short = lambda: True
+    assert house.next() is None
+    house.manager._short = lambda: False
+    rings = house.rings
+    house.clock.advance(2)
+    assert house.rings > rings, "it goes on by itself"
+    assert house.next() == "a"

@@ -1,5 +1,6 @@
 """A machine that misbehaves to order, and an LCC on it with providers and their site."""
 
+import os
 import re
 import resource
 import shutil
@@ -67,6 +68,7 @@ class World:
     site: Site
     root: str
     accepted: dict[str, bytes] = field(default_factory=dict)
+    finished: bool = False
 
     def put(self, path: str, body: bytes | None = None, **how: object) -> str:
         """Publish a page; returns its path."""
@@ -112,12 +114,25 @@ class World:
         return time.monotonic() - begun
 
     @property
+    def spool(self) -> Path:
+        return self.lcc.folder / "lcc-data" / "spool"
+
+    @property
     def process(self) -> int:
         assert self.lcc.crawl is not None
         return self.lcc.crawl.pid
 
     def runs(self) -> bool:
         return self.lcc.crawl is not None and self.lcc.crawl.poll() is None
+
+    def finish(self, *, verify: bool) -> None:
+        """Stop the crawl, if it runs, and see that nothing went unsaid."""
+        assert self.lcc.stop() == 0
+        text = self.lcc.log_text()
+        assert "Traceback" not in text, text[text.index("Traceback") - 500 :]
+        if verify:
+            assert self.lcc.lcc("verify", check=False).returncode == 0
+        self.finished = True
 
     def ends_with(self) -> int:
         assert self.lcc.crawl is not None
@@ -147,7 +162,10 @@ class SmallDisk:
 
     def fill(self, leave: int = 0) -> None:
         """Let others write until so many bytes are left."""
-        with (self.folder / f"others-{time.monotonic_ns()}").open("wb", buffering=0) as file, suppress(OSError):
+        with (
+            (self.folder / f"others-{time.monotonic_ns()}").open("wb", buffering=0) as file,
+            suppress(OSError),
+        ):
             for size in (65536, 4096):
                 while self.free() >= leave + size:
                     file.write(bytes(size))
@@ -216,8 +234,6 @@ def few_descriptors(process: int, count: int) -> Iterator[None]:
 
 @contextmanager
 def frozen(process: int) -> Iterator[None]:
-    import os
-
     os.kill(process, signal.SIGSTOP)
     try:
         yield

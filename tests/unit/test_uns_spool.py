@@ -8,6 +8,7 @@ import time
 import tracemalloc
 from collections import Counter
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -177,8 +178,7 @@ def test_a_failing_disk_is_no_acceptance_and_leaves_nothing(folder, monkeypatch,
     elif broken == "rename":
         monkeypatch.setattr(type(folder.path), "rename", fail)
     else:
-        calls = iter([os.fsync, fail])
-        monkeypatch.setattr(os, "fsync", lambda *given: next(calls)(*given))
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=[None, OSError(number, os.strerror(number))]))
     with pytest.raises(LccError, match=os.strerror(number)) as raised:
         writer.commit()
     monkeypatch.undo()

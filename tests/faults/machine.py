@@ -6,10 +6,11 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -233,9 +234,24 @@ def few_descriptors(process: int, count: int) -> Iterator[None]:
 
 
 @contextmanager
-def frozen(process: int) -> Iterator[None]:
+def frozen(process: int, besides: Path) -> Iterator[None]:
+    """Stop a process at a moment at which it does not hold the lock of an SQLite file."""
     os.kill(process, signal.SIGSTOP)
     try:
+        while _is_locked(besides):
+            os.kill(process, signal.SIGCONT)
+            time.sleep(0.05)
+            os.kill(process, signal.SIGSTOP)
         yield
     finally:
         os.kill(process, signal.SIGCONT)
+
+
+def _is_locked(file: Path) -> bool:
+    """Tell whether nobody gets to write for longer than another process's commit takes."""
+    with closing(sqlite3.connect(file, timeout=1, isolation_level=None)) as connection:
+        try:
+            connection.execute("begin immediate")
+        except sqlite3.OperationalError:
+            return True
+        return False

@@ -325,7 +325,7 @@ def test_few_descriptors_are_nobody_s_fault(make: Make) -> None:
 
 
 def test_a_process_that_is_frozen_for_longer_than_its_lease_loses_nothing(make: Make) -> None:
-    lease = 60 if LONG else 2
+    lease = 60 if LONG else 4
     world = make(LCC_LEASE=f"{lease}s")
     world.lcc.start()
     with (world.lcc.folder / "other.log").open("wb") as log:
@@ -335,12 +335,12 @@ def test_a_process_that_is_frozen_for_longer_than_its_lease_loses_nothing(make: 
         )  # fmt: skip
     try:
         wait_for(lambda: world.lcc.sql("select count(*) from workers") == [(2,)], 20, "the other process")
-        paths = [world.put(f"/p{pid}/{n}", wait=0.5) for pid in range(1, 5) for n in range(6)]
+        paths = [world.put(f"/p{pid}/{n}", wait=0.5) for pid in range(1, 5) for n in range(12)]
         for pid in range(1, 5):
             assert world.push(pid, *[path for path in paths if path.startswith(f"/p{pid}/")]) == ACCEPTED
-        wait_for(lambda: len(world.site.visits) >= 4, 20, "fetches")
+        wait_for(lambda: not world.lcc.is_spooled() and len(world.site.visits) >= 4, 20, "fetches")
         visits = len(world.site.visits)
-        with frozen(world.process):
+        with frozen(world.process, besides=world.lcc.folder / "lcc-data/lcc.sqlite"):
             seconds = world.wait_until_all_is_there(lease * 3 + 20)
         assert len(world.site.visits) > visits
         assert world.push(5, world.put("/p5/after")) == ACCEPTED
@@ -354,7 +354,7 @@ def test_a_process_that_is_frozen_for_longer_than_its_lease_loses_nothing(make: 
         assert not overlaps([one for one in world.site.asked(f"/p{pid}/") if one.path not in twice])
     seen = Seen(
         "nothing until it wakes up",
-        "by the other processes, what it held too once its lease is over",
+        "by the others; what it held, too, once its lease is over (on SQLite, unless it was frozen in the middle of a commit)",
         NOTHING_LOST,
         GOES_ON,
     )
@@ -376,11 +376,11 @@ def test_a_clock_that_is_moved_by_an_hour_moves_the_hours_and_nothing_else(
     world.lcc.settings |= {
         "LD_PRELOAD": str(library),
         "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_CACHE_DURATION": "1",
         "DONT_FAKE_MONOTONIC": "1",
     }
     world.lcc.start()
-    paths = [world.put(f"/p1/{number}", wait=0.2) for number in range(40)]
+    paths = [world.put(f"/p1/{number}", wait=0.2) for number in range(25)]
     assert world.push(1, *paths) == ACCEPTED
     assert world.push(2, world.put("/p2/at-its-hour")) == ACCEPTED
     stays, new = Conversation(world.lcc.port, 3), [world.put("/p3/new")]

@@ -172,6 +172,7 @@ class QueueManager:
         self._looking = False
         self._look_again = False
         self._in_doubt = False
+        self._wake_all = False
         self._poll_timer: Any = None
         self._wake_timer: Any = None
         self._wake_at = NEVER
@@ -422,9 +423,12 @@ class QueueManager:
             self._measured_at += step
             self.turns.moved(step, self._now())
             self.refill(list(self._held))
+            self._wake_all = True
 
     def _look(self, me: WorkerRow, drained: dict[str, int], known: dict[str, int] | None) -> News:
         with self._store.begin() as tx:
+            if self._wake_all:
+                tx.wake_turns()  # those that wait for an hour have been told another moment
             return look_around(
                 tx,
                 me,
@@ -444,7 +448,7 @@ class QueueManager:
         return not self._lifesigns.is_dead(worker.owner, worker.expires, self._time.since_start())
 
     def _looked(self, news: News) -> None:
-        self.failure, self._in_doubt = "", False
+        self.failure, self._in_doubt, self._wake_all = "", False, False
         self._leased_until = news.leased_until - self._limits.lease * LEASE_MARGIN
         if news.lost and self._held:
             _log.warning("%d turns were taken over by other workers", len(self._held))

@@ -736,3 +736,17 @@ def test_nothing_is_handed_out_while_room_is_short(house: House) -> None:
     house.clock.advance(2)
     assert house.rings > rings, "it goes on by itself"
     assert house.next() == "a"
+
+
+def test_an_hour_that_a_moved_clock_opens_is_open_also_for_turns_that_were_given_back() -> None:
+    house = House()
+    house.provider(1, timeofday=parse_mask("11-12"))
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() is None
+    for _ in range(5):
+        house.clock.advance(2)
+    assert not house.manager._held, "it waits for tomorrow"
+    house.moved = -3600 + 60
+    house.clock.advance(2)
+    assert house.next() == "a"

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -255,3 +256,21 @@ def _is_locked(file: Path) -> bool:
         except sqlite3.OperationalError:
             return True
         return False
+
+
+class MovedClock:
+    """A clock on the wall for processes that get its ``environment``."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.move(0)
+
+    def move(self, seconds: float) -> None:
+        """Let it differ from the true one by so much."""
+        with self._file.open("r+b" if self._file.exists() else "wb") as file:
+            file.write(struct.pack("d", seconds))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        folders = [str(Path(__file__).parent / "moved_clock"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {"LCC_TEST_CLOCK": str(self._file), "PYTHONPATH": os.pathsep.join(folders)}

@@ -3,7 +3,6 @@
 ``docs/faults.md`` is the table of what is seen here. ``LCC_MACHINE=long`` adds what takes longer (``make soak``).
 """
 
-import glob
 import os
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from tests.faults.machine import (
     ACCEPTED,
     CUT,
     Conversation,
+    MovedClock,
     World,
     few_descriptors,
     frozen,
@@ -29,7 +29,7 @@ from tests.faults.machine import (
     small_disk,
 )
 from tests.faults.outcomes import Seen, is_as_documented, rows
-from tests.harness import BIN, Lcc, lccs, missing, wait_for
+from tests.harness import BIN, Lcc, lccs, wait_for
 from tests.integration.site import Site, overlaps
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
@@ -349,7 +349,7 @@ def test_a_process_that_is_frozen_for_longer_than_its_lease_loses_nothing(make: 
         other.terminate()
         assert other.wait(60) == 0
     twice = {path for path in paths if len(world.site.asked(path)) > 1}
-    assert len(twice) <= 4, f"only what was under way is fetched again, of a provider one: {twice}"
+    assert len(twice) <= len(paths) / 4, f"only what was under way is fetched again: {twice}"
     for pid in range(1, 5):
         assert not overlaps([one for one in world.site.asked(f"/p{pid}/") if one.path not in twice])
     seen = Seen(
@@ -365,20 +365,11 @@ def test_a_process_that_is_frozen_for_longer_than_its_lease_loses_nothing(make: 
 def test_a_clock_that_is_moved_by_an_hour_moves_the_hours_and_nothing_else(
     make: Make, tmp_path: Path, step: str
 ) -> None:
-    library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
-    if library is None:
-        missing("libfaketime", "apt-get install faketime")
-    clock = tmp_path / "clock"
-    clock.write_text("+0\n")
-    world = make(LCC_LEASE="5s")
+    clock = MovedClock(tmp_path / "clock")
+    world = make(LCC_LEASE="20s")
     shown = datetime.now(UTC) + timedelta(hours=int(step[:-1]))
     world.lcc.lcc("provider", "set", "2", "--timeofday", f"{shown.hour}-{(shown.hour + 1) % 24 or 24}")
-    world.lcc.settings |= {
-        "LD_PRELOAD": str(library),
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_CACHE_DURATION": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-    }
+    world.lcc.settings |= clock.environment
     world.lcc.start()
     paths = [world.put(f"/p1/{number}", wait=0.2) for number in range(25)]
     assert world.push(1, *paths) == ACCEPTED
@@ -387,7 +378,7 @@ def test_a_clock_that_is_moved_by_an_hour_moves_the_hours_and_nothing_else(
     assert stays.let_in()
     wait_for(lambda: len(world.site.visits) > 5, 20, "fetches")
     assert not world.visited("/p2/at-its-hour")
-    clock.write_text(f"{step}\n")
+    clock.move(3600 * int(step[:-1]))
     begun = time.monotonic()
     seconds = world.wait_until_all_is_there(60)
     stays.say(world.opening(new) + "</lococa:set>")
@@ -434,5 +425,5 @@ def test_an_answer_that_is_cut_off_leads_to_a_set_that_is_sent_again(make: Make,
 
 
 def test_every_trouble_is_in_the_table() -> None:
-    assert len(rows()) == 15
+    assert len(rows()) == 16
     assert all(kept for (_, _, kept, _), _ in rows().values())

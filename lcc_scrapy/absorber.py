@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.absorption import Line
-from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.errors import DiskFailed, NotDurable, StoreUnavailable
 from lcc_scrapy.domain.lifesigns import Lifesigns
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.storage import logins
@@ -61,7 +61,7 @@ class Absorber:
     """Absorbs the sets of one spool; every step is a job of its own, so that settling goes on between them.
 
     ``absorbed`` is called after every step, ``put_away`` with the login (pid, seq) of a set that left the
-    spool without being absorbed.
+    spool without being absorbed. While ``short`` says so, nothing is absorbed.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Absorber:
         terms: Terms,
         absorbed: Callable[[Step], None],
         put_away: Callable[[int, int], None],
+        short: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._sets = _OpenSets(spool, store, policy)
@@ -84,6 +85,7 @@ class Absorber:
         self._terms = terms
         self._absorbed = absorbed
         self._put_away = put_away
+        self._short = short
         self._now = now
         self._line: Line[ReadySet] = Line()
         self._lifesigns = Lifesigns(terms.patience)
@@ -122,8 +124,9 @@ class Absorber:
     # --- whose turn it is ------------------------------------------------------------------------
 
     def _next(self) -> None:
-        if self._stopping or not self._line:
+        if self._stopping or not self._line or self._short():
             self._rest()
+            self._look_later()
             return
         heads = self._line.heads(LOOK)
         choosing = self._thread.run(self._choose, heads)
@@ -180,7 +183,7 @@ class Absorber:
 
     def _step_failed(self, failure: Failure, waiting: ReadySet) -> Failure | Deferred[None]:
         """Put away a set that can never be absorbed, so that those behind it go on; try others again."""
-        if isinstance(failure.value, (StoreUnavailable, OSError)):
+        if isinstance(failure.value, (StoreUnavailable, NotDurable, DiskFailed, OSError)):
             return failure
         return self._thread.run(self._sets.put_away, waiting, failure.getErrorMessage())
 

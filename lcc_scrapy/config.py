@@ -136,6 +136,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_TIMEZONE", "UTC", _zone, "Time zone of masks whose provider has none of its own."),
     Setting("LCC_QUEUE_MAX", "10000000", _whole, "URLs in the queue at which intake rests and the spool grows; 0 = no limit. One provider gets in as much as is left free: half of it when it is alone."),
     Setting("LCC_SPOOL_MAX_BYTES", "10G", size, "Size of the spool at which providers are told to try again later (103, 203); 0 = no limit. Shared like the queue; a set that is larger than half of it gets 204."),
+    Setting("LCC_DISK_MIN_FREE", "100M", size, "Free space below which intake and fetching rest (103, 203) until there is a quarter more, on each disk that the process writes to; 0 = no such bound."),
+    Setting("LCC_BALLAST", "16M", size, "Size of the file `ballast` in the data folder, which is given up when the disk is full all the same, so that what was begun can be stored; 0 = none."),
     Setting("LCC_UNS_PATIENCE", "1h", _period, "How long a provider's sets wait for an earlier one that may be at a UNS which gives no sign of life; then they go on, and the earlier one is not absorbed any more."),
     Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104."),
     Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time; more get 104."),
@@ -186,6 +188,8 @@ class Config:
     timezone: ZoneInfo
     queue_max: int
     spool_max_bytes: int
+    disk_min_free: int
+    ballast: int
     uns_patience: float
     connections_per_address: int
     connections_max: int

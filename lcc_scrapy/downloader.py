@@ -25,7 +25,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.domain import retries
-from lcc_scrapy.domain.errors import NotDurable, UrlRefused
+from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefused
 from lcc_scrapy.domain.httpdates import retry_after_seconds
 from lcc_scrapy.domain.queue import Delayed, Ticket
 from lcc_scrapy.domain.roots import HttpUrl, inside
@@ -50,7 +50,7 @@ class FetchFailed(IgnoreRequest):
 
 
 class TurnDelayed(IgnoreRequest):
-    """The host failed: the URL is back in its place and the whole turn waits. Nothing to settle."""
+    """The host failed, or our own means: the URL is back in its place and waits. Nothing to settle."""
 
 
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -113,6 +113,10 @@ class LccDownloader(Downloader):
             except FetchAborted:
                 manager.put_back(ticket)
                 raise
+            except (NotDurable, Exhausted, DiskFailed) as error:
+                self._worker.means.notice(error)
+                manager.put_back(ticket)
+                raise TurnDelayed(str(error)) from error
             except Exception as error:
                 self._judge(ticket, code_of(error), error, 0.0)
                 raise
@@ -151,9 +155,6 @@ class LccDownloader(Downloader):
     def _judge(self, ticket: Ticket, code: int, error: Exception | None, retry_after: float) -> None:
         """Delay the turn when the host failed; after long enough the URL is given up instead."""
         manager = self._worker.manager
-        if isinstance(error, NotDurable):
-            manager.host_failed(ticket)
-            self._put_off(ticket, code, error)
         if not retries.is_host_level(code):
             if error is None or isinstance(error, _ANSWERED):
                 manager.host_answered(ticket)

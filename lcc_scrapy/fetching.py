@@ -9,6 +9,7 @@
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 from contextvars import ContextVar
@@ -40,7 +41,7 @@ from lcc_scrapy.content import decoding
 from lcc_scrapy.content.sink import Sink, TooLarge
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.cache import Body
-from lcc_scrapy.domain.errors import LeaseLost
+from lcc_scrapy.domain.errors import Exhausted, LeaseLost
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.wiring import Worker, worker_of
 
@@ -293,9 +294,34 @@ _SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (
 
 
 def _translated(error: BaseException, url: str) -> Exception:
-    """Return Scrapy's exception for one of aiohttp's, so that a team's middlewares know it."""
+    """Return Scrapy's exception for one of aiohttp's, so that a team's middlewares know it.
+
+    What this process lacks itself is ``Exhausted``, whatever aiohttp makes of it.
+    """
     text = f"{url}: {error}"
+    if _is_exhausted(error):
+        return Exhausted(text)
     if isinstance(error, aiohttp.ClientConnectorError) and _REFUSED in str(error.os_error):
         return AddressRefused(text)
     kind = next((theirs for ours, theirs in _SCRAPYS if isinstance(error, ours)), DownloadFailedError)
     return kind(text)
+
+
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""What ``socket`` and ``connect`` say when the system has no descriptor or buffer left for us."""
+
+
+def _is_exhausted(error: BaseException) -> bool:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return not _has_descriptors()
+    return isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno in _OURS
+
+
+def _has_descriptors() -> bool:
+    """Tell whether a name server could be asked: the resolver does not say why it could not."""
+    try:
+        for _ in range(2):
+            os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True

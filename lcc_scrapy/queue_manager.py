@@ -18,9 +18,11 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.bandwidth import Pace, shared_limit
 from lcc_scrapy.domain.errors import LeaseLost
+from lcc_scrapy.domain.lifesigns import Lifesigns
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, Outcome, Ticket
 from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+from lcc_scrapy.domain.steadyclock import SteadyClock
 from lcc_scrapy.domain.turns import NEVER, Turn, Turns
 from lcc_scrapy.storage import settling
 from lcc_scrapy.storage.records import StoredTurn, WorkerRow
@@ -38,6 +40,9 @@ WINDOWS_PER_READ = 50
 
 LEASE_MARGIN = 0.1
 """Share of a lease before its end from which on nothing is started and running fetches are cut off."""
+
+POLLS_OF_A_LEASE = 3
+"""Looks at other workers that it takes at least to tell that one is gone."""
 
 REST = 30.0
 """Seconds of nothing to do after which a turn is given back: whoever is there then takes it."""
@@ -116,7 +121,8 @@ class Held:
 class QueueManager:
     """Turns and tickets of one worker; all methods run on the event loop.
 
-    ``wake`` is called whenever ``next_ticket`` may have something to give.
+    ``wake`` is called whenever ``next_ticket`` may have something to give; while ``short`` says so, it
+    has nothing. ``now`` gives epoch seconds, ``steady`` the seconds of a clock that nobody moves.
     """
 
     def __init__(
@@ -132,7 +138,9 @@ class QueueManager:
         limits: Limits,
         wake: Callable[[], None],
         now: Callable[[], float] = time.time,
+        steady: Callable[[], float] | None = None,
         only: int | None = None,
+        short: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._thread = thread
@@ -143,8 +151,11 @@ class QueueManager:
         self._zone = zone
         self._limits = limits
         self._wake = wake
-        self._now = now
+        self._time = SteadyClock(now, steady or now)
+        self._now = self._time.now
+        self._lifesigns = Lifesigns(max(limits.lease, POLLS_OF_A_LEASE * limits.poll))
         self._only = only
+        self._short = short
         self._run = secrets.randbits(62)
         self._started = int(now())
         self.everything = Pace(limits.bandwidth)
@@ -161,6 +172,7 @@ class QueueManager:
         self._looking = False
         self._look_again = False
         self._in_doubt = False
+        self._wake_all = False
         self._poll_timer: Any = None
         self._wake_timer: Any = None
         self._wake_at = NEVER
@@ -206,7 +218,7 @@ class QueueManager:
     def next_ticket(self) -> Ticket | None:
         """Return the next URL to fetch now, or None. Constant time."""
         now = self._now()
-        if self.stopping or self.paused or now >= self._leased_until:
+        if self.stopping or self.paused or now >= self._leased_until or self._short():
             return None
         ticket = self._next_usable(now)
         self.refill(self.turns.due())
@@ -398,11 +410,25 @@ class QueueManager:
 
     def _poll(self) -> None:
         if not self._ended:
+            self._follow_the_clock()
             self.look()
             self._poll_timer = self._clock.callLater(self._limits.poll, self._poll)
 
+    def _follow_the_clock(self) -> None:
+        """Let hours be those of the clock, however it was moved, and everything else go on as it was."""
+        step = self._time.follow()
+        if step:
+            _log.warning("the clock was moved by %+.0f s", step)
+            self._leased_until += step
+            self._measured_at += step
+            self.turns.moved(step, self._now())
+            self.refill(list(self._held))
+            self._wake_all = True
+
     def _look(self, me: WorkerRow, drained: dict[str, int], known: dict[str, int] | None) -> News:
         with self._store.begin() as tx:
+            if self._wake_all:
+                tx.wake_turns()  # those that wait for an hour have been told another moment
             return look_around(
                 tx,
                 me,
@@ -414,10 +440,15 @@ class QueueManager:
                 drained=drained,
                 bandwidth=self._limits.bandwidth,
                 known=known,
+                lives=self._lives,
             )
 
+    def _lives(self, worker: WorkerRow) -> bool:
+        """Tell whether another worker gives signs of life; its clock may show another time than ours."""
+        return not self._lifesigns.is_dead(worker.owner, worker.expires, self._time.since_start())
+
     def _looked(self, news: News) -> None:
-        self.failure, self._in_doubt = "", False
+        self.failure, self._in_doubt, self._wake_all = "", False, False
         self._leased_until = news.leased_until - self._limits.lease * LEASE_MARGIN
         if news.lost and self._held:
             _log.warning("%d turns were taken over by other workers", len(self._held))

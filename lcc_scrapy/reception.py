@@ -11,6 +11,7 @@ from twisted.internet.task import deferLater
 
 from lcc_scrapy.absorber import Absorber, Terms
 from lcc_scrapy.config import Config
+from lcc_scrapy.content.disk import on_disk
 from lcc_scrapy.domain.errors import InUse, StoreUnavailable
 from lcc_scrapy.loginbook import BEAT, LoginBook
 from lcc_scrapy.storage.desk import Desk, DeskRules
@@ -50,6 +51,7 @@ class Reception:
         *,
         accepted: Callable[[ReadySet], None],
         absorbed: Callable[[Step], None],
+        means: ports.Means = ports.PLENTY,
         stop_seconds: float = 5.0,
     ) -> None:
         self.spool = SpoolFolder(config.spool_dir, config.spool_max_bytes)
@@ -60,10 +62,13 @@ class Reception:
         self._reactor = reactor
         self._accepted = accepted
         self._absorbed = absorbed
+        self._means = means
         self._front = _FrontDesk()
         limits = Limits(set_urls=config.set_max_urls, set_bytes=config.set_max_bytes)
         doors = _doors(config, stop_seconds)
-        self._service = UnsService(reactor, self._front, self, self.spool, doors=doors, limits=limits)
+        self._service = UnsService(
+            reactor, self._front, self, self.spool, doors=doors, limits=limits, means=means
+        )
         self._absorber: Absorber | None = None
         self._book: LoginBook | None = None
         self._desk: Desk | None = None
@@ -115,8 +120,9 @@ class Reception:
         self.spool.unlock()
 
     def _recover(self) -> list[ReadySet]:
-        self.spool.recover(self._set_lost)
-        return self.spool.ready()
+        with on_disk(f"spool folder {self.spool.path}"):
+            self.spool.recover(self._set_lost)
+            return self.spool.ready()
 
     def _set_lost(self, waiting: ReadySet, reason: str) -> None:
         _log.error("an accepted set is set aside and its provider asked for everything: %s", reason)
@@ -134,6 +140,7 @@ class Reception:
             policy=config.policy,
             terms=Terms(self.spool.identity, config.queue_max, config.poll, config.uns_patience),
             absorbed=self._absorbed,
+            short=lambda: self._means.short,
             put_away=self.no_set_came,
         )
 

@@ -8,7 +8,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
@@ -19,10 +20,12 @@ from twisted.internet.defer import inlineCallbacks
 
 from lcc_scrapy import signals
 from lcc_scrapy.config import Config
+from lcc_scrapy.content.ballast import Ballast
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.identity import machine_identity
-from lcc_scrapy.domain.errors import ConfigurationError, LccError, StoreUnavailable
+from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Served
+from lcc_scrapy.domain.room import Reserve
 from lcc_scrapy.queue_manager import Identity, Limits, QueueManager
 from lcc_scrapy.reception import Reception
 from lcc_scrapy.storage import schema
@@ -33,14 +36,18 @@ from lcc_scrapy.storage.fileids import FileIds
 from lcc_scrapy.storage.home import Home, WorkerSlot
 from lcc_scrapy.storage.housekeeping import Housekeeper
 from lcc_scrapy.storage.intake import Step
+from lcc_scrapy.storage.means import Disks, Means, provide_descriptors
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import FILEID, Settled, Settlement
 from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.thread import StoreThread
+from lcc_scrapy.storage.thread import StoreThread, keep_timers_steady
 from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.spool import ReadySet
 
 _log = logging.getLogger(__name__)
+
+DESCRIPTORS = 64
+"""Open files of a process beside those of its connections and what these write."""
 
 LAST_WORDS = 5.0
 """Seconds for what is left to be stored when the time to stop is over; then a hanging database is left."""
@@ -97,6 +104,31 @@ def check_owner(home: Home, store: Store) -> None:
         raise ConfigurationError(f"the database belongs to LCC {theirs}, {home.folder} to LCC {home.lcc_id}")
 
 
+def disks_of(config: Config, *folders: Path) -> Disks:
+    """Return the disks of the data folder and of others."""
+    reserve = Reserve(config.disk_min_free, config.ballast)
+    return Disks([config.data_dir, *folders], reserve, Ballast(config.data_dir, config.ballast))
+
+
+def means_of(config: Config, reactor: Any, *folders: Path, fetches: int = 0) -> Means:
+    """Return what looks after a process that writes to these folders, and let it open files enough."""
+    connections = config.connections_max if config.spool_dir in folders else 0
+    provide_descriptors(DESCRIPTORS + 2 * (fetches + connections))
+    return Means(disks_of(config, *folders), reactor, end_at_once)
+
+
+def end_at_once(error: DiskFailed) -> NoReturn:
+    """End this process as a kill would, with status 74 (EX_IOERR): nothing is answered or written after."""
+    try:
+        _log.critical(
+            "%s: this process ends, for nothing may be tried again on a disk that fails;"
+            " nothing that was accepted is lost: see to the disk, then start again", error,
+        )  # fmt: skip
+        logging.shutdown()
+    finally:
+        os._exit(os.EX_IOERR)
+
+
 def machine_number(config: Config, store: Store) -> int:
     """Return this machine's number, which ``lcc init`` registered."""
     identity = machine_identity(config.content_dir)
@@ -128,6 +160,7 @@ class Worker:
         self.on_abort: list[Callable[[], object]] = []
         self.manager: QueueManager
         self.content: ContentFiles
+        self.means: Means
         self._crawler = crawler
         self._listens = serves_uns and bool(config.uns_endpoints)
         self._stop_when_done = stop_when_done
@@ -147,7 +180,11 @@ class Worker:
         from twisted.internet import reactor  # noqa: PLC0415, TID251 - installed by Scrapy by now
 
         self._reactor: Any = reactor
-        self._thread = StoreThread(reactor)
+        config = self.config
+        spool = [config.spool_dir] if self._listens else []
+        keep_timers_steady(reactor)
+        self.means = means_of(config, reactor, config.content_dir, *spool, fetches=config.fetches)
+        self._thread = StoreThread(reactor, self.means.notice)
         try:
             yield self._thread.run(self._open_store)
             if self._listens:
@@ -163,12 +200,14 @@ class Worker:
             _log.critical("%s", error)
             return
         self._opened = True
+        self.means.start()
         self.manager.start()
         if self._stop_when_done:
             self._reactor.callLater(self.config.poll, self._watch)
 
     def _open_store(self) -> None:
         self._home = Home.find(self.config.data_dir)
+        self.means.look()
         self._store = open_store(self.config)
         check_owner(self._home, self._store)
         self._check_writable()
@@ -201,7 +240,9 @@ class Worker:
             zone=config.timezone,
             limits=_limits(config),
             wake=wake,
+            steady=time.monotonic,
             only=self._only,
+            short=lambda: self.means.short,
         )
         self._delete_manager = DeleteManager(
             self._store,
@@ -226,6 +267,7 @@ class Worker:
             self._reactor,
             accepted=self._accepted,
             absorbed=self._absorbed,
+            means=self.means,
         )
 
     @inlineCallbacks
@@ -268,6 +310,7 @@ class Worker:
         if self._reception is not None:
             yield self._reception.stop()
         if self._opened:
+            self.means.stop()
             self._delete_manager.stop()
             self._housekeeper.stop()
             yield self.manager.stop()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError
 from lcc_scrapy.users.cursor import StartOver
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ class CannotGoOn(Failure):
     exit_code = START_OVER
 
 
+class BrokenDisk(Failure):
+    """A disk that fails; exit status 74."""
+
+    exit_code = os.EX_IOERR
+
+
 class LccGroup(click.Group):
     """A group whose commands end with one clear line when something of the LCC's refuses to work."""
 
@@ -48,6 +54,8 @@ class LccGroup(click.Group):
             return super().invoke(ctx)
         except StartOver as error:
             raise CannotGoOn(_line(str(error))) from error
+        except DiskFailed as error:
+            raise BrokenDisk(_line(str(error))) from error
         except LccError as error:
             raise Failure(_line(str(error))) from error
         except BrokenPipeError:

@@ -19,6 +19,9 @@ LOOK = 0.2
 BEGUN = 10.0
 """Seconds after which a process counts as one that could begin: what ends earlier cannot work here."""
 LONGEST_WAIT = 60.0
+DISK_FAILED = os.EX_IOERR
+"""The status of a process whose disk failed: it may begin later, but not at once."""
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -130,16 +133,21 @@ class Crew:
         hand.process = None
         if status == 0 or self._stopping:
             hand.done = True
+        elif status == DISK_FAILED:
+            self._again_in(hand, LONGEST_WAIT, status, now)
         elif hand.wait == 1.0 and status > 0 and now - hand.started < BEGUN:
             hand.done = True
             self._status = self._status or status
             self._stop(signal.SIGTERM, None)
         else:
-            hand.wait = min(2 * hand.wait, LONGEST_WAIT) if now - hand.started < LONGEST_WAIT else 2.0
-            hand.again_at = now + hand.wait
-            printing.note(
-                f"a crawl process ended with status {status}, starting it again in {hand.wait:.0f} s"
-            )
+            wait = min(2 * hand.wait, LONGEST_WAIT) if now - hand.started < LONGEST_WAIT else 2.0
+            self._again_in(hand, wait, status, now)
+
+    @staticmethod
+    def _again_in(hand: _Hand, wait: float, status: int, now: float) -> None:
+        hand.wait = wait
+        hand.again_at = now + wait
+        printing.note(f"a crawl process ended with status {status}, starting it again in {wait:.0f} s")
 
 
 def _die_with(parent: int) -> Callable[[], None]:

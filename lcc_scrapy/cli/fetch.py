@@ -154,6 +154,8 @@ def _settings(lcc: Lcc, folder: str) -> "Settings":
         "LCC_SPOOL_DIR": "",
         "LCC_RETRY_DELAYS": "",
         "LCC_HOST_PATIENCE": "0",
+        "LCC_BALLAST": "0",
+        "LCC_DISK_MIN_FREE": "0",
         "LCC_POLL": "0.1",
         "LCC_STOP_TIMEOUT": "0",
         "CLOSESPIDER_TIMEOUT": lcc.config.fetch_deadline,

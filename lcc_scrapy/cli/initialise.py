@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli.context import Lcc, pass_lcc
-from lcc_scrapy.domain.errors import ConfigurationError, LccError, StoreUnavailable
+from lcc_scrapy.domain.errors import ConfigurationError, LccError, NotDurable, StoreUnavailable
 
 if TYPE_CHECKING:
     from lcc_scrapy.config import Config
@@ -51,7 +51,20 @@ def found(config: "Config") -> int:
     finally:
         store.close()
     home.complete()
+    _lay_ballast(config)
     return number
+
+
+def _lay_ballast(config: "Config") -> None:
+    """Make the ballast file; a crawl makes it as soon as there is room when there is none now."""
+    from lcc_scrapy.content.ballast import Ballast
+
+    ballast = Ballast(config.data_dir, config.ballast)
+    try:
+        if not ballast.is_held:
+            ballast.make()
+    except NotDurable as error:
+        click.echo(f"lcc: warning: {error}", err=True)
 
 
 def _join(config: "Config") -> int:
@@ -72,6 +85,7 @@ def _join(config: "Config") -> int:
         store.close()
     if not complete:
         home.complete()
+    _lay_ballast(config)
     return number
 
 

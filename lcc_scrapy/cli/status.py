@@ -66,6 +66,7 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
         "providers": dict(Counter(provider.state for provider in providers)),
         "full_sets_wanted": sum(bool(provider.fullsetwanted) for provider in providers),
         "spool": _spool(lcc.config.spool_dir),
+        **_disks(lcc),
         "unses": unses,
         "paused": paused,
         "workers": workers,
@@ -111,6 +112,15 @@ def _unses(tx: "Tx") -> list[dict[str, object]]:
     return [{"uns": uns.uns, "host": uns.note, "seen": uns.seen} for uns in tx.unses()]
 
 
+def _disks(lcc: Lcc) -> dict[str, Any]:
+    """Return the free space of the disks, and what keeps intake and fetching from going on."""
+    from lcc_scrapy.wiring import disks_of
+
+    disks = disks_of(lcc.config, lcc.config.content_dir, lcc.config.spool_dir)
+    free = {str(folder): size for folder, size in disks.free().items()}
+    return {"disks": free, "short": disks.shortage()}
+
+
 def _spool(folder: Path) -> dict[str, int]:
     sizes = []
     for path in folder.glob("*.set"):
@@ -130,6 +140,8 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
         ("providers", providers or "none"),
         ("wanted", f"full sets of {facts['full_sets_wanted']} providers"),
         ("spool", f"{spool['sets']} sets, {printing.size(spool['bytes'])}"),
+        *(("disk", f"{printing.size(free)} free at {folder}") for folder, free in facts["disks"].items()),
+        *([("disk", f"intake and fetching rest: {facts['short']}")] if facts["short"] else []),
         ("UNS", ", ".join(_seen(uns) for uns in facts["unses"]) or "never seen: start `lcc uns` or a crawl"),
         ("workers", workers or "none: start `scrapy crawl lcc_push`"),
         ("places", f"{facts['in_use']} of {facts['places']} in use, {facts['turns']} turns held"),

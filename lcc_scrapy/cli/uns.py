@@ -72,14 +72,16 @@ class UnsProcess:
 
     def __init__(self, config: "Config", home: "Home", reactor: Any) -> None:
         from lcc_scrapy.reception import Reception
-        from lcc_scrapy.storage.thread import StoreThread
-        from lcc_scrapy.wiring import unchecked_store
+        from lcc_scrapy.storage.thread import StoreThread, keep_timers_steady
+        from lcc_scrapy.wiring import means_of, unchecked_store
 
         self._config = config
         self._home = home
         self._reactor = reactor
+        keep_timers_steady(reactor)
         self._store = unchecked_store(config)
-        self._thread = StoreThread(reactor)
+        self._means = means_of(config, reactor, config.spool_dir)
+        self._thread = StoreThread(reactor, self._means.notice)
         self._reception = Reception(
             config,
             home.lcc_id,
@@ -88,6 +90,7 @@ class UnsProcess:
             reactor,
             accepted=lambda _: None,
             absorbed=lambda _: None,
+            means=self._means,
             stop_seconds=config.stop_timeout,
         )
         self._ending = False
@@ -104,6 +107,8 @@ class UnsProcess:
 
     @inlineCallbacks
     def _start(self) -> Any:
+        yield self._thread.run(self._means.look)
+        self._means.start()
         yield self._reception.claim()
         begun = yield self._begin()
         addresses = yield self._reception.listen()
@@ -146,6 +151,7 @@ class UnsProcess:
         self._reactor.callLater(self._config.stop_timeout + LAST_WORDS, _leave)
         if self._refusal is None:
             _log.info("stopping: conversations have %g s to end", self._config.stop_timeout)
+        self._means.stop()
         yield self._reception.stop()
         yield self._thread.run(self._store.close)
         self._thread.close()

@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from lcc_scrapy.content.disk import on_disk, sync, sync_folder
 from lcc_scrapy.domain.cache import Body
-from lcc_scrapy.domain.errors import ConfigurationError, NotDurable
+from lcc_scrapy.domain.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
 
@@ -81,13 +82,14 @@ class ContentFiles:
         return self.path_of(fileid, machineid).open("rb")
 
     def keep(self, bodies: Sequence[tuple[int, Body]]) -> None:
-        """Put bodies at their file ids so that they survive a power cut; all of them or ``NotDurable``."""
-        try:
+        """Put bodies at their file ids so that they survive a power cut.
+
+        All of them, or ``NotDurable``, or ``DiskFailed``.
+        """
+        with on_disk("content file"):
             folders = {self._keep_one(fileid, body) for fileid, body in bodies}
             for folder in folders:
-                _sync_folder(folder)
-        except OSError as error:
-            raise NotDurable(f"content file: {error}") from error
+                sync_folder(folder)
 
     def _keep_one(self, fileid: int, body: Body) -> Path:
         target = self.path_of(fileid)
@@ -103,16 +105,15 @@ class ContentFiles:
         path = self.unfinished_path(str(fileid))
         with path.open("wb", buffering=0) as file:
             _write_all(file.fileno(), data)
-            os.fsync(file.fileno())
+            sync(file.fileno(), path)
         return path
 
     def _make_folder(self, folder: Path) -> None:
         if folder in self._known_folders:
             return
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            for parent in (folder.parent, folder.parent.parent, self.folder):
-                _sync_folder(parent)
+        folder.mkdir(parents=True, exist_ok=True)
+        for parent in (folder.parent, folder.parent.parent, self.folder):
+            sync_folder(parent)  # also when it was there: its maker may have failed or been killed before
         if len(self._known_folders) > 10_000:  # noqa: PLR2004 - only a cache
             self._known_folders.clear()
         self._known_folders.add(folder)
@@ -141,11 +142,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,9 +1,9 @@
 """The identity of a content folder: it moves with its files, not with a host's name."""
 
-import os
 import uuid
 from pathlib import Path
 
+from lcc_scrapy.content.disk import sync, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError
 
 _FILE = "machine-id"
@@ -31,8 +31,9 @@ def create_machine_identity(folder: Path) -> str:
         with draft.open("w", encoding="ascii") as file:
             file.write(identity + "\n")
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno(), draft)
         draft.replace(folder / _FILE)
+        sync_folder(folder)
     except OSError as error:
         raise ConfigurationError(f"cannot prepare the content folder {folder}: {error.strerror}") from None
     return identity

@@ -3,15 +3,15 @@
 import hashlib
 import os
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+from lcc_scrapy.content.disk import on_disk, sync
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.cache import Body
-from lcc_scrapy.domain.errors import LccError, NotDurable
+from lcc_scrapy.domain.errors import LccError
 
 _numbers = count(1)
 
@@ -40,7 +40,7 @@ class Sink:
         return self._file is not None
 
     def write(self, chunk: bytes) -> None:
-        """Take the next bytes; raises ``TooLarge``, or ``NotDurable`` when the disk does not take them."""
+        """Take the next bytes; raises ``TooLarge``, or as ``on_disk`` does."""
         self._length += len(chunk)
         if self._length > self._limit:
             raise TooLarge(f"more than {self._limit} bytes")
@@ -48,7 +48,7 @@ class Sink:
         self._sha256.update(chunk)
         self._parts.append(chunk)
         if self.spilled or self._length > self._memory:
-            with _durably():
+            with on_disk("content file"):
                 self._spill()
 
     def _spill(self) -> None:
@@ -61,11 +61,11 @@ class Sink:
     def finish(self) -> Body:
         """Return the complete body; one in a file is on disk by then, and the file lives as long as it."""
         digests = (self._md5.hexdigest(), self._sha256.hexdigest())
-        if self._file is None:
+        if self._file is None or self._path is None:
             return Body(self._length, *digests, data=b"".join(self._parts))
-        with _durably():
+        with on_disk("content file"):
             self._file.flush()
-            os.fsync(self._file.fileno())
+            sync(self._file.fileno(), self._path)
             self._file.close()
         body = Body(self._length, *digests, path=str(self._path))
         weakref.finalize(body, Path(body.path).unlink, missing_ok=True)
@@ -78,11 +78,3 @@ class Sink:
                 self._file.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _durably() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise NotDurable(f"content file: {error}") from error

@@ -27,6 +27,10 @@ class Pace:
         if self.limit:
             self.ready_at = max(self.ready_at, now - CREDIT) + size / self.limit
 
+    def moved(self, step: float) -> None:
+        """Take note that the clock was moved."""
+        self.ready_at += step
+
     def change(self, now: float, limit: int) -> None:
         """Set another limit; the bytes that ran ahead of the old one are made up for at the new one."""
         if self.limit and limit and self.ready_at > now:

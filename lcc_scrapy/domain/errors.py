@@ -8,8 +8,12 @@
     ├── Refusal                a login or a set turned away; carries a wire code (1xx, 2xx)
     ├── UrlRefused             one URL of a set turned away; carries a wire code (7xx)
     ├── NotDurable             something could not be put on disk: never answer "accepted"
+    │   ├── DiskFull           now; it can when there is room again
     │   └── SetTooLarge        and never could: one set is larger than what a spool takes of a provider
+    ├── DiskFailed             a disk does not keep what it is given: the process has to end, see ``Means``
+    ├── Exhausted              the system gives this process no descriptors, memory or ports now
     ├── StoreUnavailable       the database does not answer now; try again later
+    │   └── StoreFull          because there is no room on its disk
     ├── LeaseLost              a turn belongs to another worker by now; drop the work
     └── PassedOver             sets of later logins went first; this one may not be absorbed any more
 """
@@ -103,12 +107,31 @@ class NotDurable(LccError):
     """Something that was about to be promised could not be put on disk."""
 
 
+class DiskFull(NotDurable):
+    """There is no room for it now (or no quota); the same may go through later."""
+
+
 class SetTooLarge(NotDurable):
     """A set is larger than what the spool takes of one provider when it is empty: it need not come again."""
 
 
+class DiskFailed(LccError):
+    """What was written may be lost although it can still be read: it must not be tried again.
+
+    The process has to end; what is on disk shows when it starts again.
+    """
+
+
+class Exhausted(LccError):
+    """The operating system has no more of something for this process: no fault of a site or a provider."""
+
+
 class StoreUnavailable(LccError):
     """The database does not answer; the same call may go through later."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no room for what the database was to keep."""
 
 
 class LeaseLost(LccError):

@@ -61,6 +61,12 @@ class Backoff:
         delay = host_delay(failures, retry_after, first)
         return Backoff(now + delay, failures, self.failing_since or now)
 
+    def moved(self, step: float) -> "Backoff":
+        """Return the same wait on a clock that was moved by ``step`` seconds."""
+        if not self.failures:
+            return self
+        return Backoff(self.not_before + step, self.failures, self.failing_since + step)
+
 
 NO_BACKOFF = Backoff()
 

@@ -206,6 +206,21 @@ class Turns:
             turn.waiting = 0
             self._queue(turn, now)
 
+    def moved(self, step: float, now: float) -> None:
+        """Take note that the clock was moved by ``step`` seconds: waits keep their length.
+
+        Hours do not, so every window has to be read again.
+        """
+        self.everything.moved(step)
+        self._start_at += step
+        self._delayed.clear()
+        for turn in self:
+            turn.pace.moved(step)
+            turn.backoff = turn.backoff.moved(step)
+            turn.look_at += step
+            turn.waiting = turn.waiting if turn.waiting and not turn.standing[2] else 0
+            self._queue(turn, now)
+
     def wake_at(self) -> float:
         """Return when ``next`` may have something again without further events; infinity = unknown."""
         delayed = self._delayed[0][0] if self._delayed else NEVER

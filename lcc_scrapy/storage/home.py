@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lcc_scrapy.content.disk import sync, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError
 
 FORMAT = 1
@@ -93,18 +94,9 @@ def write_durably(path: Path, facts: Mapping[str, object]) -> None:
     with part.open("w", encoding="utf-8") as file:
         json.dump(facts, file)
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno(), part)
     part.replace(path)
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def running_workers(folder: Path) -> dict[int, int]:

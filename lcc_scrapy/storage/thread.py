@@ -3,6 +3,7 @@
 Jobs run in the order they were given; the event loop never waits for a disk or a database.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 from threading import Thread
@@ -11,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.threadpool import ThreadPool
 
-from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.errors import LccError, StoreUnavailable
+from lcc_scrapy.domain.steadyclock import SteadyClock
 
 Result = TypeVar("Result")
 
@@ -26,6 +28,15 @@ class Clock(Protocol):
         """Return the time of the timers."""
 
 
+def keep_timers_steady(reactor: Any) -> None:
+    """Let a reactor's timers go on when the system's clock is moved; Twisted's own wait for it.
+
+    They go on from the present moment, so that timers which are set already stay in their place.
+    """
+    if not isinstance(getattr(reactor.seconds, "__self__", None), SteadyClock):
+        reactor.seconds = SteadyClock(reactor.seconds, time.monotonic).now
+
+
 class DaemonPool(ThreadPool):
     """Threads that do not keep a process alive which was told twice to stop."""
 
@@ -33,10 +44,14 @@ class DaemonPool(ThreadPool):
 
 
 class StoreThread:
-    """Runs blocking jobs one after the other; results come back to the event loop as Deferreds."""
+    """Runs blocking jobs one after the other; results come back to the event loop as Deferreds.
 
-    def __init__(self, reactor: Any) -> None:
+    ``notice`` hears, in the thread, of every ``LccError`` that a job ends with, before anybody else.
+    """
+
+    def __init__(self, reactor: Any, notice: Callable[[LccError], object] = lambda _: None) -> None:
         self._reactor = reactor
+        self._notice = notice
         self._under_way: set[Deferred[Any]] = set()
         self._abandoned = False
         self._pool = DaemonPool(minthreads=1, maxthreads=1, name="lcc-store")
@@ -52,8 +67,17 @@ class StoreThread:
         done: Deferred[Result] = Deferred()
         self._under_way.add(done)
         ended = partial(self._reactor.callFromThread, self._ended, done)
-        self._pool.callInThreadWithCallback(ended, _unless_withdrawn, done, job, args)
+        self._pool.callInThreadWithCallback(ended, self._do, done, job, args)
         return done
+
+    def _do(self, done: Deferred[Result], job: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        if done.called:
+            raise CancelledError
+        try:
+            return job(*args)
+        except LccError as error:
+            self._notice(error)
+            raise
 
     def _ended(self, done: Deferred[Any], success: bool, result: Any) -> None:
         self._under_way.discard(done)
@@ -72,12 +96,6 @@ class StoreThread:
         """Finish the jobs that were given and end the thread; one that was abandoned is left behind."""
         if not self._abandoned:
             self._pool.stop()
-
-
-def _unless_withdrawn(done: Deferred[Result], job: Callable[..., Result], args: tuple[Any, ...]) -> Result:
-    if done.called:
-        raise CancelledError
-    return job(*args)
 
 
 def _stops() -> StoreUnavailable:

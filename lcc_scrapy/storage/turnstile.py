@@ -1,6 +1,6 @@
 """Turns and tickets from the store: leases on turn keys, and the next URLs of a turn in order."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from zoneinfo import ZoneInfo
@@ -92,19 +92,21 @@ def look_around(
     drained: Mapping[str, int],
     bandwidth: int = 0,
     known: Mapping[str, int] | None = None,
+    lives: Callable[[WorkerRow], bool] | None = None,
 ) -> News:
     """Show that a worker lives, free the turns of dead ones, and take up to ``limit`` free ones.
 
     ``dead`` are owners known to have ended, ``seen`` the revision of providers it knows of (-1 = it
     begins), ``drained`` what had arrived in turns of which it has no URLs left, ``bandwidth`` the limit of
     all workers together. ``only`` restricts it to one provider. ``known`` are the turns it knows to hold,
-    with their tokens, when it may have been leased others without hearing of it.
+    with their tokens, when it may have been leased others without hearing of it. ``lives`` tells whether
+    another worker does; without it, its row says until when.
     """
     revision = tx.peek(PROVIDERS_CHANGED)
     lost = not register(tx, me)
     if known is not None:
         _free_unknown(tx, me.owner, known)
-    workers = reap(tx, me.owner, now, dead)
+    workers = reap(tx, me.owner, now, dead, lives)
     held = 0 if lost else me.held
     share = (
         fair_share(tx.count_turns(now), sum(worker.places > 0 for worker in workers))
@@ -140,14 +142,21 @@ def register(tx: Tx, me: WorkerRow) -> bool:
     return False
 
 
-def reap(tx: Tx, me: str, now: float, dead: Collection[str] = ()) -> list[WorkerRow]:
+def reap(
+    tx: Tx,
+    me: str,
+    now: float,
+    dead: Collection[str] = (),
+    lives: Callable[[WorkerRow], bool] | None = None,
+) -> list[WorkerRow]:
     """Free the turns of workers that ended, except those of ``me``; returns those that live.
 
     One whose lease ended goes as well: when it comes back, it has to hear that it lost its turns.
     """
     alive = []
     for worker in tx.workers():
-        if worker.owner == me or (worker.owner not in dead and worker.expires > now):
+        signs = lives(worker) if lives else worker.expires > now
+        if worker.owner == me or (worker.owner not in dead and signs):
             alive.append(worker)
         else:
             tx.free_turns_of(worker.owner)

@@ -10,11 +10,11 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.entries import UrlEntry
-from lcc_scrapy.domain.errors import NotDurable, Refusal, SetTooLarge, StoreUnavailable
+from lcc_scrapy.domain.errors import DiskFailed, NotDurable, Refusal, SetTooLarge, StoreUnavailable
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.fullsets import FullSet
 from lcc_scrapy.uns.limits import Limits
-from lcc_scrapy.uns.ports import Doorstep, Foreseen, Login, ProviderDesk
+from lcc_scrapy.uns.ports import PLENTY, Doorstep, Foreseen, Login, Means, ProviderDesk
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.uns.spoolfile import SpoolHeader
 from lcc_scrapy.uns.spoolwriter import SpoolWriter
@@ -47,6 +47,7 @@ class Office:
     clock: IReactorTime
     now: Callable[[], float]
     in_thread: Callable[[Callable[[], Path]], Deferred[Path]]
+    means: Means = PLENTY
 
 
 class Clerk:
@@ -63,9 +64,9 @@ class Clerk:
         self._accepted = False
 
     def authenticate(self, init: Init) -> None:
-        """Ask the desk; while the spool is full nobody is let in."""
-        if self._office.spool.full:
-            self._report(LoginRefused(Refusal(103, "spool full", self._office.limits.retry_after)))
+        """Ask the desk; while the spool or the disk is full nobody is let in."""
+        if self._office.spool.full or self._office.means.short:
+            self._report(LoginRefused(Refusal(103, "no room", self._office.limits.retry_after)))
             return
         asked = self._office.desk.login(init.provider_id, init.password, self._peer)
         asked.addCallbacks(self._granted, self._refused, errbackArgs=(init.provider_id,))
@@ -110,8 +111,10 @@ class Clerk:
             charged=charged,
         )
         try:
+            if self._office.means.short:
+                raise NotDurable("nothing new is begun now")  # noqa: TRY301 - answered like any other
             self._writer = self._office.spool.begin(header, arrived)
-        except NotDurable as error:
+        except (NotDurable, DiskFailed) as error:
             self._spool_failed(error)
 
     def record(self, entry: UrlEntry) -> None:
@@ -120,7 +123,7 @@ class Clerk:
             return
         try:
             self._writer.add(entry)
-        except NotDurable as error:
+        except (NotDurable, DiskFailed) as error:
             self._spool_failed(error)
 
     def commit(self, unreadable: int) -> None:
@@ -153,7 +156,7 @@ class Clerk:
         self._office.doorstep.set_arrived(path)
         self._report(SetStored())
 
-    def _not_stored(self, error: BaseException | None, writer: SpoolWriter) -> None:
+    def _not_stored(self, error: BaseException, writer: SpoolWriter) -> None:
         self._settling = False
         writer.drop()
         if self._full_set is not None:
@@ -169,7 +172,7 @@ class Clerk:
         self._settling = True
         try:
             path = writer.finish(unreadable)
-        except NotDurable as error:
+        except (NotDurable, DiskFailed) as error:
             self._not_stored(error, writer)
             return
         counted = self._office.desk.dry_run(self._login, path)
@@ -203,7 +206,8 @@ class Clerk:
         assert self._login is not None
         self._office.desk.farewell(self._login).addErrback(_log_failure)
 
-    def _spool_failed(self, error: BaseException | None) -> None:
+    def _spool_failed(self, error: BaseException) -> None:
+        self._office.means.notice(error)
         log.error("uns set not kept peer=%s: %s", self._peer, error)
         self._writer = None
         self._report(SpoolFailed(too_large=isinstance(error, SetTooLarge)))

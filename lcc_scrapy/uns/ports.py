@@ -71,6 +71,29 @@ class ProviderDesk(Protocol):
         """
 
 
+class Means(Protocol):
+    """What this process has to work with: room on its disks, descriptors."""
+
+    @property
+    def short(self) -> bool:
+        """Tell whether nothing new should be begun now."""
+
+    def notice(self, error: BaseException) -> None:
+        """Take note of an error that may come from a want of them; does not return when the disk failed."""
+
+
+class Plenty:
+    """Means that nobody looks after."""
+
+    short = False
+
+    def notice(self, error: BaseException) -> None:
+        """Do nothing about it."""
+
+
+PLENTY = Plenty()
+
+
 class Doorstep(Protocol):
     """Where accepted sets are picked up. Both calls return at once and do not raise."""
 

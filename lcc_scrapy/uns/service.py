@@ -15,11 +15,11 @@ from twisted.internet.interfaces import IAddress, IListeningPort, IStreamServerE
 from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThreadPool
 
-from lcc_scrapy.domain.errors import ConfigurationError, Refusal
+from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, Refusal
 from lcc_scrapy.uns.clerk import Office
 from lcc_scrapy.uns.conversations import Conversations, plain_address
 from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
-from lcc_scrapy.uns.ports import Doorstep, ProviderDesk
+from lcc_scrapy.uns.ports import PLENTY, Doorstep, Means, ProviderDesk
 from lcc_scrapy.uns.protocol import UnsProtocol
 from lcc_scrapy.uns.spool import SpoolFolder
 
@@ -60,13 +60,14 @@ class UnsService(Factory):
         *,
         doors: Doors = Doors(),
         limits: Limits = DEFAULT_LIMITS,
+        means: Means = PLENTY,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._reactor = reactor
         self._doors = doors
         self._conversations = Conversations(doors.connections_per_address, doors.connections_max)
         self._office = Office(
-            desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread
+            desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread, means
         )
         self._ports: list[IListeningPort] = []
         self._open: set[UnsProtocol] = set()
@@ -166,7 +167,15 @@ class UnsService(Factory):
             waiting.callback(None)
 
     def _in_thread(self, work: Callable[[], Path]) -> Deferred[Path]:
-        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work)
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._watched, work)
+
+    def _watched(self, work: Callable[[], Path]) -> Path:
+        """Let nothing be answered any more once a disk has failed."""
+        try:
+            return work()
+        except DiskFailed as error:
+            self._office.means.notice(error)
+            raise
 
 
 def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:

@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
+from lcc_scrapy.content.disk import sync, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError, InUse, NotDurable
 from lcc_scrapy.domain.sharing import room_left
 from lcc_scrapy.uns.fullsets import AcceptedFullSets, FullSet
 from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolHeader, SpoolReader
-from lcc_scrapy.uns.spoolwriter import PART_SUFFIX, PER_FILE, SpoolWriter, sync_folder
+from lcc_scrapy.uns.spoolwriter import PART_SUFFIX, PER_FILE, SpoolWriter
 
 _NAME = re.compile(r"(?P<arrived>\d{15})-(?P<pid>0|[1-9]\d*)-(?P<seq>0|[1-9]\d*)\.set")
 _IDENTITY = "uns-id"
@@ -121,9 +122,8 @@ class SpoolFolder:
     def lock(self) -> None:
         """Take the folder, creating it when its parent exists; raises ``InUse`` when another has it."""
         try:
-            if not self.path.exists():
-                self.path.mkdir()
-                sync_folder(self.path.parent)
+            self.path.mkdir(exist_ok=True)
+            sync_folder(self.path.parent)  # also when it is there: its maker may have been killed before
             self._lock_file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self._unusable(error) from None
@@ -136,9 +136,8 @@ class SpoolFolder:
                 f"spool folder {self.path} is in use by process {owner}; stop it, set another LCC_SPOOL_DIR,"
                 " or, to fetch only, an empty LCC_UNS_ENDPOINTS"
             ) from None
-        os.ftruncate(self._lock_file, 0)
-        os.pwrite(self._lock_file, f"{os.getpid()}\n".encode(), 0)
         try:
+            os.pwrite(self._lock_file, f"{os.getpid():<20}\n".encode(), 0)
             self.identity = self._identify()
         except OSError as error:
             self.unlock()
@@ -164,7 +163,7 @@ class SpoolFolder:
         with draft.open("w", encoding="ascii") as writing:
             writing.write(f"{identity}\n")
             writing.flush()
-            os.fsync(writing.fileno())
+            sync(writing.fileno(), draft)
         draft.replace(file)
         sync_folder(self.path)
         return identity

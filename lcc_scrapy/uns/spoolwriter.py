@@ -2,13 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
+from lcc_scrapy.content.disk import on_disk, sync, sync_folder
 from lcc_scrapy.domain.entries import Operation, UrlEntry
-from lcc_scrapy.domain.errors import NotDurable, SetTooLarge
+from lcc_scrapy.domain.errors import DiskFailed, NotDurable, SetTooLarge
 from lcc_scrapy.uns.spoolfile import (
     SpoolFooter,
     SpoolHeader,
@@ -25,17 +26,8 @@ PER_FILE = 4096
 _FLUSH_RECORDS = 500
 
 
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable (fsync of the folder itself)."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class SpoolWriter:
-    """One set on its way to disk; every failure is a ``NotDurable`` and leaves no file behind.
+    """One set on its way to disk; a failure is ``NotDurable`` or ``DiskFailed`` and leaves no file behind.
 
     ``claim(n)`` is asked before ``n`` more bytes are written and raises ``NotDurable`` when the folder is
     full; with a negative ``n`` it gets bytes back. ``largest`` bytes is what may ever be claimed for one
@@ -55,11 +47,8 @@ class SpoolWriter:
         self._size = 0
         self._descriptor = -1
         self._claim(PER_FILE)
-        try:
+        with self._or_nothing():
             self._descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            self.drop()
-            raise NotDurable(f"spool file: {error}") from error
         self._write(header_line(header))
 
     def add(self, entry: UrlEntry) -> None:
@@ -87,20 +76,17 @@ class SpoolWriter:
     def commit(self, unreadable: int = 0) -> Path:
         """Make the set durable under its final name and return that. Blocks: call it in a thread."""
         self.finish(unreadable)
-        renamed = False
-        try:
-            os.fsync(self._descriptor)
+        with self._or_nothing():
+            sync(self._descriptor, self._part)
             self._close()
             if self.path.exists():
                 raise FileExistsError(f"{self.path} is there already")
             self._part.rename(self.path)
-            renamed = True
-            sync_folder(self.path.parent)
-        except OSError as error:
-            if renamed:
+            try:
+                sync_folder(self.path.parent)
+            except BaseException:
                 self._remove(self.path)
-            self.drop()
-            raise NotDurable(f"spool file: {error}") from error
+                raise
         return self.path
 
     def drop(self) -> None:
@@ -120,19 +106,22 @@ class SpoolWriter:
             self._write(data)
 
     def _write(self, data: bytes) -> None:
-        try:
+        with self._or_nothing():
             self._claim(len(data))
             left = memoryview(data)
             while left:
                 left = left[os.write(self._descriptor, left) :]
-        except NotDurable:
-            self.drop()
-            raise
-        except OSError as error:
-            self.drop()
-            raise NotDurable(f"spool file: {error}") from error
         self._digest.update(data)
         self._size += len(data)
+
+    @contextmanager
+    def _or_nothing(self) -> Iterator[None]:
+        try:
+            with on_disk("spool file"):
+                yield
+        except (NotDurable, DiskFailed):
+            self.drop()
+            raise
 
     def _claim(self, size: int) -> None:
         if self._claimed + size > self._largest:

@@ -33,7 +33,9 @@ POLICY = QueuePolicy(retry_delays=(60.0,))
 
 
 class House:
-    """A worker on a memory store; ``clock`` is its only time."""
+    """A worker on a memory store; ``clock`` is its only time, ``moved`` what the wall's clock shows beyond."""
+
+    moved = 0.0
 
     def __init__(self, **limits: Any) -> None:
         self.clock = Clock()
@@ -56,7 +58,8 @@ class House:
             zone=ZoneInfo("UTC"),
             limits=Limits(**limits),
             wake=self.ring,
-            now=self.clock.seconds,
+            now=lambda: self.clock.seconds() + self.moved,
+            steady=self.clock.seconds,
         )
 
     def ring(self) -> None:
@@ -368,9 +371,49 @@ def test_a_worker_that_cannot_renew_starts_nothing_once_its_lease_has_ended() ->
     house.clock.rightNow += 61
     other = house.worker("2/0")
     other.start()
+    assert other.next_ticket() is None, "it has to see for itself that the first one gives no sign of life"
+    for _ in range(30):
+        house.clock.advance(2)
     assert other.next_ticket() is not None
     house.manager.fetch_ended(house.ticket)
     assert house.next() is None
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_a_clock_that_is_moved_neither_holds_up_a_turn_nor_lets_it_go_on_too_early(step: int) -> None:
+    house = House()
+    house.provider(1, bandwidth=100)
+    house.provider(2)
+    house.manager.start()
+    house.push(1, *"ab")
+    house.push(2, "c")
+    assert house.next() == "a"
+    house.finish(size=1000)  # which takes 10 s, less the credit
+    assert house.next() == "c"
+    house.moved += step
+    house.clock.advance(2)
+    house.manager.charge(TurnPass(house.ticket.turnkey, house.ticket.token), 10)  # its lease holds
+    house.clock.advance(6)
+    assert house.next() is None
+    house.clock.advance(2)
+    assert house.next() == "b"
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_workers_do_not_take_each_other_for_dead_when_the_clock_is_moved(step: int) -> None:
+    house = House()
+    house.provider(1)
+    house.push(1, *"ab", elsewhere=True)
+    house.manager.start()
+    other = house.worker("2/0")
+    other.start()
+    assert house.next() == "a"
+    house.moved += step
+    for _ in range(40):
+        house.clock.advance(2)
+        assert other.next_ticket() is None
+    house.finish()
+    assert house.next() == "b"
 
 
 def test_a_worker_that_can_renew_again_goes_on_at_once() -> None:
@@ -680,3 +723,30 @@ def test_a_worker_that_was_idle_does_not_work_off_a_debt_at_the_rate_of_an_idle_
     house.clock.advance(2)
     assert house.manager.everything.limit == 50_000
     assert house.manager.charge(None, 0) < 2
+
+
+def test_nothing_is_handed_out_while_room_is_short(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    house.manager._short = lambda: True
+    assert house.next() is None
+    house.manager._short = lambda: False
+    rings = house.rings
+    house.clock.advance(2)
+    assert house.rings > rings, "it goes on by itself"
+    assert house.next() == "a"
+
+
+def test_an_hour_that_a_moved_clock_opens_is_open_also_for_turns_that_were_given_back() -> None:
+    house = House()
+    house.provider(1, timeofday=parse_mask("11-12"))
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() is None
+    for _ in range(5):
+        house.clock.advance(2)
+    assert not house.manager._held, "it waits for tomorrow"
+    house.moved = -3600 + 60
+    house.clock.advance(2)
+    assert house.next() == "a"

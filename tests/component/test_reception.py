@@ -41,6 +41,15 @@ class Sometimes(MemoryStore):
         return super().begin()
 
 
+class Short:
+    """Means that a test makes short."""
+
+    short = False
+
+    def notice(self, error: BaseException) -> None:
+        """Do nothing about it."""
+
+
 class Front:
     """A reception, and what it told."""
 
@@ -54,6 +63,7 @@ class Front:
         with self.store.begin() as tx:
             tx.insert_provider(Provider(7, PASSWORD), [ROOT])
         self.thread = StoreThread(reactor)
+        self.means = Short()
         self.stopped = False
         self.accepted: list[int] = []
         self.steps: list[int] = []
@@ -65,6 +75,7 @@ class Front:
             reactor,
             accepted=lambda waiting: self.accepted.append(waiting.seq),
             absorbed=lambda step: self.steps.append(step.entries),
+            means=self.means,
             stop_seconds=0.1,
         )
 
@@ -237,3 +248,57 @@ def test_a_folder_that_cannot_be_used_is_refused_at_once(make: Any, tmp_path: Pa
     front = make(LCC_SPOOL_DIR=str(tmp_path / "no" / "spool"))
     with pytest.raises(ConfigurationError, match="cannot be used: No such file"):
         yield front.reception.claim()
+
+
+@pytest_twisted.inlineCallbacks
+def test_a_spool_file_whose_set_was_absorbed_is_removed_at_the_next_start(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    front = make()
+    monkeypatch.setattr(SpoolFolder, "remove", lambda *_: None)  # a kill comes before it
+    yield front.open()
+    yield front.talk(INIT, SET)
+    yield front.until(lambda: front.steps)
+    assert len(front.reception.spool.ready()) == 1
+    yield front.stop()
+    monkeypatch.undo()
+    again = make()
+    again.store = again.reception._store = front.store
+    yield again.open()
+    yield again.until(lambda: not again.reception.spool.ready())
+    assert again.queued() == 1
+
+
+@pytest_twisted.inlineCallbacks
+def test_while_room_is_short_nobody_is_let_in_and_no_set_begins(make: Any) -> Any:
+    front = make()
+    yield front.open()
+    front.means.short = True
+    answer = yield front.talk(INIT, SET)
+    assert 'code="103"' in answer
+    front.means.short = False
+
+    def late(pid: int, seq: int) -> bool:
+        front.means.short = True
+        return False
+
+    begin = front.reception._service._conversations.begin
+    front.reception._service._conversations.begin = lambda *login: (begin(*login), late(*login))
+    answer = yield front.talk(INIT, SET)
+    assert "init_accepted" in answer
+    assert 'code="203"' in answer
+    assert front.reception.spool.ready() == []
+
+
+@pytest_twisted.inlineCallbacks
+def test_while_room_is_short_no_set_is_absorbed(make: Any) -> Any:
+    front = make(LCC_POLL="0.05s")
+    accepted = front.reception._accepted
+    front.reception._accepted = lambda waiting: (accepted(waiting), setattr(front.means, "short", True))
+    yield front.open()
+    answer = yield front.talk(INIT, SET)
+    assert "set_accepted" in answer
+    yield deferLater(front.reactor, 0.3)
+    assert front.queued() == 0
+    front.means.short = False
+    yield front.until(lambda: front.queued() == 1)

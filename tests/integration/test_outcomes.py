@@ -160,6 +160,7 @@ STORED, REPLACED, CONFIRMED, KEPT, REMOVED, NONE = (
 )
 AT_ONCE = "at once"
 RETRIED = "at once; the URL itself again at the end of its set, after each of `LCC_RETRY_DELAYS`"
+RESTS = "when there is room, and nobody's for some seconds; the URL keeps its place"
 WAITS = "when the wait is over (`LCC_HOST_BACKOFF`, growing; `Retry-After`); the URL keeps its place until `LCC_HOST_PATIENCE` is used up"
 THREE_TIMES = "3x page.html"
 CUT_OFF = "what arrived until then"
@@ -295,7 +296,7 @@ CASES = (
     Case("middleware-raises-late", "a team's middleware fails on the answer", (page(BODY),), NONE, 616, THREE_TIMES, RETRIED),
     Case("callback-raises", "`parse_document` fails", (page(BODY),), STORED),
     Case("callback-asks", "`parse_document` yields a request (it is not fetched)", (page(BODY),), STORED),
-    Case("disk-full", "disk full while the document arrives, then room again", (page(BODY),), STORED, 0, "2x page.html", WAITS),
+    Case("disk-full", "disk full while the document arrives, then room again", (page(BODY),), STORED, 0, "2x page.html", RESTS),
     Case("pipeline-drops", "a team's pipeline drops the document", (page(BODY),), NONE, 616),
     Case("pipeline-raises", "a team's pipeline fails", (page(BODY),), NONE, 616, THREE_TIMES, RETRIED),
     Case("pipeline-recovers", "a team's pipeline fails once", (page(BODY),), STORED, 0, "2x page.html", RETRIED),
@@ -504,7 +505,9 @@ class World:
         tries = self.lcc.log_text().count(f"not stored, because this program failed: {self.url(case)} ")
         if "page.html" in after[1:] or tries > 1:
             return RETRIED
-        return WAITS if names.count("page.html") > 1 else AT_ONCE
+        if names.count("page.html") > 1:
+            return RESTS if case.name == "disk-full" else WAITS
+        return AT_ONCE
 
 
 def body_size(answer: Answer) -> int:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -31,3 +32,36 @@ def test_a_process_that_is_being_started_when_the_signal_comes_is_stopped_too(mo
 
     monkeypatch.setattr(crawl.subprocess, "Popen", start_slowly)
     assert Crew([[sys.executable, "-c", "import time; time.sleep(60)"]], dict(os.environ)).run() == 0
+
+
+def test_a_process_whose_disk_failed_is_started_again_after_a_minute_and_the_others_go_on(
+    monkeypatch: Any, capsys: Any
+) -> None:
+    crew = Crew([["fails"], ["works"]], {})
+    now = [100.0]
+    monkeypatch.setattr(crawl.time, "monotonic", lambda: now[0])
+    started: list[tuple[str, float]] = []
+
+    class Process:
+        def __init__(self, command: list[str], **_: Any) -> None:
+            started.append((command[0], now[0]))
+            self.returncode = os.EX_IOERR if command[0] == "fails" else None
+
+        def poll(self) -> int | None:
+            return self.returncode
+
+        def terminate(self) -> None:
+            self.returncode = 0
+
+    def sleep(_: float) -> None:
+        now[0] += 5
+        if now[0] > 250:
+            crew._stop(signal.SIGTERM, None)
+
+    monkeypatch.setattr(crawl.subprocess, "Popen", Process)
+    monkeypatch.setattr(crawl.time, "sleep", sleep)
+    assert crew.run() == 0
+    times = [at for name, at in started if name == "fails"]
+    assert [later - earlier for earlier, later in pairwise(times)] == [65, 65]
+    assert [at for name, at in started if name == "works"] == [100.0]
+    assert "ended with status 74, starting it again in 60 s" in capsys.readouterr().err

@@ -20,7 +20,14 @@ from lcc_scrapy.storage.tables import metadata
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(DOCS / "decisions").glob("*.md")])
-NOT_SETTINGS = {"LCC_PWD", "LCC_TEST_MARIADB", "LCC_TEST_POSTGRESQL", "LCC_KILLS", "LCC_WRITE_DOCS"}
+NOT_SETTINGS = {
+    "LCC_PWD",
+    "LCC_TEST_MARIADB",
+    "LCC_TEST_POSTGRESQL",
+    "LCC_KILLS",
+    "LCC_WRITE_DOCS",
+    "LCC_MACHINE",
+}
 """Names from the environment that only the provider commands or these tests read."""
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 
@@ -140,3 +147,14 @@ def test_relative_links_lead_to_files(page):
 def test_every_page_is_in_the_table_of_contents():
     contents = set(re.search(r"```{toctree}\n(.*?)```", text_of("index.md"), re.DOTALL)[1].split())
     assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= contents
+
+
+def test_the_tests_that_pages_name_exist():
+    written = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = {
+        name
+        for page in DOCS.rglob("*.md")
+        for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert {name for name in named if f"def {name}(" not in written} == set()

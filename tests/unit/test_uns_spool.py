@@ -8,13 +8,22 @@ import time
 import tracemalloc
 from collections import Counter
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
-from lcc_scrapy.domain.errors import ConfigurationError, InUse, NotDurable, SetTooLarge
+from lcc_scrapy.domain.errors import (
+    ConfigurationError,
+    DiskFailed,
+    DiskFull,
+    InUse,
+    LccError,
+    NotDurable,
+    SetTooLarge,
+)
 from lcc_scrapy.uns import spoolwriter
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolHeader, SpoolReader
@@ -147,22 +156,34 @@ def test_file_and_folder_are_synced_in_this_order_before_the_commit_returns(fold
 
 
 @pytest.mark.parametrize("broken", ["write", "fsync file", "rename", "fsync folder"])
-def test_a_failing_disk_is_no_acceptance_and_leaves_nothing(folder, monkeypatch, broken):
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (errno.EIO, DiskFailed),
+        (errno.EROFS, DiskFailed),
+        (errno.ENOSPC, DiskFull),
+        (errno.EDQUOT, DiskFull),
+        (errno.EMFILE, NotDurable),
+    ],
+)
+def test_a_failing_disk_is_no_acceptance_and_leaves_nothing(folder, monkeypatch, broken, number, error):
     def fail(*_args):
-        raise OSError(errno.EIO, "Input/output error")
+        raise OSError(number, os.strerror(number))
 
     writer = folder.begin(HEADER, 1)
     if broken == "write":
         monkeypatch.setattr(spoolwriter.os, "write", fail)
     elif broken == "fsync file":
-        monkeypatch.setattr(spoolwriter.os, "fsync", fail)
+        monkeypatch.setattr(os, "fsync", fail)
     elif broken == "rename":
         monkeypatch.setattr(type(folder.path), "rename", fail)
     else:
-        monkeypatch.setattr(spoolwriter, "sync_folder", fail)
-    with pytest.raises(NotDurable, match="Input/output error"):
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=[None, OSError(number, os.strerror(number))]))
+    with pytest.raises(LccError, match=os.strerror(number)) as raised:
         writer.commit()
     monkeypatch.undo()
+    failed_sync = broken.startswith("fsync") and error is NotDurable
+    assert type(raised.value) is (DiskFailed if failed_sync else error)
     assert (names(folder), folder.used) == ([], 0)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
-from lcc_scrapy.domain.errors import ConfigurationError, LccError, StoreUnavailable
+from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreFull, StoreUnavailable
 from lcc_scrapy.storage.sql.tx import SqlTx
 from lcc_scrapy.storage.tx import Tx
 
@@ -26,6 +26,20 @@ SILENCE = 600
 """Seconds; the longest statements, which count or hold the millions of rows of a provider, take minutes."""
 
 WAL_FIXED_IN = (3, 51, 3)
+
+_PRIMARY = 0xFF
+_BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_NOT_THE_DISK = {
+    sqlite3.SQLITE_IOERR_NOMEM,
+    sqlite3.SQLITE_IOERR_BLOCKED,
+    sqlite3.SQLITE_IOERR_LOCK,
+    sqlite3.SQLITE_IOERR_RDLOCK,
+    sqlite3.SQLITE_IOERR_UNLOCK,
+    sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
+    sqlite3.SQLITE_IOERR_ACCESS,
+    sqlite3.SQLITE_IOERR_GETTEMPPATH,
+}
+"""Want of memory, locks, permissions: these may be tried again."""
 READING = "lcc_reading"
 """The execution option of a connection that only reads: SQLite then takes no writer's lock."""
 
@@ -67,15 +81,25 @@ class SqlStore:
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Turn a driver's error about the connection into ``StoreUnavailable``."""
+    """Turn a driver's error about the connection, or of SQLite about its disk, into one of ours."""
     try:
         yield
-    except (OperationalError, InterfaceError, InternalError) as error:
-        raise StoreUnavailable(_first_line(error)) from error
     except DBAPIError as error:
-        if error.connection_invalidated:
-            raise StoreUnavailable(_first_line(error)) from error
-        raise
+        kind = _kind_of(error)
+        if kind is None:
+            raise
+        raise kind(_first_line(error)) from error
+
+
+def _kind_of(error: DBAPIError) -> type[LccError] | None:
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    if code & _PRIMARY in _BROKEN and code not in _NOT_THE_DISK:
+        return DiskFailed
+    if code & _PRIMARY == sqlite3.SQLITE_FULL:
+        return StoreFull
+    if isinstance(error, OperationalError | InterfaceError | InternalError) or error.connection_invalidated:
+        return StoreUnavailable
+    return None
 
 
 @contextmanager

@@ -1,0 +1,47 @@
+"""Writing what has to last: which errors of a disk may be tried again, and which may not.
+
+After a failed fsync(2) the kernel may have dropped what was to be written and call the next one a success
+(Rebello and others, "Can Applications Recover from fsync Failures?", USENIX ATC 2020): it is never
+repeated. A disk without room is no such failure, as long as what did not fit is written anew.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lcc_scrapy.domain.errors import DiskFailed, DiskFull, NotDurable
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+FAILING = frozenset({errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.EUCLEAN})
+"""What a disk says that will not write the next time either; a broken file system goes read-only."""
+
+
+@contextmanager
+def on_disk(what: str) -> Iterator[None]:
+    """Turn an ``OSError`` into ``DiskFull``, ``DiskFailed`` or, when it is not the disk's, ``NotDurable``."""
+    try:
+        yield
+    except OSError as error:
+        kind = DiskFull if error.errno in NO_ROOM else DiskFailed if error.errno in FAILING else NotDurable
+        raise kind(f"{what}: {error}") from error
+
+
+def sync(descriptor: int, path: Path) -> None:
+    """Make the content of an open file durable; raises ``DiskFailed``, or ``OSError`` for want of room."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        raise DiskFailed(f"fsync of {path}: {error.strerror}") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable; raises as ``sync`` does."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sync(descriptor, folder)
+    finally:
+        os.close(descriptor)

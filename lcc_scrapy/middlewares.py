@@ -27,7 +27,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.fetching import ALLOW_PRIVATE, IN_MEMORY, TURN
+from lcc_scrapy.fetching import IN_MEMORY, PRIVATE_HOSTS, TURN, may_be_private
 
 _log = logging.getLogger(__name__)
 
@@ -86,8 +86,7 @@ class LccRobotsMiddleware:
 
     async def _parser_for(self, request: Request) -> RobotParser | None:
         url = HttpUrl.parse(request.url)
-        private = bool(request.meta.get(ALLOW_PRIVATE))
-        host = (url.scheme, url.netloc, private)
+        host = (url.scheme, url.netloc, may_be_private(request))
         known = self._known.get(host)
         if known is not None and known.until > time.monotonic():
             self._known.move_to_end(host)
@@ -135,7 +134,7 @@ class LccRobotsMiddleware:
 
 
 def _request(target: HttpUrl, cause: Request) -> Request:
-    kept = {key: cause.meta[key] for key in (TURN, ALLOW_PRIVATE) if key in cause.meta}
+    kept = {key: cause.meta[key] for key in (TURN, PRIVATE_HOSTS) if key in cause.meta}
     return Request(
         str(target),
         callback=NO_CALLBACK,

@@ -138,14 +138,15 @@ class LccDownloadHandler(BaseDownloadHandler):
             fetching.cancel()
 
     async def _fetch(self, request: Request) -> Response:
-        session = self._outgoing.session(private=may_be_private(request))
+        target = _target(request.url)
+        session = self._outgoing.session(private=may_be_private(target, request))
         window = _window_for(self._worker.manager.limit(request.meta.get(TURN)))
         _window.set(window)
         _patience.set(self._config.fetch_timeout or None)
         try:
             async with session.request(
                 request.method,
-                yarl.URL(request.url, encoded=True),
+                yarl.URL(str(target), encoded=True),
                 data=request.body or None,
                 headers=request.headers.to_tuple_list(),
                 allow_redirects=False,
@@ -206,13 +207,9 @@ class LccDownloadHandler(BaseDownloadHandler):
         await self._outgoing.close()
 
 
-def may_be_private(request: Request) -> bool:
-    """Tell whether the host of a request may have a private address: it is one of the approved roots'."""
-    approved = request.meta.get(PRIVATE_HOSTS, ())
-    try:
-        return bool(approved) and HttpUrl.parse(request.url).netloc in approved
-    except UrlRefused:
-        return False
+def may_be_private(url: HttpUrl, request: Request) -> bool:
+    """Tell whether the host of ``url`` may have a private address: it is one of the approved roots'."""
+    return url.netloc in request.meta.get(PRIVATE_HOSTS, ())
 
 
 class _Answer(aiohttp.ClientResponse):
@@ -247,6 +244,14 @@ def _window_for(limit: int) -> int:
     """Return how much may arrive in advance (bytes) where ``limit`` holds; 0 = as the system likes it."""
     window = max(LEAST_WINDOW, int(limit * WINDOW))
     return window if limit and window <= LARGEST_WINDOW else 0
+
+
+def _target(url: str) -> HttpUrl:
+    """Read a URL as the roots do, so that nobody goes where somebody else has read another host."""
+    try:
+        return HttpUrl.parse(url)
+    except UrlRefused as error:
+        raise UnsupportedURLSchemeError(f"{url[:200]}: {error}") from error
 
 
 def _response(request: Request, answer: aiohttp.ClientResponse, body: Body) -> Response:

@@ -86,7 +86,7 @@ class LccRobotsMiddleware:
 
     async def _parser_for(self, request: Request) -> RobotParser | None:
         url = HttpUrl.parse(request.url)
-        host = (url.scheme, url.netloc, may_be_private(request))
+        host = (url.scheme, url.netloc, may_be_private(url, request))
         known = self._known.get(host)
         if known is not None and known.until > time.monotonic():
             self._known.move_to_end(host)

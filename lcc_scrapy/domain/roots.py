@@ -19,6 +19,7 @@ _HOST_MAX = 253
 _NAME = re.compile(r"[a-z0-9._-]+")
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_AUTHORITY = re.compile(r"[^\[\]]*|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$")
 _UNSAFE_PATH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*\[\]-]*")
@@ -70,8 +71,8 @@ class HttpUrl:
             raise UrlRefused(705, f"scheme {parts.scheme or 'missing'!r}, expected http or https")
         if "@" in parts.netloc:
             raise UrlRefused(705, "user name in URL")
-        if "[" in parts.netloc and ":" not in (parts.hostname or ""):
-            raise UrlRefused(705, "brackets around what is no IPv6 address")
+        if not _AUTHORITY.fullmatch(parts.netloc):
+            raise UrlRefused(705, "brackets that do not hold just an IPv6 address")
         path, query = _quoted(parts.path or "/"), _quoted(parts.query)
         return cls(parts.scheme, _host(parts.hostname), port or _DEFAULT_PORT[parts.scheme], path, query)
 
@@ -96,16 +97,9 @@ def _host(host: str | None) -> str:
     if not host:
         raise UrlRefused(705, "host missing")
     try:
-        return _address_v6(host) if ":" in host else _name_or_address_v4(host)
+        return str(IPv6Address(host)) if ":" in host else _name_or_address_v4(host)
     except ValueError:
         raise UrlRefused(705, f"host name {host!r}") from None
-
-
-def _address_v6(host: str) -> str:
-    address = IPv6Address(host)
-    if address.scope_id is not None:
-        raise ValueError("a zone means something on one machine only")
-    return str(address)
 
 
 def _name_or_address_v4(host: str) -> str:

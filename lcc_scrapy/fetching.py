@@ -9,13 +9,18 @@
 
 import asyncio
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from ipaddress import ip_address
+from itertools import count
+from typing import Any
 from weakref import WeakSet
 
 import aiohttp
 import yarl
 from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
 from scrapy import Request
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
@@ -56,6 +61,9 @@ IN_MEMORY = "lcc_in_memory"
 
 STREAMED = "lcc-streamed"
 """Flag of a response whose body lies in a file instead of ``response.body``."""
+
+INFORMATIONAL = 20
+"""Answers of status 1xx that may come before the real one."""
 
 WINDOW = 0.5
 """Seconds' worth of its limit that a site may send in advance: a round trip and more."""
@@ -232,12 +240,30 @@ class _Answer(aiohttp.ClientResponse):
                 inner = transport.get_extra_info("socket")
                 inner.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window or LARGEST_WINDOW)
                 _bounded.add(connection.protocol)
-        async with asyncio.timeout(_patience.get()):
-            return await super().start(connection)
+        with _few_informational(connection.protocol):
+            async with asyncio.timeout(_patience.get()):
+                return await super().start(connection)
 
 
 def _coding(answer: aiohttp.ClientResponse) -> str:
     return ",".join(answer.headers.getall("Content-Encoding", ()))
+
+
+@contextmanager
+def _few_informational(protocol: Any) -> Iterator[None]:
+    """Bound the informational answers before the one that counts; aiohttp takes them without end."""
+    read, answers = protocol.read, count()
+
+    async def counted() -> Any:
+        if next(answers) > INFORMATIONAL:
+            raise HttpProcessingError(message="too many informational answers")
+        return await read()
+
+    protocol.read = counted
+    try:
+        yield
+    finally:
+        del protocol.read
 
 
 def _window_for(limit: int) -> int:

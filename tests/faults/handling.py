@@ -15,6 +15,7 @@ from scrapy.settings import Settings
 from lcc_scrapy import fetching
 from lcc_scrapy.downloader import code_of
 from lcc_scrapy.fetching import PRIVATE_HOSTS, LccDownloadHandler
+from lcc_scrapy.settings import apply_to
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -28,6 +29,7 @@ class Handling:
 
     def __init__(self, folder: Path, **config: Any) -> None:
         defaults = {
+            "contact": "",
             "fetches": 64,
             "fetch_deadline": 60.0,
             "fetch_timeout": PATIENCE,
@@ -49,7 +51,9 @@ class Handling:
         return 0.0
 
     def handler(self, **settings: Any) -> LccDownloadHandler:
-        crawler: Any = SimpleNamespace(settings=Settings(settings))
+        carried = Settings(settings)
+        apply_to(carried, self.config)  # type: ignore[arg-type]
+        crawler: Any = SimpleNamespace(settings=carried)
         known, fetching.worker_of = fetching.worker_of, lambda _: self._worker  # type: ignore[assignment]
         try:
             return LccDownloadHandler(crawler)

@@ -14,6 +14,8 @@ from tests.harness import BIN, Lcc, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Site, page
 
+pytestmark = pytest.mark.timeout(180)
+
 LISTENING = "0A"
 UNIX_LISTENING = 0x10000
 
@@ -205,6 +207,7 @@ def test_a_project_can_open_neither_files_nor_doors(
         assert lcc.crawl is not None
         found = listening(lcc.crawl.pid)
         assert lcc.stop() == 0
+        assert canary.visitors == []
     tried = dict(
         line.split("TRIED ")[1].rsplit(": ", 1) for line in lcc.log_text().splitlines() if "TRIED " in line
     )
@@ -212,5 +215,4 @@ def test_a_project_can_open_neither_files_nor_doors(
     assert found == [f"tcp 127.0.0.1:{lcc.port}"]
     assert len(tried) == 5
     assert set(tried.values()) == {"NotSupported"}
-    assert canary.visitors == []
     assert len(lcc.sql("select furl from lccurl")) == 1

@@ -4,22 +4,25 @@
   they arrive, so that a body of any size costs the same memory.
 * Every byte transferred is charged to the turn it belongs to; a body that runs ahead of its limit is
   paused while it arrives (back-pressure down to TCP).
-* Where a connection may go is checked at the one place where it is made, after DNS.
+* Connections are made by ``outgoing``, which guards where they go.
 """
 
 import asyncio
 import errno
 import os
 import socket
-import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from ipaddress import ip_address
+from itertools import count
 from typing import Any
 from weakref import WeakSet
 
 import aiohttp
 import yarl
 from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
 from scrapy import Request
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
@@ -39,9 +42,10 @@ from scrapy.responsetypes import responsetypes
 
 from lcc_scrapy.content import decoding
 from lcc_scrapy.content.sink import Sink, TooLarge
-from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.cache import Body
-from lcc_scrapy.domain.errors import Exhausted, LeaseLost
+from lcc_scrapy.domain.errors import Exhausted, LeaseLost, UrlRefused
+from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.outgoing import NotPublic, Outgoing, tls_context
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.wiring import Worker, worker_of
 
@@ -51,14 +55,17 @@ BODY = "lcc_body"
 TURN = "lcc_turn"
 """Key of ``request.meta`` with the ``TurnPass`` of the turn whose bandwidth pays for a request."""
 
-ALLOW_PRIVATE = "lcc_allow_private"
-"""Key of ``request.meta``: the provider's roots were approved for private addresses."""
+PRIVATE_HOSTS = "lcc_private_hosts"
+"""Key of ``request.meta``: ``host:port`` of the roots that were approved for private addresses."""
 
 IN_MEMORY = "lcc_in_memory"
 """Key of ``request.meta``: the largest body in bytes, all of it wanted in memory."""
 
 STREAMED = "lcc-streamed"
 """Flag of a response whose body lies in a file instead of ``response.body``."""
+
+INFORMATIONAL = 20
+"""Answers of status 1xx that may come before the real one."""
 
 WINDOW = 0.5
 """Seconds' worth of its limit that a site may send in advance: a round trip and more."""
@@ -67,9 +74,9 @@ LEAST_WINDOW, LARGEST_WINDOW = 8_192, 200_000
 """Bytes. Every system grants the largest; beyond it the operating system's own measure serves better."""
 
 ACCEPT_ENCODING = ", ".join(decoding.ACCEPTED)
-_REFUSED = "address refused"
 _READ_BUFFER = 65_536
 _window: ContextVar[int] = ContextVar("window", default=0)
+_patience: ContextVar[float | None] = ContextVar("patience", default=None)
 _bounded: WeakSet[object] = WeakSet()
 
 
@@ -105,11 +112,19 @@ class LccDownloadHandler(BaseDownloadHandler):
             raise NotConfigured("the LCC's download handler serves the LCC's spiders only")
         self._worker: Worker = worker
         self._config = worker.config
-        self._tls = ssl.create_default_context()
-        if not crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True):
-            self._tls.check_hostname = False
-            self._tls.verify_mode = ssl.CERT_NONE
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
+        self._outgoing = Outgoing(
+            self._config.fetches * 2,
+            tls_context(verify=verify),
+            response_class=_Answer,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            timeout=aiohttp.ClientTimeout(
+                total=self._config.fetch_deadline,
+                connect=self._config.fetch_timeout,
+                sock_connect=self._config.fetch_timeout,
+                sock_read=self._config.fetch_timeout,
+            ),
+        )
         self._under_way: set[asyncio.Task[Response]] = set()
         worker.on_abort.append(self._cut_off)
 
@@ -133,13 +148,15 @@ class LccDownloadHandler(BaseDownloadHandler):
             fetching.cancel()
 
     async def _fetch(self, request: Request) -> Response:
-        session = self._session(private=bool(request.meta.get(ALLOW_PRIVATE)))
+        target = _target(request.url)
+        session = self._outgoing.session(private=may_be_private(target, request))
         window = _window_for(self._worker.manager.limit(request.meta.get(TURN)))
         _window.set(window)
+        _patience.set(self._config.fetch_timeout or None)
         try:
             async with session.request(
                 request.method,
-                yarl.URL(request.url, encoded=True),
+                yarl.URL(str(target), encoded=True),
                 data=request.body or None,
                 headers=request.headers.to_tuple_list(),
                 allow_redirects=False,
@@ -153,29 +170,6 @@ class LccDownloadHandler(BaseDownloadHandler):
             raise FetchAborted(str(error)) from error
         except (aiohttp.ClientError, TimeoutError, TooLarge, decoding.BadCoding) as error:
             raise _translated(error, request.url) from error
-
-    def _session(self, *, private: bool) -> aiohttp.ClientSession:
-        """Return the session for a kind of provider; their connections are never shared."""
-        if private not in self._sessions:
-            config = self._config
-            self._sessions[private] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    ssl=self._tls,
-                    limit=config.fetches * 2,
-                    socket_factory=_any_socket if private else _public_socket,
-                    ttl_dns_cache=60,
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                response_class=_Answer,
-                auto_decompress=False,
-                skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-                timeout=aiohttp.ClientTimeout(
-                    total=config.fetch_deadline,
-                    sock_connect=config.fetch_timeout,
-                    sock_read=config.fetch_timeout,
-                ),
-            )
-        return self._sessions[private]
 
     async def _read_body(self, request: Request, answer: aiohttp.ClientResponse) -> Body:
         wanted = request.meta.get(IN_MEMORY)
@@ -191,12 +185,16 @@ class LccDownloadHandler(BaseDownloadHandler):
             raise
 
     async def _pour(self, answer: aiohttp.ClientResponse, sink: Sink, turn: TurnPass | None) -> None:
-        decoder = decoding.decoder(answer.headers.get("Content-Encoding", ""))
+        decoder = decoding.decoder(_coding(answer))
+        unbroken = 0
         async for chunk in answer.content.iter_any():
             pause = self._worker.manager.charge(turn, len(chunk))
+            sink.come(len(chunk))
             for piece in decoder.feed(chunk):
                 sink.write(piece)
-                if len(piece) > len(chunk):
+                unbroken += len(piece)
+                if unbroken > decoding.PIECE:
+                    unbroken = 0
                     await asyncio.sleep(0)
             await self._rest(turn, pause)
         decoder.end()
@@ -216,12 +214,18 @@ class LccDownloadHandler(BaseDownloadHandler):
 
     async def close(self) -> None:
         """Close all connections."""
-        for session in self._sessions.values():
-            await session.close()
+        await self._outgoing.close()
+
+
+def may_be_private(url: HttpUrl, request: Request) -> bool:
+    """Tell whether the host of ``url`` may have a private address: it is one of the approved roots'."""
+    return url.netloc in request.meta.get(PRIVATE_HOSTS, ())
 
 
 class _Answer(aiohttp.ClientResponse):
     """Remembers the peer, which aiohttp forgets with the connection, and bounds what it sends in advance.
+
+    Its head must be complete within the time allowed for silence, however many bits of it keep coming.
 
     The system would take in megabytes that nobody reads yet, whatever the limit. What was bounded once
     cannot be left to the system again, so a connection that goes to a faster turn keeps a bound.
@@ -238,7 +242,30 @@ class _Answer(aiohttp.ClientResponse):
                 inner = transport.get_extra_info("socket")
                 inner.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window or LARGEST_WINDOW)
                 _bounded.add(connection.protocol)
-        return await super().start(connection)
+        with _few_informational(connection.protocol):
+            async with asyncio.timeout(_patience.get()):
+                return await super().start(connection)
+
+
+def _coding(answer: aiohttp.ClientResponse) -> str:
+    return ",".join(answer.headers.getall("Content-Encoding", ()))
+
+
+@contextmanager
+def _few_informational(protocol: Any) -> Iterator[None]:
+    """Bound the informational answers before the one that counts; aiohttp takes them without end."""
+    read, answers = protocol.read, count()
+
+    async def counted() -> Any:
+        if next(answers) > INFORMATIONAL:
+            raise HttpProcessingError(message="too many informational answers")
+        return await read()
+
+    protocol.read = counted
+    try:
+        yield
+    finally:
+        del protocol.read
 
 
 def _window_for(limit: int) -> int:
@@ -247,9 +274,17 @@ def _window_for(limit: int) -> int:
     return window if limit and window <= LARGEST_WINDOW else 0
 
 
+def _target(url: str) -> HttpUrl:
+    """Read a URL as the roots do, so that nobody goes where somebody else has read another host."""
+    try:
+        return HttpUrl.parse(url)
+    except UrlRefused as error:
+        raise UnsupportedURLSchemeError(f"{url[:200]}: {error}") from error
+
+
 def _response(request: Request, answer: aiohttp.ClientResponse, body: Body) -> Response:
     headers = Headers(answer.raw_headers)
-    if decoding.is_decoded(answer.headers.get("Content-Encoding", "")):
+    if decoding.is_decoded(_coding(answer)):
         headers.pop(b"Content-Encoding", None)
     data = body.data or b""
     kind = responsetypes.from_args(headers=headers, url=request.url, body=data[:5000])
@@ -264,19 +299,6 @@ def _response(request: Request, answer: aiohttp.ClientResponse, body: Body) -> R
         ip_address=ip_address(peer.partition("%")[0]) if peer else None,
         protocol=f"HTTP/{answer.version.major}.{answer.version.minor}" if answer.version else None,
     )
-
-
-def _any_socket(info: Any) -> socket.socket:
-    family, kind, protocol = info[:3]
-    return socket.socket(family, kind, protocol)
-
-
-def _public_socket(info: Any) -> socket.socket:
-    """Make a socket for an address of the open Internet; the one guard for every outgoing connection."""
-    address = info[4][0]
-    if not is_public(str(address)):
-        raise OSError(errno.EACCES, _REFUSED)
-    return _any_socket(info)
 
 
 _SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (
@@ -301,7 +323,7 @@ def _translated(error: BaseException, url: str) -> Exception:
     text = f"{url}: {error}"
     if _is_exhausted(error):
         return Exhausted(text)
-    if isinstance(error, aiohttp.ClientConnectorError) and _REFUSED in str(error.os_error):
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, NotPublic):
         return AddressRefused(text)
     kind = next((theirs for ours, theirs in _SCRAPYS if isinstance(error, ours)), DownloadFailedError)
     return kind(text)

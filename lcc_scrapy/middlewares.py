@@ -27,15 +27,18 @@ from scrapy.utils.misc import build_from_crawler, load_object
 
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.fetching import ALLOW_PRIVATE, IN_MEMORY, TURN
+from lcc_scrapy.fetching import IN_MEMORY, PRIVATE_HOSTS, TURN, may_be_private
 
 _log = logging.getLogger(__name__)
 
 KEEP = 86400.0
 """Seconds for which an answer is used (RFC 9309 section 2.4)."""
 
-HOSTS = 10_000
-"""Hosts whose answers are remembered; the one not used for longest goes first."""
+KEPT_BYTES = 8_000_000
+"""Of answers that are remembered; the one not used for longest goes first. Parsed, they take 30 times it."""
+
+LEAST_BYTES = 500
+"""What an answer counts at least, so that no more than 16,000 hosts are remembered."""
 
 MAX_BYTES = 512_000
 MAX_REDIRECTS = 5
@@ -57,6 +60,7 @@ _Host = tuple[str, str, bool]
 class _Known:
     parser: RobotParser | None
     until: float
+    size: int
 
 
 class LccRobotsMiddleware:
@@ -69,6 +73,7 @@ class LccRobotsMiddleware:
         self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"]
         self._parser = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._known: OrderedDict[_Host, _Known] = OrderedDict()
+        self._kept = 0
         self._looking: dict[_Host, asyncio.Task[RobotParser | None]] = {}
 
     @classmethod
@@ -86,8 +91,7 @@ class LccRobotsMiddleware:
 
     async def _parser_for(self, request: Request) -> RobotParser | None:
         url = HttpUrl.parse(request.url)
-        private = bool(request.meta.get(ALLOW_PRIVATE))
-        host = (url.scheme, url.netloc, private)
+        host = (url.scheme, url.netloc, may_be_private(url, request))
         known = self._known.get(host)
         if known is not None and known.until > time.monotonic():
             self._known.move_to_end(host)
@@ -101,13 +105,19 @@ class LccRobotsMiddleware:
 
     async def _look_up(self, host: _Host, url: HttpUrl, cause: Request) -> RobotParser | None:
         response = await self._fetch(url, cause)
-        parser: RobotParser | None = None
+        rules, parser = b"", None
         if response is not None:
-            parser = build_from_crawler(self._parser, self._crawler, response.body[:MAX_BYTES])
-        self._known[host] = _Known(parser, time.monotonic() + KEEP)
-        while len(self._known) > HOSTS:
-            self._known.popitem(last=False)
+            rules = response.body[:MAX_BYTES]
+            parser = build_from_crawler(self._parser, self._crawler, rules)
+        self._remember(host, _Known(parser, time.monotonic() + KEEP, max(len(rules), LEAST_BYTES)))
         return parser
+
+    def _remember(self, host: _Host, answer: _Known) -> None:
+        before = self._known.pop(host, None)
+        self._known[host] = answer
+        self._kept += answer.size - (before.size if before else 0)
+        while self._kept > KEPT_BYTES:
+            self._kept -= self._known.popitem(last=False)[1].size
 
     async def _fetch(self, url: HttpUrl, cause: Request) -> Response | None:
         """Return the answer with rules, or None when there are none (4xx, endless redirects)."""
@@ -135,7 +145,7 @@ class LccRobotsMiddleware:
 
 
 def _request(target: HttpUrl, cause: Request) -> Request:
-    kept = {key: cause.meta[key] for key in (TURN, ALLOW_PRIVATE) if key in cause.meta}
+    kept = {key: cause.meta[key] for key in (TURN, PRIVATE_HOSTS) if key in cause.meta}
     return Request(
         str(target),
         callback=NO_CALLBACK,

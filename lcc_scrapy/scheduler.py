@@ -10,7 +10,8 @@ from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.domain.queue import Ticket
-from lcc_scrapy.fetching import ACCEPT_ENCODING, ALLOW_PRIVATE, TURN
+from lcc_scrapy.domain.roots import hosts
+from lcc_scrapy.fetching import ACCEPT_ENCODING, PRIVATE_HOSTS, TURN
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.storage.turnstile import Member
 from lcc_scrapy.wiring import Worker, required_worker
@@ -81,7 +82,7 @@ class ProviderScheduler(BaseScheduler):
         meta = {
             TICKET: ticket,
             TURN: TurnPass(ticket.turnkey, ticket.token),
-            ALLOW_PRIVATE: member.provider.allowprivate,
+            PRIVATE_HOSTS: hosts(member.roots) if member.provider.allowprivate else frozenset(),
             "verbatim_url": True,
             "dont_obey_robotstxt": member.provider.ignorerobots,
             "download_timeout": self._worker.config.fetch_deadline,

@@ -80,6 +80,7 @@ def apply_to(settings: BaseSettings, config: Config) -> None:
     _insist(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", config.fetches)
     _prefer(settings, "ROBOTSTXT_OBEY", value=True)
     _prefer(settings, "DOWNLOAD_VERIFY_CERTIFICATES", value=True)
+    _prefer(settings, "HTTPPROXY_ENABLED", value=False)
     _prefer(settings, "LOG_LEVEL", value="INFO")
     contact = f" (+{config.contact})" if config.contact else ""
     _prefer(settings, "USER_AGENT", value=f"lcc-scrapy/{__version__}{contact}")

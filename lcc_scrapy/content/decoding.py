@@ -21,6 +21,12 @@ else:
 PIECE = 256 * 1024
 """Largest piece of decoded content in bytes, whatever the ratio (brotli may give twice as much)."""
 
+_WINDOW_LOG = 23
+"""zstd may look back 8 MB and no more (RFC 9659); the format would permit 2 GB of memory for each body."""
+
+_FREE_PARTS, _LEAST_PART = 1000, 1024
+"""Beyond the first thousand, the parts of a body must hold a KB on average: making decoders costs time."""
+
 
 class BadCoding(LccError):
     """The body is not what its Content-Encoding says, or was cut."""
@@ -47,6 +53,18 @@ class Plain:
         """Nothing can be missing."""
 
 
+class _Refused:
+    """Codings upon codings: nobody was asked for them, and each would multiply what the next may cost."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Refuse."""
+        del data
+        raise BadCoding("more than one content coding")
+
+    def end(self) -> None:
+        """An empty body has no coding."""
+
+
 class _Coded:
     """A coding whose decoder is made anew for every part of a body; an empty body has no parts."""
 
@@ -56,22 +74,29 @@ class _Coded:
         self._part: _Part | None = None
         self._parts = 0
         self._given = False
+        self._length = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Decode; raises ``BadCoding``."""
         while data and (self._many or not self._complete):
             if self._part is None or self._complete:
-                self._part = self._make(data)
-                self._parts += 1
-                self._given = False
+                self._part = self._next_part(data)
             try:
                 for piece in self._part.pieces(data):
                     self._given = True
+                    self._length += len(piece)
                     yield piece
             except (zlib.error, brotli.error, zstd.ZstdError) as error:
                 self._stop_at_junk(error)
                 return
             data = self._part.rest()
+
+    def _next_part(self, data: bytes) -> "_Part":
+        self._parts += 1
+        self._given = False
+        if self._parts > _FREE_PARTS + self._length // _LEAST_PART:
+            raise BadCoding(f"{self._parts} parts with next to nothing in them")
+        return self._make(data)
 
     def _stop_at_junk(self, error: Exception) -> None:
         if self._parts == 1 or self._given:
@@ -130,7 +155,7 @@ class _Brotli:
 
 class _Zstd:
     def __init__(self) -> None:
-        self._zstd = zstd.ZstdDecompressor()
+        self._zstd = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         while not self._zstd.eof:
@@ -164,9 +189,20 @@ ACCEPTED = ("br", "deflate", "gzip", "zstd")
 
 def is_decoded(coding: str) -> bool:
     """Tell whether bodies of this Content-Encoding are decoded; others are stored as they came."""
-    return coding.strip().lower() in _CODINGS
+    return any(name in _CODINGS for name in _names(coding))
 
 
 def decoder(coding: str) -> Decoder:
-    """Return a decoder for one body with this Content-Encoding (empty = none)."""
-    return _CODINGS.get(coding.strip().lower(), Plain)()
+    """Return a decoder for one body with this Content-Encoding (empty = none).
+
+    A body with more than one coding is refused, and one whose coding is not known left as it is.
+    """
+    names = _names(coding)
+    if len(names) > 1:
+        return _Refused()
+    return _CODINGS.get(names[0], Plain)() if names else Plain()
+
+
+def _names(coding: str) -> list[str]:
+    names = [name.strip().lower() for name in coding.split(",")]
+    return [name for name in names if name not in {"", "identity"}]

@@ -21,7 +21,10 @@ class TooLarge(LccError):
 
 
 class Sink:
-    """Collects one body and its digests. ``memory`` and ``limit`` in bytes of the decoded body."""
+    """Collects one body and its digests. ``memory`` and ``limit`` in bytes of the decoded body.
+
+    ``come`` bounds what is transferred as well, for there are codings that decode to nothing.
+    """
 
     def __init__(self, content: ContentFiles, memory: int, limit: int) -> None:
         self._content = content
@@ -31,6 +34,7 @@ class Sink:
         self._file: BinaryIO | None = None
         self._path: Path | None = None
         self._length = 0
+        self._arrived = 0
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._sha256 = hashlib.sha256()
 
@@ -39,17 +43,24 @@ class Sink:
         """Tell whether the body goes to a file, so that finishing it blocks."""
         return self._file is not None
 
+    def come(self, size: int) -> None:
+        """Count bytes as transferred, before they are decoded; raises ``TooLarge``."""
+        self._arrived = self._within_limit(self._arrived + size)
+
     def write(self, chunk: bytes) -> None:
         """Take the next bytes; raises ``TooLarge``, or as ``on_disk`` does."""
-        self._length += len(chunk)
-        if self._length > self._limit:
-            raise TooLarge(f"more than {self._limit} bytes")
+        self._length = self._within_limit(self._length + len(chunk))
         self._md5.update(chunk)
         self._sha256.update(chunk)
         self._parts.append(chunk)
         if self.spilled or self._length > self._memory:
             with on_disk("content file"):
                 self._spill()
+
+    def _within_limit(self, length: int) -> int:
+        if length > self._limit:
+            raise TooLarge(f"more than {self._limit} bytes")
+        return length
 
     def _spill(self) -> None:
         if self._file is None:

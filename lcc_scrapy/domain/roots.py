@@ -7,6 +7,7 @@ encoded slashes and userinfo cannot step out of a root.
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, unquote, urlsplit
 
 from lcc_scrapy.domain.errors import UrlRefused
@@ -15,8 +16,11 @@ URL_MAX = 2048
 """Longest URL in characters; the columns that hold URLs are as wide."""
 
 _HOST_MAX = 253
+_NAME = re.compile(r"[a-z0-9._-]+")
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_AUTHORITY = re.compile(r"[^\[\]]*|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
+_ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$")
 _UNSAFE_PATH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*\[\]-]*")
 _LOOKS_ODD = re.compile(r"[%\\]|/\.")
@@ -67,8 +71,10 @@ class HttpUrl:
             raise UrlRefused(705, f"scheme {parts.scheme or 'missing'!r}, expected http or https")
         if "@" in parts.netloc:
             raise UrlRefused(705, "user name in URL")
+        if not _AUTHORITY.fullmatch(parts.netloc):
+            raise UrlRefused(705, "brackets that do not hold just an IPv6 address")
         path, query = _quoted(parts.path or "/"), _quoted(parts.query)
-        return cls(parts.scheme, _idna(parts.hostname), port or _DEFAULT_PORT[parts.scheme], path, query)
+        return cls(parts.scheme, _host(parts.hostname), port or _DEFAULT_PORT[parts.scheme], path, query)
 
     @property
     def has_default_port(self) -> bool:
@@ -86,18 +92,22 @@ def _quoted(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _idna(host: str | None) -> str:
+def _host(host: str | None) -> str:
+    """Return a host in the one way in which it is compared: a name in IDNA form, or a canonical address."""
     if not host:
         raise UrlRefused(705, "host missing")
-    if ":" in host:
-        return host
     try:
-        ascii_host = host.encode("idna").decode("ascii").lower()
-    except UnicodeError:
+        return str(IPv6Address(host)) if ":" in host else _name_or_address_v4(host)
+    except ValueError:
         raise UrlRefused(705, f"host name {host!r}") from None
-    if len(ascii_host) > _HOST_MAX or not re.fullmatch(r"[a-z0-9._-]+", ascii_host):
-        raise UrlRefused(705, f"host name {host!r}")
-    return ascii_host
+
+
+def _name_or_address_v4(host: str) -> str:
+    """Read a name, or an address where it ends in a number (WHATWG URL): not octal, hexadecimal or short."""
+    name = host.encode("idna").decode("ascii").lower()
+    if len(name) > _HOST_MAX or not _NAME.fullmatch(name):
+        raise ValueError("not a host name")
+    return str(IPv4Address(name)) if _ENDS_IN_NUMBER.search(name) else name
 
 
 def _plain_path(path: str) -> str | None:
@@ -153,3 +163,14 @@ class Root:
 def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
     """Tell whether any root covers ``url``."""
     return any(root.covers(url) for root in roots)
+
+
+def hosts(roots: tuple[Root, ...]) -> frozenset[str]:
+    """Return ``host:port`` of whatever the roots cover."""
+    plain = {root.url.netloc for root in roots}
+    upgraded = {
+        f"{root.url.host}:{_DEFAULT_PORT['https']}"
+        for root in roots
+        if root.url.scheme == "http" and root.url.has_default_port
+    }
+    return frozenset(plain | upgraded)

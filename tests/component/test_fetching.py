@@ -8,6 +8,7 @@ from typing import Any
 
 import brotli
 import pytest
+from multidict import CIMultiDict
 
 from lcc_scrapy.content.sink import Sink
 from lcc_scrapy.domain.errors import NotDurable
@@ -18,7 +19,7 @@ class Answer:
     """A body of zeros, two kilobytes on the wire."""
 
     def __init__(self, size: int) -> None:
-        self.headers = {"Content-Encoding": "br"}
+        self.headers = CIMultiDict({"Content-Encoding": "br"})
         packer, piece = brotli.Compressor(quality=5), bytes(1_000_000)
         self.body = b"".join(packer.process(piece) for _ in range(size // len(piece))) + packer.finish()
         self.content = self

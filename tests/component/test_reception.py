@@ -54,7 +54,7 @@ class Front:
     """A reception, and what it told."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        from twisted.internet import reactor  # noqa: TID251 - inside the function that needs it
+        from twisted.internet import reactor
 
         self.reactor: Any = reactor
         given = {"LCC_DATA_DIR": str(folder), "LCC_UNS_ENDPOINTS": "tcp:0:interface=127.0.0.1", **settings}

@@ -64,7 +64,7 @@ class Doorstep:
 
 @pytest.fixture
 def uns(tmp_path):
-    from twisted.internet import reactor  # noqa: TID251 - inside the function that needs it
+    from twisted.internet import reactor
 
     spool = SpoolFolder(tmp_path / "spool")
     spool.lock()

@@ -9,7 +9,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.content.decoding import PIECE, BadCoding, decoder
+from lcc_scrapy.content.decoding import PIECE, BadCoding, decoder, is_decoded
 
 
 def raw_deflate(data):
@@ -84,3 +84,44 @@ def test_deflate_without_its_wrapper_is_understood():
 
 def test_an_unknown_coding_is_left_as_it_is():
     assert decode("compress", b"\x1f\x9d whatever") == b"\x1f\x9d whatever"
+
+
+@pytest.mark.parametrize(
+    "coding", ["gzip, gzip", "gzip,br", "br, identity, gzip", "compress, gzip", ", ".join(["gzip"] * 100)]
+)
+def test_codings_upon_codings_are_refused_but_for_an_empty_body(coding):
+    with pytest.raises(BadCoding):
+        decode(coding, gzip.compress(gzip.compress(b"body")))
+    assert decode(coding, b"") == b""
+
+
+@pytest.mark.parametrize("coding", ["identity, gzip", " GZIP ", "gzip,", ",,gzip, identity"])
+def test_identity_and_empty_names_do_not_count_as_codings(coding):
+    assert decode(coding, gzip.compress(b"body")) == b"body"
+    assert is_decoded(coding)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_a_thousand_empty_parts_pass_and_more_do_not(coding):
+    empty = ENCODERS[coding](b"")
+    assert decode(coding, empty * 1000, 4096) == b""
+    with pytest.raises(BadCoding):
+        decode(coding, empty * 1001, 4096)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_as_many_parts_pass_as_hold_a_kilobyte_each(coding):
+    part = ENCODERS[coding](bytes(1024))
+    assert len(decode(coding, part * 3000, 65536)) == 3000 * 1024
+
+
+@pytest.mark.parametrize(("log", "taken"), [(23, True), (24, False), (27, False)])
+def test_zstd_may_look_back_eight_megabytes_and_no_more(log, taken):
+    options = {zstd.CompressionParameter.window_log: log, zstd.CompressionParameter.compression_level: 1}
+    packer = zstd.ZstdCompressor(options=options)
+    body = packer.compress(b"body" * 1000) + packer.flush()
+    if taken:
+        assert decode("zstd", body) == b"body" * 1000
+    else:
+        with pytest.raises(BadCoding):
+            decode("zstd", body)

@@ -5,11 +5,12 @@ from posixpath import normpath
 from urllib.parse import unquote
 
 import pytest
+import yarl
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, inside
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, hosts, inside
 
 ROOTS = tuple(
     map(
@@ -196,6 +197,53 @@ def test_what_is_no_http_url_is_refused(text):
 def test_a_url_is_written_as_it_will_be_requested(text, normal):
     assert str(HttpUrl.parse(text)) == normal
     assert str(HttpUrl.parse(normal)) == normal
+
+
+ADDRESSES = [
+    "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "127.0.0.01", "127.0.0.1.", "127.0.0.256", "1.2.3",
+    "0x", "1.2.3.4.5", "example.123", "example.0x1f", "１２７．１", "[::1", "[::1]x", "[::1].", "[fe80::1%25lo]", "[fe80::1%lo]", "[v1.fe80]",
+    "[127.0.0.1]", "[::1]:80]", "[:1]", "[::ffff:127.0.0.256]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ADDRESSES)
+def test_an_address_is_canonical_or_refused(host):
+    with pytest.raises(UrlRefused) as refused:
+        HttpUrl.parse(f"http://{host}/")
+    assert refused.value.code == 705
+
+
+@pytest.mark.parametrize(
+    ("host", "canonical"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("１２７．０．０．１", "127.0.0.1"),
+        ("[0:0:0:0:0:0:0:1]", "[::1]"),
+        ("[::FFFF:127.0.0.1]", "[::ffff:7f00:1]"),
+        ("1and1.example", "1and1.example"),
+        ("4.example.co1", "4.example.co1"),
+        ("a.0xg", "a.0xg"),
+    ],
+)
+def test_a_host_is_compared_in_one_form(host, canonical):
+    assert str(HttpUrl.parse(f"http://{host}/")) == f"http://{canonical}/"
+
+
+def test_the_hosts_of_roots_are_with_their_ports_and_https():
+    assert hosts(ROOTS) == {
+        "www.example.org:80",
+        "www.example.org:443",
+        "sec.example.org:443",
+        "port.example.org:8080",
+    }
+
+
+@given(st.text(alphabet=st.sampled_from(list("w.:@/\\[]%#?1a0xＦ。\t")), max_size=25))
+def test_the_http_client_reads_the_same_host_and_port(text):
+    url = parsed(f"http://{text}")
+    if url is not None:
+        theirs = yarl.URL(str(url), encoded=True)
+        assert (theirs.raw_host, theirs.port) == (url.host, url.port)
 
 
 def test_a_root_in_idna_covers_both_spellings():

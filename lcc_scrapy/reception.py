@@ -1,6 +1,7 @@
 """The UNS of one process, with its spool and its intake; ``lcc uns`` runs nothing else."""
 
 import logging
+import math
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from lcc_scrapy.config import Config
 from lcc_scrapy.domain.errors import InUse, StoreUnavailable
 from lcc_scrapy.loginbook import BEAT, LoginBook
 from lcc_scrapy.storage.desk import Desk, DeskRules
+from lcc_scrapy.storage.gate import GateRules
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.spooled import AbsorbableSpool, open_spooled, record_loss
 from lcc_scrapy.storage.thread import StoreThread
@@ -61,9 +63,10 @@ class Reception:
         self._accepted = accepted
         self._absorbed = absorbed
         self._front = _FrontDesk()
-        limits = Limits(set_urls=config.set_max_urls, set_bytes=config.set_max_bytes)
         doors = _doors(config, stop_seconds)
-        self._service = UnsService(reactor, self._front, self, self.spool, doors=doors, limits=limits)
+        self._service = UnsService(
+            reactor, self._front, self, self.spool, doors=doors, limits=limits_of(config)
+        )
         self._absorber: Absorber | None = None
         self._book: LoginBook | None = None
         self._desk: Desk | None = None
@@ -151,7 +154,9 @@ class Reception:
 
     def _make_desk(self) -> Desk:
         config = self._config
-        rules = DeskRules(self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy)
+        rules = DeskRules(
+            self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy, gate_rules_of(config)
+        )
         return Desk(
             self._store,
             self._thread,
@@ -197,6 +202,40 @@ class _FrontDesk:
     def dry_run(self, login: ports.Login, spooled: Path) -> Deferred[ports.Foreseen]:
         assert self.behind is not None
         return self.behind.dry_run(login, spooled)
+
+
+def limits_of(config: Config) -> Limits:
+    """Return what one connection to the UNS may use."""
+    return Limits(
+        login_bytes=config.login_bytes,
+        login_seconds=config.login_seconds,
+        element_bytes=config.element_bytes,
+        depth=config.element_depth,
+        attributes=config.element_attributes,
+        names=config.unknown_names,
+        url_length=config.url_length,
+        set_urls=config.set_max_urls,
+        set_bytes=config.set_max_bytes,
+        idle_seconds=config.idle_seconds,
+        rate=config.min_rate,
+        rate_grace_seconds=config.min_rate_grace,
+        total_seconds=config.conversation_seconds,
+        reply_bytes=config.reply_bytes,
+        replies_bytes=config.replies_bytes,
+        linger_seconds=config.linger_seconds,
+        linger_bytes=config.linger_bytes,
+        retry_after=math.ceil(config.retry_after),
+    )
+
+
+def gate_rules_of(config: Config) -> GateRules:
+    """Return what guessing at passwords may cost."""
+    return GateRules(
+        per_address=config.login_failures_per_address,
+        per_id=config.login_failures_per_id,
+        checks=config.login_checks,
+        waiting=config.logins_waiting,
+    )
 
 
 def _doors(config: Config, stop_seconds: float) -> Doors:

@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from lcc_scrapy.storage import desk
+from lcc_scrapy.storage import desk, gate
 from lcc_scrapy.storage.desk import Desk, DeskRules
 from lcc_scrapy.storage.intake import Intake
 from lcc_scrapy.storage.spooled import open_spooled
@@ -120,6 +120,9 @@ class LittleUns:
     def callLater(self, *args):
         return self.clock.callLater(*args)
 
+    def seconds(self):
+        return self.clock.seconds()
+
     def entered(self, _protocol):
         return None
 
@@ -156,8 +159,11 @@ class LittleUns:
 @contextmanager
 def little_uns(lcc, folder, monkeypatch: pytest.MonkeyPatch):
     """Give a UNS whose password checks take no time: the password is the hash."""
-    monkeypatch.setattr(desk, "deferToThreadPool", lambda _reactor, _pool, job, *args: execute(job, *args))
-    monkeypatch.setattr(desk, "verify_password", lambda known, given: known == given)
+    for module in (desk, gate):
+        monkeypatch.setattr(
+            module, "deferToThreadPool", lambda _reactor, _pool, job, *args: execute(job, *args)
+        )
+    monkeypatch.setattr(gate, "verify_password", lambda known, given: known == given)
     made = LittleUns(lcc, folder)
     yield made
     made.close()

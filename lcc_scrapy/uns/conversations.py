@@ -18,8 +18,8 @@ def plain_address(host: str | None) -> str:
     return str(mapped or address)
 
 
-def _neighbourhood(address: str) -> str:
-    """Count an IPv6 site, which has 2^64 addresses, as one."""
+def neighbourhood(address: str) -> str:
+    """Return what counts as one: an IPv6 site, which has 2^64 addresses, or an address in plain form."""
     if ":" not in address:
         return address
     return str(ipaddress.ip_network(f"{address}/64", strict=False))
@@ -39,12 +39,12 @@ class Conversations:
 
     def arrive(self, address: str) -> bool:
         """Count a connection; False when it is one too many (it counts until ``leave`` all the same)."""
-        self._addresses[_neighbourhood(address)] += 1
-        return self._addresses[_neighbourhood(address)] <= self._per_address and len(self) <= self._in_all
+        self._addresses[neighbourhood(address)] += 1
+        return self._addresses[neighbourhood(address)] <= self._per_address and len(self) <= self._in_all
 
     def leave(self, address: str) -> None:
         """A connection is gone."""
-        self._addresses[_neighbourhood(address)] -= 1
+        self._addresses[neighbourhood(address)] -= 1
         self._addresses += Counter()
 
     @property

@@ -24,6 +24,8 @@ from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEn
 log = logging.getLogger(__name__)
 
 _TICK = 1.0
+_BITE = 4096
+"""Bytes read at a time: what they say is kept, and the shortest URL takes fifty times its size in memory."""
 
 
 class Door(typing.Protocol):
@@ -44,22 +46,25 @@ class UnsProtocol(Protocol):
         self.peer = peer
         self._office = office
         self._door = door
-        self._session = Session(office.limits.retry_after)
+        self._session = Session(office.limits)
         self._codec = Codec(office.limits)
         self._clerk = Clerk(office, peer, self._hear)
         self._patience = Patience(office.limits, office.clock.seconds())
+        self._unread = bytearray()
         self._said: deque[Event] = deque()
         self._news: deque[Event] = deque()
         self._tick: IDelayedCall | None = None
         self._advancing = False
         self._holding = False
         self._ended = False
+        self._end_told = False
         self._gone = False
 
     # --- bytes and time -----------------------------------------------------------------------
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
-        self._outbox = Outbox(self._wire, self._office.limits.reply_bytes)
+        limits, backlog = self._office.limits, self._office.replies
+        self._outbox = Outbox(self._wire, limits.reply_bytes, limits.replies_bytes, backlog)
         self._wire.registerProducer(self, True)
         self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
         refusal = self._door.entered(self)
@@ -70,7 +75,7 @@ class UnsProtocol(Protocol):
         now = self._office.clock.seconds()
         self._patience.heard(len(data), now)
         if not self._session.over:
-            self._said.extend(self._codec.feed(data))
+            self._unread += data
             self._advance()
         elif self._patience.linger_is_over(now):
             self._wire.abortConnection()
@@ -79,7 +84,6 @@ class UnsProtocol(Protocol):
         """The provider has closed its side; it may still read."""
         if not self._ended:
             self._ended = True
-            self._said.append(StreamEnded(self._codec.unfinished))
             self._advance()
 
     def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
@@ -90,6 +94,8 @@ class UnsProtocol(Protocol):
         if self._tick is not None and self._tick.active():
             self._tick.cancel()
         self._said.clear()
+        self._unread.clear()
+        self._outbox.forget()
         self._hear(Vanished())
         if self._session.told and isinstance(reason.value, ConnectionDone):
             self._clerk.farewell()
@@ -143,11 +149,36 @@ class UnsProtocol(Protocol):
             return
         self._advancing = True
         try:
-            while self._news or (self._said and not self._held_up):
-                self._step((self._news or self._said).popleft())
+            while (event := self._next_event()) is not None:
+                self._step(event)
         finally:
             self._advancing = False
         self._hold_or_go_on()
+
+    def _next_event(self) -> Event | None:
+        if self._news:
+            return self._news.popleft()
+        while not self._held_up:
+            if self._said:
+                return self._said.popleft()
+            if not self._unread:
+                return self._end_of_stream()
+            self._read_a_bite()
+        return None
+
+    def _read_a_bite(self) -> None:
+        """Read only what can be handled now: nothing of a set is parsed before its provider is let in."""
+        if not self._session.over:
+            self._said.extend(self._codec.feed(bytes(self._unread[:_BITE])))
+            del self._unread[:_BITE]
+        else:
+            self._unread.clear()
+
+    def _end_of_stream(self) -> Event | None:
+        if not self._ended or self._end_told:
+            return None
+        self._end_told = True
+        return StreamEnded(self._codec.unfinished)
 
     def _step(self, event: Event) -> None:
         was_over = self._session.over
@@ -198,8 +229,10 @@ class UnsProtocol(Protocol):
                     self._outbox.close()
 
     def _log_outcome(self) -> None:
-        login = self._session.login
-        pid, seq = (login.pid, login.seq) if login else (0, 0)
-        log.info(
-            "uns conversation over pid=%d seq=%d peer=%s: %a", pid, seq, self.peer, self._session.outcome
-        )
+        login, outcome = self._session.login, self._session.outcome
+        if login is None:
+            self._office.journal.note(logging.INFO, "uns conversation over peer=%s: %a", self.peer, outcome)
+        else:
+            log.info(
+                "uns conversation over pid=%d seq=%d peer=%s: %a", login.pid, login.seq, self.peer, outcome
+            )

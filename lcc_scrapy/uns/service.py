@@ -38,9 +38,9 @@ class Doors:
     """Twisted endpoint strings; empty = do not listen."""
     allow_plain_remote: bool = False
     """Listen beyond loopback without TLS, passwords in plain sight."""
-    connections_per_address: int = 20
+    connections_per_address: int = 10
     """An IPv6 /64 counts as one address; more are answered with 104."""
-    connections_max: int = 500
+    connections_max: int = 1000
     """In all; more are answered with 104, and twice as many are cut without a word."""
     stop_seconds: float = 5.0
     """For conversations to end by themselves when the server stops; then 103 or 203 ends them."""
@@ -71,6 +71,15 @@ class UnsService(Factory):
         self._ports: list[IListeningPort] = []
         self._open: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What connections may use; others may be set at any time and hold for those that come then."""
+        return self._office.limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._office.limits = limits
 
     def in_conversation(self, pid: int, seq: int) -> bool:
         """Tell whether a login at this UNS may still bring a set."""
@@ -114,7 +123,8 @@ class UnsService(Factory):
         self._open.add(protocol)
         if self._conversations.arrive(protocol.peer):
             return None
-        log.warning("uns too many connections peer=%s in all=%d", protocol.peer, len(self._conversations))
+        line = "uns too many connections peer=%s in all=%d"
+        self._office.journal.note(logging.WARNING, line, protocol.peer, len(self._conversations))
         return Refusal(104, "", self._office.limits.retry_after)
 
     def left(self, protocol: UnsProtocol) -> None:

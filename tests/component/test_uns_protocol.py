@@ -536,6 +536,8 @@ def test_errors_within_the_bound_never_block_a_client_that_reads_last(house):
     house.wire.producer.pauseProducing()
     house.say(b"<url c='a' mimetype='image/png'/>" * 1000, END)
     assert house.wire.producerState == "producing"
+    assert not house.wire.half_closed
+    house.wire.producer.resumeProducing()
     assert 'received="0"' in house.wire.text
     assert house.wire.half_closed
 

@@ -166,6 +166,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_SPOOL_MAX_BYTES", "10G", size, "Size of the spool at which providers are told to try again later (103, 203); 0 = no limit. Shared like the queue; a set that is larger than half of it gets 204."),
     Setting("LCC_UNS_PATIENCE", "1h", _period, "How long a provider's sets wait for an earlier one that may be at a UNS which gives no sign of life; then they go on, and the earlier one is not absorbed any more."),
     Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104."),
+    Setting("LCC_CONNECTIONS_PER_PROVIDER", "10", _at_least_one, "Conversations of one provider with the UNS at a time, from all its addresses; more get 104."),
     Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time; more get 104."),
     Setting("LCC_SET_MAX_URLS", "10000000", _at_least_one, "URLs in one set; more get 204."),
     Setting("LCC_SET_MAX_BYTES", "10G", _at_least(1, size), "Bytes of one set on the wire; more get 204."),
@@ -236,6 +237,7 @@ class Config:
     spool_max_bytes: int
     uns_patience: float
     connections_per_address: int
+    connections_per_provider: int
     connections_max: int
     set_max_urls: int
     set_max_bytes: int

@@ -20,7 +20,7 @@ from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.spooled import AbsorbableSpool, open_spooled, record_loss
 from lcc_scrapy.storage.thread import StoreThread
 from lcc_scrapy.storage.tx import Store
-from lcc_scrapy.uns import ports
+from lcc_scrapy.uns import openfiles, ports
 from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.uns.service import Doors, UnsService
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
@@ -90,6 +90,8 @@ class Reception:
 
     def listen(self) -> Deferred[list[Any]]:
         """Open the doors; the result is the list of addresses."""
+        if self._config.uns_endpoints:
+            openfiles.make_room(self._config.connections_max)
         return self._service.start()
 
     @inlineCallbacks
@@ -243,6 +245,7 @@ def _doors(config: Config, stop_seconds: float) -> Doors:
         config.uns_endpoints,
         config.uns_allow_plain_remote,
         config.connections_per_address,
+        config.connections_per_provider,
         config.connections_max,
         stop_seconds,
     )

@@ -28,9 +28,10 @@ def neighbourhood(address: str) -> str:
 class Conversations:
     """Counts connections per address and in all, and knows which logins may still bring a set."""
 
-    def __init__(self, per_address: int, in_all: int) -> None:
+    def __init__(self, per_address: int, in_all: int, per_provider: int = 10) -> None:
         self._per_address = per_address
         self._in_all = in_all
+        self._per_provider = per_provider
         self._addresses: Counter[str] = Counter()
         self._open: dict[int, set[int]] = {}
 
@@ -52,9 +53,11 @@ class Conversations:
         """Tell whether not even a refusal can be afforded any more."""
         return len(self) >= 2 * self._in_all
 
-    def begin(self, pid: int, seq: int) -> None:
-        """A login has been granted: it may bring a set."""
-        self._open.setdefault(pid, set()).add(seq)
+    def begin(self, pid: int, seq: int) -> bool:
+        """A login has been granted; False when it is one too many (it counts until ``end`` all the same)."""
+        seqs = self._open.setdefault(pid, set())
+        seqs.add(seq)
+        return len(seqs) <= self._per_provider
 
     def end(self, pid: int, seq: int) -> bool:
         """A login can bring no set any more; False when that was known already."""

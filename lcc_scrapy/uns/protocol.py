@@ -27,6 +27,9 @@ _TICK = 1.0
 _BITE = 4096
 """Bytes read at a time: what they say is kept, and the shortest URL takes fifty times its size in memory."""
 
+_TURN = 200
+"""Events of one provider that are handled in one go; then the others have their turn."""
+
 
 class Door(typing.Protocol):
     """Counts who comes and goes."""
@@ -54,6 +57,7 @@ class UnsProtocol(Protocol):
         self._said: deque[Event] = deque()
         self._news: deque[Event] = deque()
         self._tick: IDelayedCall | None = None
+        self._rest: IDelayedCall | None = None
         self._advancing = False
         self._holding = False
         self._ended = False
@@ -91,8 +95,9 @@ class UnsProtocol(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
         self._gone = True
-        if self._tick is not None and self._tick.active():
-            self._tick.cancel()
+        for timer in (self._tick, self._rest):
+            if timer is not None and timer.active():
+                timer.cancel()
         self._said.clear()
         self._unread.clear()
         self._outbox.forget()
@@ -149,11 +154,23 @@ class UnsProtocol(Protocol):
             return
         self._advancing = True
         try:
-            while (event := self._next_event()) is not None:
-                self._step(event)
+            self._take_a_turn()
         finally:
             self._advancing = False
         self._hold_or_go_on()
+
+    def _take_a_turn(self) -> None:
+        for _ in range(_TURN):
+            event = self._next_event()
+            if event is None:
+                return
+            self._step(event)
+        if self._rest is None and not self._gone:
+            self._rest = self._office.clock.callLater(0, self._rested)
+
+    def _rested(self) -> None:
+        self._rest = None
+        self._advance()
 
     def _next_event(self) -> Event | None:
         if self._news:
@@ -192,7 +209,9 @@ class UnsProtocol(Protocol):
 
     @property
     def _held_up(self) -> bool:
-        return self._session.waiting or (self._outbox.full and not self._session.over)
+        if self._session.over:
+            return False
+        return self._session.waiting or self._outbox.full or self._rest is not None
 
     def _hold_or_go_on(self) -> None:
         holding = self._held_up

@@ -1,6 +1,8 @@
 """The Update Notification Server: listens, counts connections, and stops in an orderly way."""
 
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 DEFAULT_ENDPOINTS = ("tcp:9000:interface=127.0.0.1",)
 _PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
 _LAST_WORDS_SECONDS = 2.0
+_SEND_BUFFER = 64 * 1024
+"""Bytes of answers that the operating system keeps for one connection: by itself it takes megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Doors:
     """Listen beyond loopback without TLS, passwords in plain sight."""
     connections_per_address: int = 10
     """An IPv6 /64 counts as one address; more are answered with 104."""
+    connections_per_provider: int = 10
+    """Conversations of one provider that is logged in; more are answered with 104."""
     connections_max: int = 1000
     """In all; more are answered with 104, and twice as many are cut without a word."""
     stop_seconds: float = 5.0
@@ -64,7 +70,9 @@ class UnsService(Factory):
     ) -> None:
         self._reactor = reactor
         self._doors = doors
-        self._conversations = Conversations(doors.connections_per_address, doors.connections_max)
+        self._conversations = Conversations(
+            doors.connections_per_address, doors.connections_max, doors.connections_per_provider
+        )
         self._office = Office(
             desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread
         )
@@ -92,6 +100,7 @@ class UnsService(Factory):
             for endpoint in self._doors.endpoints:
                 port = yield self._listen(endpoint)
                 self._ports.append(port)
+                _bound_send_buffers(port)
                 self._check_privacy(endpoint, port.getHost())
         except ConfigurationError:
             yield self._close_ports()
@@ -181,6 +190,12 @@ class UnsService(Factory):
 
 def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
     return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
+
+
+def _bound_send_buffers(port: Any) -> None:
+    """Set what the connections inherit that this port will accept."""
+    with socket.socket(fileno=os.dup(port.fileno())) as same:
+        same.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
 
 
 async def _stop_port(port: IListeningPort) -> None:

@@ -86,9 +86,9 @@ def _share(text: Any) -> float:
 
 
 def _rate(text: Any) -> Rate:
-    count, _, period = str(text).strip().partition("/")
+    count, slash, unit = (part.strip() for part in str(text).partition("/"))
     try:
-        return Rate(_at_least_one(count), _period(period if period[:1].isdigit() else f"1{period.strip()}"))
+        return Rate(_at_least_one(count), _period(unit if unit[:1].isdigit() else f"{slash and 1}{unit}"))
     except ValueError:
         raise ValueError(f"{text!r}, expected a rate like 30/m, 5/h or 1/10s") from None
 

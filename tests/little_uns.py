@@ -42,11 +42,11 @@ class Wire(StringTransport):
 class Conversation:
     """One connection of provider 7, logged in."""
 
-    def __init__(self, uns, pid):
+    def __init__(self, uns, pid, peer, password):
         self.wire = Wire()
-        self._protocol = UnsProtocol(uns.office, "192.0.2.1", uns)
+        self._protocol = UnsProtocol(uns.office, peer, uns)
         self._protocol.makeConnection(self.wire)
-        provider = f'<provider id="{pid}" passwd="a hash"/>'
+        provider = f'<provider id="{pid}" passwd="{password}"/>'
         self.say(f'<lococa:init xmlns:lococa="{NAMESPACE}">{provider}</lococa:init>')
 
     def say(self, text):
@@ -138,8 +138,12 @@ class LittleUns:
 
     # --- what tests do ---------------------------------------------------------------------------
 
-    def log_in(self, pid=7):
-        return Conversation(self, pid)
+    def log_in(self, pid=7, peer="192.0.2.1", password="a hash"):
+        return Conversation(self, pid, peer, password)
+
+    def guess(self, pid, peer):
+        """Try a wrong password; returns the code that answers it."""
+        return re.search(r'<reason code="(\d+)"', self.log_in(pid, peer, "a guess").hang_up())[1]
 
     def push(self, *urls, pid=7, **attributes):
         """Log in and send a set; returns what was said of it."""

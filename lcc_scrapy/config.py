@@ -86,9 +86,9 @@ def _share(text: Any) -> float:
 
 
 def _rate(text: Any) -> Rate:
-    count, slash, unit = (part.strip() for part in str(text).partition("/"))
+    count, _, unit = (part.strip() for part in str(text).partition("/"))
     try:
-        return Rate(_at_least_one(count), _period(unit if unit[:1].isdigit() else f"{slash and 1}{unit}"))
+        return Rate(_at_least_one(count), _period(unit if unit[:1].isdigit() else unit and f"1{unit}"))
     except ValueError:
         raise ValueError(f"{text!r}, expected a rate like 30/m, 5/h or 1/10s") from None
 
@@ -167,7 +167,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_UNS_PATIENCE", "1h", _period, "How long a provider's sets wait for an earlier one that may be at a UNS which gives no sign of life; then they go on, and the earlier one is not absorbed any more."),
     Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104."),
     Setting("LCC_CONNECTIONS_PER_PROVIDER", "10", _at_least_one, "Conversations of one provider with the UNS at a time, from all its addresses; more get 104."),
-    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time; more get 104."),
+    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time, a fifth of them kept for addresses from which a provider has logged in since the start; more get 104."),
     Setting("LCC_SET_MAX_URLS", "10000000", _at_least_one, "URLs in one set; more get 204."),
     Setting("LCC_SET_MAX_BYTES", "10G", _at_least(1, size), "Bytes of one set on the wire; more get 204."),
     Setting("LCC_URL_LENGTH", "2048", _url_length, "Characters of a URL, as given and as encoded; longer ones are refused one by one (707). Not more than 2048."),

@@ -83,7 +83,7 @@ class Clerk:
     def _granted(self, login: Login) -> None:
         log.info("uns login pid=%d seq=%d peer=%s", login.pid, login.seq, self._peer)
         self._login = login
-        if self._office.conversations.begin(login.pid, login.seq):
+        if self._office.conversations.begin(login.pid, login.seq, self._peer):
             self._report(LoginGranted(login))
         else:
             self._report(LoginRefused(Refusal(104, "", self._office.limits.retry_after)))

@@ -47,7 +47,7 @@ class Doors:
     connections_per_provider: int = 10
     """Conversations of one provider that is logged in; more are answered with 104."""
     connections_max: int = 1000
-    """In all; more are answered with 104, and twice as many are cut without a word."""
+    """In all, a fifth of them for homes only; more get 104, and twice as many are cut without a word."""
     stop_seconds: float = 5.0
     """For conversations to end by themselves when the server stops; then 103 or 203 ends them."""
 
@@ -78,6 +78,7 @@ class UnsService(Factory):
         )
         self._ports: list[IListeningPort] = []
         self._open: set[UnsProtocol] = set()
+        self._served: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
 
     @property
@@ -121,9 +122,10 @@ class UnsService(Factory):
                 end(protocol)
 
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
-        if self._conversations.crowded:
+        peer = plain_address(getattr(addr, "host", None))
+        if self._conversations.crowded(peer):
             return None
-        protocol = UnsProtocol(self._office, plain_address(getattr(addr, "host", None)), self)
+        protocol = UnsProtocol(self._office, peer, self)
         protocol.factory = self
         return protocol
 
@@ -131,6 +133,7 @@ class UnsService(Factory):
         """Count a connection (for ``UnsProtocol``)."""
         self._open.add(protocol)
         if self._conversations.arrive(protocol.peer):
+            self._served.add(protocol)
             return None
         line = "uns too many connections peer=%s in all=%d"
         self._office.journal.note(logging.WARNING, line, protocol.peer, len(self._conversations))
@@ -139,7 +142,8 @@ class UnsService(Factory):
     def left(self, protocol: UnsProtocol) -> None:
         """Count a connection out (for ``UnsProtocol``)."""
         self._open.discard(protocol)
-        self._conversations.leave(protocol.peer)
+        self._conversations.leave(protocol.peer, served=protocol in self._served)
+        self._served.discard(protocol)
         if not self._open and self._all_gone is not None:
             waiting, self._all_gone = self._all_gone, None
             waiting.callback(None)

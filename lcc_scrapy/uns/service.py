@@ -32,6 +32,8 @@ _PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
 _LAST_WORDS_SECONDS = 2.0
 _SEND_BUFFER = 64 * 1024
 """Bytes of answers that the operating system keeps for one connection: by itself it takes megabytes."""
+_BACKLOG = 1024
+"""Connections that wait to be accepted; of Twisted's 50 and more that come at once, some would be reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class UnsService(Factory):
             for endpoint in self._doors.endpoints:
                 port = yield self._listen(endpoint)
                 self._ports.append(port)
-                _bound_send_buffers(port)
+                _make_ready_for_many(port)
                 self._check_privacy(endpoint, port.getHost())
         except ConfigurationError:
             yield self._close_ports()
@@ -196,10 +198,11 @@ def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
     return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
 
 
-def _bound_send_buffers(port: Any) -> None:
-    """Set what the connections inherit that this port will accept."""
+def _make_ready_for_many(port: Any) -> None:
+    """Bound what each connection of this port may keep in the operating system, and let more of them wait."""
     with socket.socket(fileno=os.dup(port.fileno())) as same:
         same.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        same.listen(_BACKLOG)
 
 
 async def _stop_port(port: IListeningPort) -> None:

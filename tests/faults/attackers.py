@@ -53,9 +53,6 @@ class Siege:
     def start(self) -> None:
         self._thread.start()
 
-    def is_in_place(self, share: float) -> bool:
-        return self.settled.total() > share * self._clients
-
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(30)
@@ -84,7 +81,7 @@ class Siege:
                     await talk(reader, writer, pid, kind)
                 finally:
                     writer.transport.abort()
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(2)
 
     async def _in_place(self, kind: str, staying: Awaitable[object]) -> None:
         self.settled[kind] += 1
@@ -199,6 +196,6 @@ class Guessers:
                 writer.write_eof()
                 answer = await reader.read()
                 writer.close()
-            except OSError:
-                answer = b""
-            self.answers[answer.partition(b'code="')[2][:3].decode() or "cut"] += 1
+            except OSError as error:
+                answer = f'code="{error!r}'.encode()
+            self.answers[answer.partition(b'code="')[2].partition(b'"')[0].decode() or "nothing"] += 1

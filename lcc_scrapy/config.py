@@ -176,7 +176,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_LOGIN_FAILURES_PER_ADDRESS", "30/m", _rate, "Failed logins from one address (an IPv6 /64 counts as one) of providers that have not logged in from there before: as many at once, and then as many per time; more get 103 without a look at the password."),
     Setting("LCC_LOGIN_FAILURES_PER_ID", "10/m", _rate, "Failed logins with one provider id from all addresses that the provider is not known to use, and likewise from each one that it is; more get 103 without a look at the password."),
     Setting("LCC_LOGIN_CHECKS", "2", _at_least_one, "Passwords checked at a time; each takes a processor for some 25 ms, and 19 MiB."),
-    Setting("LCC_LOGINS_WAITING", "100", _at_least_one, "Logins that wait for their password to be checked; of more, strangers get 103, those whose address has most waiting first."),
+    Setting("LCC_LOGINS_WAITING", "50", _at_least_one, "Logins that wait for their password to be checked; of more, strangers get 103, those whose address has most waiting first."),
     Setting("LCC_ELEMENT_BYTES", "65536", _at_least(LEAST_ELEMENT_BYTES, size), "Bytes since an XML element last began or ended; more get 105 or 201 and are not parsed."),
     Setting("LCC_ELEMENT_DEPTH", "8", _at_least(LEAST_DEPTH, _whole), "Nested XML elements; deeper ones get 105 or 201."),
     Setting("LCC_ELEMENT_ATTRIBUTES", "16", _at_least(LEAST_ATTRIBUTES, _whole), "Attributes of one XML element; more get 105 or 201."),

@@ -1,7 +1,7 @@
 """Who is served next, and who has to leave, when more want something slow than can be served.
 
-Known ones go before strangers; within both, addresses take turns, so that one that sends a thousand
-waits for its own and not the others for it.
+Known callers go before strangers. Providers take turns among those, addresses among these, so that one
+that sends a thousand waits for its own and not the others for it.
 """
 
 from collections import OrderedDict, deque
@@ -12,7 +12,8 @@ from lcc_scrapy.domain.throttling import Caller
 
 Item = TypeVar("Item")
 
-_Line = OrderedDict[str, deque[Item]]
+_Share = str | int | None
+_Line = OrderedDict[_Share, deque[Item]]
 
 
 class WaitingRoom(Generic[Item]):
@@ -31,41 +32,42 @@ class WaitingRoom(Generic[Item]):
     def enter(self, item: Item) -> Item | None:
         """Let an item in; returns the one that has to leave for it, perhaps itself.
 
-        That is the last one of the stranger's address that has most waiting, or else of the known address.
+        That is the last one of the stranger's address that has most waiting, or else of such a provider.
         """
-        address = self._caller_of(item).address
-        self._line_of(item).setdefault(address, deque()).append(item)
+        line, share = self._place_of(item)
+        line.setdefault(share, deque()).append(item)
         self._size += 1
         if self._size <= self._most:
             return None
         crowd = self._strangers or self._known
-        largest = max(crowd, key=lambda other: (len(crowd[other]), other == address))
+        largest = max(crowd, key=lambda other: (len(crowd[other]), crowd is line and other == share))
         leaving = crowd[largest][-1]
         self.leave(leaving)
         return leaving
 
     def leave(self, item: Item) -> None:
         """Take an item out that is not to be served; harmless when it does not wait."""
-        line, address = self._line_of(item), self._caller_of(item).address
-        if item in line.get(address, ()):
-            line[address].remove(item)
-            self._taken_from(line, address)
+        line, share = self._place_of(item)
+        if item in line.get(share, ()):
+            line[share].remove(item)
+            self._taken_from(line, share)
 
     def next(self) -> Item | None:
         """Take out the one whose turn it is; None = nobody waits."""
         line = self._known or self._strangers
         if not line:
             return None
-        address = next(iter(line))
-        item = line[address].popleft()
-        line.move_to_end(address)
-        self._taken_from(line, address)
+        share = next(iter(line))
+        item = line[share].popleft()
+        line.move_to_end(share)
+        self._taken_from(line, share)
         return item
 
-    def _line_of(self, item: Item) -> _Line[Item]:
-        return self._known if self._caller_of(item).known else self._strangers
+    def _place_of(self, item: Item) -> tuple[_Line[Item], _Share]:
+        caller = self._caller_of(item)
+        return (self._known, caller.pid) if caller.known else (self._strangers, caller.address)
 
-    def _taken_from(self, line: _Line[Item], address: str) -> None:
+    def _taken_from(self, line: _Line[Item], share: _Share) -> None:
         self._size -= 1
-        if not line[address]:
-            del line[address]
+        if not line[share]:
+            del line[share]

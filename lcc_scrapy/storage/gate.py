@@ -29,7 +29,7 @@ class GateRules:
     """Failed logins of one id by strangers, and by its provider from each address where it is known."""
     checks: int = 2
     """Password checks at a time: 19 MiB and one processor each."""
-    waiting: int = 100
+    waiting: int = 50
     """Logins that wait for a check; more are answered with 103, strangers first."""
 
 

@@ -149,7 +149,8 @@ def push(port: int, pid: int, address: str, urls: int) -> float:
         for number in range(urls)
     ]
     begun = time.monotonic()
-    answer = answer_to(port, init(pid), address, SET, b"".join(lines), END)
+    while 'code="103"' in (answer := answer_to(port, init(pid), address, SET, b"".join(lines), END)):
+        print("try again later")
     taken = time.monotonic() - begun
     assert f'<set_accepted received="{urls}"/>' in answer, answer[-500:]
     return taken

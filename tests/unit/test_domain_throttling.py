@@ -135,7 +135,8 @@ def everybody(waiting):
 
 
 def caller(address, *, known=False):
-    return Caller(address, 7, known)
+    """Known ones are told apart by their provider, strangers by their address: here both by one letter."""
+    return Caller("192.0.2.1" if known else address, ord(address) if known else 7, known)
 
 
 def test_known_ones_go_first_and_addresses_take_turns():

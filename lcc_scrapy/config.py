@@ -18,7 +18,10 @@ from scrapy.utils.conf import closest_scrapy_cfg
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.policy import RECORD, STRICT, QueuePolicy
+from lcc_scrapy.domain.roots import URL_MAX
+from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
+from lcc_scrapy.uns.limits import LEAST_ATTRIBUTES, LEAST_DEPTH, LEAST_ELEMENT_BYTES
 
 _DURATION = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZE = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -82,6 +85,31 @@ def _share(text: Any) -> float:
     return value
 
 
+def _rate(text: Any) -> Rate:
+    count, _, unit = (part.strip() for part in str(text).partition("/"))
+    try:
+        return Rate(_at_least_one(count), _period(unit if unit[:1].isdigit() else unit and f"1{unit}"))
+    except ValueError:
+        raise ValueError(f"{text!r}, expected a rate like 30/m, 5/h or 1/10s") from None
+
+
+def _at_least(least: int, read: Callable[[Any], int]) -> Callable[[Any], int]:
+    def bounded(text: Any) -> int:
+        number = read(text)
+        if number < least:
+            raise ValueError(f"{text!r}, expected {least} or more")
+        return number
+
+    return bounded
+
+
+def _url_length(text: Any) -> int:
+    length = _at_least_one(text)
+    if length > URL_MAX:
+        raise ValueError(f"{text!r}, expected at most {URL_MAX}, which is what the database takes")
+    return length
+
+
 def _slots(text: Any) -> int:
     if str(text).strip() not in {str(HOURS_PER_DAY), str(HOURS_PER_WEEK)}:
         raise ValueError(f"{text!r}, expected {HOURS_PER_DAY} or {HOURS_PER_WEEK}")
@@ -140,9 +168,30 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_BALLAST", "16M", size, "Size of the file `ballast` in the data folder, which is given up when the disk is full all the same, so that what was begun can be stored; 0 = none."),
     Setting("LCC_UNS_PATIENCE", "1h", _period, "How long a provider's sets wait for an earlier one that may be at a UNS which gives no sign of life; then they go on, and the earlier one is not absorbed any more."),
     Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104."),
-    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time; more get 104."),
+    Setting("LCC_CONNECTIONS_PER_PROVIDER", "10", _at_least_one, "Conversations of one provider with the UNS at a time, from all its addresses; more get 104."),
+    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time, a fifth of them kept for addresses from which a provider has logged in since the start; more get 104."),
     Setting("LCC_SET_MAX_URLS", "10000000", _at_least_one, "URLs in one set; more get 204."),
-    Setting("LCC_SET_MAX_BYTES", "10G", size, "Bytes of one set on the wire; more get 204."),
+    Setting("LCC_SET_MAX_BYTES", "10G", _at_least(1, size), "Bytes of one set on the wire; more get 204."),
+    Setting("LCC_URL_LENGTH", "2048", _url_length, "Characters of a URL, as given and as encoded; longer ones are refused one by one (707). Not more than 2048."),
+    Setting("LCC_LOGIN_BYTES", "65536", _at_least(1, size), "Bytes before a login is complete, looked at every 8 KiB; more get 105."),
+    Setting("LCC_LOGIN_SECONDS", "10s", _period, "Time from connecting to a complete login; later gets 206."),
+    Setting("LCC_LOGIN_FAILURES_PER_ADDRESS", "30/m", _rate, "Failed logins from one address (an IPv6 /64 counts as one) of providers that have not logged in from there before: as many at once, and then as many per time; more get 103 without a look at the password."),
+    Setting("LCC_LOGIN_FAILURES_PER_ID", "10/m", _rate, "Failed logins with one provider id from all addresses that the provider is not known to use, and likewise from each one that it is; more get 103 without a look at the password."),
+    Setting("LCC_LOGIN_CHECKS", "2", _at_least_one, "Passwords checked at a time; each takes a processor for some 25 ms, and 19 MiB."),
+    Setting("LCC_LOGINS_WAITING", "50", _at_least_one, "Logins that wait for their password to be checked; of more, strangers get 103, those whose address has most waiting first."),
+    Setting("LCC_ELEMENT_BYTES", "65536", _at_least(LEAST_ELEMENT_BYTES, size), "Bytes since an XML element last began or ended; more get 105 or 201 and are not parsed."),
+    Setting("LCC_ELEMENT_DEPTH", "8", _at_least(LEAST_DEPTH, _whole), "Nested XML elements; deeper ones get 105 or 201."),
+    Setting("LCC_ELEMENT_ATTRIBUTES", "16", _at_least(LEAST_ATTRIBUTES, _whole), "Attributes of one XML element; more get 105 or 201."),
+    Setting("LCC_UNKNOWN_NAMES", "256", _whole, "Different element and attribute names in one conversation that the protocol does not have; more get 105 or 201."),
+    Setting("LCC_IDLE_SECONDS", "60s", _period, "Time in which a provider that is logged in neither sends nor reads; longer gets 206."),
+    Setting("LCC_MIN_RATE", "500", _at_least(1, size), "Bytes per second of a set, on average since it began; slower gets 206."),
+    Setting("LCC_MIN_RATE_GRACE", "30s", duration, "Time from the beginning of a set during which LCC_MIN_RATE is not looked at."),
+    Setting("LCC_CONVERSATION_SECONDS", "2h", _period, "Time from connecting to the end of a set; later gets 206."),
+    Setting("LCC_REPLY_BYTES", "1M", _at_least(1, size), "Bytes of URL errors kept for a provider that does not read them; then nothing more is read from it, until LCC_IDLE_SECONDS end it."),
+    Setting("LCC_REPLIES_BYTES", "64M", _at_least(1, size), "The same for all providers together; they share it, each gets as much as is left free."),
+    Setting("LCC_LINGER_SECONDS", "60s", _period, "Time after the answer in which what still comes is read and thrown away; then the connection is cut."),
+    Setting("LCC_LINGER_BYTES", "64M", size, "Bytes that are read and thrown away after the answer; then the connection is cut."),
+    Setting("LCC_RETRY_AFTER", "5m", duration, "When 103, 104 and 203 advise to come again, unless something better is known."),
     Setting("LCC_FULLSETS", "10", _whole, "Unsolicited full sets per period for new providers; 0 = none."),
     Setting("LCC_FULLSET_PERIOD", "30d", duration, "The period in which full sets are counted."),
     Setting("LCC_MAX_REMOVAL", "50%", _share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held."),
@@ -192,9 +241,30 @@ class Config:
     ballast: int
     uns_patience: float
     connections_per_address: int
+    connections_per_provider: int
     connections_max: int
     set_max_urls: int
     set_max_bytes: int
+    url_length: int
+    login_bytes: int
+    login_seconds: float
+    login_failures_per_address: Rate
+    login_failures_per_id: Rate
+    login_checks: int
+    logins_waiting: int
+    element_bytes: int
+    element_depth: int
+    element_attributes: int
+    unknown_names: int
+    idle_seconds: float
+    min_rate: int
+    min_rate_grace: float
+    conversation_seconds: float
+    reply_bytes: int
+    replies_bytes: int
+    linger_seconds: float
+    linger_bytes: int
+    retry_after: float
     fullsets: int
     fullset_period: float
     max_removal: float

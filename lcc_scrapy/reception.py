@@ -1,6 +1,7 @@
 """The UNS of one process, with its spool and its intake; ``lcc uns`` runs nothing else."""
 
 import logging
+import math
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +16,12 @@ from lcc_scrapy.content.disk import on_disk
 from lcc_scrapy.domain.errors import InUse, StoreUnavailable
 from lcc_scrapy.loginbook import BEAT, LoginBook
 from lcc_scrapy.storage.desk import Desk, DeskRules
+from lcc_scrapy.storage.gate import GateRules
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.spooled import AbsorbableSpool, open_spooled, record_loss
 from lcc_scrapy.storage.thread import StoreThread
 from lcc_scrapy.storage.tx import Store
-from lcc_scrapy.uns import ports
+from lcc_scrapy.uns import openfiles, ports
 from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.uns.service import Doors, UnsService
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
@@ -64,10 +66,9 @@ class Reception:
         self._absorbed = absorbed
         self._means = means
         self._front = _FrontDesk()
-        limits = Limits(set_urls=config.set_max_urls, set_bytes=config.set_max_bytes)
         doors = _doors(config, stop_seconds)
         self._service = UnsService(
-            reactor, self._front, self, self.spool, doors=doors, limits=limits, means=means
+            reactor, self._front, self, self.spool, doors=doors, limits=limits_of(config), means=means
         )
         self._absorber: Absorber | None = None
         self._book: LoginBook | None = None
@@ -92,6 +93,8 @@ class Reception:
 
     def listen(self) -> Deferred[list[Any]]:
         """Open the doors; the result is the list of addresses."""
+        if self._config.uns_endpoints:
+            openfiles.make_room(self._config.connections_max)
         return self._service.start()
 
     @inlineCallbacks
@@ -158,7 +161,9 @@ class Reception:
 
     def _make_desk(self) -> Desk:
         config = self._config
-        rules = DeskRules(self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy)
+        rules = DeskRules(
+            self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy, gate_rules_of(config)
+        )
         return Desk(
             self._store,
             self._thread,
@@ -206,11 +211,46 @@ class _FrontDesk:
         return self.behind.dry_run(login, spooled)
 
 
+def limits_of(config: Config) -> Limits:
+    """Return what one connection to the UNS may use."""
+    return Limits(
+        login_bytes=config.login_bytes,
+        login_seconds=config.login_seconds,
+        element_bytes=config.element_bytes,
+        depth=config.element_depth,
+        attributes=config.element_attributes,
+        names=config.unknown_names,
+        url_length=config.url_length,
+        set_urls=config.set_max_urls,
+        set_bytes=config.set_max_bytes,
+        idle_seconds=config.idle_seconds,
+        rate=config.min_rate,
+        rate_grace_seconds=config.min_rate_grace,
+        total_seconds=config.conversation_seconds,
+        reply_bytes=config.reply_bytes,
+        replies_bytes=config.replies_bytes,
+        linger_seconds=config.linger_seconds,
+        linger_bytes=config.linger_bytes,
+        retry_after=math.ceil(config.retry_after),
+    )
+
+
+def gate_rules_of(config: Config) -> GateRules:
+    """Return what guessing at passwords may cost."""
+    return GateRules(
+        per_address=config.login_failures_per_address,
+        per_id=config.login_failures_per_id,
+        checks=config.login_checks,
+        waiting=config.logins_waiting,
+    )
+
+
 def _doors(config: Config, stop_seconds: float) -> Doors:
     return Doors(
         config.uns_endpoints,
         config.uns_allow_plain_remote,
         config.connections_per_address,
+        config.connections_per_provider,
         config.connections_max,
         stop_seconds,
     )

@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from lcc_scrapy.storage import desk
+from lcc_scrapy.storage import desk, gate
 from lcc_scrapy.storage.desk import Desk, DeskRules
 from lcc_scrapy.storage.intake import Intake
 from lcc_scrapy.storage.spooled import open_spooled
@@ -42,11 +42,11 @@ class Wire(StringTransport):
 class Conversation:
     """One connection of provider 7, logged in."""
 
-    def __init__(self, uns, pid):
+    def __init__(self, uns, pid, peer, password):
         self.wire = Wire()
-        self._protocol = UnsProtocol(uns.office, "192.0.2.1", uns)
+        self._protocol = UnsProtocol(uns.office, peer, uns)
         self._protocol.makeConnection(self.wire)
-        provider = f'<provider id="{pid}" passwd="a hash"/>'
+        provider = f'<provider id="{pid}" passwd="{password}"/>'
         self.say(f'<lococa:init xmlns:lococa="{NAMESPACE}">{provider}</lococa:init>')
 
     def say(self, text):
@@ -120,6 +120,9 @@ class LittleUns:
     def callLater(self, *args):
         return self.clock.callLater(*args)
 
+    def seconds(self):
+        return self.clock.seconds()
+
     def entered(self, _protocol):
         return None
 
@@ -135,8 +138,12 @@ class LittleUns:
 
     # --- what tests do ---------------------------------------------------------------------------
 
-    def log_in(self, pid=7):
-        return Conversation(self, pid)
+    def log_in(self, pid=7, peer="192.0.2.1", password="a hash"):
+        return Conversation(self, pid, peer, password)
+
+    def guess(self, pid, peer):
+        """Try a wrong password; returns the code that answers it."""
+        return re.search(r'<reason code="(\d+)"', self.log_in(pid, peer, "a guess").hang_up())[1]
 
     def push(self, *urls, pid=7, **attributes):
         """Log in and send a set; returns what was said of it."""
@@ -156,8 +163,11 @@ class LittleUns:
 @contextmanager
 def little_uns(lcc, folder, monkeypatch: pytest.MonkeyPatch):
     """Give a UNS whose password checks take no time: the password is the hash."""
-    monkeypatch.setattr(desk, "deferToThreadPool", lambda _reactor, _pool, job, *args: execute(job, *args))
-    monkeypatch.setattr(desk, "verify_password", lambda known, given: known == given)
+    for module in (desk, gate):
+        monkeypatch.setattr(
+            module, "deferToThreadPool", lambda _reactor, _pool, job, *args: execute(job, *args)
+        )
+    monkeypatch.setattr(gate, "verify_password", lambda known, given: known == given)
     made = LittleUns(lcc, folder)
     yield made
     made.close()

@@ -90,6 +90,8 @@ class EntryRules:
     urlprefix: str = ""
     timeofday: str = timeslots.ALWAYS
     slots: int = timeslots.HOURS_PER_WEEK
+    url_length: int = URL_MAX
+    """Characters of a URL, at most ``URL_MAX``, which is what can be stored and what removals may have."""
 
 
 def urlkey(pid: int, curl: str, mimetype: str) -> bytes:
@@ -140,18 +142,19 @@ def read_entry(attributes: Mapping[str, str], rules: EntryRules) -> UrlEntry:
     curl = with_prefix(rules.urlprefix, attributes.get("curl", ""))
     if not curl:
         raise UrlRefused(701)
-    if len(curl) > URL_MAX:
-        raise UrlRefused(707, f"curl of {len(curl)} characters, at most {URL_MAX}")
+    _check_length("curl", curl, URL_MAX)
     if _UNUSABLE.search(curl):
         raise UrlRefused(705, "control character in curl")
     mimetype = _mimetype(attributes.get("mimetype", ""))
     if _is_removal(attributes):
         return UrlEntry(curl, mimetype, Operation.REMOVE)
+    _check_length("curl", curl, rules.url_length)
     if not accepts(rules.mimetypes, mimetype):
         raise UrlRefused(703, mimetype)
     where = fetch_url(attributes, rules)
     url = HttpUrl.parse(where)
     furl = str(url)
+    _check_length("URL", furl, rules.url_length)
     if not inside(url, rules.roots):
         raise UrlRefused(704, furl)
     return UrlEntry(
@@ -168,6 +171,11 @@ def read_entry(attributes: Mapping[str, str], rules: EntryRules) -> UrlEntry:
         ),
         _timeofday(attributes.get("timeofday", ""), rules),
     )
+
+
+def _check_length(what: str, url: str, most: int) -> None:
+    if len(url) > most:
+        raise UrlRefused(707, f"{what} of {len(url)} characters, at most {most}")
 
 
 def _is_removal(attributes: Mapping[str, str]) -> bool:
@@ -194,9 +202,13 @@ def _burl(attributes: Mapping[str, str], rules: EntryRules, curl: str) -> str | 
         return None
     text = with_prefix(rules.urlprefix, burl) if burl is not None else curl
     try:
-        return str(HttpUrl.parse(text)) if burl is not None else _browsable(text)
+        if burl is None:
+            return _browsable(text)
+        url = str(HttpUrl.parse(text))
+        _check_length("URL", url, rules.url_length)
     except UrlRefused as error:
         raise UrlRefused(error.code, f"burl: {error.detail}") from None
+    return url
 
 
 def _browsable(curl: str) -> str | None:

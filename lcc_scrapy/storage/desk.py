@@ -1,13 +1,12 @@
 """The desk at which providers log in: passwords, connection numbers, quota, errors to report.
 
-Implements ``uns.ports.ProviderDesk``. Passwords are checked in two threads of their own, so that
-guessing neither blocks the event loop nor the database.
+Implements ``uns.ports.ProviderDesk``; the gate before it (``gate``) holds up those who guess.
 """
 
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,16 +18,16 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.storage.foresight import foresee
+from lcc_scrapy.storage.gate import Gate, GateRules
 from lcc_scrapy.storage.intake import SpooledSet
-from lcc_scrapy.storage.passwords import DUMMY, verify_password
+from lcc_scrapy.storage.passwords import DUMMY
 from lcc_scrapy.storage.records import OpenLogin, UrlErrorRecord
-from lcc_scrapy.storage.thread import DaemonPool, StoreThread
+from lcc_scrapy.storage.thread import StoreThread
 from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.fullsets import Accepted
 from lcc_scrapy.uns.ports import Foreseen, Login
 from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError
 
-CHECKS_AT_A_TIME = 2
 PATIENCE = 10.0
 """Seconds after which a login is answered with "try again later", whatever keeps the database."""
 
@@ -43,6 +42,7 @@ class DeskRules:
     mimetypes: tuple[str, ...]
     slots: int
     policy: QueuePolicy
+    gate: GateRules = field(default_factory=GateRules)
 
 
 class Desk:
@@ -74,13 +74,13 @@ class Desk:
         self._thread = thread
         self._reactor = reactor
         self._rules = rules
-        self._checks = DaemonPool(minthreads=0, maxthreads=CHECKS_AT_A_TIME, name="lcc-passwords")
-        self._checks.start()
+        self._gate = Gate(reactor, rules.gate)
 
     def login(self, provider_id: str, password: str, ip: str) -> Deferred[Login]:
         """Check a password and note the connection; fails with ``Refusal`` 101, 102 or 103.
 
-        An unknown id costs as much time as a wrong password and gets the same answer. Fails with
+        An unknown id costs as much time as a wrong password and gets the same answer; whoever failed too
+        often is told to come again later, without a look at the password. Fails with
         ``StoreUnavailable`` when it takes longer than ``PATIENCE``; nothing is noted then, but for a login
         that was just being noted.
         """
@@ -88,13 +88,16 @@ class Desk:
 
     @inlineCallbacks
     def _login(self, provider_id: str, password: str, ip: str) -> Any:
-        provider: Provider | None = yield self._thread.run(self._find, provider_id)
+        caller = self._gate.approach(ip, _pid(provider_id))
+        provider: Provider | None = yield self._thread.run(self._find, caller.pid)
+        caller = self._gate.recognise(caller, provider.lastconnip if provider else "")
         known = provider.password if provider else DUMMY
-        right: bool = yield deferToThreadPool(self._reactor, self._checks, verify_password, known, password)
+        right: bool = yield self._gate.check(caller, known, password)
         if provider is None or not right:
             raise Refusal(101)
         if provider.state not in {State.ACTIVE, State.PAUSED}:
             raise Refusal(102, f"provider is {provider.state}")
+        self._gate.welcome(caller)
         if self._is_full_for(provider.pid):
             raise Refusal(103, "its sets fill the spool")
         login: Login = yield self._thread.run(self._admit, provider.pid, ip)
@@ -111,15 +114,13 @@ class Desk:
 
     def close(self) -> None:
         """End the threads."""
-        self._checks.stop()
+        self._gate.close()
 
     # --- in the store's thread -------------------------------------------------------------------
 
-    def _find(self, provider_id: str) -> Provider | None:
-        if not (provider_id.isascii() and provider_id.isdigit() and len(provider_id) <= _PID_DIGITS):
-            return None
+    def _find(self, pid: int | None) -> Provider | None:
         with self._store.read() as tx:
-            return tx.provider(int(provider_id))
+            return None if pid is None else tx.provider(pid)
 
     def _admit(self, pid: int, ip: str) -> Login:
         now, rules = int(self._now()), self._rules
@@ -178,6 +179,12 @@ class Desk:
             return foresee(self._store, reader, self._rules.policy, int(self._now()))
         finally:
             reader.close()
+
+
+def _pid(provider_id: str) -> int | None:
+    """Read a provider's id: leading zeros make no other provider of it."""
+    readable = provider_id.isascii() and provider_id.isdigit() and len(provider_id) <= _PID_DIGITS
+    return int(provider_id) if readable else None
 
 
 def _too_late(_result: object, seconds: float) -> NoReturn:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
@@ -13,7 +13,9 @@ from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.errors import DiskFailed, NotDurable, Refusal, SetTooLarge, StoreUnavailable
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.fullsets import FullSet
+from lcc_scrapy.uns.journal import Journal
 from lcc_scrapy.uns.limits import Limits
+from lcc_scrapy.uns.outbox import Backlog
 from lcc_scrapy.uns.ports import PLENTY, Doorstep, Foreseen, Login, Means, ProviderDesk
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.uns.spoolfile import SpoolHeader
@@ -32,11 +34,12 @@ from lcc_scrapy.wire.messages import Init, SetStart
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Office:
     """What all conversations of one UNS share.
 
-    ``clock`` measures, ``now`` gives epoch seconds; ``in_thread`` runs what blocks.
+    ``clock`` measures, ``now`` gives epoch seconds; ``in_thread`` runs what blocks. ``limits`` may be
+    replaced at any time: a conversation goes by those that held when it began.
     """
 
     desk: ProviderDesk
@@ -48,6 +51,12 @@ class Office:
     now: Callable[[], float]
     in_thread: Callable[[Callable[[], Path]], Deferred[Path]]
     means: Means = PLENTY
+    replies: Backlog = field(default_factory=Backlog)
+    journal: Journal = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin the journal of what strangers do."""
+        self.journal = Journal(self.clock.seconds)
 
 
 class Clerk:
@@ -75,8 +84,10 @@ class Clerk:
     def _granted(self, login: Login) -> None:
         log.info("uns login pid=%d seq=%d peer=%s", login.pid, login.seq, self._peer)
         self._login = login
-        self._office.conversations.begin(login.pid, login.seq)
-        self._report(LoginGranted(login))
+        if self._office.conversations.begin(login.pid, login.seq, self._peer):
+            self._report(LoginGranted(login))
+        else:
+            self._report(LoginRefused(Refusal(104, "", self._office.limits.retry_after)))
 
     def _refused(self, failure: Failure, provider_id: str) -> None:
         error = failure.value
@@ -86,7 +97,9 @@ class Clerk:
             refusal = Refusal(103, "", self._office.limits.retry_after)
             if not isinstance(error, StoreUnavailable):
                 _log_failure(failure)
-        log.warning("uns login refused code=%d peer=%s id=%a", refusal.code, self._peer, provider_id[:64])
+        why, who = str(error) if isinstance(error, Refusal) else "no answer", provider_id[:64]
+        line = "uns login refused code=%d peer=%s id=%a: %s"
+        self._office.journal.note(logging.WARNING, line, refusal.code, self._peer, who, why)
         self._report(LoginRefused(refusal))
 
     def _patience_for(self, code: int) -> int:

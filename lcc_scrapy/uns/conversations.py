@@ -1,7 +1,10 @@
 """Who is connected: counts for 104, and the logins that may still bring a set."""
 
 import ipaddress
-from collections import Counter
+from collections import Counter, OrderedDict
+
+HOMES = 10_000
+"""Addresses that are remembered; the one not logged in from for longest is forgotten first."""
 
 _NO_ADDRESS = "local"
 
@@ -18,43 +21,68 @@ def plain_address(host: str | None) -> str:
     return str(mapped or address)
 
 
-def _neighbourhood(address: str) -> str:
-    """Count an IPv6 site, which has 2^64 addresses, as one."""
+def neighbourhood(address: str) -> str:
+    """Return what counts as one: an IPv6 site, which has 2^64 addresses, or an address in plain form."""
     if ":" not in address:
         return address
     return str(ipaddress.ip_network(f"{address}/64", strict=False))
 
 
 class Conversations:
-    """Counts connections per address and in all, and knows which logins may still bring a set."""
+    """Counts connections per address and in all, and knows which logins may still bring a set.
 
-    def __init__(self, per_address: int, in_all: int) -> None:
+    A fifth of all connections is kept for *homes*: addresses from which a provider has logged in.
+    """
+
+    def __init__(self, per_address: int, in_all: int, per_provider: int = 10) -> None:
         self._per_address = per_address
         self._in_all = in_all
+        self._per_provider = per_provider
+        self._kept = in_all // 5
+        self._served = 0
         self._addresses: Counter[str] = Counter()
+        self._homes: OrderedDict[str, None] = OrderedDict()
         self._open: dict[int, set[int]] = {}
 
     def __len__(self) -> int:
         return self._addresses.total()
 
     def arrive(self, address: str) -> bool:
-        """Count a connection; False when it is one too many (it counts until ``leave`` all the same)."""
-        self._addresses[_neighbourhood(address)] += 1
-        return self._addresses[_neighbourhood(address)] <= self._per_address and len(self) <= self._in_all
+        """Count a connection; False when it is one too many, to be refused and then to ``leave`` like all."""
+        place = neighbourhood(address)
+        self._addresses[place] += 1
+        served = self._addresses[
+            place
+        ] <= self._per_address and self._served < self._in_all - self._kept_from(place)
+        self._served += served
+        return served
 
-    def leave(self, address: str) -> None:
-        """A connection is gone."""
-        self._addresses[_neighbourhood(address)] -= 1
+    def leave(self, address: str, *, served: bool) -> None:
+        """A connection is gone; ``served`` is what ``arrive`` said of it."""
+        self._addresses[neighbourhood(address)] -= 1
         self._addresses += Counter()
+        self._served -= served
 
-    @property
-    def crowded(self) -> bool:
+    def crowded(self, address: str) -> bool:
         """Tell whether not even a refusal can be afforded any more."""
-        return len(self) >= 2 * self._in_all
+        return len(self) >= 2 * self._in_all - self._kept_from(neighbourhood(address))
 
-    def begin(self, pid: int, seq: int) -> None:
-        """A login has been granted: it may bring a set."""
-        self._open.setdefault(pid, set()).add(seq)
+    def _kept_from(self, place: str) -> int:
+        return 0 if place in self._homes else self._kept
+
+    def _note_home(self, address: str) -> None:
+        place = neighbourhood(address)
+        self._homes[place] = None
+        self._homes.move_to_end(place)
+        if len(self._homes) > HOMES:
+            self._homes.popitem(last=False)
+
+    def begin(self, pid: int, seq: int, address: str) -> bool:
+        """A login has been granted; False when it is one too many (it counts until ``end`` all the same)."""
+        self._note_home(address)
+        seqs = self._open.setdefault(pid, set())
+        seqs.add(seq)
+        return len(seqs) <= self._per_provider
 
     def end(self, pid: int, seq: int) -> bool:
         """A login can bring no set any more; False when that was known already."""

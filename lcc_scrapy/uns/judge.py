@@ -11,7 +11,7 @@ from lcc_scrapy.domain.entries import (
     readable_key,
 )
 from lcc_scrapy.domain.errors import UrlRefused, text_of
-from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.wire.messages import SetStart, Url, UrlError
 
@@ -23,13 +23,13 @@ MASKS = 64
 class Judge:
     """``received`` counts valid URLs; ``unreadable`` those of a full set that had not even a key."""
 
-    def __init__(self, login: Login, start: SetStart) -> None:
+    def __init__(self, login: Login, start: SetStart, url_length: int = URL_MAX) -> None:
         self.received = 0
         self.unreadable = 0
         self._start = start
         self._masks: set[str] = set()
         self._rules = EntryRules(
-            login.accepted.mimetypes, login.roots, start.urlprefix, login.timeofday, login.slots
+            login.accepted.mimetypes, login.roots, start.urlprefix, login.timeofday, login.slots, url_length
         )
 
     def judge(self, url: Url) -> tuple[UrlEntry | None, UrlError | None]:

@@ -24,6 +24,11 @@ from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEn
 log = logging.getLogger(__name__)
 
 _TICK = 1.0
+_BITE = 4096
+"""Bytes read at a time: what they say is kept, and the shortest URL takes fifty times its size in memory."""
+
+_TURN = 200
+"""Events of one provider that are handled in one go; then the others have their turn."""
 
 
 class Door(typing.Protocol):
@@ -44,22 +49,26 @@ class UnsProtocol(Protocol):
         self.peer = peer
         self._office = office
         self._door = door
-        self._session = Session(office.limits.retry_after)
+        self._session = Session(office.limits)
         self._codec = Codec(office.limits)
         self._clerk = Clerk(office, peer, self._hear)
         self._patience = Patience(office.limits, office.clock.seconds())
+        self._unread = bytearray()
         self._said: deque[Event] = deque()
         self._news: deque[Event] = deque()
         self._tick: IDelayedCall | None = None
+        self._rest: IDelayedCall | None = None
         self._advancing = False
         self._holding = False
         self._ended = False
+        self._end_told = False
         self._gone = False
 
     # --- bytes and time -----------------------------------------------------------------------
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
-        self._outbox = Outbox(self._wire, self._office.limits.reply_bytes)
+        limits, backlog = self._office.limits, self._office.replies
+        self._outbox = Outbox(self._wire, limits.reply_bytes, limits.replies_bytes, backlog)
         self._wire.registerProducer(self, True)
         self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
         refusal = self._door.entered(self)
@@ -70,7 +79,7 @@ class UnsProtocol(Protocol):
         now = self._office.clock.seconds()
         self._patience.heard(len(data), now)
         if not self._session.over:
-            self._said.extend(self._codec.feed(data))
+            self._unread += data
             self._advance()
         elif self._patience.linger_is_over(now):
             self._wire.abortConnection()
@@ -79,7 +88,6 @@ class UnsProtocol(Protocol):
         """The provider has closed its side; it may still read."""
         if not self._ended:
             self._ended = True
-            self._said.append(StreamEnded(self._codec.unfinished))
             self._advance()
 
     def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
@@ -87,9 +95,12 @@ class UnsProtocol(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
         self._gone = True
-        if self._tick is not None and self._tick.active():
-            self._tick.cancel()
+        for timer in (self._tick, self._rest):
+            if timer is not None and timer.active():
+                timer.cancel()
         self._said.clear()
+        self._unread.clear()
+        self._outbox.forget()
         self._hear(Vanished())
         if self._session.told and isinstance(reason.value, ConnectionDone):
             self._clerk.farewell()
@@ -143,11 +154,48 @@ class UnsProtocol(Protocol):
             return
         self._advancing = True
         try:
-            while self._news or (self._said and not self._held_up):
-                self._step((self._news or self._said).popleft())
+            self._take_a_turn()
         finally:
             self._advancing = False
         self._hold_or_go_on()
+
+    def _take_a_turn(self) -> None:
+        for _ in range(_TURN):
+            event = self._next_event()
+            if event is None:
+                return
+            self._step(event)
+        if self._rest is None and not self._gone:
+            self._rest = self._office.clock.callLater(0, self._rested)
+
+    def _rested(self) -> None:
+        self._rest = None
+        self._advance()
+
+    def _next_event(self) -> Event | None:
+        if self._news:
+            return self._news.popleft()
+        while not self._held_up:
+            if self._said:
+                return self._said.popleft()
+            if not self._unread:
+                return self._end_of_stream()
+            self._read_a_bite()
+        return None
+
+    def _read_a_bite(self) -> None:
+        """Read only what can be handled now: nothing of a set is parsed before its provider is let in."""
+        if not self._session.over:
+            self._said.extend(self._codec.feed(bytes(self._unread[:_BITE])))
+            del self._unread[:_BITE]
+        else:
+            self._unread.clear()
+
+    def _end_of_stream(self) -> Event | None:
+        if not self._ended or self._end_told:
+            return None
+        self._end_told = True
+        return StreamEnded(self._codec.unfinished)
 
     def _step(self, event: Event) -> None:
         was_over = self._session.over
@@ -161,7 +209,9 @@ class UnsProtocol(Protocol):
 
     @property
     def _held_up(self) -> bool:
-        return self._session.waiting or (self._outbox.full and not self._session.over)
+        if self._session.over:
+            return False
+        return self._session.waiting or self._outbox.full or self._rest is not None
 
     def _hold_or_go_on(self) -> None:
         holding = self._held_up
@@ -198,8 +248,10 @@ class UnsProtocol(Protocol):
                     self._outbox.close()
 
     def _log_outcome(self) -> None:
-        login = self._session.login
-        pid, seq = (login.pid, login.seq) if login else (0, 0)
-        log.info(
-            "uns conversation over pid=%d seq=%d peer=%s: %a", pid, seq, self.peer, self._session.outcome
-        )
+        login, outcome = self._session.login, self._session.outcome
+        if login is None:
+            self._office.journal.note(logging.INFO, "uns conversation over peer=%s: %a", self.peer, outcome)
+        else:
+            log.info(
+                "uns conversation over pid=%d seq=%d peer=%s: %a", login.pid, login.seq, self.peer, outcome
+            )

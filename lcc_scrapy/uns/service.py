@@ -1,6 +1,8 @@
 """The Update Notification Server: listens, counts connections, and stops in an orderly way."""
 
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,10 @@ log = logging.getLogger(__name__)
 DEFAULT_ENDPOINTS = ("tcp:9000:interface=127.0.0.1",)
 _PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
 _LAST_WORDS_SECONDS = 2.0
+_SEND_BUFFER = 64 * 1024
+"""Bytes of answers that the operating system keeps for one connection: by itself it takes megabytes."""
+_BACKLOG = 1024
+"""Connections that wait to be accepted; of Twisted's 50 and more that come at once, some would be reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +44,12 @@ class Doors:
     """Twisted endpoint strings; empty = do not listen."""
     allow_plain_remote: bool = False
     """Listen beyond loopback without TLS, passwords in plain sight."""
-    connections_per_address: int = 20
+    connections_per_address: int = 10
     """An IPv6 /64 counts as one address; more are answered with 104."""
-    connections_max: int = 500
-    """In all; more are answered with 104, and twice as many are cut without a word."""
+    connections_per_provider: int = 10
+    """Conversations of one provider that is logged in; more are answered with 104."""
+    connections_max: int = 1000
+    """In all, a fifth of them for homes only; more get 104, and twice as many are cut without a word."""
     stop_seconds: float = 5.0
     """For conversations to end by themselves when the server stops; then 103 or 203 ends them."""
 
@@ -65,13 +73,25 @@ class UnsService(Factory):
     ) -> None:
         self._reactor = reactor
         self._doors = doors
-        self._conversations = Conversations(doors.connections_per_address, doors.connections_max)
+        self._conversations = Conversations(
+            doors.connections_per_address, doors.connections_max, doors.connections_per_provider
+        )
         self._office = Office(
             desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread, means
         )
         self._ports: list[IListeningPort] = []
         self._open: set[UnsProtocol] = set()
+        self._served: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What connections may use; others may be set at any time and hold for those that come then."""
+        return self._office.limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._office.limits = limits
 
     def in_conversation(self, pid: int, seq: int) -> bool:
         """Tell whether a login at this UNS may still bring a set."""
@@ -84,6 +104,7 @@ class UnsService(Factory):
             for endpoint in self._doors.endpoints:
                 port = yield self._listen(endpoint)
                 self._ports.append(port)
+                _make_ready_for_many(port)
                 self._check_privacy(endpoint, port.getHost())
         except ConfigurationError:
             yield self._close_ports()
@@ -104,9 +125,10 @@ class UnsService(Factory):
                 end(protocol)
 
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
-        if self._conversations.crowded:
+        peer = plain_address(getattr(addr, "host", None))
+        if self._conversations.crowded(peer):
             return None
-        protocol = UnsProtocol(self._office, plain_address(getattr(addr, "host", None)), self)
+        protocol = UnsProtocol(self._office, peer, self)
         protocol.factory = self
         return protocol
 
@@ -114,14 +136,17 @@ class UnsService(Factory):
         """Count a connection (for ``UnsProtocol``)."""
         self._open.add(protocol)
         if self._conversations.arrive(protocol.peer):
+            self._served.add(protocol)
             return None
-        log.warning("uns too many connections peer=%s in all=%d", protocol.peer, len(self._conversations))
+        line = "uns too many connections peer=%s in all=%d"
+        self._office.journal.note(logging.WARNING, line, protocol.peer, len(self._conversations))
         return Refusal(104, "", self._office.limits.retry_after)
 
     def left(self, protocol: UnsProtocol) -> None:
         """Count a connection out (for ``UnsProtocol``)."""
         self._open.discard(protocol)
-        self._conversations.leave(protocol.peer)
+        self._conversations.leave(protocol.peer, served=protocol in self._served)
+        self._served.discard(protocol)
         if not self._open and self._all_gone is not None:
             waiting, self._all_gone = self._all_gone, None
             waiting.callback(None)
@@ -180,6 +205,13 @@ class UnsService(Factory):
 
 def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
     return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
+
+
+def _make_ready_for_many(port: Any) -> None:
+    """Bound what each connection of this port may keep in the operating system, and let more of them wait."""
+    with socket.socket(fileno=os.dup(port.fileno())) as same:
+        same.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        same.listen(_BACKLOG)
 
 
 async def _stop_port(port: IListeningPort) -> None:

@@ -12,6 +12,7 @@ from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Malformed
 from lcc_scrapy.uns.effects import Effect
 from lcc_scrapy.uns.judge import Judge
+from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.states import (
     TABLE,
@@ -42,13 +43,13 @@ class OutOfTurn(Exception):
 class Session:
     """One conversation. ``state`` is for looking at."""
 
-    def __init__(self, retry_after: int = 0) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.state = State.CONNECTED
         self.login: Login | None = None
         self.outcome = "nothing sent"
         """For the log; may hold words of the provider."""
         self._faultless = True
-        self._retry_after = retry_after
+        self._limits = limits
         self._start: SetStart | None = None
         self._judge: Judge | None = None
         self._result_begun = False
@@ -117,7 +118,7 @@ class Session:
     def _open(self, event: SetStart, _before: State) -> list[Effect]:
         assert self.login is not None
         self._start = event
-        self._judge = Judge(self.login, event)
+        self._judge = Judge(self.login, event, self._limits.url_length)
         return [effects.OpenSet(event)]
 
     def _url(self, event: Url, _before: State) -> list[Effect]:
@@ -146,7 +147,7 @@ class Session:
     def _spool_failed(self, event: SpoolFailed, before: State) -> list[Effect]:
         if event.too_large:
             return self._reject(before, 204)
-        return self._reject(before, 203, retry_after=self._retry_after)
+        return self._reject(before, 203, retry_after=self._limits.retry_after)
 
     def _malformed(self, event: Malformed, before: State) -> list[Effect]:
         self._faultless = False
@@ -161,7 +162,7 @@ class Session:
     def _stopping(self, _event: Stopping, before: State) -> list[Effect]:
         self._faultless = False
         code = 203 if before in {State.READY, State.RECEIVING} else 103
-        return self._reject(before, code, retry_after=self._retry_after)
+        return self._reject(before, code, retry_after=self._limits.retry_after)
 
     def _ended(self, event: StreamEnded, before: State) -> list[Effect]:
         if before is State.RECEIVING or (event.unfinished and before is not State.LINGERING):

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Served
 from lcc_scrapy.domain.roots import Root
-from lcc_scrapy.storage.desk import PATIENCE, Desk
+from lcc_scrapy.storage.desk import PATIENCE, Desk, DeskRules
 from lcc_scrapy.storage.fileids import BLOCK, FileIds
 from lcc_scrapy.storage.memory import MemoryStore
 from lcc_scrapy.storage.settler import Settler
@@ -82,7 +82,8 @@ def test_a_login_is_told_to_try_again_later_when_the_database_says_nothing() -> 
     clock: Any = Clock()
     thread: Any = SimpleNamespace(run=lambda *_: Deferred())
     nothing: Any = None
-    desk = Desk(MemoryStore(), thread, clock, nothing, nothing, uns="", is_full_for=nothing)
+    rules = DeskRules("lcc", ("text/*",), 168, nothing)
+    desk = Desk(MemoryStore(), thread, clock, rules, nothing, uns="", is_full_for=nothing)
     told: list[Any] = []
     desk.login("7", "secret", "192.0.2.1").addErrback(lambda failure: told.append(failure.value))
     clock.advance(PATIENCE - 1)

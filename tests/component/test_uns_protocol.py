@@ -535,7 +535,10 @@ def test_errors_within_the_bound_never_block_a_client_that_reads_last(house):
     house.say(INIT + SET)
     house.wire.producer.pauseProducing()
     house.say(b"<url c='a' mimetype='image/png'/>" * 1000, END)
+    house.clock.pump([0] * 20)
     assert house.wire.producerState == "producing"
+    assert not house.wire.half_closed
+    house.wire.producer.resumeProducing()
     assert 'received="0"' in house.wire.text
     assert house.wire.half_closed
 
@@ -628,14 +631,24 @@ def test_addresses_are_written_in_one_way(host, plain):
 def test_connections_are_counted_per_address_and_in_all():
     counts = Conversations(per_address=2, in_all=3)
     assert [counts.arrive("192.0.2.1") for _ in range(3)] == [True, True, False]
-    assert not counts.arrive("192.0.2.2")
-    for _ in range(3):
-        counts.leave("192.0.2.1")
+    assert [counts.arrive(f"192.0.2.{n}") for n in (2, 3)] == [True, False]
+    counts.leave("192.0.2.1", served=False)
+    assert not counts.arrive("192.0.2.4")
+    for _ in range(2):
+        counts.leave("192.0.2.1", served=True)
     assert [counts.arrive(f"2001:db8::{n}") for n in range(3)] == [True, True, False]
-    assert not counts.crowded
-    for n in range(2):
-        counts.arrive(f"192.0.3.{n}")
-    assert counts.crowded
+    assert counts.crowded("192.0.2.9")
+    assert len(counts) == 6
+
+
+def test_strangers_cannot_take_all_connections():
+    counts = Conversations(per_address=1, in_all=10)
+    counts.begin(7, 1, "192.0.2.1")
+    assert [counts.arrive(f"198.51.100.{n}") for n in range(18)] == [True] * 8 + [False] * 10
+    assert counts.crowded("203.0.113.1")
+    assert not counts.crowded("192.0.2.1")
+    assert counts.arrive("192.0.2.1")
+    assert not counts.arrive("192.0.2.1")
 
 
 PIECES = [

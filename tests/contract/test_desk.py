@@ -191,6 +191,43 @@ def test_a_wish_that_comes_while_the_answer_to_another_waits_is_told(uns, lcc):
     assert uns.log_in().told("reason") == "cache crash"
 
 
+# --- guessing --------------------------------------------------------------------------------------
+
+
+def test_whoever_guesses_is_told_to_come_later_the_provider_at_home_is_not(uns):
+    uns.log_in()
+    uns.restart()
+    assert [uns.guess(7, f"198.51.100.{number}") for number in range(12)] == ["101"] * 10 + ["103"] * 2
+    stranger = uns.log_in(peer="203.0.113.9").hang_up()
+    assert '<reason code="103" retry-after="6">Temporarily off-line, try again later</reason>' in stranger
+    assert "init_accepted" in uns.log_in().said
+    uns.clock.advance(6)
+    assert "init_accepted" in uns.log_in(peer="203.0.113.9").said
+    assert "init_accepted" in uns.log_in(peer="203.0.113.9").said
+
+
+def test_an_id_that_nobody_has_is_guessed_at_like_any_other(uns):
+    def answers(pid):
+        return [uns.guess(pid, f"198.51.100.{number}") for number in range(12)]
+
+    assert answers(99) == answers("no number") == answers(7)
+
+
+def test_another_spelling_of_an_id_is_no_other_id(uns):
+    for number in range(10):
+        uns.guess("0" * number + "7", f"198.51.100.{number}")
+    assert uns.guess("00000000007", "198.51.100.99") == "103"
+
+
+def test_one_address_may_try_so_many_ids(uns):
+    assert [uns.guess(pid, "198.51.100.1") for pid in range(100, 132)] == ["101"] * 30 + ["103"] * 2
+    assert uns.guess(133, "198.51.100.2") == "101"
+
+
+def test_right_passwords_are_never_throttled(uns):
+    assert all("init_accepted" in uns.log_in(peer="198.51.100.1").hang_up() for _ in range(50))
+
+
 # --- confirmation and quota ------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from scrapy.settings import Settings
 
 from lcc_scrapy.config import load
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.throttling import Rate
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,22 @@ from lcc_scrapy.domain.errors import ConfigurationError
         ("LCC_MAX_REMOVAL", "half", "LCC_MAX_REMOVAL: 'half', expected a share like 50%"),
         ("LCC_MAX_REMOVAL", "150%", "LCC_MAX_REMOVAL: '150%', expected a share like 50%"),
         ("LCC_TIMEOFDAY_SLOTS", "25", "LCC_TIMEOFDAY_SLOTS: '25', expected 24 or 168"),
+        (
+            "LCC_LOGIN_FAILURES_PER_ID",
+            "10",
+            "LCC_LOGIN_FAILURES_PER_ID: '10', expected a rate like 30/m, 5/h or 1/10s",
+        ),
+        (
+            "LCC_LOGIN_FAILURES_PER_ID",
+            "0/m",
+            "LCC_LOGIN_FAILURES_PER_ID: '0/m', expected a rate like 30/m, 5/h or 1/10s",
+        ),
+        ("LCC_ELEMENT_BYTES", "4k", "LCC_ELEMENT_BYTES: '4k', expected 16384 or more"),
+        (
+            "LCC_URL_LENGTH",
+            "4000",
+            "LCC_URL_LENGTH: '4000', expected at most 2048, which is what the database takes",
+        ),
         ("LCC_POLL", "soon", "LCC_POLL: 'soon', expected for example 90d, 12h, 10m or 30s"),
         (
             "LCC_UNS_ALLOW_PLAIN_REMOTE",
@@ -40,6 +57,9 @@ def test_settings_are_read_in_their_units(tmp_path: Path) -> None:
         "LCC_BANDWIDTH": "200k",
         "LCC_LEASE": "2m",
         "LCC_MAX_REMOVAL": "25%",
+        "LCC_LOGIN_FAILURES_PER_ADDRESS": "5/h",
+        "LCC_LOGIN_FAILURES_PER_ID": "1 / 10s",
     }
     config = load(Settings(), given)
     assert (config.bandwidth, config.lease, config.max_removal) == (200_000, 120.0, 0.25)
+    assert (config.login_failures_per_address, config.login_failures_per_id) == (Rate(5, 3600), Rate(1, 10))

@@ -13,6 +13,7 @@ from lcc_scrapy.domain.errors import Refusal
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Malformed
+from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.session import OutOfTurn, Session
 from lcc_scrapy.uns.states import (
@@ -67,7 +68,7 @@ WAY = {
 
 
 def session_in(state, login=LOGIN):
-    session = Session(retry_after=300)
+    session = Session(Limits(retry_after=300))
     for event in WAY[state]:
         session.receive(LoginGranted(login) if event is LoginGranted else EVENTS[event])
     assert session.state is state
@@ -306,7 +307,7 @@ def test_a_set_that_goes_wrong_is_dropped_whole_and_its_provider_told(event, cod
     ],
 )
 def test_whatever_goes_wrong_before_the_login_is_a_refused_login(event, code):
-    assert f'<reason code="{code}"' in written(Session(300).take(event))
+    assert f'<reason code="{code}"' in written(Session(Limits(retry_after=300)).take(event))
 
 
 def test_a_set_that_cannot_be_made_durable_is_not_accepted():

@@ -1,0 +1,23 @@
+"""As many open files as there may be connections: without them a server can take none, not even to refuse."""
+
+import logging
+import resource
+
+log = logging.getLogger(__name__)
+
+PER_CONNECTION = 3
+"""Twice as many as are served may be refused at a time, and each that is served may have a spool file."""
+BESIDE = 512
+"""For the database, content files and fetches."""
+
+
+def make_room(connections: int) -> None:
+    """Raise the soft limit of this process as far as needed and permitted; a warning says what is missing."""
+    needed = connections * PER_CONNECTION + BESIDE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < needed:
+        log.warning("%d open files are permitted, LCC_CONNECTIONS_MAX may need %d", most, needed)

@@ -13,7 +13,15 @@ from types import FrameType
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import FAILED, Failure, Lcc, pass_lcc
+from lcc_scrapy.cli.context import (
+    FAILED,
+    UNWORKABLE,
+    Failure,
+    Lcc,
+    Unworkable,
+    never_to_be_tried_again,
+    pass_lcc,
+)
 
 LOOK = 0.2
 BEGUN = 10.0
@@ -41,7 +49,8 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     lcc crawl --workers 3
     lcc crawl --workers 2 --no-uns        # beside `lcc uns`
     """  # noqa: D301
-    _ = lcc.home
+    with never_to_be_tried_again():
+        _ = lcc.home
     listening = not no_uns and bool(lcc.config.uns_endpoints)
     base = [sys.executable, "-m", "scrapy", "crawl", spider]
     for name, value in lcc.given.items():
@@ -53,7 +62,8 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     crew = Crew(commands, _environment())
     status = crew.run()
     if status:
-        raise Failure(f"a crawl process could not begin: it ended with status {status}")
+        kind = Unworkable if status == UNWORKABLE else Failure
+        raise kind(f"a crawl process could not begin: it ended with status {status}")
 
 
 def _environment() -> dict[str, str]:

@@ -9,7 +9,7 @@ import click
 from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import deferLater
 
-from lcc_scrapy.cli.context import Lcc, pass_lcc
+from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -45,15 +45,17 @@ def uns(lcc: Lcc) -> None:
 
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
-    config, home = lcc.config, lcc.home
-    if not config.uns_endpoints:
-        raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
+    with never_to_be_tried_again():
+        config, home = lcc.config, lcc.home
+        if not config.uns_endpoints:
+            raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
     configure_logging(_talkative(lcc.settings))
     logging.getLogger("alembic").setLevel(logging.WARNING)
     install_reactor(ASYNCIO_REACTOR, lcc.settings["ASYNCIO_EVENT_LOOP"])
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
-    UnsProcess(config, home, reactor).run()
+    with never_to_be_tried_again():
+        UnsProcess(config, home, reactor).run()
 
 
 def _talkative(settings: "Settings") -> "Settings":

@@ -1,13 +1,16 @@
 """The Update Notification Server: listens, counts connections, and stops in an orderly way."""
 
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
+from twisted.internet.address import UNIXAddress
 from twisted.internet.defer import Deferred, DeferredList, inlineCallbacks
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
@@ -15,9 +18,10 @@ from twisted.internet.interfaces import IAddress, IListeningPort, IStreamServerE
 from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThreadPool
 
-from lcc_scrapy.domain.errors import ConfigurationError, Refusal
+from lcc_scrapy.domain.errors import ConfigurationError, InUse, Refusal
 from lcc_scrapy.uns.clerk import Office
 from lcc_scrapy.uns.conversations import Conversations, plain_address
+from lcc_scrapy.uns.gatehouse import Gatehouse, Networks
 from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import Doorstep, ProviderDesk
 from lcc_scrapy.uns.protocol import UnsProtocol
@@ -26,6 +30,8 @@ from lcc_scrapy.uns.spool import SpoolFolder
 log = logging.getLogger(__name__)
 
 DEFAULT_ENDPOINTS = ("tcp:9000:interface=127.0.0.1",)
+DEFAULT_PROXIES = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+_BEHIND_A_PROXY = "haproxy:"
 _PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
 _LAST_WORDS_SECONDS = 2.0
 
@@ -44,6 +50,8 @@ class Doors:
     """In all; more are answered with 104, and twice as many are cut without a word."""
     stop_seconds: float = 5.0
     """For conversations to end by themselves when the server stops; then 103 or 203 ends them."""
+    proxies: Networks = DEFAULT_PROXIES
+    """Whose PROXY header is believed at ``haproxy:`` endpoints; others are cut there."""
 
 
 class UnsService(Factory):
@@ -68,6 +76,9 @@ class UnsService(Factory):
         self._office = Office(
             desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread
         )
+        self._gatehouse = Gatehouse(
+            self._converse, doors.proxies, doors.connections_max, reactor, limits.login_seconds
+        )
         self._ports: list[IListeningPort] = []
         self._open: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
@@ -83,7 +94,7 @@ class UnsService(Factory):
             for endpoint in self._doors.endpoints:
                 port = yield self._listen(endpoint)
                 self._ports.append(port)
-                self._check_privacy(endpoint, port.getHost())
+                self._check_privacy(endpoint, port)
         except ConfigurationError:
             yield self._close_ports()
             raise
@@ -93,6 +104,7 @@ class UnsService(Factory):
     def stop(self) -> Any:
         """Stop listening, let conversations end, then end them; done within ``stop_seconds`` and 4 s."""
         yield self._close_ports()
+        self._gatehouse.close()
         for seconds, end in (
             (self._doors.stop_seconds, UnsProtocol.stop),
             (_LAST_WORDS_SECONDS, UnsProtocol.cut),
@@ -103,9 +115,12 @@ class UnsService(Factory):
                 end(protocol)
 
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
+        return self._converse(plain_address(getattr(addr, "host", None)))
+
+    def _converse(self, peer: str) -> UnsProtocol | None:
         if self._conversations.crowded:
             return None
-        protocol = UnsProtocol(self._office, plain_address(getattr(addr, "host", None)), self)
+        protocol = UnsProtocol(self._office, peer, self)
         protocol.factory = self
         return protocol
 
@@ -127,21 +142,29 @@ class UnsService(Factory):
 
     @inlineCallbacks
     def _listen(self, endpoint: str) -> Any:
-        try:
-            return (yield _server(self._reactor, endpoint).listen(self))
-        except CannotListenError as error:
+        behind_a_proxy = endpoint.startswith(_BEHIND_A_PROXY)
+        inner = endpoint.removeprefix(_BEHIND_A_PROXY)
+        if behind_a_proxy and inner.startswith("ssl:"):
             raise ConfigurationError(
+                f"LCC_UNS_ENDPOINTS: {endpoint!r}: the PROXY header comes before TLS; end TLS at the proxy"
+            )
+        try:
+            return (yield _server(self._reactor, inner).listen(self._gatehouse if behind_a_proxy else self))
+        except CannotListenError as error:
+            raise InUse(
                 f"port {error.port} at {error.interface or 'all addresses'} is taken or not ours "
                 f"({error.socketError}); set LCC_UNS_ENDPOINTS or stop the other process"
             ) from None
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, TypeError, LookupError, OSError) as error:
             raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r} cannot be used: {error}") from None
 
-    def _check_privacy(self, endpoint: str, address: IAddress) -> None:
-        if self._doors.allow_plain_remote or endpoint.startswith(_PRIVATE_BY_ITSELF):
+    def _check_privacy(self, endpoint: str, port: IListeningPort) -> None:
+        if endpoint.startswith(_PRIVATE_BY_ITSELF):
             return
-        host = getattr(address, "host", None)
-        if host is not None and not ip_address(host.partition("%")[0]).is_loopback:
+        host = _bound_to(endpoint, port)
+        if self._doors.allow_plain_remote or host is None:
+            return
+        if not ip_address(host.partition("%")[0]).is_loopback:
             raise ConfigurationError(
                 f"LCC_UNS_ENDPOINTS: {endpoint!r} would take passwords in plain text from other machines; "
                 "use ssl:, or set LCC_UNS_ALLOW_PLAIN_REMOTE"
@@ -171,6 +194,18 @@ class UnsService(Factory):
 
 def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
     return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
+
+
+def _bound_to(endpoint: str, port: Any) -> str | None:
+    """Return the IP address at which a port listens, None for a Unix socket.
+
+    The socket is asked, for one that systemd handed over need not be what the endpoint says.
+    """
+    with socket.socket(fileno=os.dup(port.fileno())) as itself:
+        is_unix, name = itself.family == socket.AF_UNIX, itself.getsockname()
+    if is_unix != isinstance(port.getHost(), UNIXAddress):
+        raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r}: the socket is not of that domain")
+    return None if is_unix else str(name[0])
 
 
 async def _stop_port(port: IListeningPort) -> None:

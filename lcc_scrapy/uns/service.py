@@ -10,7 +10,6 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.address import UNIXAddress
 from twisted.internet.defer import Deferred, DeferredList, inlineCallbacks
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
@@ -149,19 +148,22 @@ class UnsService(Factory):
                 f"LCC_UNS_ENDPOINTS: {endpoint!r}: the PROXY header comes before TLS; end TLS at the proxy"
             )
         try:
-            return (yield _server(self._reactor, inner).listen(self._gatehouse if behind_a_proxy else self))
+            port = yield _server(self._reactor, inner).listen(self._gatehouse if behind_a_proxy else self)
+            port.getHost()  # fails, as listening does, for a socket of another domain than was said
         except CannotListenError as error:
             raise InUse(
                 f"port {error.port} at {error.interface or 'all addresses'} is taken or not ours "
                 f"({error.socketError}); set LCC_UNS_ENDPOINTS or stop the other process"
             ) from None
-        except (ValueError, TypeError, LookupError, OSError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r} cannot be used: {error}") from None
+        else:
+            return port
 
     def _check_privacy(self, endpoint: str, port: IListeningPort) -> None:
         if endpoint.startswith(_PRIVATE_BY_ITSELF):
             return
-        host = _bound_to(endpoint, port)
+        host = _bound_to(port)
         if self._doors.allow_plain_remote or host is None:
             return
         if not ip_address(host.partition("%")[0]).is_loopback:
@@ -196,16 +198,13 @@ def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
     return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
 
 
-def _bound_to(endpoint: str, port: Any) -> str | None:
+def _bound_to(port: Any) -> str | None:
     """Return the IP address at which a port listens, None for a Unix socket.
 
     The socket is asked, for one that systemd handed over need not be what the endpoint says.
     """
     with socket.socket(fileno=os.dup(port.fileno())) as itself:
-        is_unix, name = itself.family == socket.AF_UNIX, itself.getsockname()
-    if is_unix != isinstance(port.getHost(), UNIXAddress):
-        raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r}: the socket is not of that domain")
-    return None if is_unix else str(name[0])
+        return None if itself.family == socket.AF_UNIX else str(itself.getsockname()[0])
 
 
 async def _stop_port(port: IListeningPort) -> None:

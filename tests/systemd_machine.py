@@ -78,6 +78,7 @@ cp -r "$units"/*.service "$units"/*.socket "$units"/*.timer "$units"/lcc-.servic
 cp "$units"/lcc-run /usr/local/bin/
 systemd-sysusers "$units"/lcc.sysusers.conf
 mkdir -p /etc/lcc
+cp "$units"/lcc_settings.py /etc/lcc/
 systemctl daemon-reload
 """
 
@@ -124,7 +125,7 @@ class Machine:
             "PYTHON_SITE": sysconfig.get_path("purelib"),
             "SOURCE": str(SOURCE),
         }
-        enter = f"echo $$ > {self._cgroup}/cgroup.procs; exec unshare --pid --fork --kill-child --mount --cgroup --net --ipc --uts sh -c \"$PREPARE\""
+        enter = f'echo $$ > {self._cgroup}/cgroup.procs; exec unshare --pid --fork --kill-child --mount --cgroup --net --ipc --uts sh -c "$PREPARE"'
         with (self._folder / "console.log").open("wb") as log:
             self._outer = subprocess.Popen(
                 ["sh", "-c", enter],
@@ -161,6 +162,9 @@ class Machine:
         )
         assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done
+
+    def write(self, path: str, text: str) -> None:
+        self.run("sh", "-c", 'mkdir -p "$(dirname "$0")" && cat > "$0"', path, stdin=text)
 
     def show(self, unit: str, *names: str) -> dict[str, str]:
         """Return properties of a unit."""

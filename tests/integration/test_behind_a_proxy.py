@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.test_uns_service import END, SET, URL, certificate
+from tests.component.test_uns_service import END, SET, URL
 from tests.harness import BIN, PASSWORD, Lcc, free_port, missing, wait_for
 
 STREAM = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
 INIT = f'<lococa:init xmlns:lococa="http://www.lococa.org/1.0"><provider id="7" passwd="{PASSWORD}"/></lococa:init>'.encode()
 PUSH = SET % b"partial" + URL + END
+
+
+CERTIFICATE = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -keyout key.pem -out cert.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost"
 
 
 class Front:
@@ -23,7 +26,7 @@ class Front:
     def __init__(self, folder: Path, tcp: int, unix: Path) -> None:
         self.folder, self.tls, self.plain, self.unix = folder, free_port(), free_port(), free_port()
         folder.mkdir()
-        certificate(folder)
+        subprocess.run(CERTIFICATE.split(), cwd=folder, check=True, capture_output=True, timeout=20)
         program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
         if program is None or not STREAM.exists():
             missing("nginx with its stream module", "apt-get install nginx-light libnginx-mod-stream")

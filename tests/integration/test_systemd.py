@@ -8,13 +8,17 @@ import os
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcc_scrapy.config import SETTINGS, duration
 from lcc_scrapy.domain import addresses
+from lcc_scrapy.domain.addresses import is_public
 from tests.harness import wait_for
 from tests.systemd_machine import UNITS, Machine, skip_unless_possible
 
@@ -46,22 +50,27 @@ def test_a_crawl_that_is_told_to_stop_tells_its_processes_itself():
     assert settings_of("lcc-crawl.service")["KillMode"] == ["mixed"]
 
 
-def test_whatever_address_the_crawler_refuses_systemd_refuses_too():
-    unit = settings_of("lcc-crawl.service")
-    denied = [ip_network(word) for value in unit["IPAddressDeny"] for word in value.split()]
+UNIT = settings_of("lcc-crawl.service")
+DENIED_NETWORKS = [ip_network(word) for value in UNIT["IPAddressDeny"] for word in value.split()]
+REFUSED_NETWORKS = [
+    ip_network(text) for text in re.findall(r'"([0-9a-f:.]+/\d+)"', Path(addresses.__file__).read_text())
+]
+EDGES = [str(end) for network in (*DENIED_NETWORKS, *REFUSED_NETWORKS) for end in (network[0], network[-1])]
 
-    def is_denied(address: str) -> bool:
-        return any(ip_address(address) in network for network in denied)
 
-    for network in (*addresses._REFUSED_V4, *addresses._REFUSED_V6):
-        assert is_denied(str(network[0])), network
-        assert is_denied(str(network[-1])), network
-    for address in ("::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "fd00::1", "fe80::1", "ff02::1", "4000::"):
-        assert not addresses.is_public(address)
-        assert is_denied(address)
-    for address in ("93.184.216.34", "1.1.1.1", "2606:2800:220:1::1", "2a00::1"):
-        assert addresses.is_public(address)
-        assert not is_denied(address)
+def is_denied(address: str) -> bool:
+    return any(ip_address(address) in network for network in DENIED_NETWORKS)
+
+
+@given(st.ip_addresses().map(str))
+def test_systemd_denies_what_the_crawler_refuses_and_nothing_else(address):
+    assert is_denied(address) is not is_public(address)
+
+
+def test_systemd_denies_the_same_to_the_very_edges_of_every_network():
+    assert len(EDGES) > 80
+    others = ["::ffff:10.0.0.1", "64:ff9b::a00:1", "fd00::1", "2606:2800:220:1::1", "93.184.216.34"]
+    assert [each for each in EDGES + others if is_denied(each) is is_public(each)] == []
 
 
 # --- what systemd says of them ------------------------------------------------------------------------
@@ -163,7 +172,6 @@ def furnish(machine: Machine) -> None:
     machine.write("/srv/site.py", SITE)
     machine.run("systemd-run", "--quiet", "--unit=site", "/opt/lcc/bin/python", "/srv/site.py")
     machine.run("sh", "-c", "echo 'LCC_FETCH_TIMEOUT = LCC_HOST_BACKOFF = 3' >> /etc/lcc/lcc_settings.py")
-    drop_in(machine, "lcc-uns", "tls", (UNITS / "examples/tls.conf").read_text())
     drop_in(machine, "lcc-crawl", "site", f"[Service]\nIPAddressAllow={ALLOWED}\n")
     machine.run("lcc-run", "init")
     for pid, address in ((7, ALLOWED), (8, DENIED)):
@@ -172,8 +180,17 @@ def furnish(machine: Machine) -> None:
             *("--root", f"http://{address}/", "--allow-private"),
             stdin="wachtwoord\n",
         )
-    machine.run("systemctl", "start", "lcc-uns", "lcc-crawl")
-    wait_for(lambda: "listening on" in machine.journal("lcc-uns"), 60, "the UNS")
+    machine.run("systemctl", "start", "lcc-crawl")
+    start_with_tls(machine)
+
+
+def start_with_tls(machine: Machine) -> None:
+    drop_in(machine, "lcc-uns", "endpoint", (UNITS / "examples/tls.conf").read_text())
+    listens = "listening on"
+    before = machine.journal("lcc-uns").count(listens)
+    machine.run("systemctl", "reset-failed")
+    machine.run("systemctl", "restart", "lcc-uns")
+    wait_for(lambda: machine.journal("lcc-uns").count(listens) > before, 60, "the UNS")
 
 
 def drop_in(machine: Machine, unit: str, name: str, text: str) -> None:
@@ -249,6 +266,21 @@ def test_the_sandbox_holds(machine, probe):
     assert outside.returncode == 0, outside.stderr
 
 
+@pytest.mark.skipif(find_spec("lcc_scrapy.reloading") is None, reason="SIGHUP is not understood yet")
+@pytest.mark.timeout(300)
+def test_a_reload_shows_the_renewed_certificate_and_ends_nothing(machine):
+    before = [machine.show(unit, "MainPID", "NRestarts") for unit in ("lcc-uns", "lcc-crawl")]
+    machine.run("sh", "-c", CERTIFICATE)
+    with pytest.raises(AssertionError, match="certificate"):
+        push(machine, 7, ALLOWED, "c.html")
+    machine.run("systemctl", "reload", "lcc-uns", "lcc-crawl")
+    wait_for(lambda: "SIGHUP" in machine.journal("lcc-uns"), 60, "the reload")
+    wait_for(lambda: "SIGHUP" in machine.journal("lcc-crawl"), 60, "the reload")
+    push(machine, 7, ALLOWED, "c.html")
+    wait_for(lambda: f"http://{ALLOWED}/c.html" in cached(machine), 60, "the document")
+    assert [machine.show(unit, "MainPID", "NRestarts") for unit in ("lcc-uns", "lcc-crawl")] == before
+
+
 @pytest.mark.timeout(300)
 def test_a_fetch_in_flight_is_ended_before_the_service_stops_with_status_0(machine):
     push(machine, 7, ALLOWED, "slow.html")
@@ -261,7 +293,8 @@ def test_a_fetch_in_flight_is_ended_before_the_service_stops_with_status_0(machi
             "NRestarts": "0",
         }
     assert f"http://{ALLOWED}/slow.html" in cached(machine)
-    machine.run("systemctl", "start", "lcc-crawl", "lcc-uns")
+    machine.run("systemctl", "start", "lcc-crawl")
+    start_with_tls(machine)
 
 
 @pytest.mark.timeout(300)
@@ -275,17 +308,18 @@ def test_a_service_that_was_killed_is_started_again_and_one_that_cannot_work_is_
     assert "no LCC data folder at /var/lib/lcc/nowhere" in machine.journal("lcc-uns")
     machine.run("rm", "/etc/systemd/system/lcc-uns.service.d/wrong.conf")
     machine.run("systemctl", "daemon-reload")
-    machine.run("systemctl", "reset-failed", "lcc-uns")
+    start_with_tls(machine)
 
 
 @pytest.mark.timeout(300)
 def test_providers_wait_at_the_socket_while_the_uns_is_away(machine):
     machine.run("systemctl", "stop", "lcc-uns")
-    drop_in(machine, "lcc-uns", "tls", (UNITS / "examples/socket.conf").read_text())
+    drop_in(machine, "lcc-uns", "endpoint", (UNITS / "examples/socket.conf").read_text())
     machine.run("systemctl", "start", "lcc-uns.socket")
     assert machine.show("lcc-uns", "ActiveState")["ActiveState"] == "inactive"
     push(machine, 7, ALLOWED, "b.html", tls=False)
     assert machine.show("lcc-uns", "ActiveState")["ActiveState"] == "active"
     wait_for(lambda: f"http://{ALLOWED}/b.html" in cached(machine), 60, "the document")
     machine.run("systemctl", "stop", "lcc-uns.socket", "lcc-uns")
+    start_with_tls(machine)
     assert re.search(r"listening on 127\.0\.0\.1:9000", machine.journal("lcc-uns"))

@@ -38,6 +38,7 @@ _PR_SET_PDEATHSIG = 1
 )
 @click.option("--no-uns", is_flag=True, help="Listen nowhere: `lcc uns` runs beside it.")
 @pass_lcc
+@never_to_be_tried_again()
 def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no_uns: bool) -> None:
     """Run several crawl processes that share the queue, its turns and LCC_BANDWIDTH.
 
@@ -49,8 +50,7 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     lcc crawl --workers 3
     lcc crawl --workers 2 --no-uns        # beside `lcc uns`
     """  # noqa: D301
-    with never_to_be_tried_again():
-        _ = lcc.home
+    _ = lcc.home
     listening = not no_uns and bool(lcc.config.uns_endpoints)
     base = [sys.executable, "-m", "scrapy", "crawl", spider]
     for name, value in lcc.given.items():

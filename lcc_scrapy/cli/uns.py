@@ -27,6 +27,7 @@ LAST_WORDS = 10.0
 
 @click.command()
 @pass_lcc
+@never_to_be_tried_again()
 def uns(lcc: Lcc) -> None:
     """Listen for providers and bring their sets into the queue; fetch nothing.
 
@@ -45,17 +46,15 @@ def uns(lcc: Lcc) -> None:
 
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
-    with never_to_be_tried_again():
-        config, home = lcc.config, lcc.home
-        if not config.uns_endpoints:
-            raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
+    config, home = lcc.config, lcc.home
+    if not config.uns_endpoints:
+        raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
     configure_logging(_talkative(lcc.settings))
     logging.getLogger("alembic").setLevel(logging.WARNING)
     install_reactor(ASYNCIO_REACTOR, lcc.settings["ASYNCIO_EVENT_LOOP"])
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
-    with never_to_be_tried_again():
-        UnsProcess(config, home, reactor).run()
+    UnsProcess(config, home, reactor).run()
 
 
 def _talkative(settings: "Settings") -> "Settings":

@@ -7,6 +7,7 @@ peer is known, on the bare transport.
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any
 
@@ -22,11 +23,23 @@ _log = logging.getLogger(__name__)
 Networks = Sequence[IPv4Network | IPv6Network]
 
 
-class Gatehouse(Factory):
-    """Takes connections of trusted proxies, ``most`` at a time, and begins conversations.
+@dataclass(frozen=True, slots=True)
+class HouseRules:
+    """Whom to let wait, and for how long."""
 
-    ``converse`` makes the protocol of a conversation with a peer, or None when there are too many. A Unix
-    socket has no address: whoever may open it is trusted.
+    proxies: Networks
+    """Who is believed; others are cut at once."""
+    most: int
+    """Connections that wait for their header at a time; more are cut."""
+    seconds: float
+    """For the header; then the connection is cut."""
+
+
+class Gatehouse(Factory):
+    """Takes connections of trusted proxies, and begins conversations.
+
+    ``converse`` makes the protocol of a conversation with a peer, or None when there are too many; ``rules``
+    are asked for each connection. A Unix socket has no address: whoever may open it is trusted.
     """
 
     noisy = False
@@ -34,29 +47,25 @@ class Gatehouse(Factory):
     def __init__(
         self,
         converse: Callable[[str], IProtocol | None],
-        proxies: Networks,
-        most: int,
+        rules: Callable[[], HouseRules],
         clock: IReactorTime,
-        seconds: float,
     ) -> None:
         self.converse = converse
+        self.rules = rules
         self.clock = clock
-        self.seconds = seconds
         self.waiting: set[Arrival] = set()
-        self._proxies = proxies
-        self._most = most
 
     def buildProtocol(self, addr: IAddress | None) -> "Arrival | None":  # noqa: N802 - Twisted's name
         proxy = plain_address(getattr(addr, "host", None))
         if getattr(addr, "host", None) is not None and not self._trusts(proxy):
             _log.warning("uns %s is not in LCC_UNS_PROXIES: cut", proxy)
             return None
-        if len(self.waiting) >= self._most:
+        if len(self.waiting) >= self.rules().most:
             return None
         return Arrival(self, proxy)
 
     def _trusts(self, proxy: str) -> bool:
-        return any(ip_address(proxy) in network for network in self._proxies)
+        return any(ip_address(proxy) in network for network in self.rules().proxies)
 
     def close(self) -> None:
         """Cut those of whom nothing is known yet."""
@@ -75,7 +84,7 @@ class Arrival(Protocol):
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         self._gatehouse.waiting.add(self)
-        self._timer = self._gatehouse.clock.callLater(self._gatehouse.seconds, self.cut)
+        self._timer = self._gatehouse.clock.callLater(self._gatehouse.rules().seconds, self.cut)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         self._heard += data

@@ -20,7 +20,7 @@ from twisted.internet.threads import deferToThreadPool
 from lcc_scrapy.domain.errors import ConfigurationError, InUse, Refusal
 from lcc_scrapy.uns.clerk import Office
 from lcc_scrapy.uns.conversations import Conversations, plain_address
-from lcc_scrapy.uns.gatehouse import Gatehouse, Networks
+from lcc_scrapy.uns.gatehouse import Gatehouse, HouseRules, Networks
 from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import Doorstep, ProviderDesk
 from lcc_scrapy.uns.protocol import UnsProtocol
@@ -75,9 +75,7 @@ class UnsService(Factory):
         self._office = Office(
             desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread
         )
-        self._gatehouse = Gatehouse(
-            self._converse, doors.proxies, doors.connections_max, reactor, limits.login_seconds
-        )
+        self._gatehouse = Gatehouse(self._converse, self._house_rules, reactor)
         self._ports: list[IListeningPort] = []
         self._open: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
@@ -116,6 +114,10 @@ class UnsService(Factory):
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
         return self._converse(plain_address(getattr(addr, "host", None)))
 
+    def _house_rules(self) -> HouseRules:
+        doors, limits = self._doors, self._office.limits
+        return HouseRules(doors.proxies, doors.connections_max, limits.login_seconds)
+
     def _converse(self, peer: str) -> UnsProtocol | None:
         if self._conversations.crowded:
             return None
@@ -141,14 +143,9 @@ class UnsService(Factory):
 
     @inlineCallbacks
     def _listen(self, endpoint: str) -> Any:
-        behind_a_proxy = endpoint.startswith(_BEHIND_A_PROXY)
-        inner = endpoint.removeprefix(_BEHIND_A_PROXY)
-        if behind_a_proxy and inner.startswith("ssl:"):
-            raise ConfigurationError(
-                f"LCC_UNS_ENDPOINTS: {endpoint!r}: the PROXY header comes before TLS; end TLS at the proxy"
-            )
+        place, receiver = self._receiver(endpoint)
         try:
-            port = yield _server(self._reactor, inner).listen(self._gatehouse if behind_a_proxy else self)
+            port = yield _server(self._reactor, place).listen(receiver)
             port.getHost()  # fails, as listening does, for a socket of another domain than was said
         except CannotListenError as error:
             raise InUse(
@@ -159,6 +156,17 @@ class UnsService(Factory):
             raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r} cannot be used: {error}") from None
         else:
             return port
+
+    def _receiver(self, endpoint: str) -> tuple[str, Factory]:
+        """Return where to listen, and who takes the connections."""
+        if not endpoint.startswith(_BEHIND_A_PROXY):
+            return endpoint, self
+        place = endpoint.removeprefix(_BEHIND_A_PROXY)
+        if place.startswith("ssl:"):
+            raise ConfigurationError(
+                f"LCC_UNS_ENDPOINTS: {endpoint!r}: the PROXY header comes before TLS; end TLS at the proxy"
+            )
+        return place, self._gatehouse
 
     def _check_privacy(self, endpoint: str, port: IListeningPort) -> None:
         if endpoint.startswith(_PRIVATE_BY_ITSELF):

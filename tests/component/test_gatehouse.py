@@ -8,7 +8,7 @@ from twisted.internet.protocol import Protocol
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
-from lcc_scrapy.uns.gatehouse import Gatehouse
+from lcc_scrapy.uns.gatehouse import Gatehouse, HouseRules
 
 HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 4711 9000\r\n"
 PROXY = IPv4Address("TCP", "127.0.0.1", 4000)
@@ -29,7 +29,8 @@ class House:
         self.clock = Clock()
         self.begun = []
         self.full = False
-        self.gatehouse = Gatehouse(self.converse, [ip_network(proxies)], most, self.clock, 10.0)
+        rules = HouseRules([ip_network(proxies)], most, 10.0)
+        self.gatehouse = Gatehouse(self.converse, lambda: rules, self.clock)
 
     def converse(self, peer):
         if self.full:

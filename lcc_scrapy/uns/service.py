@@ -145,7 +145,8 @@ class UnsService(Factory):
     def _listen(self, endpoint: str) -> Any:
         place, receiver = self._receiver(endpoint)
         try:
-            port = yield _server(self._reactor, place).listen(receiver)
+            server = _server(self._reactor, place)
+            port = yield server.listen(receiver)
             port.getHost()  # fails, as listening does, for a socket of another domain than was said
         except CannotListenError as error:
             raise InUse(

@@ -88,7 +88,7 @@ def test_a_stopped_server_keeps_no_connection_of_which_nothing_is_known(uns):
     service = uns(f"haproxy:{LOCAL}")
     port = yield started(service)
     silent = socket.create_connection(("127.0.0.1", port))
-    silent.settimeout(10)
+    silent.settimeout(5)  # less than a header is waited for
     while not service._gatehouse.waiting:
         yield deferToThread(os.sched_yield)
     yield service.stop()

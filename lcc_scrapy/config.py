@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -65,6 +66,10 @@ def _words(text: Any) -> tuple[str, ...]:
 def _endpoints(text: Any) -> tuple[str, ...]:
     parts = text if isinstance(text, (list, tuple)) else str(text).split()
     return tuple(part for part in parts if part)
+
+
+def _networks(text: Any) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part) for part in _endpoints(text))
 
 
 def _whole(text: Any, least: int = 0) -> int:
@@ -154,10 +159,12 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_DATA_DIR", "", str, "The data folder made by `lcc init`. Default: `lcc-data` beside `scrapy.cfg`."),
     Setting("LCC_DATABASE_URL", "", str, "SQLAlchemy URL of the database. Default: SQLite inside the data folder."),
+    Setting("LCC_DATABASE_URL_FILE", "", str, "File that holds the URL of the database, for one with a password; read when LCC_DATABASE_URL is not set, an empty one counts for nothing."),
     Setting("LCC_CONTENT_DIR", "", str, "Folder of the content files. Default: `content` inside the data folder."),
     Setting("LCC_SPOOL_DIR", "", str, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data folder."),
     Setting("LCC_UNS_ENDPOINTS", "tcp:9000:interface=127.0.0.1", _endpoints, "Where the UNS listens: Twisted endpoint strings separated by blanks; empty = nowhere."),
     Setting("LCC_UNS_ALLOW_PLAIN_REMOTE", "no", _flag, "Permit listening beyond loopback without TLS."),
+    Setting("LCC_UNS_PROXIES", "127.0.0.0/8 ::1", _networks, "Addresses and networks of proxies in front of `haproxy:` endpoints, separated by blanks: who is let in there, and believed when it says whose a connection is."),
     Setting("LCC_MIMETYPES", "text/*, application/pdf, application/xml, application/xhtml+xml, application/json, application/msword", _words, "Accepted mimetypes; `text/*` and `*/*` are patterns."),
     Setting("LCC_BANDWIDTH", "0", size, "Bytes per second for all fetching together; 0 = no limit."),
     Setting("LCC_TIMEOFDAY_SLOTS", "168", _slots, "Slots of a time mask: 168 (hours of a week) or 24 (hours of a day)."),
@@ -227,10 +234,13 @@ class Config:
 
     data_dir: Path
     database_url: str
+    """Resolved: given, or from its file, or SQLite in the data folder."""
+    database_url_file: str
     content_dir: Path
     spool_dir: Path
     uns_endpoints: tuple[str, ...]
     uns_allow_plain_remote: bool
+    uns_proxies: tuple[IPv4Network | IPv6Network, ...]
     mimetypes: tuple[str, ...]
     bandwidth: int
     timeofday_slots: int
@@ -310,10 +320,21 @@ def load(settings: BaseSettings, environment: Mapping[str, str] = os.environ) ->
     values = {setting.name[4:].lower(): _value(setting, settings, environment) for setting in SETTINGS}
     data_dir = Path(values["data_dir"] or _default_data_dir()).absolute()
     values["data_dir"] = data_dir
-    values["database_url"] = values["database_url"] or f"sqlite:///{data_dir / 'lcc.sqlite'}"
+    values["database_url"] = (
+        values["database_url"]
+        or _content_of(values["database_url_file"])
+        or f"sqlite:///{data_dir / 'lcc.sqlite'}"
+    )
     values["content_dir"] = Path(values["content_dir"] or data_dir / "content").absolute()
     values["spool_dir"] = Path(values["spool_dir"] or data_dir / "spool").absolute()
     return Config(**{field.name: values[field.name] for field in fields(Config)})
+
+
+def _content_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip() if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"LCC_DATABASE_URL_FILE: {path}: {error}") from None
 
 
 def _value(setting: Setting, settings: BaseSettings, environment: Mapping[str, str]) -> Any:

@@ -253,4 +253,5 @@ def _doors(config: Config, stop_seconds: float) -> Doors:
         config.connections_per_provider,
         config.connections_max,
         stop_seconds,
+        config.uns_proxies,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError
+from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, LccError
 from lcc_scrapy.users.cursor import StartOver
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from lcc_scrapy.storage.sql import SqlStore
 
 FAILED = 1
+UNWORKABLE = 2
 START_OVER = 3
+NOT_FOR_OTHERS = 0o027
+"""What ``lcc`` takes away from the rights of every file and folder that it makes."""
 
 
 class Failure(click.ClickException):
@@ -45,13 +48,20 @@ class BrokenDisk(Failure):
     exit_code = os.EX_IOERR
 
 
+class Unworkable(Failure):
+    """A daemon cannot work before the operator has mended something; exit status 2."""
+
+    exit_code = UNWORKABLE
+
+
 class LccGroup(click.Group):
     """A group whose commands end with one clear line when something of the LCC's refuses to work."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         try:
-            return super().invoke(ctx)
+            with _not_for_others():
+                return super().invoke(ctx)
         except StartOver as error:
             raise CannotGoOn(_line(str(error))) from error
         except DiskFailed as error:
@@ -63,6 +73,28 @@ class LccGroup(click.Group):
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
             raise Failure(f"{error.strerror or error}{place}") from error
+
+
+@contextmanager
+def _not_for_others() -> Iterator[None]:
+    """Keep what is made meanwhile from users of the machine who are neither owner nor in its group."""
+    before = os.umask(NOT_FOR_OTHERS)
+    os.umask(before | NOT_FOR_OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def never_to_be_tried_again() -> Iterator[None]:
+    """Tell what the operator must mend from what may pass, for those who start a daemon again."""
+    try:
+        yield
+    except InUse:
+        raise
+    except ConfigurationError as error:
+        raise Unworkable(_line(str(error))) from error
 
 
 def _line(text: str) -> str:

@@ -13,7 +13,15 @@ from types import FrameType
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import FAILED, Failure, Lcc, pass_lcc
+from lcc_scrapy.cli.context import (
+    FAILED,
+    UNWORKABLE,
+    Failure,
+    Lcc,
+    Unworkable,
+    never_to_be_tried_again,
+    pass_lcc,
+)
 
 LOOK = 0.2
 BEGUN = 10.0
@@ -33,6 +41,7 @@ _PR_SET_PDEATHSIG = 1
 )
 @click.option("--no-uns", is_flag=True, help="Listen nowhere: `lcc uns` runs beside it.")
 @pass_lcc
+@never_to_be_tried_again()
 def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no_uns: bool) -> None:
     """Run several crawl processes that share the queue, its turns and LCC_BANDWIDTH.
 
@@ -56,7 +65,8 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     crew = Crew(commands, _environment())
     status = crew.run()
     if status:
-        raise Failure(f"a crawl process could not begin: it ended with status {status}")
+        kind = Unworkable if status == UNWORKABLE else Failure
+        raise kind(f"a crawl process could not begin: it ended with status {status}")
 
 
 def _environment() -> dict[str, str]:

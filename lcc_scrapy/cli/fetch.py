@@ -150,6 +150,7 @@ def _settings(lcc: Lcc, folder: str) -> "Settings":
     own = {
         "LCC_DATA_DIR": folder,
         "LCC_DATABASE_URL": "",
+        "LCC_DATABASE_URL_FILE": "",
         "LCC_CONTENT_DIR": "",
         "LCC_SPOOL_DIR": "",
         "LCC_RETRY_DELAYS": "",

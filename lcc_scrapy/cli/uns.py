@@ -9,7 +9,7 @@ import click
 from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import deferLater
 
-from lcc_scrapy.cli.context import Lcc, pass_lcc
+from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ LAST_WORDS = 10.0
 
 @click.command()
 @pass_lcc
+@never_to_be_tried_again()
 def uns(lcc: Lcc) -> None:
     """Listen for providers and bring their sets into the queue; fetch nothing.
 

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from twisted.internet.interfaces import IAddress, IListeningPort, IStreamServerE
 from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThreadPool
 
-from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, Refusal
+from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, Refusal
 from lcc_scrapy.uns.clerk import Office
 from lcc_scrapy.uns.conversations import Conversations, plain_address
+from lcc_scrapy.uns.gatehouse import Gatehouse, HouseRules, Networks
 from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import PLENTY, Doorstep, Means, ProviderDesk
 from lcc_scrapy.uns.protocol import UnsProtocol
@@ -28,6 +29,8 @@ from lcc_scrapy.uns.spool import SpoolFolder
 log = logging.getLogger(__name__)
 
 DEFAULT_ENDPOINTS = ("tcp:9000:interface=127.0.0.1",)
+DEFAULT_PROXIES = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+_BEHIND_A_PROXY = "haproxy:"
 _PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
 _LAST_WORDS_SECONDS = 2.0
 _SEND_BUFFER = 64 * 1024
@@ -52,6 +55,8 @@ class Doors:
     """In all, a fifth of them for homes only; more get 104, and twice as many are cut without a word."""
     stop_seconds: float = 5.0
     """For conversations to end by themselves when the server stops; then 103 or 203 ends them."""
+    proxies: Networks = DEFAULT_PROXIES
+    """Whose PROXY header is believed at ``haproxy:`` endpoints; others are cut there."""
 
 
 class UnsService(Factory):
@@ -79,6 +84,7 @@ class UnsService(Factory):
         self._office = Office(
             desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread, means
         )
+        self._gatehouse = Gatehouse(self._converse, self._house_rules, reactor)
         self._ports: list[IListeningPort] = []
         self._open: set[UnsProtocol] = set()
         self._served: set[UnsProtocol] = set()
@@ -105,7 +111,7 @@ class UnsService(Factory):
                 port = yield self._listen(endpoint)
                 self._ports.append(port)
                 _make_ready_for_many(port)
-                self._check_privacy(endpoint, port.getHost())
+                self._check_privacy(endpoint, port)
         except ConfigurationError:
             yield self._close_ports()
             raise
@@ -115,6 +121,7 @@ class UnsService(Factory):
     def stop(self) -> Any:
         """Stop listening, let conversations end, then end them; done within ``stop_seconds`` and 4 s."""
         yield self._close_ports()
+        self._gatehouse.close()
         for seconds, end in (
             (self._doors.stop_seconds, UnsProtocol.stop),
             (_LAST_WORDS_SECONDS, UnsProtocol.cut),
@@ -125,7 +132,13 @@ class UnsService(Factory):
                 end(protocol)
 
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
-        peer = plain_address(getattr(addr, "host", None))
+        return self._converse(plain_address(getattr(addr, "host", None)))
+
+    def _house_rules(self) -> HouseRules:
+        doors, limits = self._doors, self._office.limits
+        return HouseRules(doors.proxies, doors.connections_max, limits.login_seconds)
+
+    def _converse(self, peer: str) -> UnsProtocol | None:
         if self._conversations.crowded(peer):
             return None
         protocol = UnsProtocol(self._office, peer, self)
@@ -153,21 +166,39 @@ class UnsService(Factory):
 
     @inlineCallbacks
     def _listen(self, endpoint: str) -> Any:
+        place, receiver = self._receiver(endpoint)
         try:
-            return (yield _server(self._reactor, endpoint).listen(self))
+            server = _server(self._reactor, place)
+            port = yield server.listen(receiver)
+            port.getHost()  # fails, as listening does, for a socket of another domain than was said
         except CannotListenError as error:
-            raise ConfigurationError(
+            raise InUse(
                 f"port {error.port} at {error.interface or 'all addresses'} is taken or not ours "
                 f"({error.socketError}); set LCC_UNS_ENDPOINTS or stop the other process"
             ) from None
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r} cannot be used: {error}") from None
+        else:
+            return port
 
-    def _check_privacy(self, endpoint: str, address: IAddress) -> None:
-        if self._doors.allow_plain_remote or endpoint.startswith(_PRIVATE_BY_ITSELF):
+    def _receiver(self, endpoint: str) -> tuple[str, Factory]:
+        """Return where to listen, and who takes the connections."""
+        if not endpoint.startswith(_BEHIND_A_PROXY):
+            return endpoint, self
+        place = endpoint.removeprefix(_BEHIND_A_PROXY)
+        if place.startswith("ssl:"):
+            raise ConfigurationError(
+                f"LCC_UNS_ENDPOINTS: {endpoint!r}: the PROXY header comes before TLS; end TLS at the proxy"
+            )
+        return place, self._gatehouse
+
+    def _check_privacy(self, endpoint: str, port: IListeningPort) -> None:
+        if endpoint.startswith(_PRIVATE_BY_ITSELF):
             return
-        host = getattr(address, "host", None)
-        if host is not None and not ip_address(host.partition("%")[0]).is_loopback:
+        host = _bound_to(port)
+        if self._doors.allow_plain_remote or host is None:
+            return
+        if not ip_address(host.partition("%")[0]).is_loopback:
             raise ConfigurationError(
                 f"LCC_UNS_ENDPOINTS: {endpoint!r} would take passwords in plain text from other machines; "
                 "use ssl:, or set LCC_UNS_ALLOW_PLAIN_REMOTE"
@@ -207,11 +238,25 @@ def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
     return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
 
 
-def _make_ready_for_many(port: Any) -> None:
+def _make_ready_for_many(port: IListeningPort) -> None:
     """Bound what each connection of this port may keep in the operating system, and let more of them wait."""
-    with socket.socket(fileno=os.dup(port.fileno())) as same:
+    with _socket_of(port) as same:
         same.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         same.listen(_BACKLOG)
+
+
+def _bound_to(port: IListeningPort) -> str | None:
+    """Return the IP address at which a port listens, None for a Unix socket.
+
+    The socket is asked, for one that systemd handed over need not be what the endpoint says.
+    """
+    with _socket_of(port) as itself:
+        return None if itself.family == socket.AF_UNIX else str(itself.getsockname()[0])
+
+
+def _socket_of(port: Any) -> socket.socket:
+    """Return the socket of a port under a descriptor of its own."""
+    return socket.socket(fileno=os.dup(port.fileno()))
 
 
 async def _stop_port(port: IListeningPort) -> None:

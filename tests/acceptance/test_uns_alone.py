@@ -634,8 +634,8 @@ def test_what_cannot_work_is_refused_in_one_line(listening: Lcc, make_lcc: Calla
     }.items():
         name, value = settings.split("=", 1)
         code, said = refusal_of(other, **{name: value})
-        assert (code, said) == (1, f"lcc: error: {line}\n")
+        assert (code, said) == (2, f"lcc: error: {line}\n")
     foreign = {"LCC_DATABASE_URL": listening.shared_url}
     code, said = refusal_of(other, **foreign)
-    assert code == 1
+    assert code == 2
     assert said.startswith("lcc: error: the database belongs to LCC ")

@@ -1,5 +1,6 @@
 """Settings that cannot be read say what was expected, with their name."""
 
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,28 @@ def test_settings_are_read_in_their_units(tmp_path: Path) -> None:
     config = load(Settings(), given)
     assert (config.bandwidth, config.lease, config.max_removal) == (200_000, 120.0, 0.25)
     assert (config.login_failures_per_address, config.login_failures_per_id) == (Rate(5, 3600), Rate(1, 10))
+
+
+def test_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
+    given = {"LCC_DATA_DIR": str(tmp_path), "LCC_UNS_PROXIES": "192.0.2.1 2001:db8::/32"}
+    assert load(Settings(), given).uns_proxies == (ip_network("192.0.2.1/32"), ip_network("2001:db8::/32"))
+    with pytest.raises(ConfigurationError, match=r"LCC_UNS_PROXIES: .*loadbalancer"):
+        load(Settings(), {**given, "LCC_UNS_PROXIES": "loadbalancer"})
+
+
+def test_the_url_of_the_database_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "database-url"
+    file.write_text("mysql://lcc:secret@db.example.org/lcc\n", encoding="utf-8")
+    given = {"LCC_DATA_DIR": str(tmp_path), "LCC_DATABASE_URL_FILE": str(file)}
+    assert load(Settings(), given).database_url == "mysql://lcc:secret@db.example.org/lcc"
+    nearer = {**given, "LCC_DATABASE_URL": "sqlite:////srv/lcc.sqlite"}
+    assert load(Settings(), nearer).database_url == "sqlite:////srv/lcc.sqlite"
+
+
+def test_an_empty_file_for_the_url_is_no_url_and_a_missing_one_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "database-url"
+    given = {"LCC_DATA_DIR": str(tmp_path), "LCC_DATABASE_URL_FILE": str(file)}
+    with pytest.raises(ConfigurationError, match=r"LCC_DATABASE_URL_FILE: .*database-url"):
+        load(Settings(), given)
+    file.touch()
+    assert load(Settings(), given).database_url == f"sqlite:///{tmp_path}/lcc.sqlite"

@@ -144,6 +144,14 @@ def test_relative_links_lead_to_files(page):
     assert [target for target in local if target and not (page.parent / target).exists()] == []
 
 
+def test_the_tests_that_show_promises_exist():
+    named = set(re.findall(r"`(tests/[a-z_/]+\.py)`", text_of("security.md")))
+    assert len(named) > 20
+    assert [
+        test for test in named if not test.startswith("tests/faults/") and not (ROOT / test).exists()
+    ] == []
+
+
 def test_every_page_is_in_the_table_of_contents():
     contents = set(re.search(r"```{toctree}\n(.*?)```", text_of("index.md"), re.DOTALL)[1].split())
     assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= contents

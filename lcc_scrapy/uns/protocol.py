@@ -6,7 +6,13 @@ from collections import deque
 from typing import Any
 
 from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, IPushProducer
+from twisted.internet.interfaces import (
+    IDelayedCall,
+    IHalfCloseableProtocol,
+    IHandshakeListener,
+    IPushProducer,
+    ISSLTransport,
+)
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -20,6 +26,7 @@ from lcc_scrapy.uns.outbox import Outbox
 from lcc_scrapy.uns.patience import Patience
 from lcc_scrapy.uns.session import Session
 from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEnded, TooSlow, Vanished
+from lcc_scrapy.uns.tls import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +43,7 @@ class Door(typing.Protocol):
         """Nothing is left of a connection that had entered."""
 
 
-@implementer(IHalfCloseableProtocol, IPushProducer)
+@implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
 class UnsProtocol(Protocol):
     """One provider's connection; ``peer`` is its address in plain form."""
 
@@ -55,16 +62,22 @@ class UnsProtocol(Protocol):
         self._holding = False
         self._ended = False
         self._gone = False
+        self._shaking_hands = False
 
     # --- bytes and time -----------------------------------------------------------------------
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        self._shaking_hands = ISSLTransport.providedBy(self._wire)
         self._outbox = Outbox(self._wire, self._office.limits.reply_bytes)
         self._wire.registerProducer(self, True)
         self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
         refusal = self._door.entered(self)
         if refusal is not None:
             self._hear(LoginRefused(refusal))
+
+    def handshakeCompleted(self) -> None:  # noqa: N802 - Twisted's name
+        """TLS is there; nothing could be heard or said before."""
+        self._shaking_hands = False
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         now = self._office.clock.seconds()
@@ -87,6 +100,8 @@ class UnsProtocol(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
         self._gone = True
+        if self._shaking_hands:
+            log.info("uns no TLS with peer=%s: %s", self.peer, reason_of(reason.value))
         if self._tick is not None and self._tick.active():
             self._tick.cancel()
         self._said.clear()
@@ -97,7 +112,8 @@ class UnsProtocol(Protocol):
 
     def _look_at_the_clock(self) -> None:
         now = self._office.clock.seconds()
-        if self._patience.linger_is_over(now):
+        nobody_hears = self._shaking_hands and self._patience.login_is_late(now)
+        if nobody_hears or self._patience.linger_is_over(now):
             self._wire.abortConnection()
             return
         self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, DeferredList, inlineCallbacks
 from twisted.internet.endpoints import serverFromString
@@ -22,12 +21,15 @@ from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import Doorstep, ProviderDesk
 from lcc_scrapy.uns.protocol import UnsProtocol
 from lcc_scrapy.uns.spool import SpoolFolder
+from lcc_scrapy.uns.tls import TlsEndpoint, TlsError, tls_endpoint
 
 log = logging.getLogger(__name__)
 
 DEFAULT_ENDPOINTS = ("tcp:9000:interface=127.0.0.1",)
 _PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
 _LAST_WORDS_SECONDS = 2.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class UnsService(Factory):
             desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread
         )
         self._ports: list[IListeningPort] = []
+        self._tls: list[TlsEndpoint] = []
         self._open: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
 
@@ -102,6 +105,20 @@ class UnsService(Factory):
             for protocol in list(self._open):
                 end(protocol)
 
+    @inlineCallbacks
+    def renew_certificates(self) -> Any:
+        """Read all certificates again, for connections from now on; the result is how many there are.
+
+        Fails with ``ConfigurationError`` when one of them cannot be used; all old ones stay in use then.
+        """
+        try:
+            ready = yield self._in_thread(lambda: [one.certificates.read() for one in self._tls])
+        except TlsError as error:
+            raise ConfigurationError(f"the old certificates stay in use: {error}") from None
+        for use in ready:
+            use()
+        return len(ready)
+
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
         if self._conversations.crowded:
             return None
@@ -128,7 +145,8 @@ class UnsService(Factory):
     @inlineCallbacks
     def _listen(self, endpoint: str) -> Any:
         try:
-            return (yield _server(self._reactor, endpoint).listen(self))
+            server = _server(self._reactor, endpoint)
+            port = yield server.listen(self)
         except CannotListenError as error:
             raise ConfigurationError(
                 f"port {error.port} at {error.interface or 'all addresses'} is taken or not ours "
@@ -136,6 +154,9 @@ class UnsService(Factory):
             ) from None
         except (ValueError, TypeError, OSError) as error:
             raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r} cannot be used: {error}") from None
+        if isinstance(server, TlsEndpoint):
+            self._tls.append(server)
+        return port
 
     def _check_privacy(self, endpoint: str, address: IAddress) -> None:
         if self._doors.allow_plain_remote or endpoint.startswith(_PRIVATE_BY_ITSELF):
@@ -165,12 +186,13 @@ class UnsService(Factory):
         if waiting is not None:
             waiting.callback(None)
 
-    def _in_thread(self, work: Callable[[], Path]) -> Deferred[Path]:
+    def _in_thread(self, work: Callable[[], T]) -> Deferred[T]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work)
 
 
 def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
-    return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
+    secure = tls_endpoint(reactor, endpoint)
+    return secure or serverFromString(reactor, endpoint)  # type: ignore[no-untyped-call]
 
 
 async def _stop_port(port: IListeningPort) -> None:

@@ -146,10 +146,12 @@ class Absorber:
         passed = [(head, uns) for head, uns in held_up if uns in dead]
         for head, uns in passed:
             count = logins.pass_over(self._store, head.pid, head.seq, uns)
+            what = {"pid": head.pid, "seq": head.seq, "count": count, "uns": uns}
             _log.warning(
-                "provider %d: %d earlier logins are not waited for any more, UNS %s gives no sign of life",
-                head.pid, count, uns,
-            )  # fmt: skip
+                "provider %(pid)d: %(count)d earlier logins are not waited for any more,"
+                " UNS %(uns)s gives no sign of life",
+                what,
+            )
         return bool(passed)
 
     def _chosen(self, number: int | None, heads: Sequence[ReadySet]) -> None:
@@ -246,7 +248,8 @@ class _OpenSets:
 
     def put_away(self, waiting: ReadySet, reason: str) -> None:
         """Set aside a set that cannot be absorbed."""
-        _log.error("a set of provider %d (login %d) cannot be absorbed: %s", waiting.pid, waiting.seq, reason)
+        what = {"pid": waiting.pid, "seq": waiting.seq, "reason": reason}
+        _log.error("a set of provider %(pid)d (login %(seq)d) cannot be absorbed: %(reason)s", what)
         self._spool.set_aside(waiting, reason)
 
     def close(self) -> None:

@@ -94,6 +94,12 @@ def _declared(text: Any) -> str:
     return str(text)
 
 
+def _log_format(text: Any) -> str:
+    if text not in {"text", "json"}:
+        raise ValueError(f"{text!r}, expected text or json")
+    return str(text)
+
+
 def _zone(text: Any) -> ZoneInfo:
     try:
         return ZoneInfo(str(text))
@@ -164,6 +170,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_POLL", "2s", _period, "How often a worker looks for changes other processes made."),
     Setting("LCC_STOP_TIMEOUT", "30s", duration, "How long fetches in flight may go on when the process is asked to stop."),
     Setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent."),
+    Setting("LCC_LOG_FORMAT", "text", _log_format, "How log lines look: `text`, or `json`, one object a line."),
     Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure of a URL is kept for `lcc explain`."),
 )  # fmt: skip
 
@@ -214,6 +221,7 @@ class Config:
     poll: float
     stop_timeout: float
     contact: str
+    log_format: str
     outcomes_kept: float
 
     @property

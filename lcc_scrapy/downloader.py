@@ -24,6 +24,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from lcc_scrapy import logs
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import NotDurable, UrlRefused
 from lcc_scrapy.domain.httpdates import retry_after_seconds
@@ -85,8 +86,9 @@ class LccDownloader(Downloader):
     """Scrapy's downloader, with turns. Requests without a ticket pass through unchanged."""
 
     def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
         self._worker = required_worker(crawler)
+        logs.install(self._worker.config.log_format)  # Scrapy has just made its handler anew
+        super().__init__(crawler)
         self._stats = crawler.stats
         self._begun = 0
 
@@ -131,7 +133,9 @@ class LccDownloader(Downloader):
             yield
         finally:
             charged = self._worker.manager.fetch_ended(ticket)
-            _log.debug("charged %d bytes for %s", charged, ticket.row.furl)
+            row = ticket.row
+            what = {"bytes": charged, "url": row.furl, "pid": row.pid, "psetid": row.psetid}
+            _log.debug("charged %(bytes)d bytes for %(url)s", what)
             if self._stats is not None:
                 self._stats.inc_value("lcc/bytes_charged", charged)
 

@@ -119,7 +119,8 @@ class Reception:
         return self.spool.ready()
 
     def _set_lost(self, waiting: ReadySet, reason: str) -> None:
-        _log.error("an accepted set is set aside and its provider asked for everything: %s", reason)
+        what = {"pid": waiting.pid, "seq": waiting.seq, "reason": reason}
+        _log.error("an accepted set is set aside and its provider asked for everything: %(reason)s", what)
         record_loss(self._store, waiting.pid, waiting.seq)
 
     # --- what it is made of ----------------------------------------------------------------------

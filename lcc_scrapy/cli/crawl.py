@@ -1,6 +1,7 @@
 """``lcc crawl``: several crawl processes on one machine, started, watched and stopped together."""
 
 import ctypes
+import logging
 import os
 import signal
 import subprocess
@@ -12,8 +13,9 @@ from types import FrameType
 
 import click
 
-from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Failure, Lcc, pass_lcc
+
+_log = logging.getLogger(__name__)
 
 LOOK = 0.2
 BEGUN = 10.0
@@ -41,7 +43,10 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     lcc crawl --workers 3
     lcc crawl --workers 2 --no-uns        # beside `lcc uns`
     """  # noqa: D301
+    from lcc_scrapy import logs
+
     _ = lcc.home
+    logs.begin(lcc.settings, lcc.config.log_format)
     listening = not no_uns and bool(lcc.config.uns_endpoints)
     base = [sys.executable, "-m", "scrapy", "crawl", spider]
     for name, value in lcc.given.items():
@@ -137,8 +142,8 @@ class Crew:
         else:
             hand.wait = min(2 * hand.wait, LONGEST_WAIT) if now - hand.started < LONGEST_WAIT else 2.0
             hand.again_at = now + hand.wait
-            printing.note(
-                f"a crawl process ended with status {status}, starting it again in {hand.wait:.0f} s"
+            _log.warning(
+                "a crawl process ended with status %d, starting it again in %.0f s", status, hand.wait
             )
 
 

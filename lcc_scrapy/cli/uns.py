@@ -13,7 +13,6 @@ from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from scrapy.settings import Settings
     from twisted.python.failure import Failure
 
     from lcc_scrapy.config import Config
@@ -40,27 +39,19 @@ def uns(lcc: Lcc) -> None:
     lcc -s LCC_DATA_DIR=/srv/lcc uns
     scrapy crawl lcc_push -s LCC_UNS_ENDPOINTS=       # beside it: fetches only
     """  # noqa: D301
-    from scrapy.utils.log import configure_logging
     from scrapy.utils.reactor import install_reactor
 
+    from lcc_scrapy import logs
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config, home = lcc.config, lcc.home
     if not config.uns_endpoints:
         raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
-    configure_logging(_talkative(lcc.settings))
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logs.begin(lcc.settings, config.log_format)
     install_reactor(ASYNCIO_REACTOR, lcc.settings["ASYNCIO_EVENT_LOOP"])
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
     UnsProcess(config, home, reactor).run()
-
-
-def _talkative(settings: "Settings") -> "Settings":
-    """Let the log say what the crawl's says, unless a level was asked for."""
-    if not settings.getpriority("LOG_LEVEL"):
-        settings.set("LOG_LEVEL", "INFO", "command")
-    return settings
 
 
 class UnsProcess:

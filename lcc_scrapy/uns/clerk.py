@@ -72,7 +72,8 @@ class Clerk:
         asked.addErrback(_log_failure)
 
     def _granted(self, login: Login) -> None:
-        log.info("uns login pid=%d seq=%d peer=%s", login.pid, login.seq, self._peer)
+        who = {"pid": login.pid, "seq": login.seq, "peer": self._peer}
+        log.info("uns login pid=%(pid)d seq=%(seq)d peer=%(peer)s", who)
         self._login = login
         self._office.conversations.begin(login.pid, login.seq)
         self._report(LoginGranted(login))
@@ -85,7 +86,8 @@ class Clerk:
             refusal = Refusal(103, "", self._office.limits.retry_after)
             if not isinstance(error, StoreUnavailable):
                 _log_failure(failure)
-        log.warning("uns login refused code=%d peer=%s id=%a", refusal.code, self._peer, provider_id[:64])
+        who = {"code": refusal.code, "peer": self._peer, "id": provider_id[:64]}
+        log.warning("uns login refused code=%(code)d peer=%(peer)s id=%(id)s", who)
         self._report(LoginRefused(refusal))
 
     def _patience_for(self, code: int) -> int:
@@ -204,7 +206,7 @@ class Clerk:
         self._office.desk.farewell(self._login).addErrback(_log_failure)
 
     def _spool_failed(self, error: BaseException | None) -> None:
-        log.error("uns set not kept peer=%s: %s", self._peer, error)
+        log.error("uns set not kept peer=%(peer)s: %(error)s", {"peer": self._peer, "error": error})
         self._writer = None
         self._report(SpoolFailed(too_large=isinstance(error, SetTooLarge)))
 

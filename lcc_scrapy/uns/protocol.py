@@ -101,7 +101,8 @@ class UnsProtocol(Protocol):
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
         self._gone = True
         if self._shaking_hands:
-            log.info("uns no TLS with peer=%s: %s", self.peer, reason_of(reason.value))
+            why = {"peer": self.peer, "reason": reason_of(reason.value)}
+            log.info("uns no TLS with peer=%(peer)s: %(reason)s", why)
         if self._tick is not None and self._tick.active():
             self._tick.cancel()
         self._said.clear()
@@ -215,7 +216,6 @@ class UnsProtocol(Protocol):
 
     def _log_outcome(self) -> None:
         login = self._session.login
-        pid, seq = (login.pid, login.seq) if login else (0, 0)
-        log.info(
-            "uns conversation over pid=%d seq=%d peer=%s: %a", pid, seq, self.peer, self._session.outcome
-        )
+        who = {"pid": login.pid if login else 0, "seq": login.seq if login else 0, "peer": self.peer}
+        what = {**who, "outcome": self._session.outcome}
+        log.info("uns conversation over pid=%(pid)d seq=%(seq)d peer=%(peer)s: %(outcome)s", what)

@@ -131,7 +131,8 @@ class UnsService(Factory):
         self._open.add(protocol)
         if self._conversations.arrive(protocol.peer):
             return None
-        log.warning("uns too many connections peer=%s in all=%d", protocol.peer, len(self._conversations))
+        crowd = {"peer": protocol.peer, "all": len(self._conversations), "code": 104}
+        log.warning("uns too many connections peer=%(peer)s in all=%(all)d", crowd)
         return Refusal(104, "", self._office.limits.retry_after)
 
     def left(self, protocol: UnsProtocol) -> None:

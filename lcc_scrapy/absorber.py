@@ -109,6 +109,15 @@ class Absorber:
             self._fruitless = 0
             self._next()
 
+    def apply(self, policy: QueuePolicy, terms: Terms) -> None:
+        """Go on with another policy, for sets that are opened from now on, and on other terms.
+
+        For how long a silent UNS is waited for stays as it is.
+        """
+        self._sets.policy = policy
+        self._terms = terms
+        self.look()
+
     def stop(self) -> Deferred[None]:
         """End after the step that is running."""
         self._stopping = True
@@ -226,7 +235,7 @@ class _OpenSets:
     def __init__(self, spool: Spool, store: Store, policy: QueuePolicy) -> None:
         self._spool = spool
         self._store = store
-        self._policy = policy
+        self.policy = policy
         self._open: OrderedDict[ReadySet, Intake] = OrderedDict()
 
     def step(self, waiting: ReadySet, now: int) -> Step | None:
@@ -259,7 +268,7 @@ class _OpenSets:
 
     def _begin(self, waiting: ReadySet) -> Intake | None:
         spooled = self._spool.open(waiting)
-        return None if spooled is None else Intake(self._store, spooled, self._policy)
+        return None if spooled is None else Intake(self._store, spooled, self.policy)
 
     def _keep(self, waiting: ReadySet, intake: Intake) -> None:
         self._open[waiting] = intake

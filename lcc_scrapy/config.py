@@ -8,7 +8,7 @@ its default here. Durations are written like ``90d``, ``12h``, ``10m``, ``30s``;
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -127,6 +127,11 @@ class Setting:
     default: str
     read: Callable[[Any], Any]
     meaning: str
+    live: bool = False
+    """A change takes effect on SIGHUP; that of others at the next start."""
+
+
+LIVE = True
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -136,42 +141,42 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_SPOOL_DIR", "", str, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data folder."),
     Setting("LCC_UNS_ENDPOINTS", "tcp:9000:interface=127.0.0.1", _endpoints, "Where the UNS listens: Twisted endpoint strings separated by blanks; empty = nowhere."),
     Setting("LCC_UNS_ALLOW_PLAIN_REMOTE", "no", _flag, "Permit listening beyond loopback without TLS."),
-    Setting("LCC_MIMETYPES", "text/*, application/pdf, application/xml, application/xhtml+xml, application/json, application/msword", _words, "Accepted mimetypes; `text/*` and `*/*` are patterns."),
-    Setting("LCC_BANDWIDTH", "0", size, "Bytes per second for all fetching together; 0 = no limit."),
+    Setting("LCC_MIMETYPES", "text/*, application/pdf, application/xml, application/xhtml+xml, application/json, application/msword", _words, "Accepted mimetypes; `text/*` and `*/*` are patterns.", LIVE),
+    Setting("LCC_BANDWIDTH", "0", size, "Bytes per second for all fetching together; 0 = no limit.", LIVE),
     Setting("LCC_TIMEOFDAY_SLOTS", "168", _slots, "Slots of a time mask: 168 (hours of a week) or 24 (hours of a day)."),
     Setting("LCC_TIMEZONE", "UTC", _zone, "Time zone of masks whose provider has none of its own."),
-    Setting("LCC_QUEUE_MAX", "10000000", _whole, "URLs in the queue at which intake rests and the spool grows; 0 = no limit. One provider gets in as much as is left free: half of it when it is alone."),
-    Setting("LCC_SPOOL_MAX_BYTES", "10G", size, "Size of the spool at which providers are told to try again later (103, 203); 0 = no limit. Shared like the queue; a set that is larger than half of it gets 204."),
+    Setting("LCC_QUEUE_MAX", "10000000", _whole, "URLs in the queue at which intake rests and the spool grows; 0 = no limit. One provider gets in as much as is left free: half of it when it is alone.", LIVE),
+    Setting("LCC_SPOOL_MAX_BYTES", "10G", size, "Size of the spool at which providers are told to try again later (103, 203); 0 = no limit. Shared like the queue; a set that is larger than half of it gets 204.", LIVE),
     Setting("LCC_UNS_PATIENCE", "1h", _period, "How long a provider's sets wait for an earlier one that may be at a UNS which gives no sign of life; then they go on, and the earlier one is not absorbed any more."),
-    Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104."),
-    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time; more get 104."),
-    Setting("LCC_SET_MAX_URLS", "10000000", _at_least_one, "URLs in one set; more get 204."),
-    Setting("LCC_SET_MAX_BYTES", "10G", size, "Bytes of one set on the wire; more get 204."),
-    Setting("LCC_FULLSETS", "10", _whole, "Unsolicited full sets per period for new providers; 0 = none."),
-    Setting("LCC_FULLSET_PERIOD", "30d", duration, "The period in which full sets are counted."),
-    Setting("LCC_MAX_REMOVAL", "50%", _share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held."),
-    Setting("LCC_STALE_AFTER", "90d", duration, "Documents that nobody has confirmed for so long: their provider is asked for a full set (wish `old files`); 0 = never."),
-    Setting("LCC_EXPIRE_AFTER", "180d", duration, "Documents that nobody has confirmed for so long are removed, by daily portions that LCC_MAX_REMOVAL lets pass (wish `expired files`); 0 = never."),
-    Setting("LCC_ERRORS_KEPT", "100", _at_least_one, "Failed URLs kept per provider with all they were submitted with; the count is exact beside it."),
-    Setting("LCC_RETRY_DELAYS", "60s, 10m, 1h", _durations, "Waits before a URL that failed is tried again; after the last it is final."),
-    Setting("LCC_HOST_BACKOFF", "60s", duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer."),
-    Setting("LCC_HOST_PATIENCE", "3d", duration, "How long a host may fail before its URLs are given up one by one."),
-    Setting("LCC_DECLARED", RECORD, _declared, "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it."),
-    Setting("LCC_FILE_GRACE", "1h", duration, "How long the file of a replaced or removed document stays."),
+    Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104.", LIVE),
+    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time; more get 104.", LIVE),
+    Setting("LCC_SET_MAX_URLS", "10000000", _at_least_one, "URLs in one set; more get 204.", LIVE),
+    Setting("LCC_SET_MAX_BYTES", "10G", size, "Bytes of one set on the wire; more get 204.", LIVE),
+    Setting("LCC_FULLSETS", "10", _whole, "Unsolicited full sets per period for new providers; 0 = none.", LIVE),
+    Setting("LCC_FULLSET_PERIOD", "30d", duration, "The period in which full sets are counted.", LIVE),
+    Setting("LCC_MAX_REMOVAL", "50%", _share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held.", LIVE),
+    Setting("LCC_STALE_AFTER", "90d", duration, "Documents that nobody has confirmed for so long: their provider is asked for a full set (wish `old files`); 0 = never.", LIVE),
+    Setting("LCC_EXPIRE_AFTER", "180d", duration, "Documents that nobody has confirmed for so long are removed, by daily portions that LCC_MAX_REMOVAL lets pass (wish `expired files`); 0 = never.", LIVE),
+    Setting("LCC_ERRORS_KEPT", "100", _at_least_one, "Failed URLs kept per provider with all they were submitted with; the count is exact beside it.", LIVE),
+    Setting("LCC_RETRY_DELAYS", "60s, 10m, 1h", _durations, "Waits before a URL that failed is tried again; after the last it is final.", LIVE),
+    Setting("LCC_HOST_BACKOFF", "60s", duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer.", LIVE),
+    Setting("LCC_HOST_PATIENCE", "3d", duration, "How long a host may fail before its URLs are given up one by one.", LIVE),
+    Setting("LCC_DECLARED", RECORD, _declared, "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it.", LIVE),
+    Setting("LCC_FILE_GRACE", "1h", duration, "How long the file of a replaced or removed document stays.", LIVE),
     Setting("LCC_FETCHES", "64", _at_least_one, "Fetches in flight at a time in one process (never two of one provider)."),
-    Setting("LCC_WINDOW", "32", _at_least_one, "URLs read ahead per provider."),
-    Setting("LCC_READ_AHEAD", "20000", _at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window."),
-    Setting("LCC_FETCH_MAX_BYTES", "2G", size, "Largest decoded body; larger ones are refused (604)."),
-    Setting("LCC_FETCH_TIMEOUT", "60s", duration, "Longest silence while connecting or reading (603)."),
-    Setting("LCC_FETCH_DEADLINE", "6h", duration, "Longest time for one body (603)."),
-    Setting("LCC_MEMORY_BODY", "1M", size, "Bodies up to this size are handled in memory, larger ones go to the content file as they arrive."),
-    Setting("LCC_REDIRECTS", "10", _whole, "Redirects followed inside one turn (606)."),
+    Setting("LCC_WINDOW", "32", _at_least_one, "URLs read ahead per provider.", LIVE),
+    Setting("LCC_READ_AHEAD", "20000", _at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window.", LIVE),
+    Setting("LCC_FETCH_MAX_BYTES", "2G", size, "Largest decoded body; larger ones are refused (604).", LIVE),
+    Setting("LCC_FETCH_TIMEOUT", "60s", duration, "Longest silence while connecting or reading (603).", LIVE),
+    Setting("LCC_FETCH_DEADLINE", "6h", duration, "Longest time for one body (603).", LIVE),
+    Setting("LCC_MEMORY_BODY", "1M", size, "Bodies up to this size are handled in memory, larger ones go to the content file as they arrive.", LIVE),
+    Setting("LCC_REDIRECTS", "10", _whole, "Redirects followed inside one turn (606).", LIVE),
     Setting("LCC_LEASE", "60s", duration, "How long a worker that stopped answering keeps its providers."),
-    Setting("LCC_POLL", "2s", _period, "How often a worker looks for changes other processes made."),
-    Setting("LCC_STOP_TIMEOUT", "30s", duration, "How long fetches in flight may go on when the process is asked to stop."),
+    Setting("LCC_POLL", "2s", _period, "How often a worker looks for changes other processes made.", LIVE),
+    Setting("LCC_STOP_TIMEOUT", "30s", duration, "How long fetches in flight may go on when the process is asked to stop.", LIVE),
     Setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent."),
     Setting("LCC_LOG_FORMAT", "text", _log_format, "How log lines look: `text`, or `json`, one object a line."),
-    Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure of a URL is kept for `lcc explain`."),
+    Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure of a URL is kept for `lcc explain`.", LIVE),
 )  # fmt: skip
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -239,9 +244,41 @@ class Config:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What becomes of a running process's settings when they are read again.
+
+    ``changed`` names those that are different in ``config`` from now on, ``waiting`` those that a restart
+    would change.
+    """
+
+    config: Config
+    changed: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+
+def renew(running: Config, fresh: Config) -> Renewal:
+    """Take over of fresh settings what can change while a process runs."""
+    different = [one for one in SETTINGS if _of(running, one) != _of(fresh, one)]
+    live = {_field(one): _of(fresh, one) for one in different if one.live}
+    return Renewal(
+        replace(running, **live),
+        tuple(one.name for one in different if one.live),
+        tuple(one.name for one in different if not one.live),
+    )
+
+
+def _field(setting: Setting) -> str:
+    return setting.name[4:].lower()
+
+
+def _of(config: Config, setting: Setting) -> Any:
+    return getattr(config, _field(setting))
+
+
 def load(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> Config:
     """Read all settings; raises ``ConfigurationError`` naming the setting that is wrong."""
-    values = {setting.name[4:].lower(): _value(setting, settings, environment) for setting in SETTINGS}
+    values = {_field(setting): _value(setting, settings, environment) for setting in SETTINGS}
     data_dir = Path(values["data_dir"] or _default_data_dir()).absolute()
     values["data_dir"] = data_dir
     values["database_url"] = values["database_url"] or f"sqlite:///{data_dir / 'lcc.sqlite'}"

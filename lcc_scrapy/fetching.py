@@ -103,7 +103,6 @@ class LccDownloadHandler(BaseDownloadHandler):
         if worker is None:
             raise NotConfigured("the LCC's download handler serves the LCC's spiders only")
         self._worker: Worker = worker
-        self._config = worker.config
         self._tls = ssl.create_default_context()
         if not crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True):
             self._tls.check_hostname = False
@@ -144,6 +143,7 @@ class LccDownloadHandler(BaseDownloadHandler):
                 allow_redirects=False,
                 proxy=request.meta.get("proxy"),
                 read_bufsize=min(window // 4 or _READ_BUFFER, _READ_BUFFER),
+                timeout=self._timeout(),
             ) as answer:
                 body = await self._read_body(request, answer)
                 request.meta[BODY] = body
@@ -153,14 +153,21 @@ class LccDownloadHandler(BaseDownloadHandler):
         except (aiohttp.ClientError, TimeoutError, TooLarge, decoding.BadCoding) as error:
             raise _translated(error, request.url) from error
 
+    def _timeout(self) -> aiohttp.ClientTimeout:
+        config = self._worker.config
+        return aiohttp.ClientTimeout(
+            total=config.fetch_deadline,
+            sock_connect=config.fetch_timeout,
+            sock_read=config.fetch_timeout,
+        )
+
     def _session(self, *, private: bool) -> aiohttp.ClientSession:
         """Return the session for a kind of provider; their connections are never shared."""
         if private not in self._sessions:
-            config = self._config
             self._sessions[private] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     ssl=self._tls,
-                    limit=config.fetches * 2,
+                    limit=self._worker.config.fetches * 2,
                     socket_factory=_any_socket if private else _public_socket,
                     ttl_dns_cache=60,
                 ),
@@ -168,17 +175,12 @@ class LccDownloadHandler(BaseDownloadHandler):
                 response_class=_Answer,
                 auto_decompress=False,
                 skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-                timeout=aiohttp.ClientTimeout(
-                    total=config.fetch_deadline,
-                    sock_connect=config.fetch_timeout,
-                    sock_read=config.fetch_timeout,
-                ),
             )
         return self._sessions[private]
 
     async def _read_body(self, request: Request, answer: aiohttp.ClientResponse) -> Body:
         wanted = request.meta.get(IN_MEMORY)
-        memory, limit = self._config.memory_body, self._config.fetch_max_bytes
+        memory, limit = self._worker.config.memory_body, self._worker.config.fetch_max_bytes
         sink = Sink(self._worker.content, wanted or memory, wanted or limit)
         try:
             await self._pour(answer, sink, request.meta.get(TURN))

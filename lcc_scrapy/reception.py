@@ -61,9 +61,15 @@ class Reception:
         self._accepted = accepted
         self._absorbed = absorbed
         self._front = _FrontDesk()
-        limits = Limits(set_urls=config.set_max_urls, set_bytes=config.set_max_bytes)
-        doors = _doors(config, stop_seconds)
-        self._service = UnsService(reactor, self._front, self, self.spool, doors=doors, limits=limits)
+        self.stop_seconds = stop_seconds
+        self._service = UnsService(
+            reactor,
+            self._front,
+            self,
+            self.spool,
+            doors=_doors(config, stop_seconds),
+            limits=limits_of(config),
+        )
         self._absorber: Absorber | None = None
         self._book: LoginBook | None = None
         self._desk: Desk | None = None
@@ -101,6 +107,21 @@ class Reception:
         self._desk = self._front.behind = self._make_desk()
         absorber.look()
 
+    def apply(self, config: Config) -> None:
+        """Go on with other settings; those that need a restart are as they were."""
+        self._config = config
+        self.spool.max_bytes = config.spool_max_bytes
+        self._service.apply(_doors(config, self.stop_seconds), limits_of(config))
+        if self._absorber is not None:
+            self._absorber.apply(config.policy, self._terms())
+        if self._desk is not None:
+            self._desk.rules = self._rules()
+
+    def renew_certificates(self) -> Deferred[int]:
+        """Read the certificates again (see ``UnsService``)."""
+        renewing: Deferred[int] = self._service.renew_certificates()
+        return renewing
+
     @inlineCallbacks
     def stop(self) -> Any:
         """Let conversations end, absorb no more, give the spool up."""
@@ -126,17 +147,24 @@ class Reception:
     # --- what it is made of ----------------------------------------------------------------------
 
     def _make_absorber(self) -> Absorber:
-        config = self._config
         return Absorber(
             AbsorbableSpool(self.spool, self._set_lost),
             self._store,
             self._thread,
             self._reactor,
-            policy=config.policy,
-            terms=Terms(self.spool.identity, config.queue_max, config.poll, config.uns_patience),
+            policy=self._config.policy,
+            terms=self._terms(),
             absorbed=self._absorbed,
             put_away=self.no_set_came,
         )
+
+    def _terms(self) -> Terms:
+        config = self._config
+        return Terms(self.spool.identity, config.queue_max, config.poll, config.uns_patience)
+
+    def _rules(self) -> DeskRules:
+        config = self._config
+        return DeskRules(self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy)
 
     def _make_book(self, absorber: Absorber) -> LoginBook:
         return LoginBook(
@@ -151,13 +179,11 @@ class Reception:
         )
 
     def _make_desk(self) -> Desk:
-        config = self._config
-        rules = DeskRules(self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy)
         return Desk(
             self._store,
             self._thread,
             self._reactor,
-            rules,
+            self._rules(),
             open_spooled,
             uns=self.spool.identity,
             is_full_for=self.spool.is_full_for,
@@ -198,6 +224,11 @@ class _FrontDesk:
     def dry_run(self, login: ports.Login, spooled: Path) -> Deferred[ports.Foreseen]:
         assert self.behind is not None
         return self.behind.dry_run(login, spooled)
+
+
+def limits_of(config: Config) -> Limits:
+    """Return what one conversation may use."""
+    return Limits(set_urls=config.set_max_urls, set_bytes=config.set_max_bytes)
 
 
 def _doors(config: Config, stop_seconds: float) -> Doors:

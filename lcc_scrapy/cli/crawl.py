@@ -36,7 +36,8 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     """Run several crawl processes that share the queue, its turns and LCC_BANDWIDTH.
 
     The first one listens for providers (LCC_UNS_ENDPOINTS); all of them fetch. One that dies is started
-    again. SIGTERM or Ctrl-C stops them all, a second one at once. Outside a Scrapy project they run with
+    again. SIGTERM or Ctrl-C stops them all, a second one at once; SIGHUP makes them read settings and
+    certificates again. Outside a Scrapy project they run with
     the LCC's own settings.
 
     \b
@@ -87,6 +88,9 @@ class Crew:
     def __init__(self, commands: list[list[str]], environment: dict[str, str]) -> None:
         self._environment = environment
         self._hands = [_Hand(command) for command in commands]
+        from lcc_scrapy.reloading import HangUp
+
+        self._hang_up = HangUp()
         self._stopping = False
         self._status = 0
 
@@ -94,6 +98,7 @@ class Crew:
         """Run them all to the end; returns the status of one that could not begin, else 0."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
+        signal.signal(signal.SIGHUP, self._pass_on)
         while not all(hand.done for hand in self._hands):
             for hand in self._hands:
                 self._look_after(hand)
@@ -105,6 +110,14 @@ class Crew:
         for hand in self._hands:
             if hand.process is not None:
                 hand.process.terminate()
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        if self._hang_up.is_meant():
+            self._stop(number, frame)
+            return
+        for hand in self._hands:
+            if hand.process is not None:
+                hand.process.send_signal(number)
 
     def _look_after(self, hand: _Hand) -> None:
         if hand.done:
@@ -119,13 +132,12 @@ class Crew:
             self._ended(hand, hand.process.returncode, now)
 
     def _start(self, hand: _Hand, now: float) -> None:
-        die_together = _die_with(os.getpid()) if sys.platform == "linux" else None
         hand.process = subprocess.Popen(  # noqa: S603 - our own command
             hand.command,
             env=self._environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=die_together,  # noqa: PLW1509 - this process has one thread
+            preexec_fn=_prepared(os.getpid()),  # noqa: PLW1509 - this process has one thread
         )
         hand.started = now
         if self._stopping:  # the signal came meanwhile, and found no process
@@ -147,13 +159,16 @@ class Crew:
             )
 
 
-def _die_with(parent: int) -> Callable[[], None]:
-    """Return what a child calls to be stopped when this process is killed (Linux)."""
-    libc = ctypes.CDLL(None, use_errno=True)
+def _prepared(parent: int) -> Callable[[], None]:
+    """Return what a child calls first: a SIGHUP waits until it can be understood, and our end is its end."""
+    libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
-    def die_with_parent() -> None:
+    def prepare() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if libc is None:
+            return
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(FAILED)
 
-    return die_with_parent
+    return prepare

@@ -13,6 +13,8 @@ from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
     from lcc_scrapy.config import Config
@@ -51,7 +53,7 @@ def uns(lcc: Lcc) -> None:
     install_reactor(ASYNCIO_REACTOR, lcc.settings["ASYNCIO_EVENT_LOOP"])
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
-    UnsProcess(config, home, reactor).run()
+    UnsProcess(config, home, reactor, lcc.settings).run()
 
 
 class UnsProcess:
@@ -61,12 +63,13 @@ class UnsProcess:
     logins get 103 until it does.
     """
 
-    def __init__(self, config: "Config", home: "Home", reactor: Any) -> None:
+    def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
         from lcc_scrapy.reception import Reception
+        from lcc_scrapy.reloading import Reloader
         from lcc_scrapy.storage.thread import StoreThread
         from lcc_scrapy.wiring import unchecked_store
 
-        self._config = config
+        self.config = config
         self._home = home
         self._reactor = reactor
         self._store = unchecked_store(config)
@@ -81,6 +84,7 @@ class UnsProcess:
             absorbed=lambda _: None,
             stop_seconds=config.stop_timeout,
         )
+        self._reloader = Reloader(reactor, settings, self)
         self._ending = False
         self._refusal: BaseException | None = None
         self._trouble = ""
@@ -89,9 +93,21 @@ class UnsProcess:
         """Run until a signal ends it; raises what kept it from starting."""
         self._reactor.callWhenRunning(lambda: self._start().addErrback(self._refuse))
         self._reactor.addSystemEventTrigger("before", "shutdown", self._end)
+        self._reloader.install()
         self._reactor.run()
+        self._reloader.restore()
         if self._refusal is not None:
             raise self._refusal
+
+    def apply(self, config: "Config") -> None:
+        """Go on with other settings; those that need a restart are as they were."""
+        self.config = config
+        self._reception.stop_seconds = config.stop_timeout
+        self._reception.apply(config)
+
+    def renew_certificates(self) -> "Deferred[int]":
+        """Read the certificates again; the result is how many there are."""
+        return self._reception.renew_certificates()
 
     @inlineCallbacks
     def _start(self) -> Any:
@@ -100,7 +116,7 @@ class UnsProcess:
         addresses = yield self._reception.listen()
         _log.info("listening on %s", ", ".join(map(_shown, addresses)))
         while not begun:
-            yield deferLater(self._reactor, self._config.poll)
+            yield deferLater(self._reactor, self.config.poll)
             begun = yield self._begin()
 
     @inlineCallbacks
@@ -121,7 +137,7 @@ class UnsProcess:
     def _check(self) -> None:
         from lcc_scrapy.wiring import check_owner, check_store
 
-        check_store(self._config, self._store)
+        check_store(self.config, self._store)
         check_owner(self._home, self._store)
 
     def _refuse(self, failure: "Failure") -> None:
@@ -132,11 +148,12 @@ class UnsProcess:
     @inlineCallbacks
     def _end(self) -> Any:
         self._ending = True
+        self._reloader.stop()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        self._reactor.callLater(self._config.stop_timeout + LAST_WORDS, _leave)
+        self._reactor.callLater(self.config.stop_timeout + LAST_WORDS, _leave)
         if self._refusal is None:
-            _log.info("stopping: conversations have %g s to end", self._config.stop_timeout)
+            _log.info("stopping: conversations have %g s to end", self.config.stop_timeout)
         yield self._reception.stop()
         yield self._thread.run(self._store.close)
         self._thread.close()

@@ -50,6 +50,7 @@ class Desk:
 
     ``open_set`` reads a spooled set, for dry runs; ``is_full_for`` tells whether the spool takes no set of
     a provider now, ``full_sets`` which full sets it has brought that wait there; ``now`` gives epoch seconds.
+    ``rules`` may be replaced, for logins from then on.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Desk:
         self._store = store
         self._thread = thread
         self._reactor = reactor
-        self._rules = rules
+        self.rules = rules
         self._checks = DaemonPool(minthreads=0, maxthreads=CHECKS_AT_A_TIME, name="lcc-passwords")
         self._checks.start()
 
@@ -122,7 +123,7 @@ class Desk:
             return tx.provider(int(provider_id))
 
     def _admit(self, pid: int, ip: str) -> Login:
-        now, rules = int(self._now()), self._rules
+        now, rules = int(self._now()), self.rules
         brought = self._full_sets(pid)
         with self._store.begin() as tx:
             provider = tx.lock_providers([pid]).get(pid)
@@ -175,7 +176,7 @@ class Desk:
     def _foresee(self, spooled: Path) -> Foreseen:
         reader = self._open_set(spooled)
         try:
-            return foresee(self._store, reader, self._rules.policy, int(self._now()))
+            return foresee(self._store, reader, self.rules.policy, int(self._now()))
         finally:
             reader.close()
 

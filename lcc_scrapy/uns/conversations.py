@@ -34,6 +34,11 @@ class Conversations:
         self._addresses: Counter[str] = Counter()
         self._open: dict[int, set[int]] = {}
 
+    def allow(self, per_address: int, in_all: int) -> None:
+        """Set other bounds; who is connected stays so."""
+        self._per_address = per_address
+        self._in_all = in_all
+
     def __len__(self) -> int:
         return self._addresses.total()
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Any, TypeVar
 
@@ -104,6 +104,12 @@ class UnsService(Factory):
             yield self._wait_until_all_gone(seconds)
             for protocol in list(self._open):
                 end(protocol)
+
+    def apply(self, doors: Doors, limits: Limits) -> None:
+        """Go on with other bounds, for connections from now on; endpoints stay as they are."""
+        self._doors = replace(doors, endpoints=self._doors.endpoints)
+        self._conversations.allow(doors.connections_per_address, doors.connections_max)
+        self._office = replace(self._office, limits=limits)
 
     @inlineCallbacks
     def renew_certificates(self) -> Any:

@@ -28,6 +28,7 @@ from lcc_scrapy import logs
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import NotDurable, UrlRefused
 from lcc_scrapy.domain.httpdates import retry_after_seconds
+from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.queue import Delayed, Ticket
 from lcc_scrapy.domain.roots import HttpUrl, inside
 from lcc_scrapy.fetching import BODY, AddressRefused, BodyTooLarge, ConnectTimedOut, FetchAborted, TlsFailed
@@ -178,7 +179,7 @@ def _redirect_target(response: Response, member: Member) -> str:
     try:
         target = HttpUrl.parse(urljoin(response.url, location))
     except (UrlRefused, ValueError) as error:
-        raise FetchFailed(613, f"{location[:200]}: {error}") from None
+        raise FetchFailed(613, f"{without_passwords(location)[:200]}: {error}") from None
     if not inside(target, member.roots):
         raise FetchFailed(605, str(target)[:200])
     return str(target)

@@ -50,13 +50,14 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     logs.begin(lcc.settings, lcc.config.log_format)
     listening = not no_uns and bool(lcc.config.uns_endpoints)
     base = [sys.executable, "-m", "scrapy", "crawl", spider]
-    for name, value in lcc.given.items():
+    ours = {name: value for name, value in lcc.given.items() if name.startswith("LCC_")}
+    for name, value in lcc.given.items() - ours.items():
         base += ["-s", f"{name}={value}"]
     for argument in arguments:
         base += ["-a", argument]
     silent = ["-s", "LCC_UNS_ENDPOINTS="]
     commands = [base if listening and not number else base + silent for number in range(workers)]
-    crew = Crew(commands, _environment())
+    crew = Crew(commands, _environment() | ours)  # a database's address is nothing for the process list
     status = crew.run()
     if status:
         raise Failure(f"a crawl process could not begin: it ended with status {status}")

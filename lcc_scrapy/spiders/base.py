@@ -26,6 +26,7 @@ from lcc_scrapy.domain.queue import Failed, NotModified, Outcome, Ticket
 from lcc_scrapy.downloader import TurnDelayed, code_of
 from lcc_scrapy.fetching import BODY, FetchAborted
 from lcc_scrapy.items import LccDocument
+from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 from lcc_scrapy.scheduler import TICKET
 from lcc_scrapy.settings import ASYNCIO_REACTOR, apply_to, foreign_component
 from lcc_scrapy.storage.home import Home
@@ -73,6 +74,7 @@ class LccSpider(Spider):
         """Build the spider and the worker behind it."""
         config = load(crawler.settings)
         logs.install(config.log_format)
+        hide_passwords_of_urls()
         spider = super().from_crawler(crawler, *args, **kwargs)
         for name in unknown_settings(crawler.settings):
             _log.warning("unknown setting %s", name)

@@ -86,7 +86,9 @@ class Clerk:
             refusal = Refusal(103, "", self._office.limits.retry_after)
             if not isinstance(error, StoreUnavailable):
                 _log_failure(failure)
-        who = {"code": refusal.code, "peer": self._peer, "id": provider_id[:64]}
+        # what is no number was perhaps meant as the password
+        known = provider_id[:20] if provider_id.isdecimal() else "(no number)"
+        who = {"code": refusal.code, "peer": self._peer, "id": known}
         log.warning("uns login refused code=%(code)d peer=%(peer)s id=%(id)s", who)
         self._report(LoginRefused(refusal))
 

@@ -39,6 +39,7 @@ soak: $(DEV_STAMP) ## the long versions: many kills, many URLs, databases away f
 	LCC_KILLS=20 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_kills.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
+	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
 
 pyz: $(RUN_STAMP) ## dist/lcc-provider.pyz, the provider commands in one file

@@ -6,8 +6,10 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from tests.integration.project import make_project
 pytestmark = pytest.mark.acceptance
 INIT = '<lococa:init xmlns:lococa="http://www.lococa.org/1.0"><provider id="7" passwd="{}"/></lococa:init>'
 SITE = "http://www.example.org/"
+SIGHUPS = int(os.environ.get("LCC_SIGHUPS", "4"))
 
 
 class Project:
@@ -144,6 +147,28 @@ def test_broken_files_are_a_line_each_and_change_nothing(uns) -> None:
     project.hang_up(lcc.uns, lcc.uns_log, "nothing changed")
     assert presented(project, authority) == before
     assert lcc.lcccp(7, "--check").returncode == 0
+
+
+def test_no_push_notices_how_often_everything_is_read_again(uns) -> None:
+    """The settings change, too, each time."""
+    project, _, _ = uns
+    lcc, ended = project.lcc, threading.Event()
+
+    def hang_up_again_and_again() -> None:
+        for number in range(SIGHUPS):
+            project.write(LCC_ERRORS_KEPT=number + 1)
+            project.hang_up(lcc.uns, lcc.uns_log, "certificates read again")
+        ended.set()
+
+    pushed = []
+    with ThreadPoolExecutor(1) as pool:
+        hanging_up = pool.submit(hang_up_again_and_again)
+        while not ended.is_set() and not hanging_up.done():
+            pushed.append(lcc.push_urls(7, [{"curl": f"{SITE}{len(pushed)}", "mimetype": "text/html"}]))
+        hanging_up.result()
+    print(f"{len(pushed)} pushes during {SIGHUPS} SIGHUPs, all accepted")
+    assert pushed
+    assert {push.returncode for push in pushed} == {0}, pushed[-1].stderr
 
 
 def test_a_crawl_takes_over_its_bandwidth_and_the_size_of_its_queue(make_lcc, nginx: Nginx, tmp_path) -> None:

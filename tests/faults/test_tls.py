@@ -1,6 +1,7 @@
 """TLS as users have it: ``lcc uns`` with real certificates, ``lcccp --tls`` at the other end."""
 
 import datetime as dt
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tests.certificates import NOW, Authority
 from tests.harness import BIN, PASSWORD, Lcc, free_port, lccs
 
 pytestmark = pytest.mark.acceptance
+PUSHES = int(os.environ.get("LCC_TLS_PUSHES", "6"))
 URL = '<url curl="http://www.example.org/{}" mimetype="text/html"/>\n'
 
 
@@ -121,10 +123,10 @@ def test_an_early_rejection_arrives_before_all_has_been_sent(world: World) -> No
 
 def test_providers_that_come_all_at_once_are_all_served(world: World) -> None:
     began = time.monotonic()
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(8) as pool:
         pushes = [
             pool.submit(world.lcccp, "good", "--tls", f"--ca={world.ca}", stdin=URL.format(number) * 50)
-            for number in range(8)
+            for number in range(PUSHES)
         ]
         done = [push.result() for push in pushes]
     print(f"{len(done)} pushes over TLS: {time.monotonic() - began:.1f} s")

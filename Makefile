@@ -42,6 +42,7 @@ soak: $(DEV_STAMP) ## the long versions: many kills, many URLs, databases away f
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
 	LCC_MACHINE=long $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_machine_trouble.py
 	LCC_SLOW_CLIENTS=500 LCC_WRONG_LOGINS=1000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_hostile_providers.py
+	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
 	LCC_SPELLINGS=1000 LCC_BOMBS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_private_addresses.py tests/faults/test_hostile_sites.py
 

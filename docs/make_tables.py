@@ -15,10 +15,11 @@ _BETWEEN_MARKS = re.compile(r"(<!-- settings: begin -->\n).*?(<!-- settings: end
 def settings_table() -> str:
     """Return every setting with its default and meaning, as Markdown."""
     rows = [
-        f"| `{setting.name}` | {f'`{setting.default}`' if setting.default else ''} | {setting.meaning} |"
+        f"| `{setting.name}` | {f'`{setting.default}`' if setting.default else ''} | {setting.meaning} "
+        f"| {'live' if setting.live else 'restart'} |"
         for setting in SETTINGS
     ]
-    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])
+    return "\n".join(["| setting | default | meaning | change |", "|---|---|---|---|", *rows])
 
 
 def with_table(page: str) -> str:

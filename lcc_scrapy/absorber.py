@@ -111,6 +111,15 @@ class Absorber:
             self._fruitless = 0
             self._next()
 
+    def apply(self, policy: QueuePolicy, terms: Terms) -> None:
+        """Go on with another policy, for sets that are opened from now on, and on other terms.
+
+        For how long a silent UNS is waited for stays as it is.
+        """
+        self._sets.policy = policy
+        self._terms = terms
+        self.look()
+
     def stop(self) -> Deferred[None]:
         """End after the step that is running."""
         self._stopping = True
@@ -149,10 +158,12 @@ class Absorber:
         passed = [(head, uns) for head, uns in held_up if uns in dead]
         for head, uns in passed:
             count = logins.pass_over(self._store, head.pid, head.seq, uns)
+            what = {"pid": head.pid, "seq": head.seq, "count": count, "uns": uns}
             _log.warning(
-                "provider %d: %d earlier logins are not waited for any more, UNS %s gives no sign of life",
-                head.pid, count, uns,
-            )  # fmt: skip
+                "provider %(pid)d: %(count)d earlier logins are not waited for any more,"
+                " UNS %(uns)s gives no sign of life",
+                what,
+            )
         return bool(passed)
 
     def _chosen(self, number: int | None, heads: Sequence[ReadySet]) -> None:
@@ -227,7 +238,7 @@ class _OpenSets:
     def __init__(self, spool: Spool, store: Store, policy: QueuePolicy) -> None:
         self._spool = spool
         self._store = store
-        self._policy = policy
+        self.policy = policy
         self._open: OrderedDict[ReadySet, Intake] = OrderedDict()
 
     def step(self, waiting: ReadySet, now: int) -> Step | None:
@@ -249,7 +260,8 @@ class _OpenSets:
 
     def put_away(self, waiting: ReadySet, reason: str) -> None:
         """Set aside a set that cannot be absorbed."""
-        _log.error("a set of provider %d (login %d) cannot be absorbed: %s", waiting.pid, waiting.seq, reason)
+        what = {"pid": waiting.pid, "seq": waiting.seq, "reason": reason}
+        _log.error("a set of provider %(pid)d (login %(seq)d) cannot be absorbed: %(reason)s", what)
         self._spool.set_aside(waiting, reason)
 
     def close(self) -> None:
@@ -259,7 +271,7 @@ class _OpenSets:
 
     def _begin(self, waiting: ReadySet) -> Intake | None:
         spooled = self._spool.open(waiting)
-        return None if spooled is None else Intake(self._store, spooled, self._policy)
+        return None if spooled is None else Intake(self._store, spooled, self.policy)
 
     def _keep(self, waiting: ReadySet, intake: Intake) -> None:
         self._open[waiting] = intake

@@ -8,7 +8,7 @@ its default here. Durations are written like ``90d``, ``12h``, ``10m``, ``30s``;
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,12 @@ def _declared(text: Any) -> str:
     return str(text)
 
 
+def _log_format(text: Any) -> str:
+    if text not in {"text", "json"}:
+        raise ValueError(f"{text!r}, expected text or json")
+    return str(text)
+
+
 def _zone(text: Any) -> ZoneInfo:
     try:
         return ZoneInfo(str(text))
@@ -154,6 +160,11 @@ class Setting:
     default: str
     read: Callable[[Any], Any]
     meaning: str
+    live: bool = False
+    """A change takes effect on SIGHUP; that of others at the next start."""
+
+
+LIVE = True
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -164,65 +175,66 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_SPOOL_DIR", "", str, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data folder."),
     Setting("LCC_UNS_ENDPOINTS", "tcp:9000:interface=127.0.0.1", _endpoints, "Where the UNS listens: Twisted endpoint strings separated by blanks; empty = nowhere."),
     Setting("LCC_UNS_ALLOW_PLAIN_REMOTE", "no", _flag, "Permit listening beyond loopback without TLS."),
-    Setting("LCC_UNS_PROXIES", "127.0.0.0/8 ::1", _networks, "Addresses and networks of proxies in front of `haproxy:` endpoints, separated by blanks: who is let in there, and believed when it says whose a connection is."),
-    Setting("LCC_MIMETYPES", "text/*, application/pdf, application/xml, application/xhtml+xml, application/json, application/msword", _words, "Accepted mimetypes; `text/*` and `*/*` are patterns."),
-    Setting("LCC_BANDWIDTH", "0", size, "Bytes per second for all fetching together; 0 = no limit."),
+    Setting("LCC_UNS_PROXIES", "127.0.0.0/8 ::1", _networks, "Addresses and networks of proxies in front of `haproxy:` endpoints, separated by blanks: who is let in there, and believed when it says whose a connection is.", LIVE),
+    Setting("LCC_MIMETYPES", "text/*, application/pdf, application/xml, application/xhtml+xml, application/json, application/msword", _words, "Accepted mimetypes; `text/*` and `*/*` are patterns.", LIVE),
+    Setting("LCC_BANDWIDTH", "0", size, "Bytes per second for all fetching together; 0 = no limit.", LIVE),
     Setting("LCC_TIMEOFDAY_SLOTS", "168", _slots, "Slots of a time mask: 168 (hours of a week) or 24 (hours of a day)."),
     Setting("LCC_TIMEZONE", "UTC", _zone, "Time zone of masks whose provider has none of its own."),
-    Setting("LCC_QUEUE_MAX", "10000000", _whole, "URLs in the queue at which intake rests and the spool grows; 0 = no limit. One provider gets in as much as is left free: half of it when it is alone."),
-    Setting("LCC_SPOOL_MAX_BYTES", "10G", size, "Size of the spool at which providers are told to try again later (103, 203); 0 = no limit. Shared like the queue; a set that is larger than half of it gets 204."),
+    Setting("LCC_QUEUE_MAX", "10000000", _whole, "URLs in the queue at which intake rests and the spool grows; 0 = no limit. One provider gets in as much as is left free: half of it when it is alone.", LIVE),
+    Setting("LCC_SPOOL_MAX_BYTES", "10G", size, "Size of the spool at which providers are told to try again later (103, 203); 0 = no limit. Shared like the queue; a set that is larger than half of it gets 204.", LIVE),
     Setting("LCC_DISK_MIN_FREE", "100M", size, "Free space below which intake and fetching rest (103, 203) until there is a quarter more, on each disk that the process writes to; 0 = no such bound."),
     Setting("LCC_BALLAST", "16M", size, "Size of the file `ballast` in the data folder, which is given up when the disk is full all the same, so that what was begun can be stored; 0 = none."),
     Setting("LCC_UNS_PATIENCE", "1h", _period, "How long a provider's sets wait for an earlier one that may be at a UNS which gives no sign of life; then they go on, and the earlier one is not absorbed any more."),
-    Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104."),
-    Setting("LCC_CONNECTIONS_PER_PROVIDER", "10", _at_least_one, "Conversations of one provider with the UNS at a time, from all its addresses; more get 104."),
-    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time, a fifth of them kept for addresses from which a provider has logged in since the start; more get 104."),
-    Setting("LCC_SET_MAX_URLS", "10000000", _at_least_one, "URLs in one set; more get 204."),
-    Setting("LCC_SET_MAX_BYTES", "10G", _at_least(1, size), "Bytes of one set on the wire; more get 204."),
-    Setting("LCC_URL_LENGTH", "2048", _url_length, "Characters of a URL, as given and as encoded; longer ones are refused one by one (707). Not more than 2048."),
-    Setting("LCC_LOGIN_BYTES", "65536", _at_least(1, size), "Bytes before a login is complete, looked at every 8 KiB; more get 105."),
-    Setting("LCC_LOGIN_SECONDS", "10s", _period, "Time from connecting to a complete login; later gets 206."),
-    Setting("LCC_LOGIN_FAILURES_PER_ADDRESS", "30/m", _rate, "Failed logins from one address (an IPv6 /64 counts as one) of providers that have not logged in from there before: as many at once, and then as many per time; more get 103 without a look at the password."),
-    Setting("LCC_LOGIN_FAILURES_PER_ID", "10/m", _rate, "Failed logins with one provider id from all addresses that the provider is not known to use, and likewise from each one that it is; more get 103 without a look at the password."),
-    Setting("LCC_LOGIN_CHECKS", "2", _at_least_one, "Passwords checked at a time; each takes a processor for some 25 ms, and 19 MiB."),
-    Setting("LCC_LOGINS_WAITING", "50", _at_least_one, "Logins that wait for their password to be checked; of more, strangers get 103, those whose address has most waiting first."),
-    Setting("LCC_ELEMENT_BYTES", "65536", _at_least(LEAST_ELEMENT_BYTES, size), "Bytes since an XML element last began or ended; more get 105 or 201 and are not parsed."),
-    Setting("LCC_ELEMENT_DEPTH", "8", _at_least(LEAST_DEPTH, _whole), "Nested XML elements; deeper ones get 105 or 201."),
-    Setting("LCC_ELEMENT_ATTRIBUTES", "16", _at_least(LEAST_ATTRIBUTES, _whole), "Attributes of one XML element; more get 105 or 201."),
-    Setting("LCC_UNKNOWN_NAMES", "256", _whole, "Different element and attribute names in one conversation that the protocol does not have; more get 105 or 201."),
-    Setting("LCC_IDLE_SECONDS", "60s", _period, "Time in which a provider that is logged in neither sends nor reads; longer gets 206."),
-    Setting("LCC_MIN_RATE", "500", _at_least(1, size), "Bytes per second of a set, on average since it began; slower gets 206."),
-    Setting("LCC_MIN_RATE_GRACE", "30s", duration, "Time from the beginning of a set during which LCC_MIN_RATE is not looked at."),
-    Setting("LCC_CONVERSATION_SECONDS", "2h", _period, "Time from connecting to the end of a set; later gets 206."),
-    Setting("LCC_REPLY_BYTES", "1M", _at_least(1, size), "Bytes of URL errors kept for a provider that does not read them; then nothing more is read from it, until LCC_IDLE_SECONDS end it."),
-    Setting("LCC_REPLIES_BYTES", "64M", _at_least(1, size), "The same for all providers together; they share it, each gets as much as is left free."),
-    Setting("LCC_LINGER_SECONDS", "60s", _period, "Time after the answer in which what still comes is read and thrown away; then the connection is cut."),
-    Setting("LCC_LINGER_BYTES", "64M", size, "Bytes that are read and thrown away after the answer; then the connection is cut."),
-    Setting("LCC_RETRY_AFTER", "5m", duration, "When 103, 104 and 203 advise to come again, unless something better is known."),
-    Setting("LCC_FULLSETS", "10", _whole, "Unsolicited full sets per period for new providers; 0 = none."),
-    Setting("LCC_FULLSET_PERIOD", "30d", duration, "The period in which full sets are counted."),
-    Setting("LCC_MAX_REMOVAL", "50%", _share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held."),
-    Setting("LCC_STALE_AFTER", "90d", duration, "Documents that nobody has confirmed for so long: their provider is asked for a full set (wish `old files`); 0 = never."),
-    Setting("LCC_EXPIRE_AFTER", "180d", duration, "Documents that nobody has confirmed for so long are removed, by daily portions that LCC_MAX_REMOVAL lets pass (wish `expired files`); 0 = never."),
-    Setting("LCC_ERRORS_KEPT", "100", _at_least_one, "Failed URLs kept per provider with all they were submitted with; the count is exact beside it."),
-    Setting("LCC_RETRY_DELAYS", "60s, 10m, 1h", _durations, "Waits before a URL that failed is tried again; after the last it is final."),
-    Setting("LCC_HOST_BACKOFF", "60s", duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer."),
-    Setting("LCC_HOST_PATIENCE", "3d", duration, "How long a host may fail before its URLs are given up one by one."),
-    Setting("LCC_DECLARED", RECORD, _declared, "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it."),
-    Setting("LCC_FILE_GRACE", "1h", duration, "How long the file of a replaced or removed document stays."),
+    Setting("LCC_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the UNS at a time; more get 104.", LIVE),
+    Setting("LCC_CONNECTIONS_PER_PROVIDER", "10", _at_least_one, "Conversations of one provider with the UNS at a time, from all its addresses; more get 104.", LIVE),
+    Setting("LCC_CONNECTIONS_MAX", "1000", _at_least_one, "Connections to the UNS at a time, a fifth of them kept for addresses from which a provider has logged in since the start; more get 104.", LIVE),
+    Setting("LCC_SET_MAX_URLS", "10000000", _at_least_one, "URLs in one set; more get 204.", LIVE),
+    Setting("LCC_SET_MAX_BYTES", "10G", _at_least(1, size), "Bytes of one set on the wire; more get 204.", LIVE),
+    Setting("LCC_URL_LENGTH", "2048", _url_length, "Characters of a URL, as given and as encoded; longer ones are refused one by one (707). Not more than 2048.", LIVE),
+    Setting("LCC_LOGIN_BYTES", "65536", _at_least(1, size), "Bytes before a login is complete, looked at every 8 KiB; more get 105.", LIVE),
+    Setting("LCC_LOGIN_SECONDS", "10s", _period, "Time from connecting to a complete login; later gets 206.", LIVE),
+    Setting("LCC_LOGIN_FAILURES_PER_ADDRESS", "30/m", _rate, "Failed logins from one address (an IPv6 /64 counts as one) of providers that have not logged in from there before: as many at once, and then as many per time; more get 103 without a look at the password.", LIVE),
+    Setting("LCC_LOGIN_FAILURES_PER_ID", "10/m", _rate, "Failed logins with one provider id from all addresses that the provider is not known to use, and likewise from each one that it is; more get 103 without a look at the password.", LIVE),
+    Setting("LCC_LOGIN_CHECKS", "2", _at_least_one, "Passwords checked at a time; each takes a processor for some 25 ms, and 19 MiB.", LIVE),
+    Setting("LCC_LOGINS_WAITING", "50", _at_least_one, "Logins that wait for their password to be checked; of more, strangers get 103, those whose address has most waiting first.", LIVE),
+    Setting("LCC_ELEMENT_BYTES", "65536", _at_least(LEAST_ELEMENT_BYTES, size), "Bytes since an XML element last began or ended; more get 105 or 201 and are not parsed.", LIVE),
+    Setting("LCC_ELEMENT_DEPTH", "8", _at_least(LEAST_DEPTH, _whole), "Nested XML elements; deeper ones get 105 or 201.", LIVE),
+    Setting("LCC_ELEMENT_ATTRIBUTES", "16", _at_least(LEAST_ATTRIBUTES, _whole), "Attributes of one XML element; more get 105 or 201.", LIVE),
+    Setting("LCC_UNKNOWN_NAMES", "256", _whole, "Different element and attribute names in one conversation that the protocol does not have; more get 105 or 201.", LIVE),
+    Setting("LCC_IDLE_SECONDS", "60s", _period, "Time in which a provider that is logged in neither sends nor reads; longer gets 206.", LIVE),
+    Setting("LCC_MIN_RATE", "500", _at_least(1, size), "Bytes per second of a set, on average since it began; slower gets 206.", LIVE),
+    Setting("LCC_MIN_RATE_GRACE", "30s", duration, "Time from the beginning of a set during which LCC_MIN_RATE is not looked at.", LIVE),
+    Setting("LCC_CONVERSATION_SECONDS", "2h", _period, "Time from connecting to the end of a set; later gets 206.", LIVE),
+    Setting("LCC_REPLY_BYTES", "1M", _at_least(1, size), "Bytes of URL errors kept for a provider that does not read them; then nothing more is read from it, until LCC_IDLE_SECONDS end it.", LIVE),
+    Setting("LCC_REPLIES_BYTES", "64M", _at_least(1, size), "The same for all providers together; they share it, each gets as much as is left free.", LIVE),
+    Setting("LCC_LINGER_SECONDS", "60s", _period, "Time after the answer in which what still comes is read and thrown away; then the connection is cut.", LIVE),
+    Setting("LCC_LINGER_BYTES", "64M", size, "Bytes that are read and thrown away after the answer; then the connection is cut.", LIVE),
+    Setting("LCC_RETRY_AFTER", "5m", duration, "When 103, 104 and 203 advise to come again, unless something better is known.", LIVE),
+    Setting("LCC_FULLSETS", "10", _whole, "Unsolicited full sets per period for new providers; 0 = none.", LIVE),
+    Setting("LCC_FULLSET_PERIOD", "30d", duration, "The period in which full sets are counted.", LIVE),
+    Setting("LCC_MAX_REMOVAL", "50%", _share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held.", LIVE),
+    Setting("LCC_STALE_AFTER", "90d", duration, "Documents that nobody has confirmed for so long: their provider is asked for a full set (wish `old files`); 0 = never.", LIVE),
+    Setting("LCC_EXPIRE_AFTER", "180d", duration, "Documents that nobody has confirmed for so long are removed, by daily portions that LCC_MAX_REMOVAL lets pass (wish `expired files`); 0 = never.", LIVE),
+    Setting("LCC_ERRORS_KEPT", "100", _at_least_one, "Failed URLs kept per provider with all they were submitted with; the count is exact beside it.", LIVE),
+    Setting("LCC_RETRY_DELAYS", "60s, 10m, 1h", _durations, "Waits before a URL that failed is tried again; after the last it is final.", LIVE),
+    Setting("LCC_HOST_BACKOFF", "60s", duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer.", LIVE),
+    Setting("LCC_HOST_PATIENCE", "3d", duration, "How long a host may fail before its URLs are given up one by one.", LIVE),
+    Setting("LCC_DECLARED", RECORD, _declared, "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it.", LIVE),
+    Setting("LCC_FILE_GRACE", "1h", duration, "How long the file of a replaced or removed document stays.", LIVE),
     Setting("LCC_FETCHES", "64", _at_least_one, "Fetches in flight at a time in one process (never two of one provider)."),
-    Setting("LCC_WINDOW", "32", _at_least_one, "URLs read ahead per provider."),
-    Setting("LCC_READ_AHEAD", "20000", _at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window."),
-    Setting("LCC_FETCH_MAX_BYTES", "2G", size, "Largest body, as transferred and decoded; larger ones are refused (604)."),
-    Setting("LCC_FETCH_TIMEOUT", "60s", duration, "Longest silence while reading, and longest time to connect (602) and for the head of an answer (603)."),
-    Setting("LCC_FETCH_DEADLINE", "6h", duration, "Longest time for one body (603)."),
-    Setting("LCC_MEMORY_BODY", "1M", size, "Bodies up to this size are handled in memory, larger ones go to the content file as they arrive."),
-    Setting("LCC_REDIRECTS", "10", _whole, "Redirects followed inside one turn (606)."),
+    Setting("LCC_WINDOW", "32", _at_least_one, "URLs read ahead per provider.", LIVE),
+    Setting("LCC_READ_AHEAD", "20000", _at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window.", LIVE),
+    Setting("LCC_FETCH_MAX_BYTES", "2G", size, "Largest body, as transferred and decoded; larger ones are refused (604).", LIVE),
+    Setting("LCC_FETCH_TIMEOUT", "60s", duration, "Longest silence while reading, and longest time to connect (602) and for the head of an answer (603).", LIVE),
+    Setting("LCC_FETCH_DEADLINE", "6h", duration, "Longest time for one body (603).", LIVE),
+    Setting("LCC_MEMORY_BODY", "1M", size, "Bodies up to this size are handled in memory, larger ones go to the content file as they arrive.", LIVE),
+    Setting("LCC_REDIRECTS", "10", _whole, "Redirects followed inside one turn (606).", LIVE),
     Setting("LCC_LEASE", "60s", duration, "How long a worker that stopped answering keeps its providers."),
-    Setting("LCC_POLL", "2s", _period, "How often a worker looks for changes other processes made."),
-    Setting("LCC_STOP_TIMEOUT", "30s", duration, "How long fetches in flight may go on when the process is asked to stop."),
+    Setting("LCC_POLL", "2s", _period, "How often a worker looks for changes other processes made.", LIVE),
+    Setting("LCC_STOP_TIMEOUT", "30s", duration, "How long fetches in flight may go on when the process is asked to stop.", LIVE),
     Setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent."),
-    Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure of a URL is kept for `lcc explain`."),
+    Setting("LCC_LOG_FORMAT", "text", _log_format, "How log lines look: `text`, or `json`, one object a line."),
+    Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure of a URL is kept for `lcc explain`.", LIVE),
 )  # fmt: skip
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -298,6 +310,7 @@ class Config:
     poll: float
     stop_timeout: float
     contact: str
+    log_format: str
     outcomes_kept: float
 
     @property
@@ -315,9 +328,41 @@ class Config:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What becomes of a running process's settings when they are read again.
+
+    ``changed`` names those that are different in ``config`` from now on, ``waiting`` those that a restart
+    would change.
+    """
+
+    config: Config
+    changed: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+
+def renew(running: Config, fresh: Config) -> Renewal:
+    """Take over of fresh settings what can change while a process runs."""
+    different = [one for one in SETTINGS if _of(running, one) != _of(fresh, one)]
+    live = {_field(one): _of(fresh, one) for one in different if one.live}
+    return Renewal(
+        replace(running, **live),
+        tuple(one.name for one in different if one.live),
+        tuple(one.name for one in different if not one.live),
+    )
+
+
+def _field(setting: Setting) -> str:
+    return setting.name[4:].lower()
+
+
+def _of(config: Config, setting: Setting) -> Any:
+    return getattr(config, _field(setting))
+
+
 def load(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> Config:
     """Read all settings; raises ``ConfigurationError`` naming the setting that is wrong."""
-    values = {setting.name[4:].lower(): _value(setting, settings, environment) for setting in SETTINGS}
+    values = {_field(setting): _value(setting, settings, environment) for setting in SETTINGS}
     data_dir = Path(values["data_dir"] or _default_data_dir()).absolute()
     values["data_dir"] = data_dir
     values["database_url"] = (

@@ -24,9 +24,11 @@ from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from lcc_scrapy import logs
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefused
 from lcc_scrapy.domain.httpdates import retry_after_seconds
+from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.queue import Delayed, Ticket
 from lcc_scrapy.domain.roots import HttpUrl, inside
 from lcc_scrapy.fetching import BODY, AddressRefused, BodyTooLarge, ConnectTimedOut, FetchAborted, TlsFailed
@@ -85,8 +87,9 @@ class LccDownloader(Downloader):
     """Scrapy's downloader, with turns. Requests without a ticket pass through unchanged."""
 
     def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
         self._worker = required_worker(crawler)
+        logs.install(self._worker.config.log_format)  # Scrapy has just made its handler anew
+        super().__init__(crawler)
         self._stats = crawler.stats
         self._begun = 0
 
@@ -135,7 +138,9 @@ class LccDownloader(Downloader):
             yield
         finally:
             charged = self._worker.manager.fetch_ended(ticket)
-            _log.debug("charged %d bytes for %s", charged, ticket.row.furl)
+            row = ticket.row
+            what = {"bytes": charged, "url": row.furl, "pid": row.pid, "psetid": row.psetid}
+            _log.debug("charged %(bytes)d bytes for %(url)s", what)
             if self._stats is not None:
                 self._stats.inc_value("lcc/bytes_charged", charged)
 
@@ -175,7 +180,7 @@ def _redirect_target(response: Response, member: Member) -> str:
     try:
         target = HttpUrl.parse(urljoin(response.url, location))
     except (UrlRefused, ValueError) as error:
-        raise FetchFailed(613, f"{location[:200]}: {error}") from None
+        raise FetchFailed(613, f"{without_passwords(location)[:200]}: {error}") from None
     if not inside(target, member.roots):
         raise FetchFailed(605, str(target)[:200])
     return str(target)

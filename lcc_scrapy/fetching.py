@@ -111,19 +111,12 @@ class LccDownloadHandler(BaseDownloadHandler):
         if worker is None:
             raise NotConfigured("the LCC's download handler serves the LCC's spiders only")
         self._worker: Worker = worker
-        self._config = worker.config
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
         self._outgoing = Outgoing(
-            self._config.fetches * 2,
+            worker.config.fetches * 2,
             tls_context(verify=verify),
             response_class=_Answer,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-            timeout=aiohttp.ClientTimeout(
-                total=self._config.fetch_deadline,
-                connect=self._config.fetch_timeout,
-                sock_connect=self._config.fetch_timeout,
-                sock_read=self._config.fetch_timeout,
-            ),
         )
         self._under_way: set[asyncio.Task[Response]] = set()
         worker.on_abort.append(self._cut_off)
@@ -152,7 +145,7 @@ class LccDownloadHandler(BaseDownloadHandler):
         session = self._outgoing.session(private=may_be_private(target, request))
         window = _window_for(self._worker.manager.limit(request.meta.get(TURN)))
         _window.set(window)
-        _patience.set(self._config.fetch_timeout or None)
+        _patience.set(self._worker.config.fetch_timeout or None)
         try:
             async with session.request(
                 request.method,
@@ -162,6 +155,7 @@ class LccDownloadHandler(BaseDownloadHandler):
                 allow_redirects=False,
                 proxy=request.meta.get("proxy"),
                 read_bufsize=min(window // 4 or _READ_BUFFER, _READ_BUFFER),
+                timeout=self._timeout(),
             ) as answer:
                 body = await self._read_body(request, answer)
                 request.meta[BODY] = body
@@ -171,9 +165,18 @@ class LccDownloadHandler(BaseDownloadHandler):
         except (aiohttp.ClientError, TimeoutError, TooLarge, decoding.BadCoding) as error:
             raise _translated(error, request.url) from error
 
+    def _timeout(self) -> aiohttp.ClientTimeout:
+        config = self._worker.config
+        return aiohttp.ClientTimeout(
+            total=config.fetch_deadline,
+            connect=config.fetch_timeout,
+            sock_connect=config.fetch_timeout,
+            sock_read=config.fetch_timeout,
+        )
+
     async def _read_body(self, request: Request, answer: aiohttp.ClientResponse) -> Body:
         wanted = request.meta.get(IN_MEMORY)
-        memory, limit = self._config.memory_body, self._config.fetch_max_bytes
+        memory, limit = self._worker.config.memory_body, self._worker.config.fetch_max_bytes
         sink = Sink(self._worker.content, wanted or memory, wanted or limit)
         try:
             await self._pour(answer, sink, request.meta.get(TURN))

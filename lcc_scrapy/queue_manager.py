@@ -188,6 +188,12 @@ class QueueManager:
         """Begin to take turns."""
         self._poll()
 
+    def apply(self, limits: Limits) -> None:
+        """Go on with other limits; the lease and the places stay as they are."""
+        self._limits = replace(limits, lease=self._limits.lease, places=self._limits.places)
+        self.turns.backoff = limits.backoff
+        self.look()
+
     def stop(self) -> Deferred[None]:
         """Hand out nothing more; wait for what is being settled, then give the leases back."""
         self.stopping = self._ended = True

@@ -66,9 +66,15 @@ class Reception:
         self._absorbed = absorbed
         self._means = means
         self._front = _FrontDesk()
-        doors = _doors(config, stop_seconds)
+        self.stop_seconds = stop_seconds
         self._service = UnsService(
-            reactor, self._front, self, self.spool, doors=doors, limits=limits_of(config), means=means
+            reactor,
+            self._front,
+            self,
+            self.spool,
+            doors=_doors(config, stop_seconds),
+            limits=limits_of(config),
+            means=means,
         )
         self._absorber: Absorber | None = None
         self._book: LoginBook | None = None
@@ -93,8 +99,7 @@ class Reception:
 
     def listen(self) -> Deferred[list[Any]]:
         """Open the doors; the result is the list of addresses."""
-        if self._config.uns_endpoints:
-            openfiles.make_room(self._config.connections_max)
+        self._open_files()
         return self._service.start()
 
     @inlineCallbacks
@@ -108,6 +113,26 @@ class Reception:
         self._book.start()
         self._desk = self._front.behind = self._make_desk()
         absorber.look()
+
+    def apply(self, config: Config) -> None:
+        """Go on with other settings; those that need a restart are as they were."""
+        self._config = config
+        self.spool.max_bytes = config.spool_max_bytes
+        self._open_files()
+        self._service.apply(_doors(config, self.stop_seconds), limits_of(config))
+        if self._absorber is not None:
+            self._absorber.apply(config.policy, self._terms())
+        if self._desk is not None:
+            self._desk.apply(self._rules())
+
+    def _open_files(self) -> None:
+        if self._config.uns_endpoints:
+            openfiles.make_room(self._config.connections_max)
+
+    def renew_certificates(self) -> Deferred[int]:
+        """Read the certificates again (see ``UnsService``)."""
+        renewing: Deferred[int] = self._service.renew_certificates()
+        return renewing
 
     @inlineCallbacks
     def stop(self) -> Any:
@@ -128,23 +153,33 @@ class Reception:
             return self.spool.ready()
 
     def _set_lost(self, waiting: ReadySet, reason: str) -> None:
-        _log.error("an accepted set is set aside and its provider asked for everything: %s", reason)
+        what = {"pid": waiting.pid, "seq": waiting.seq, "reason": reason}
+        _log.error("an accepted set is set aside and its provider asked for everything: %(reason)s", what)
         record_loss(self._store, waiting.pid, waiting.seq)
 
     # --- what it is made of ----------------------------------------------------------------------
 
     def _make_absorber(self) -> Absorber:
-        config = self._config
         return Absorber(
             AbsorbableSpool(self.spool, self._set_lost),
             self._store,
             self._thread,
             self._reactor,
-            policy=config.policy,
-            terms=Terms(self.spool.identity, config.queue_max, config.poll, config.uns_patience),
+            policy=self._config.policy,
+            terms=self._terms(),
             absorbed=self._absorbed,
             short=lambda: self._means.short,
             put_away=self.no_set_came,
+        )
+
+    def _terms(self) -> Terms:
+        config = self._config
+        return Terms(self.spool.identity, config.queue_max, config.poll, config.uns_patience)
+
+    def _rules(self) -> DeskRules:
+        config = self._config
+        return DeskRules(
+            self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy, gate_rules_of(config)
         )
 
     def _make_book(self, absorber: Absorber) -> LoginBook:
@@ -160,15 +195,11 @@ class Reception:
         )
 
     def _make_desk(self) -> Desk:
-        config = self._config
-        rules = DeskRules(
-            self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy, gate_rules_of(config)
-        )
         return Desk(
             self._store,
             self._thread,
             self._reactor,
-            rules,
+            self._rules(),
             open_spooled,
             uns=self.spool.identity,
             is_full_for=self.spool.is_full_for,

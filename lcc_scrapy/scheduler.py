@@ -56,7 +56,7 @@ class ProviderScheduler(BaseScheduler):
         """Accept the bell only: every other URL comes through the queue, with its limits."""
         if request is BELL:
             return True
-        _log.warning("not fetched, because only the queue brings URLs here: %s", request.url)
+        _log.warning("not fetched, because only the queue brings URLs here: %(url)s", {"url": request.url})
         return False
 
     def next_request(self) -> Request | None:

@@ -16,7 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import deferred_from_coro
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from lcc_scrapy import signals
 from lcc_scrapy.config import Config
@@ -28,6 +28,7 @@ from lcc_scrapy.domain.queue import Outcome, Served
 from lcc_scrapy.domain.room import Reserve
 from lcc_scrapy.queue_manager import Identity, Limits, QueueManager
 from lcc_scrapy.reception import Reception
+from lcc_scrapy.reloading import Reloader
 from lcc_scrapy.storage import schema
 from lcc_scrapy.storage.closed import refuse_closed
 from lcc_scrapy.storage.delete_manager import DeleteManager
@@ -185,6 +186,8 @@ class Worker:
         keep_timers_steady(reactor)
         self.means = means_of(config, reactor, config.content_dir, *spool, fetches=config.fetches)
         self._thread = StoreThread(reactor, self.means.notice)
+        self._reloader = Reloader(reactor, self._crawler.settings, self)
+        self._reloader.install()
         try:
             yield self._thread.run(self._open_store)
             if self._listens:
@@ -289,6 +292,20 @@ class Worker:
             queued = tx.queued_total()
         return not queued and not (self._reception and self._reception.spool.ready())
 
+    def apply(self, config: Config) -> None:
+        """Go on with other settings; those that need a restart are as they were."""
+        self.config = config
+        if self._reception is not None:
+            self._reception.apply(config)
+        if self._opened:
+            self.manager.apply(_limits(config))
+            self._housekeeper.policy = config.policy
+            self._delete_manager.outcomes_kept = config.outcomes_kept
+
+    def renew_certificates(self) -> Deferred[int]:
+        """Read the certificates of the UNS again; the result is how many there are."""
+        return succeed(0) if self._reception is None else self._reception.renew_certificates()
+
     def shutdown_begins(self) -> None:
         """Start nothing new; what is in flight has ``LCC_STOP_TIMEOUT`` to end."""
         if self._opened and not self.closing:
@@ -307,6 +324,7 @@ class Worker:
         """Settle what is under way, give turns and locks back."""
         self.shutdown_begins()
         self.closing = True
+        self._reloader.stop()
         if self._reception is not None:
             yield self._reception.stop()
         if self._opened:
@@ -318,6 +336,7 @@ class Worker:
                 lambda failure: _log.warning("not closed in order: %s", failure.getErrorMessage())
             )
         self._thread.close()
+        self._reloader.restore()
 
     def _close_blocking(self) -> None:
         self._store.close()

@@ -13,7 +13,8 @@ import zipapp
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("__init__.py", "providers/*.py", "wire/*.py", "domain/__init__.py", "domain/errors.py")
+RULES = ("__init__", "errors", "printable")
+PARTS = ("__init__.py", "providers/*.py", "wire/*.py", *(f"domain/{rule}.py" for rule in RULES))
 ENTRY = """\
 import sys
 

@@ -1,6 +1,7 @@
 """``lcc crawl``: several crawl processes on one machine, started, watched and stopped together."""
 
 import ctypes
+import logging
 import os
 import signal
 import subprocess
@@ -12,7 +13,6 @@ from types import FrameType
 
 import click
 
-from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import (
     FAILED,
     UNWORKABLE,
@@ -22,6 +22,8 @@ from lcc_scrapy.cli.context import (
     never_to_be_tried_again,
     pass_lcc,
 )
+
+_log = logging.getLogger(__name__)
 
 LOOK = 0.2
 BEGUN = 10.0
@@ -46,23 +48,28 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     """Run several crawl processes that share the queue, its turns and LCC_BANDWIDTH.
 
     The first one listens for providers (LCC_UNS_ENDPOINTS); all of them fetch. One that dies is started
-    again. SIGTERM or Ctrl-C stops them all, a second one at once. Outside a Scrapy project they run with
+    again. SIGTERM or Ctrl-C stops them all, a second one at once; SIGHUP makes them read settings and
+    certificates again. Outside a Scrapy project they run with
     the LCC's own settings.
 
     \b
     lcc crawl --workers 3
     lcc crawl --workers 2 --no-uns        # beside `lcc uns`
     """  # noqa: D301
+    from lcc_scrapy import logs
+
     _ = lcc.home
+    logs.begin(lcc.settings, lcc.config.log_format)
     listening = not no_uns and bool(lcc.config.uns_endpoints)
     base = [sys.executable, "-m", "scrapy", "crawl", spider]
-    for name, value in lcc.given.items():
+    ours = {name: value for name, value in lcc.given.items() if name.startswith("LCC_")}
+    for name, value in lcc.given.items() - ours.items():
         base += ["-s", f"{name}={value}"]
     for argument in arguments:
         base += ["-a", argument]
     silent = ["-s", "LCC_UNS_ENDPOINTS="]
     commands = [base if listening and not number else base + silent for number in range(workers)]
-    crew = Crew(commands, _environment())
+    crew = Crew(commands, _environment() | ours)  # a database's address is nothing for the process list
     status = crew.run()
     if status:
         kind = Unworkable if status == UNWORKABLE else Failure
@@ -95,6 +102,9 @@ class Crew:
     def __init__(self, commands: list[list[str]], environment: dict[str, str]) -> None:
         self._environment = environment
         self._hands = [_Hand(command) for command in commands]
+        from lcc_scrapy.reloading import HangUp
+
+        self._hang_up = HangUp()
         self._stopping = False
         self._status = 0
 
@@ -102,6 +112,7 @@ class Crew:
         """Run them all to the end; returns the status of one that could not begin, else 0."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
+        signal.signal(signal.SIGHUP, self._pass_on)
         while not all(hand.done for hand in self._hands):
             for hand in self._hands:
                 self._look_after(hand)
@@ -113,6 +124,14 @@ class Crew:
         for hand in self._hands:
             if hand.process is not None:
                 hand.process.terminate()
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        if self._hang_up.is_meant():
+            self._stop(number, frame)
+            return
+        for hand in self._hands:
+            if hand.process is not None:
+                hand.process.send_signal(number)
 
     def _look_after(self, hand: _Hand) -> None:
         if hand.done:
@@ -127,13 +146,12 @@ class Crew:
             self._ended(hand, hand.process.returncode, now)
 
     def _start(self, hand: _Hand, now: float) -> None:
-        die_together = _die_with(os.getpid()) if sys.platform == "linux" else None
         hand.process = subprocess.Popen(  # noqa: S603 - our own command
             hand.command,
             env=self._environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=die_together,  # noqa: PLW1509 - this process has one thread
+            preexec_fn=_prepared(os.getpid()),  # noqa: PLW1509 - this process has one thread
         )
         hand.started = now
         if self._stopping:  # the signal came meanwhile, and found no process
@@ -157,16 +175,19 @@ class Crew:
     def _again_in(hand: _Hand, wait: float, status: int, now: float) -> None:
         hand.wait = wait
         hand.again_at = now + wait
-        printing.note(f"a crawl process ended with status {status}, starting it again in {wait:.0f} s")
+        _log.warning("a crawl process ended with status %d, starting it again in %.0f s", status, wait)
 
 
-def _die_with(parent: int) -> Callable[[], None]:
-    """Return what a child calls to be stopped when this process is killed (Linux)."""
-    libc = ctypes.CDLL(None, use_errno=True)
+def _prepared(parent: int) -> Callable[[], None]:
+    """Return what a child calls first: a SIGHUP waits until it can be understood, and our end is its end."""
+    libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
-    def die_with_parent() -> None:
+    def prepare() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if libc is None:
+            return
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(FAILED)
 
-    return die_with_parent
+    return prepare

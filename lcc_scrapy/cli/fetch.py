@@ -17,6 +17,7 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Failure, Lcc
 from lcc_scrapy.domain import timeslots
+from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.roots import HttpUrl
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _facts(tried: "Subject", hops: list["Hop"], verdict: "Verdict") -> dict[str,
         "url": tried.row.furl,
         "provider": tried.provider.pid,
         "hops": [_hop(hop) for hop in hops],
-        "headers": json.loads(answer.headers) if answer else [],
+        "headers": json.loads(without_passwords(answer.headers)) if answer else [],
         "mimetype": answer.served_type if answer else "",
         "charset": answer.served_charset if answer else "",
         "length": body.length if body else None,

@@ -19,6 +19,7 @@ from lcc_scrapy.cli.provider import provider
 from lcc_scrapy.cli.status import errors, status
 from lcc_scrapy.cli.uns import uns
 from lcc_scrapy.cli.verify import verify
+from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 
 
 def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -66,6 +67,8 @@ for _command in (
 
 def main(args: list[str] | None = None, prog_name: str = "lcc") -> Any:
     """Run ``lcc`` and exit: 0 done, 1 failed, 2 usage, 3 start over (``select``)."""
+    if args is None or prog_name != "lcc":
+        hide_passwords_of_urls()
     try:
         return lcc.main(args, prog_name=prog_name)
     finally:

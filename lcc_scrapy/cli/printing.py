@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from lcc_scrapy.domain.printable import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -37,8 +39,7 @@ def note(text: str) -> None:
 
 def plain(value: object) -> str:
     """Return one line without anything a terminal could take for a command."""
-    text = "" if value is None else str(value)
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return printable("" if value is None else str(value))
 
 
 def table(columns: Sequence[str], rows: Iterable[Row]) -> None:

@@ -13,7 +13,8 @@ from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from scrapy.settings import Settings
+    from scrapy.settings import BaseSettings
+    from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
     from lcc_scrapy.config import Config
@@ -41,27 +42,19 @@ def uns(lcc: Lcc) -> None:
     lcc -s LCC_DATA_DIR=/srv/lcc uns
     scrapy crawl lcc_push -s LCC_UNS_ENDPOINTS=       # beside it: fetches only
     """  # noqa: D301
-    from scrapy.utils.log import configure_logging
     from scrapy.utils.reactor import install_reactor
 
+    from lcc_scrapy import logs
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config, home = lcc.config, lcc.home
     if not config.uns_endpoints:
         raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
-    configure_logging(_talkative(lcc.settings))
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logs.begin(lcc.settings, config.log_format)
     install_reactor(ASYNCIO_REACTOR, lcc.settings["ASYNCIO_EVENT_LOOP"])
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
-    UnsProcess(config, home, reactor).run()
-
-
-def _talkative(settings: "Settings") -> "Settings":
-    """Let the log say what the crawl's says, unless a level was asked for."""
-    if not settings.getpriority("LOG_LEVEL"):
-        settings.set("LOG_LEVEL", "INFO", "command")
-    return settings
+    UnsProcess(config, home, reactor, lcc.settings).run()
 
 
 class UnsProcess:
@@ -71,12 +64,13 @@ class UnsProcess:
     logins get 103 until it does.
     """
 
-    def __init__(self, config: "Config", home: "Home", reactor: Any) -> None:
+    def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
         from lcc_scrapy.reception import Reception
+        from lcc_scrapy.reloading import Reloader
         from lcc_scrapy.storage.thread import StoreThread, keep_timers_steady
         from lcc_scrapy.wiring import means_of, unchecked_store
 
-        self._config = config
+        self.config = config
         self._home = home
         self._reactor = reactor
         keep_timers_steady(reactor)
@@ -94,6 +88,7 @@ class UnsProcess:
             means=self._means,
             stop_seconds=config.stop_timeout,
         )
+        self._reloader = Reloader(reactor, settings, self)
         self._ending = False
         self._refusal: BaseException | None = None
         self._trouble = ""
@@ -102,9 +97,21 @@ class UnsProcess:
         """Run until a signal ends it; raises what kept it from starting."""
         self._reactor.callWhenRunning(lambda: self._start().addErrback(self._refuse))
         self._reactor.addSystemEventTrigger("before", "shutdown", self._end)
+        self._reloader.install()
         self._reactor.run()
+        self._reloader.restore()
         if self._refusal is not None:
             raise self._refusal
+
+    def apply(self, config: "Config") -> None:
+        """Go on with other settings; those that need a restart are as they were."""
+        self.config = config
+        self._reception.stop_seconds = config.stop_timeout
+        self._reception.apply(config)
+
+    def renew_certificates(self) -> "Deferred[int]":
+        """Read the certificates again; the result is how many there are."""
+        return self._reception.renew_certificates()
 
     @inlineCallbacks
     def _start(self) -> Any:
@@ -115,7 +122,7 @@ class UnsProcess:
         addresses = yield self._reception.listen()
         _log.info("listening on %s", ", ".join(map(_shown, addresses)))
         while not begun:
-            yield deferLater(self._reactor, self._config.poll)
+            yield deferLater(self._reactor, self.config.poll)
             begun = yield self._begin()
 
     @inlineCallbacks
@@ -136,7 +143,7 @@ class UnsProcess:
     def _check(self) -> None:
         from lcc_scrapy.wiring import check_owner, check_store
 
-        check_store(self._config, self._store)
+        check_store(self.config, self._store)
         check_owner(self._home, self._store)
 
     def _refuse(self, failure: "Failure") -> None:
@@ -147,11 +154,12 @@ class UnsProcess:
     @inlineCallbacks
     def _end(self) -> Any:
         self._ending = True
+        self._reloader.stop()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        self._reactor.callLater(self._config.stop_timeout + LAST_WORDS, _leave)
+        self._reactor.callLater(self.config.stop_timeout + LAST_WORDS, _leave)
         if self._refusal is None:
-            _log.info("stopping: conversations have %g s to end", self._config.stop_timeout)
+            _log.info("stopping: conversations have %g s to end", self.config.stop_timeout)
         self._means.stop()
         yield self._reception.stop()
         yield self._thread.run(self._store.close)

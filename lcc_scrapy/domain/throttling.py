@@ -42,7 +42,8 @@ class Buckets(Generic[Key]):
     """
 
     def __init__(self, rate: Rate, most: int = KEYS) -> None:
-        self._rate = rate
+        self.rate = rate
+        """May be changed; what was taken at the old one stays taken."""
         self._most = most
         self._full_at: OrderedDict[Key, float] = OrderedDict()
 
@@ -51,12 +52,12 @@ class Buckets(Generic[Key]):
 
     def wait(self, key: Key, now: float) -> float:
         """Return the seconds until the bucket holds a token; 0 = it does."""
-        missing = self._full_at.get(key, now) - now + self._rate.interval - self._rate.seconds
+        missing = self._full_at.get(key, now) - now + self.rate.interval - self.rate.seconds
         return missing if missing > _ROUNDING else 0.0
 
     def take(self, key: Key, now: float) -> None:
         """Take a token; an empty bucket goes into debt."""
-        self._full_at[key] = max(self._full_at.get(key, now), now) + self._rate.interval
+        self._full_at[key] = max(self._full_at.get(key, now), now) + self.rate.interval
         self._full_at.move_to_end(key)
         if len(self._full_at) > self._most:
             self._full_at.popitem(last=False)
@@ -64,7 +65,7 @@ class Buckets(Generic[Key]):
     def give_back(self, key: Key) -> None:
         """Put back a token that was taken."""
         if key in self._full_at:
-            self._full_at[key] -= self._rate.interval
+            self._full_at[key] -= self.rate.interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,11 @@ class LoginThrottle:
         self._addresses: Buckets[str] = Buckets(per_address)
         self._ids: Buckets[int | None] = Buckets(per_id)
         self._homes: Buckets[Caller] = Buckets(per_id)
+
+    def change(self, per_address: Rate, per_id: Rate) -> None:
+        """Go by other rates from now on."""
+        self._addresses.rate = per_address
+        self._ids.rate = self._homes.rate = per_id
 
     def caller(self, address: str, pid: int | None) -> Caller:
         """Say who somebody is, as far as it is remembered here."""

@@ -71,14 +71,15 @@ _Queue = deque[tuple[int, Turn]]
 class Turns:
     """All turns that one worker holds. Times are epoch seconds, always given.
 
-    ``backoff`` is the first wait (seconds) of a turn whose host fails. While the limits of all turns fit
-    into the common one together, only turns without a limit wait for it: they share what the others leave.
+    ``backoff`` is the first wait (seconds) of a turn whose host fails; it may be changed at any time. While
+    the limits of all turns fit into the common one together, only turns without a limit wait for it: they
+    share what the others leave.
     Of each priority there are two queues, one of turns without a limit and one of turns with.
     """
 
     def __init__(self, everything: Pace, backoff: float = HOST_BACKOFF_FIRST) -> None:
         self.everything = everything
-        self._backoff = backoff
+        self.backoff = backoff
         self._turns: dict[str, Turn] = {}
         self._ready: dict[int, tuple[_Queue, _Queue]] = {one: (deque(), deque()) for one in PRIORITIES}
         self._fit = False
@@ -186,7 +187,7 @@ class Turns:
         turn = self._turns.get(ticket.turnkey)
         if turn is None:
             return 0.0
-        turn.backoff = turn.backoff.failed_again(now, retry_after, self._backoff)
+        turn.backoff = turn.backoff.failed_again(now, retry_after, self.backoff)
         return now - turn.backoff.failing_since
 
     def host_answered(self, ticket: Ticket) -> None:

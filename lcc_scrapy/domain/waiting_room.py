@@ -20,7 +20,7 @@ class WaitingRoom(Generic[Item]):
     """At most ``most`` items wait; ``caller_of`` says for whom."""
 
     def __init__(self, most: int, caller_of: Callable[[Item], Caller]) -> None:
-        self._most = most
+        self.most = most
         self._caller_of = caller_of
         self._known: _Line[Item] = OrderedDict()
         self._strangers: _Line[Item] = OrderedDict()
@@ -37,7 +37,7 @@ class WaitingRoom(Generic[Item]):
         line, share = self._place_of(item)
         line.setdefault(share, deque()).append(item)
         self._size += 1
-        if self._size <= self._most:
+        if self._size <= self.most:
             return None
         crowd = self._strangers or self._known
         largest = max(crowd, key=lambda other: (len(crowd[other]), crowd is line and other == share))

@@ -118,7 +118,8 @@ class Conversation:
         except NotAnAnswer as error:
             raise Unreachable(f"what answers there is no UNS ({error})") from None
         if self._login is None:
-            raise Lost("the UNS closed the connection without an answer")
+            hint = "" if isinstance(self._socket, ssl.SSLSocket) else " (does it expect --tls?)"
+            raise Lost(f"the UNS closed the connection without an answer{hint}")
         return self._login
 
     def submit(self, start: SetStart, urls: Iterable[bytes], on_error: Callable[[UrlError], None]) -> Verdict:

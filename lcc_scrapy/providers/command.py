@@ -9,6 +9,8 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import NoReturn
 
+from lcc_scrapy.domain.printable import printable
+
 SIGPIPE_STATUS = 141
 INTERRUPT_STATUS = 130
 
@@ -102,13 +104,6 @@ class Progress:
         if self._dirty:
             self._dirty = False
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def printable(text: str) -> str:
-    r"""Make control characters visible as ``\x1b``, so that no foreign text steers a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def megabytes(count: int) -> str:

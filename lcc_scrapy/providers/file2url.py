@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
+from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.providers import filetypes, pipe
-from lcc_scrapy.providers.command import Notes, Parser, Status, Stop, megabytes, printable, run
+from lcc_scrapy.providers.command import Notes, Parser, Status, Stop, megabytes, run
 from lcc_scrapy.providers.listing import FindCommand, named_files, relative_to
 from lcc_scrapy.wire.messages import Url
 

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from lcc_scrapy.providers.command import Notes, megabytes, printable
+from lcc_scrapy.domain.printable import printable
+from lcc_scrapy.providers.command import Notes, megabytes
 from lcc_scrapy.providers.delivery import Outcome
 from lcc_scrapy.wire.messages import (
     UNLIMITED,

@@ -2,8 +2,9 @@
 
 import ctypes
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lcc_scrapy.providers.command import Notes, Status, Stop
@@ -11,6 +12,7 @@ from lcc_scrapy.providers.command import Notes, Status, Stop
 OPTION = "--pwd"
 VARIABLE = "LCC_PWD"
 
+_IN_URL = re.compile(rb"://[^\s/?#:@\0]*:([^\s/?#\0]*)@")
 _ARG_START = 48 - 3
 """Place of ``arg_start`` in /proc/self/stat, after the command name (proc(5): field 48 of 1, 2, …)."""
 
@@ -70,18 +72,31 @@ def _given(words: Sequence[str]) -> str:
     return found
 
 
-def overwrite_arguments() -> bool:
-    """Blank the password in our own argument memory; tells whether it is gone."""
+def hide_passwords_of_urls() -> None:
+    """Make passwords in URLs given as arguments invisible to ``ps``, where that can be done (Linux)."""
+    overwrite_arguments(url_password_places)
+
+
+def overwrite_arguments(found: Callable[[bytes], list[tuple[int, int]]] | None = None) -> bool:
+    """Blank passwords in our own argument memory; tells whether they are gone.
+
+    ``found`` returns their places in the command line; without it they are those of ``--pwd``.
+    """
     try:
         shown = Path("/proc/self/cmdline").read_bytes()
         start = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[_ARG_START])
-        places = secret_places(shown)
+        places = (found or secret_places)(shown)
         for offset, length in places:
             ctypes.memset(start + offset, ord("*"), length)
         shown = Path("/proc/self/cmdline").read_bytes()
         return all(shown[offset : offset + length] == b"*" * length for offset, length in places)
     except (OSError, ValueError, IndexError):
         return False
+
+
+def url_password_places(cmdline: bytes) -> list[tuple[int, int]]:
+    """Return (offset, length) of every password in a URL."""
+    return [(found.start(1), len(found[1])) for found in _IN_URL.finditer(cmdline) if found[1]]
 
 
 def secret_places(cmdline: bytes) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.python.failure import Failure
 
-from lcc_scrapy import signals
+from lcc_scrapy import logs, signals
 from lcc_scrapy.config import load, unknown_settings
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.cache import Answer
@@ -26,6 +26,7 @@ from lcc_scrapy.domain.queue import Failed, NotModified, Outcome, Ticket
 from lcc_scrapy.downloader import TurnDelayed, code_of
 from lcc_scrapy.fetching import BODY, FetchAborted
 from lcc_scrapy.items import LccDocument
+from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 from lcc_scrapy.scheduler import TICKET
 from lcc_scrapy.settings import ASYNCIO_REACTOR, apply_to, foreign_component
 from lcc_scrapy.storage.home import Home
@@ -71,10 +72,13 @@ class LccSpider(Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> "LccSpider":
         """Build the spider and the worker behind it."""
+        config = load(crawler.settings)
+        logs.install(config.log_format)
+        hide_passwords_of_urls()
         spider = super().from_crawler(crawler, *args, **kwargs)
         for name in unknown_settings(crawler.settings):
             _log.warning("unknown setting %s", name)
-        spider.worker = attach_worker(crawler, load(crawler.settings), **spider.worker_options())
+        spider.worker = attach_worker(crawler, config, **spider.worker_options())
         return spider
 
     def worker_options(self) -> dict[str, Any]:
@@ -130,19 +134,27 @@ class LccSpider(Spider):
                 for item in output or ():
                     yield item
         except Exception:  # noqa: BLE001 - a team's code may raise anything; the document is stored all the same
-            _log.exception("parse_document failed for %s; the document is stored all the same", response.url)
+            _log.exception(
+                "parse_document failed for %(url)s; the document is stored all the same",
+                {"url": response.url, **_whose(response.meta[TICKET])},
+            )
             if self.crawler.stats is not None:
                 self.crawler.stats.inc_value("lcc/parse_document_errors")
 
     async def _fail(self, ticket: Ticket, code: int, detail: str) -> None:
         if code == NOT_STORED:
-            _log.error("not stored, because this program failed: %s (%s)", ticket.row.furl, detail)
+            what = {"url": ticket.row.furl, "detail": detail, "code": code, **_whose(ticket)}
+            _log.error("not stored, because this program failed: %(url)s (%(detail)s)", what)
         final = retries.is_host_level(code)
         await self._settle(Failed(ticket, code, _short(detail), _now(), final))
 
     async def _settle(self, outcome: Outcome) -> None:
         settled = await maybe_deferred_to_future(self.worker.manager.settle(outcome))
         signals.announce(self.crawler, settled)
+
+
+def _whose(ticket: Ticket) -> dict[str, int]:
+    return {"pid": ticket.row.pid, "psetid": ticket.row.psetid}
 
 
 def _now() -> int:

@@ -19,7 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 class DeleteManager:
-    """Deletes this machine's doomed files when their grace is over, and forgets old outcomes and sets."""
+    """Deletes this machine's doomed files when their grace is over, and forgets old outcomes and sets.
+
+    ``outcomes_kept`` (seconds) may be changed at any time.
+    """
 
     def __init__(
         self,
@@ -35,7 +38,7 @@ class DeleteManager:
         self._thread = thread
         self._clock = clock
         self._content = content
-        self._outcomes_kept = outcomes_kept
+        self.outcomes_kept = outcomes_kept
         self._sets_kept = sets_kept
         self._timer: Any = None
         self._stopped = False
@@ -65,7 +68,7 @@ class DeleteManager:
         gone = self._content.remove(due)
         with self._store.begin() as tx:
             tx.undoom(self._content.machineid, gone)
-            tx.forget_outcomes(now - int(self._outcomes_kept))
+            tx.forget_outcomes(now - int(self.outcomes_kept))
             tx.forget_psets(now - int(self._sets_kept))
             tx.forget_turns(now)
         return len(gone)

@@ -50,6 +50,7 @@ class Desk:
 
     ``open_set`` reads a spooled set, for dry runs; ``is_full_for`` tells whether the spool takes no set of
     a provider now, ``full_sets`` which full sets it has brought that wait there; ``now`` gives epoch seconds.
+    ``rules`` may be replaced, for logins from then on.
     """
 
     def __init__(
@@ -75,6 +76,11 @@ class Desk:
         self._reactor = reactor
         self._rules = rules
         self._gate = Gate(reactor, rules.gate)
+
+    def apply(self, rules: DeskRules) -> None:
+        """Go by other rules, for logins from now on."""
+        self._rules = rules
+        self._gate.apply(rules.gate)
 
     def login(self, provider_id: str, password: str, ip: str) -> Deferred[Login]:
         """Check a password and note the connection; fails with ``Refusal`` 101, 102 or 103.

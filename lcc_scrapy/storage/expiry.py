@@ -90,5 +90,9 @@ class Expiry:
     def _tell(self, count: int, *, more: bool) -> None:
         days = self._policy.expire_after / DAY
         rest = "; more go each day, as many as LCC_MAX_REMOVAL lets pass" if more else ""
-        text = "provider %d: %d documents expired, nobody has confirmed them for %g days%s"
-        _log.warning(text, self._provider.pid, count, days, rest)
+        what = {"pid": self._provider.pid, "count": count, "days": days, "rest": rest}
+        _log.warning(
+            "provider %(pid)d: %(count)d documents expired,"
+            " nobody has confirmed them for %(days)g days%(rest)s",
+            what,
+        )

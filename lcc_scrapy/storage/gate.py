@@ -56,6 +56,14 @@ class Gate:
         self._pool.start()
         self._busy = 0
 
+    def apply(self, rules: GateRules) -> None:
+        """Go by other rules from now on."""
+        self._rules = rules
+        self._throttle.change(rules.per_address, rules.per_id)
+        self._room.most = rules.waiting
+        self._pool.adjustPoolsize(minthreads=0, maxthreads=rules.checks)
+        self._go_on()
+
     def approach(self, ip: str, pid: int | None) -> Caller:
         """Say who comes, before anything is asked of the database; raises ``Refusal``."""
         caller = self._throttle.caller(neighbourhood(plain_address(ip)), pid)

@@ -42,7 +42,10 @@ def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
 
 
 class Housekeeper:
-    """Sweeps when it starts and every day. ``swept`` is told what a step removed."""
+    """Sweeps when it starts and every day. ``swept`` is told what a step removed.
+
+    ``policy`` may be replaced; the next sweep goes by it.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class Housekeeper:
         self._store = store
         self._thread = thread
         self._clock = clock
-        self._policy = policy
+        self.policy = policy
         self._swept = swept
         self._now = now
         self._timer: Any = None
@@ -65,7 +68,7 @@ class Housekeeper:
 
     def start(self) -> None:
         """Begin a sweep."""
-        self._step(sweep(self._store, self._policy, int(self._now())))
+        self._step(sweep(self._store, self.policy, int(self._now())))
 
     def stop(self) -> None:
         """Begin no further step."""

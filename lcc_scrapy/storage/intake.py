@@ -284,7 +284,8 @@ class Intake:
             return
         kind = "full set" if self._set.full else "set"
         why = f"{why} the {kind} of login {self._set.connseq}, which names {self._set.urls} URLs"
-        _log.warning("%s", removal_guard.notice(self._set.pid, count, why))
+        told = removal_guard.notice(self._set.pid, count, why)
+        _log.warning("%(notice)s", {"notice": told, "pid": self._set.pid, "seq": self._set.connseq})
 
     _PHASES: ClassVar[dict[str, Callable[["Intake", Tx, ProviderSet, int], Step]]] = {
         ABSORBING_COUNT: _count,

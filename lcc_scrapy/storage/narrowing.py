@@ -152,7 +152,8 @@ class Narrowing:
             yield replace(done, looked_at=len(rows))
 
     def _tell_held(self, count: int) -> None:
-        _log.warning("%s", removal_guard.notice(self._pid, count, "outside its roots"))
+        told = removal_guard.notice(self._pid, count, "outside its roots")
+        _log.warning("%(notice)s", {"notice": told, "pid": self._pid})
 
     def _put_right(self, keys: list[bytes], *, hold: bool) -> Narrowed:
         """Remove or hold what lies outside, release what lies inside again."""

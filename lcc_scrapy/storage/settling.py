@@ -226,7 +226,8 @@ class Settlement:
         for pid, count in self._batch.newly_held.items():
             before = self._batch.providers[pid].heldremovals
             if before == 0 or len(str(before)) < len(str(before + count)):
-                _log.warning("%s", removal_guard.notice(pid, before + count, "their fetches failed for good"))
+                told = removal_guard.notice(pid, before + count, "their fetches failed for good")
+                _log.warning("%(notice)s", {"notice": told, "pid": pid})
 
 
 def _told(code: int, detail: str) -> str:

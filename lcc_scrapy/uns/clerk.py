@@ -82,7 +82,8 @@ class Clerk:
         asked.addErrback(_log_failure)
 
     def _granted(self, login: Login) -> None:
-        log.info("uns login pid=%d seq=%d peer=%s", login.pid, login.seq, self._peer)
+        who = {"pid": login.pid, "seq": login.seq, "peer": self._peer}
+        log.info("uns login pid=%(pid)d seq=%(seq)d peer=%(peer)s", who)
         self._login = login
         if self._office.conversations.begin(login.pid, login.seq, self._peer):
             self._report(LoginGranted(login))
@@ -97,9 +98,12 @@ class Clerk:
             refusal = Refusal(103, "", self._office.limits.retry_after)
             if not isinstance(error, StoreUnavailable):
                 _log_failure(failure)
-        why, who = str(error) if isinstance(error, Refusal) else "no answer", provider_id[:64]
-        line = "uns login refused code=%d peer=%s id=%a: %s"
-        self._office.journal.note(logging.WARNING, line, refusal.code, self._peer, who, why)
+        # what is no number was perhaps meant as the password
+        known = provider_id[:20] if provider_id.isdecimal() else "(no number)"
+        why = str(error) if isinstance(error, Refusal) else "no answer"
+        who = {"code": refusal.code, "peer": self._peer, "id": known, "reason": why}
+        line = "uns login refused code=%(code)d peer=%(peer)s id=%(id)s: %(reason)s"
+        self._office.journal.note(logging.WARNING, line, who)
         self._report(LoginRefused(refusal))
 
     def _patience_for(self, code: int) -> int:
@@ -221,7 +225,7 @@ class Clerk:
 
     def _spool_failed(self, error: BaseException) -> None:
         self._office.means.notice(error)
-        log.error("uns set not kept peer=%s: %s", self._peer, error)
+        log.error("uns set not kept peer=%(peer)s: %(error)s", {"peer": self._peer, "error": error})
         self._writer = None
         self._report(SpoolFailed(too_large=isinstance(error, SetTooLarge)))
 

@@ -35,14 +35,18 @@ class Conversations:
     """
 
     def __init__(self, per_address: int, in_all: int, per_provider: int = 10) -> None:
-        self._per_address = per_address
-        self._in_all = in_all
-        self._per_provider = per_provider
-        self._kept = in_all // 5
+        self.allow(per_address, in_all, per_provider)
         self._served = 0
         self._addresses: Counter[str] = Counter()
         self._homes: OrderedDict[str, None] = OrderedDict()
         self._open: dict[int, set[int]] = {}
+
+    def allow(self, per_address: int, in_all: int, per_provider: int) -> None:
+        """Set bounds; who is connected stays so."""
+        self._per_address = per_address
+        self._in_all = in_all
+        self._per_provider = per_provider
+        self._kept = in_all // 5
 
     def __len__(self) -> int:
         return self._addresses.total()
@@ -51,9 +55,8 @@ class Conversations:
         """Count a connection; False when it is one too many, to be refused and then to ``leave`` like all."""
         place = neighbourhood(address)
         self._addresses[place] += 1
-        served = self._addresses[
-            place
-        ] <= self._per_address and self._served < self._in_all - self._kept_from(place)
+        within = self._addresses[place] <= self._per_address
+        served = within and self._served < self._in_all - self._kept_from(place)
         self._served += served
         return served
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lcc_scrapy.domain.throttling import Buckets, Rate
 
@@ -20,13 +20,13 @@ class Journal:
         self._buckets: Buckets[str] = Buckets(LINES)
         self._left_out: Counter[str] = Counter()
 
-    def note(self, level: int, line: str, *values: object) -> None:
-        """Write a line, or count it."""
+    def note(self, level: int, line: str, facts: Mapping[str, object]) -> None:
+        """Write a line, or count it; ``facts`` are what it names as ``%(name)s``."""
         now = self._clock()
         if self._buckets.wait(line, now):
             self._left_out[line] += 1
             return
         self._buckets.take(line, now)
         if left_out := self._left_out.pop(line, 0):
-            line, values = f"{line} (%d more like it before)", (*values, left_out)
-        log.log(level, line, *values)
+            line, facts = f"{line} (%(more)d more like it before)", {**facts, "more": left_out}
+        log.log(level, line, facts)

@@ -25,10 +25,14 @@ class Patience:
         if state is not self._state:
             self._state, self._entered, self._heard, self._bytes = state, now, now, 0
 
+    def login_is_late(self, now: float) -> bool:
+        """Tell whether the time to log in is over."""
+        return now - self._opened > self._limits.login_seconds
+
     def complaint(self, now: float) -> str:
         """Tell what is too slow now; empty = nothing."""
         limits = self._limits
-        if self._state is State.CONNECTED and now - self._opened > limits.login_seconds:
+        if self._state is State.CONNECTED and self.login_is_late(now):
             return f"no login within {limits.login_seconds:g} s"
         if self._state not in {State.READY, State.RECEIVING}:
             return ""

@@ -6,7 +6,13 @@ from collections import deque
 from typing import Any
 
 from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, IPushProducer
+from twisted.internet.interfaces import (
+    IDelayedCall,
+    IHalfCloseableProtocol,
+    IHandshakeListener,
+    IPushProducer,
+    ISSLTransport,
+)
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -20,6 +26,7 @@ from lcc_scrapy.uns.outbox import Outbox
 from lcc_scrapy.uns.patience import Patience
 from lcc_scrapy.uns.session import Session
 from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEnded, TooSlow, Vanished
+from lcc_scrapy.uns.tls import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +48,7 @@ class Door(typing.Protocol):
         """Nothing is left of a connection that had entered."""
 
 
-@implementer(IHalfCloseableProtocol, IPushProducer)
+@implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
 class UnsProtocol(Protocol):
     """One provider's connection; ``peer`` is its address in plain form."""
 
@@ -63,10 +70,12 @@ class UnsProtocol(Protocol):
         self._ended = False
         self._end_told = False
         self._gone = False
+        self._shaking_hands = False
 
     # --- bytes and time -----------------------------------------------------------------------
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        self._shaking_hands = ISSLTransport.providedBy(self._wire)
         limits, backlog = self._office.limits, self._office.replies
         self._outbox = Outbox(self._wire, limits.reply_bytes, limits.replies_bytes, backlog)
         self._wire.registerProducer(self, True)
@@ -74,6 +83,10 @@ class UnsProtocol(Protocol):
         refusal = self._door.entered(self)
         if refusal is not None:
             self._hear(LoginRefused(refusal))
+
+    def handshakeCompleted(self) -> None:  # noqa: N802 - Twisted's name
+        """TLS is there; nothing could be heard or said before."""
+        self._shaking_hands = False
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         now = self._office.clock.seconds()
@@ -95,6 +108,9 @@ class UnsProtocol(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
         self._gone = True
+        if self._shaking_hands:
+            why = {"peer": self.peer, "reason": reason_of(reason.value)}
+            self._office.journal.note(logging.INFO, "uns no TLS with peer=%(peer)s: %(reason)s", why)
         for timer in (self._tick, self._rest):
             if timer is not None and timer.active():
                 timer.cancel()
@@ -108,7 +124,8 @@ class UnsProtocol(Protocol):
 
     def _look_at_the_clock(self) -> None:
         now = self._office.clock.seconds()
-        if self._patience.linger_is_over(now):
+        nobody_hears = self._shaking_hands and self._patience.login_is_late(now)
+        if nobody_hears or self._patience.linger_is_over(now):
             self._wire.abortConnection()
             return
         self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
@@ -249,9 +266,9 @@ class UnsProtocol(Protocol):
 
     def _log_outcome(self) -> None:
         login, outcome = self._session.login, self._session.outcome
+        how = {"peer": self.peer, "outcome": outcome}
         if login is None:
-            self._office.journal.note(logging.INFO, "uns conversation over peer=%s: %a", self.peer, outcome)
+            self._office.journal.note(logging.INFO, "uns conversation over peer=%(peer)s: %(outcome)s", how)
         else:
-            log.info(
-                "uns conversation over pid=%d seq=%d peer=%s: %a", login.pid, login.seq, self.peer, outcome
-            )
+            who = {"pid": login.pid, "seq": login.seq, **how}
+            log.info("uns conversation over pid=%(pid)d seq=%(seq)d peer=%(peer)s: %(outcome)s", who)

@@ -5,10 +5,9 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address, ip_network
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, DeferredList, inlineCallbacks
 from twisted.internet.endpoints import serverFromString
@@ -25,6 +24,7 @@ from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import PLENTY, Doorstep, Means, ProviderDesk
 from lcc_scrapy.uns.protocol import UnsProtocol
 from lcc_scrapy.uns.spool import SpoolFolder
+from lcc_scrapy.uns.tls import TlsEndpoint, TlsError, tls_endpoint
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,8 @@ _SEND_BUFFER = 64 * 1024
 """Bytes of answers that the operating system keeps for one connection: by itself it takes megabytes."""
 _BACKLOG = 1024
 """Connections that wait to be accepted; of Twisted's 50 and more that come at once, some would be reset."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +88,10 @@ class UnsService(Factory):
         )
         self._gatehouse = Gatehouse(self._converse, self._house_rules, reactor)
         self._ports: list[IListeningPort] = []
+        self._tls: list[TlsEndpoint] = []
         self._open: set[UnsProtocol] = set()
         self._served: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
-
-    @property
-    def limits(self) -> Limits:
-        """What connections may use; others may be set at any time and hold for those that come then."""
-        return self._office.limits
-
-    @limits.setter
-    def limits(self, limits: Limits) -> None:
-        self._office.limits = limits
 
     def in_conversation(self, pid: int, seq: int) -> bool:
         """Tell whether a login at this UNS may still bring a set."""
@@ -131,6 +125,28 @@ class UnsService(Factory):
             for protocol in list(self._open):
                 end(protocol)
 
+    def apply(self, doors: Doors, limits: Limits) -> None:
+        """Go on with other bounds, for connections from now on; endpoints stay as they are."""
+        self._doors = replace(doors, endpoints=self._doors.endpoints)
+        self._conversations.allow(
+            doors.connections_per_address, doors.connections_max, doors.connections_per_provider
+        )
+        self._office.limits = limits
+
+    @inlineCallbacks
+    def renew_certificates(self) -> Any:
+        """Read all certificates again, for connections from now on; the result is how many there are.
+
+        Fails with ``ConfigurationError`` when one of them cannot be used; all old ones stay in use then.
+        """
+        try:
+            ready = yield self._in_thread(lambda: [one.certificates.read() for one in self._tls])
+        except TlsError as error:
+            raise ConfigurationError(f"the old certificates stay in use: {error}") from None
+        for use in ready:
+            use()
+        return len(ready)
+
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
         return self._converse(plain_address(getattr(addr, "host", None)))
 
@@ -151,8 +167,9 @@ class UnsService(Factory):
         if self._conversations.arrive(protocol.peer):
             self._served.add(protocol)
             return None
-        line = "uns too many connections peer=%s in all=%d"
-        self._office.journal.note(logging.WARNING, line, protocol.peer, len(self._conversations))
+        crowd = {"peer": protocol.peer, "all": len(self._conversations), "code": 104}
+        line = "uns too many connections peer=%(peer)s in all=%(all)d"
+        self._office.journal.note(logging.WARNING, line, crowd)
         return Refusal(104, "", self._office.limits.retry_after)
 
     def left(self, protocol: UnsProtocol) -> None:
@@ -178,8 +195,9 @@ class UnsService(Factory):
             ) from None
         except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r} cannot be used: {error}") from None
-        else:
-            return port
+        if isinstance(server, TlsEndpoint):
+            self._tls.append(server)
+        return port
 
     def _receiver(self, endpoint: str) -> tuple[str, Factory]:
         """Return where to listen, and who takes the connections."""
@@ -222,10 +240,10 @@ class UnsService(Factory):
         if waiting is not None:
             waiting.callback(None)
 
-    def _in_thread(self, work: Callable[[], Path]) -> Deferred[Path]:
+    def _in_thread(self, work: Callable[[], T]) -> Deferred[T]:
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._watched, work)
 
-    def _watched(self, work: Callable[[], Path]) -> Path:
+    def _watched(self, work: Callable[[], T]) -> T:
         """Let nothing be answered any more once a disk has failed."""
         try:
             return work()
@@ -235,7 +253,8 @@ class UnsService(Factory):
 
 
 def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
-    return serverFromString(reactor, endpoint)  # type: ignore[no-any-return, no-untyped-call] # untyped in Twisted
+    secure = tls_endpoint(reactor, endpoint)
+    return secure or serverFromString(reactor, endpoint)  # type: ignore[no-untyped-call]
 
 
 def _make_ready_for_many(port: IListeningPort) -> None:
@@ -254,9 +273,9 @@ def _bound_to(port: IListeningPort) -> str | None:
         return None if itself.family == socket.AF_UNIX else str(itself.getsockname()[0])
 
 
-def _socket_of(port: Any) -> socket.socket:
+def _socket_of(port: Any) -> Any:
     """Return the socket of a port under a descriptor of its own."""
-    return socket.socket(fileno=os.dup(port.fileno()))
+    return socket.socket(fileno=os.dup(port.fileno()))  # noqa: TID251 - one that listens
 
 
 async def _stop_port(port: IListeningPort) -> None:

@@ -152,7 +152,9 @@ class Session:
     def _malformed(self, event: Malformed, before: State) -> list[Effect]:
         self._faultless = False
         if before is State.CONNECTED:
-            return self._reject(before, 105, event.detail)
+            answer = self._reject(before, 105, event.detail)
+            self.outcome = f"refused 105 {text_of(105)}"  # the detail may name what was meant as a password
+            return answer
         return self._reject(before, 204 if event.too_large else 201, event.detail)
 
     def _too_slow(self, event: TooSlow, before: State) -> list[Effect]:

@@ -221,6 +221,17 @@ def test_a_full_queue_stops_intake_within_a_set_and_it_goes_on_by_itself(uns: Un
     assert uns.folder.ready() == []
 
 
+def test_a_queue_that_may_grow_takes_in_what_waited(uns: Uns1) -> None:
+    uns.queue_max = 4 * CHUNK
+    uns.spool(1, 1, 5 * CHUNK)
+    uns.start()
+    uns.pass_time(10)
+    assert len(uns.waiting(1)) == 2 * CHUNK
+    uns.absorber.apply(QueuePolicy(), Terms(uns.folder.identity, 0, POLL, PATIENCE))
+    uns.pass_time(POLL)
+    assert len(uns.waiting(1)) == 5 * CHUNK
+
+
 def test_one_provider_does_not_fill_the_queue_alone(uns: Uns1) -> None:
     uns.queue_max = 8 * CHUNK
     uns.spool(1, 1, 100 * CHUNK)

@@ -192,6 +192,32 @@ def test_the_global_bandwidth_delays_everybody() -> None:
     assert house.next() == "b"
 
 
+def test_a_common_limit_that_is_taken_away_holds_nobody_up_any_more() -> None:
+    house = House(bandwidth=10)
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a", "b")
+    assert house.next() == "a"
+    house.finish(size=2000)
+    assert house.next() is None
+    house.manager.apply(Limits())
+    assert house.next() == "b"
+    assert house.manager.limit(None) == 0
+
+
+def test_other_limits_leave_the_lease_and_the_places_as_they_were(house: House) -> None:
+    house.provider(1)
+    house.manager.apply(Limits(lease=1, places=1, backoff=7))
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() == "a"
+    assert house.manager._myself().expires == int(house.clock.seconds()) + 60
+    assert house.manager._myself().places == 16
+    house.manager.host_failed(house.ticket)
+    turn = house.manager.turns.get(house.ticket.turnkey)
+    assert turn.backoff.not_before == house.clock.seconds() + 7
+
+
 def test_nothing_is_fetched_outside_the_hours_of_a_provider(house: House) -> None:
     house.provider(1, timeofday=parse_mask("mon 20-22"))
     house.manager.start()

@@ -1,6 +1,5 @@
 """The UNS on real sockets: listening, both kinds of close, early rejection, stopping."""
 
-import datetime as dt
 import socket
 import ssl
 import threading
@@ -8,10 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import pytest_twisted
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from twisted.internet.defer import succeed
 from twisted.internet.threads import deferToThread
 
@@ -22,6 +17,7 @@ from lcc_scrapy.uns.ports import Foreseen, Login
 from lcc_scrapy.uns.service import Doors, UnsService
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.wire.messages import InitAccepted, Quota
+from tests.certificates import Authority
 
 INIT = b'<lococa:init xmlns:lococa="http://www.lococa.org/1.0"><provider id="7" passwd="x"/></lococa:init>'
 SET = b'<lococa:set set="%s" urlprefix="http://www.example.org/">'
@@ -239,40 +235,15 @@ def test_a_client_that_does_not_listen_cannot_stop_the_server_from_stopping(uns)
     deaf.close()
 
 
-def certificate(folder):
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-
-
-@pytest.mark.filterwarnings("ignore:Passing pyOpenSSL:DeprecationWarning")  # Twisted 26 still does
 @pytest.mark.parametrize("rejected", [False, True])
 @pytest_twisted.inlineCallbacks
 def test_a_conversation_over_tls_ends_as_tls_wants_it(uns, tmp_path, rejected):
-    certificate(tmp_path)
+    authority = Authority()
+    authority.issue("localhost").write(tmp_path)
     service = uns(f"ssl:0:privateKey={tmp_path}/key.pem:certKey={tmp_path}/cert.pem:interface=127.0.0.1")
     service._office.desk.fullsets_left = 0
     port = yield started(service)
-    context = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+    context = ssl.create_default_context(cadata=authority.pem.decode())
     kind = b"full" if rejected else b"partial"
     answer = yield deferToThread(talk, port, INIT, SET % kind, URL * 20_000, END, context=context)
     assert ('<set_rejected code="202">' if rejected else 'received="20000"') in answer

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.providers import client, delivery, quota, secrecy
 from lcc_scrapy.providers.client import Address
-from lcc_scrapy.providers.command import Notes, Status, Stop, printable
+from lcc_scrapy.providers.command import Notes, Status, Stop
 from lcc_scrapy.providers.delivery import Delivery, Ledger, Plan
 from lcc_scrapy.providers.submission import Demand, Item, Submission
 from lcc_scrapy.wire import writing

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from lcc_scrapy.content.durable import sync_folder
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError, NotDurable
 
@@ -85,7 +86,7 @@ class ContentFiles:
         try:
             folders = {self._keep_one(fileid, body) for fileid, body in bodies}
             for folder in folders:
-                _sync_folder(folder)
+                sync_folder(folder)
         except OSError as error:
             raise NotDurable(f"content file: {error}") from error
 
@@ -109,10 +110,9 @@ class ContentFiles:
     def _make_folder(self, folder: Path) -> None:
         if folder in self._known_folders:
             return
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            for parent in (folder.parent, folder.parent.parent, self.folder):
-                _sync_folder(parent)
+        folder.mkdir(parents=True, exist_ok=True)
+        for parent in (folder.parent, folder.parent.parent, self.folder):
+            sync_folder(parent)  # whoever made the folder may have ended before its name was on disk
         if len(self._known_folders) > 10_000:  # noqa: PLR2004 - only a cache
             self._known_folders.clear()
         self._known_folders.add(folder)
@@ -141,11 +141,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

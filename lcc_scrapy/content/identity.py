@@ -4,6 +4,7 @@ import os
 import uuid
 from pathlib import Path
 
+from lcc_scrapy.content.durable import make_folders, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError
 
 _FILE = "machine-id"
@@ -26,13 +27,14 @@ def create_machine_identity(folder: Path) -> str:
         return known
     identity = str(uuid.uuid4())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         draft = folder / f"{_FILE}.new"
         with draft.open("w", encoding="ascii") as file:
             file.write(identity + "\n")
             file.flush()
             os.fsync(file.fileno())
         draft.replace(folder / _FILE)
+        sync_folder(folder)
     except OSError as error:
         raise ConfigurationError(f"cannot prepare the content folder {folder}: {error.strerror}") from None
     return identity

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from lcc_scrapy.content.durable import sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, StoreUnavailable
 from lcc_scrapy.storage import schema
 from lcc_scrapy.storage.closed import Closed, close, refuse_closed
 from lcc_scrapy.storage.copying import Progress, contents, fill, make_anew
-from lcc_scrapy.storage.home import sync_folder
 from lcc_scrapy.storage.sql.snapshot import Snapshot, snapshot
 from lcc_scrapy.storage.sql.store import READING, SqlStore, plain_errors
 from lcc_scrapy.storage.tables import lccinfo

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lcc_scrapy.content.durable import make_folders, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError
 
 FORMAT = 1
@@ -37,7 +38,7 @@ class Home:
         if (folder / _MARKER).exists():
             raise ConfigurationError(f"{folder} is a data folder already")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(folder)
             draft = _read_draft(folder) or str(uuid.uuid4())
             write_durably(folder / _DRAFT, {"format": FORMAT, "lcc": lcc_id or draft})
         except OSError as error:
@@ -96,15 +97,6 @@ def write_durably(path: Path, facts: Mapping[str, object]) -> None:
         os.fsync(file.fileno())
     part.replace(path)
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def running_workers(folder: Path) -> dict[int, int]:

@@ -16,6 +16,7 @@ from tests.faults.powercut.trace import Call
 from tests.harness import Nginx
 
 ROOT = Path(__file__).parents[3]
+NEWER_SQLITE = Path(__file__).parent / "newer_sqlite"
 ACCEPTED = b"<set_accepted "
 LONGEST = 300
 """Seconds a story may take under strace."""
@@ -85,8 +86,9 @@ def _promises_after(promises: Promises, call: Call) -> Promises:
     return promises.and_told(note) if note else promises
 
 
-def record(folder: Path, nginx: Nginx, sets: int, care: str = "") -> Recording:
-    """Run the story under strace; with ``care``, one that is careless (see there)."""
+def record(folder: Path, nginx: Nginx, sets: int, care: str = "", *, wal: bool = False) -> Recording:
+    """Run the story under strace; with ``care``, a careless one (see there), with ``wal``, as with a newer SQLite."""
+    pythonpath = [str(ROOT), *([str(NEWER_SQLITE)] if wal else [])]
     told = story.provider_sets(sets)
     site = folder / "site"
     story.write_site(site, told)
@@ -98,7 +100,7 @@ def record(folder: Path, nginx: Nginx, sets: int, care: str = "") -> Recording:
     done = subprocess.run(
         [*trace.strace(folder / "record"), *command, *([care] if care else [])],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(pythonpath)},
         capture_output=True,
         text=True,
         timeout=LONGEST,

@@ -118,7 +118,9 @@ def _urls(site: str, one: ProviderSet) -> Iterator[dict[str, object]]:
 
 def lcc_in(folder: Path) -> Lcc:
     """Return the LCC of a folder."""
-    return Lcc(folder, "", {"LCC_MEMORY_BODY": str(MEMORY_BODY), "LCC_FULLSETS": "1000"})
+    return Lcc(
+        folder, "", {"LCC_MEMORY_BODY": str(MEMORY_BODY), "LCC_FULLSETS": "1000", "LCC_FILE_GRACE": "1s"}
+    )
 
 
 class Told:

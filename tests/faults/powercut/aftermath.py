@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import count
 
 from scrapy.settings import Settings
+from sqlalchemy.exc import DBAPIError
 
 from lcc_scrapy.cli.initialise import found
 from lcc_scrapy.config import Config, load
@@ -70,7 +70,7 @@ def losses(lcc: Lcc, promises: Promises, site: str, sets: Sequence[ProviderSet])
         return list(_Look(lcc, config, promises, site, sets).all())
     except LccError as error:
         return [f"does not come up: {error}"]
-    except sqlite3.DatabaseError as error:
+    except (DBAPIError, sqlite3.DatabaseError) as error:
         return [f"the database is broken: {error}"]
 
 
@@ -130,9 +130,9 @@ class _Look:
         try:
             yield from (f"set aside: {damaged.reason}" for damaged in spool.recover())
             for waiting in spool.ready():
-                intake = Intake(store, open_spooled(waiting.path), self._config.policy)
-                any(intake.step(0).finished for _ in count())
-                intake.close()
+                with closing(Intake(store, open_spooled(waiting.path), self._config.policy)) as intake:
+                    while not intake.step(0).finished:
+                        pass
                 spool.remove(waiting)
         finally:
             spool.unlock()

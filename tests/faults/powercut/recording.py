@@ -51,6 +51,10 @@ class Recording:
             chosen.add(chance.choice(left or [index for index in indexes if index not in chosen]))
         return sorted(chosen)
 
+    def first_acceptance(self) -> int:
+        """Return the call by which the first provider heard that its set was accepted."""
+        return next(index for index, call in enumerate(self.calls) if is_acceptance(call))
+
     def _syncs_a_folder(self, call: Call) -> bool:
         return call.name == "fsync" and Path(call.descriptor(0)[1]).is_dir()
 

@@ -37,12 +37,16 @@ class Recording:
         return self.folder / "lcc-data"
 
     def cuts(self, number: int, chance: random.Random) -> list[int]:
-        """Choose calls after which the power goes: acceptances, commits, syncs of folders, and any others."""
+        """Choose calls after which the power goes, in turns of several kinds.
+
+        Acceptances, commits, what makes a set enter the spool or leave it, syncs of other folders, any call.
+        """
         indexes = range(len(self.calls))
         kinds = [
             [index for index in indexes if is_acceptance(self.calls[index])],
             [index for index in indexes if self.calls[index].name == "ftruncate"],
-            [index for index in indexes if self._syncs_a_folder(self.calls[index])],
+            [index for index in indexes if self._synced(self.calls[index]) == self.data / "spool"],
+            [index for index in indexes if self._synced(self.calls[index]).is_dir()],
             list(indexes),
         ]
         chosen: set[int] = set()
@@ -55,8 +59,8 @@ class Recording:
         """Return the call by which the first provider heard that its set was accepted."""
         return next(index for index, call in enumerate(self.calls) if is_acceptance(call))
 
-    def _syncs_a_folder(self, call: Call) -> bool:
-        return call.name == "fsync" and Path(call.descriptor(0)[1]).is_dir()
+    def _synced(self, call: Call) -> Path:
+        return Path(call.descriptor(0)[1] if call.name == "fsync" else os.devnull)
 
     def replay(
         self, cuts: Sequence[int], lazily: Callable[[str], bool] = lambda _path: False

@@ -35,9 +35,10 @@ bench: $(DEV_STAMP) ## measurements, as ratios
 	$(BIN)/python bench/intake.py
 	$(BIN)/python bench/turns.py
 
-soak: $(DEV_STAMP) ## the long versions: many kills, many URLs, databases away for half a minute, a machine in trouble
+soak: $(DEV_STAMP) ## the long versions: many kills and power cuts, many URLs, databases away for half a minute, a machine in trouble
 	LCC_KILLS=20 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_kills.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
+	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
 	LCC_MACHINE=long $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_machine_trouble.py

@@ -157,7 +157,9 @@ def _number(tx: "Tx", identity: str) -> int:
 
 
 def _make(folder: Path) -> None:
+    from lcc_scrapy.content.disk import make_folders
+
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
     except OSError as error:
         raise LccError(f"cannot make the folder {folder}: {error.strerror}") from error

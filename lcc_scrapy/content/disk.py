@@ -39,9 +39,20 @@ def sync(descriptor: int, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable; raises as ``sync`` does."""
+    """Make the names in a folder durable, which a sync of the files does not; raises as ``sync`` does."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         sync(descriptor, folder)
     finally:
         os.close(descriptor)
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder and those above it that are missing, with names that last; raises as ``sync`` does.
+
+    One that exists is left alone.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync_folder(one.parent)

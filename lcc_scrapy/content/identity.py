@@ -3,7 +3,7 @@
 import uuid
 from pathlib import Path
 
-from lcc_scrapy.content.disk import sync, sync_folder
+from lcc_scrapy.content.disk import make_folders, sync, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError
 
 _FILE = "machine-id"
@@ -26,7 +26,7 @@ def create_machine_identity(folder: Path) -> str:
         return known
     identity = str(uuid.uuid4())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         draft = folder / f"{_FILE}.new"
         with draft.open("w", encoding="ascii") as file:
             file.write(identity + "\n")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcc_scrapy.content.disk import sync, sync_folder
+from lcc_scrapy.content.disk import make_folders, sync, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError
 
 FORMAT = 1
@@ -38,7 +38,7 @@ class Home:
         if (folder / _MARKER).exists():
             raise ConfigurationError(f"{folder} is a data folder already")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folders(folder)
             draft = _read_draft(folder) or str(uuid.uuid4())
             write_durably(folder / _DRAFT, {"format": FORMAT, "lcc": lcc_id or draft})
         except OSError as error:

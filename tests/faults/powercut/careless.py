@@ -1,0 +1,60 @@
+"""Starts ``scrapy`` with one care less: what a power cut must then be seen to destroy.
+
+``python careless.py CARE crawl lcc_push``, where the care is one of ``SYNCHRONOUS`` (SQLite syncs less) or of
+``FORGOTTEN`` (an fsync does nothing).
+"""
+
+import os
+import re
+import stat
+import sys
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection, dbapi2
+
+SYNCHRONOUS = ("NORMAL", "OFF")
+
+FORGOTTEN = {
+    "spool files": re.compile(r".*/spool/.*"),
+    "content files": re.compile(r".*/content/.*/(\d+|body-[\d-]+)"),
+    "spool folder": re.compile(r".*/spool"),
+    "content folders": re.compile(r".*/content(/\d+)*"),
+}
+"""What is not synced, by name. A folder's path ends with its name, a file's goes on behind it."""
+
+
+def forgets(care: str, path: str, *, is_folder: bool) -> bool:
+    """Tell whether a careless program leaves out the fsync of a path."""
+    return is_folder is ("folder" in care) and FORGOTTEN[care].fullmatch(path) is not None
+
+
+class _Hasty(Connection):
+    synchronous = "FULL"
+
+    def execute(self, sql, *parameters):
+        return super().execute(
+            sql.replace("synchronous=FULL", f"synchronous={self.synchronous}"), *parameters
+        )
+
+
+def _fsync(care, real, descriptor):
+    number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
+    is_folder = stat.S_ISDIR(os.fstat(number).st_mode)
+    if not forgets(care, os.readlink(f"/proc/self/fd/{number}"), is_folder=is_folder):
+        real(descriptor)
+
+
+def main(care: str) -> None:
+    if care in SYNCHRONOUS:
+        _Hasty.synchronous = care
+        dbapi2.connect = partial(dbapi2.connect, factory=_Hasty)
+    else:
+        os.fsync = partial(_fsync, care, os.fsync)
+    from scrapy.cmdline import execute
+
+    execute(["scrapy", *sys.argv[2:]])
+
+
+if __name__ == "__main__":
+    sys.path.remove(str(Path(__file__).parent))  # trace.py there hides the standard library's
+    main(sys.argv[1])

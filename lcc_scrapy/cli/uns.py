@@ -50,7 +50,7 @@ def uns(lcc: Lcc) -> None:
         raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
     configure_logging(_talkative(lcc.settings))
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    install_reactor(ASYNCIO_REACTOR, lcc.settings["ASYNCIO_EVENT_LOOP"])
+    install_reactor(ASYNCIO_REACTOR)  # asyncio's own loop in any case: decision 44
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
     UnsProcess(config, home, reactor).run()

@@ -18,9 +18,10 @@ _HOST_MAX = 253
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _UNSAFE_PATH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
-_NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*\[\]-]*")
+_NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*-]*")
 _LOOKS_ODD = re.compile(r"[%\\]|/\.")
-_SAFE = "/%:=&?~#+!$,;'@()*[]"
+_SAFE = "/%:=&?~#+!$,;'@()*"
+"""What stays as it is. Scrapy encodes no more than this leaves, and the apostrophe of a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class HttpUrl:
             raise UrlRefused(705, f"scheme {parts.scheme or 'missing'!r}, expected http or https")
         if "@" in parts.netloc:
             raise UrlRefused(705, "user name in URL")
-        path, query = _quoted(parts.path or "/"), _quoted(parts.query)
+        path, query = _quoted(parts.path or "/"), _quoted(parts.query).replace("'", "%27")
         return cls(parts.scheme, _idna(parts.hostname), port or _DEFAULT_PORT[parts.scheme], path, query)
 
     @property

@@ -26,7 +26,7 @@ def main() -> None:
     once = [option for option in options if not option.startswith("-")]
     folders = [] if once else [str(corpus)]
     atheris.Setup(
-        [sys.argv[0], f"-artifact_prefix={HOME}/", "-max_len=8192", *options, *folders], TARGETS[name]
+        [sys.argv[0], f"-artifact_prefix={HOME}/", "-max_len=20000", *options, *folders], TARGETS[name]
     )
     atheris.Fuzz()
 

@@ -20,7 +20,14 @@ from lcc_scrapy.storage.tables import metadata
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(DOCS / "decisions").glob("*.md")])
-NOT_SETTINGS = {"LCC_PWD", "LCC_TEST_MARIADB", "LCC_TEST_POSTGRESQL", "LCC_KILLS", "LCC_WRITE_DOCS"}
+NOT_SETTINGS = {
+    "LCC_PWD",
+    "LCC_TEST_MARIADB",
+    "LCC_TEST_POSTGRESQL",
+    "LCC_KILLS",
+    "LCC_WRITE_DOCS",
+    "LCC_FUZZ_SECONDS",
+}
 """Names from the environment that only the provider commands or these tests read."""
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 

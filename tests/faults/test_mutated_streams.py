@@ -185,7 +185,7 @@ def test_whatever_is_sent_the_uns_answers_or_hangs_up_and_nothing_is_left_of_it(
         for number in range(SPOOL * 9 // 20 // RECORD)
     ]
     done = uns.push_urls(HONEST, urls, f"--urlprefix={ROOT}")
-    assert (done.returncode, done.stderr) == (0, f"lcccp: accepted: {len(urls)} URLs\n")
+    assert (done.returncode, done.stderr) == (0, f"lcccp: accepted: {len(urls):,} URLs\n")
     wait_for(lambda: not uns.is_spooled(), 60, "the honest set to be absorbed")
     assert uns.sql(f"select count(*) from qdb where pid = {HONEST}") == [(len(urls),)]
     assert uns.stop_uns() == 0

@@ -5,7 +5,10 @@ PYTHON ?= python3
 RUN_STAMP := $(VENV)/.lcc-installed
 DEV_STAMP := $(VENV)/.lcc-dev-installed
 
-.PHONY: help demo test check lint types imports docs bench soak pyz clean corpora
+LCC_FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := codec conversation url spool_file content_coding notations
+
+.PHONY: help demo test check lint types imports docs bench soak fuzz pyz clean corpora
 
 help: ## show this
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,8 +38,8 @@ bench: $(DEV_STAMP) ## measurements, as ratios
 	$(BIN)/python bench/intake.py
 	$(BIN)/python bench/turns.py
 
-soak: $(DEV_STAMP) ## the long versions: many kills and power cuts, many URLs, databases away for half a minute, a machine in trouble
-	LCC_KILLS=20 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_kills.py
+soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
+	LCC_KILLS=200 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_kills.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
@@ -46,6 +49,14 @@ soak: $(DEV_STAMP) ## the long versions: many kills and power cuts, many URLs, d
 	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
 	LCC_SPELLINGS=1000 LCC_BOMBS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_private_addresses.py tests/faults/test_hostile_sites.py
+	LCC_STREAMS=10000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_mutated_streams.py
+	LCC_MANY_URLS=5000000 LCC_ENDLESS_BYTES=500000000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_huge_sets.py
+
+fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each reader of hostile input
+	$(BIN)/python -m pip install -q -e '.[fuzz]'
+	for target in $(FUZZ_TARGETS); do \
+		$(BIN)/python -m tests.fuzz.run $$target -max_total_time=$(LCC_FUZZ_SECONDS) -print_final_stats=1 || exit 1; \
+	done
 
 pyz: $(RUN_STAMP) ## dist/lcc-provider.pyz, the provider commands in one file
 	$(BIN)/python tools/build_pyz.py

@@ -11,7 +11,6 @@ from lcc_scrapy.config import Config
 
 BOT_NAME = "lcc"
 SPIDER_MODULES = ["lcc_scrapy.spiders"]
-ASYNCIO_EVENT_LOOP = "uvloop.Loop"
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 

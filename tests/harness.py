@@ -207,7 +207,7 @@ class Lcc:
                 stdout=log,
                 stderr=log,
             )
-        wait_for(lambda: self._listens() or self.crawl.poll() is not None, 30, "the UNS")
+        wait_for(lambda: self._listens() or self.crawl.poll() is not None, 100, "the UNS")
         assert self.crawl.poll() is None, self.log_text()[-3000:]
 
     def _listens(self) -> bool:
@@ -228,7 +228,7 @@ class Lcc:
         def listens() -> bool:
             return b"listening on" in self.uns_log.read_bytes()[said:]
 
-        wait_for(lambda: listens() or self.uns.poll() is not None, 30, "the UNS")
+        wait_for(lambda: listens() or self.uns.poll() is not None, 100, "the UNS")
         assert self.uns.poll() is None, self.uns_log.read_text()[-3000:]
 
     @property

@@ -51,7 +51,7 @@ def uns(lcc: Lcc) -> None:
     if not config.uns_endpoints:
         raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
     logs.begin(lcc.settings, config.log_format)
-    install_reactor(ASYNCIO_REACTOR, lcc.settings["ASYNCIO_EVENT_LOOP"])
+    install_reactor(ASYNCIO_REACTOR)  # asyncio's own loop in any case: decision 44
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
     UnsProcess(config, home, reactor, lcc.settings).run()

@@ -10,5 +10,5 @@ def retry_after_seconds(value: str, date: str) -> float:
         return float(value[:9])
     try:
         return max(0.0, (parsedate_to_datetime(value) - parsedate_to_datetime(date)).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0

@@ -22,9 +22,10 @@ _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _AUTHORITY = re.compile(r"[^\[\]]*|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$")
 _UNSAFE_PATH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
-_NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*\[\]-]*")
+_NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*-]*")
 _LOOKS_ODD = re.compile(r"[%\\]|/\.")
-_SAFE = "/%:=&?~#+!$,;'@()*[]"
+_SAFE = "/%:=&?~#+!$,;'@()*"
+"""What stays as it is. Scrapy encodes no more than this leaves, and the apostrophe of a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class HttpUrl:
             raise UrlRefused(705, "user name in URL")
         if not _AUTHORITY.fullmatch(parts.netloc):
             raise UrlRefused(705, "brackets that do not hold just an IPv6 address")
-        path, query = _quoted(parts.path or "/"), _quoted(parts.query)
+        path, query = _quoted(parts.path or "/"), _quoted(parts.query).replace("'", "%27")
         return cls(parts.scheme, _host(parts.hostname), port or _DEFAULT_PORT[parts.scheme], path, query)
 
     @property

@@ -71,6 +71,8 @@ class Normaliser:
 
     def __init__(self, limits: Limits) -> None:
         self._limit = limits.element_bytes
+        self._login_limit = limits.login_bytes
+        self._skipped = 0
         self._held = bytearray()
         self._encoding = _UNDECLARED
         self._wide: codecs.IncrementalDecoder | None = None
@@ -115,9 +117,12 @@ class Normaliser:
 
     def _begin(self, data: bytes) -> bytes:
         """Skip what may stand before the first tag; anything but a tag is not XML at all."""
-        data = (bytes(self._held) + data).lstrip(b" \t\r\n")
+        given = bytes(self._held) + data
         self._held.clear()
-        data = data.removeprefix(_UTF8_BOM).lstrip(b" \t\r\n")
+        data = given.lstrip(b" \t\r\n").removeprefix(_UTF8_BOM).lstrip(b" \t\r\n")
+        self._skipped += len(given) - len(data)
+        if self._skipped > self._login_limit:
+            raise Unreadable(f"more than {self._login_limit} bytes before the login")
         if data and not data.startswith(b"<") and not _UTF8_BOM.startswith(data):
             raise Unreadable("not XML: does not begin with '<'")
         self._begun = data.startswith(b"<")

@@ -28,6 +28,9 @@ _BLOCK = 1 << 20
 _FOOTER_MAX = 1024
 _OPERATIONS = {Operation.UPDATE: "u", Operation.REMOVE: "r", Operation.PRESENT: "p"}
 _LETTERS = {letter: operation for operation, letter in _OPERATIONS.items()}
+_NOT_WHAT_WAS_WRITTEN = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading a line of any other JSON, or of none, ends in."""
+
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
@@ -73,7 +76,7 @@ class SpoolFooter:
 def sealed(footer: SpoolFooter, digest: "hashlib._Hash") -> SpoolFooter:
     """Complete a footer, given the digest of all lines before it."""
     whole = digest.copy()
-    whole.update(_encode(astuple(footer)[:-1]).encode())
+    whole.update(_encode(astuple(footer)[:-1]).encode("utf-8", "surrogatepass"))
     return replace(footer, sha256=whole.hexdigest())
 
 
@@ -124,7 +127,7 @@ class SpoolReader:
         except DamagedSpoolFile:
             self._file.close()
             raise
-        except (ValueError, TypeError, KeyError) as error:
+        except _NOT_WHAT_WAS_WRITTEN as error:
             self._file.close()
             raise DamagedSpoolFile(f"{path.name}: {error}") from None
 
@@ -158,7 +161,7 @@ class SpoolReader:
             offset += len(line)
             try:
                 entry = _read_record(line)
-            except (ValueError, TypeError, KeyError):
+            except _NOT_WHAT_WAS_WRITTEN:
                 raise DamagedSpoolFile(f"{self.path.name}: bad record before byte {offset}") from None
             yield entry, offset
 
@@ -179,6 +182,6 @@ class SpoolReader:
         if not isinstance(values, dict) or values.pop("end", "") != END_MARK:
             raise DamagedSpoolFile(f"{self.path.name}: no end mark")
         footer = SpoolFooter(**values)
-        if footer.bytes != size - len(line):
+        if type(footer.bytes) is not int or footer.bytes != size - len(line):
             raise DamagedSpoolFile(f"{self.path.name}: {size} bytes, not what the end mark says")
         return footer

@@ -27,6 +27,7 @@ NOT_SETTINGS = {
     "LCC_KILLS",
     "LCC_WRITE_DOCS",
     "LCC_MACHINE",
+    "LCC_FUZZ_SECONDS",
 }
 """Names from the environment that only the provider commands or these tests read."""
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))

@@ -191,6 +191,7 @@ def test_what_is_no_http_url_is_refused(text):
         ("http://[2001:DB8::1]:8080/a", "http://[2001:db8::1]:8080/a"),
         ("http://www.example.org/%7Ea/%zz", "http://www.example.org/%7Ea/%zz"),
         ("http://www.example.org?a", "http://www.example.org/?a"),
+        ("http://www.example.org/a['b']?c['d']", "http://www.example.org/a%5B'b'%5D?c%5B%27d%27%5D"),
         ('http://a_b.example.org/<x>"', "http://a_b.example.org/%3Cx%3E%22"),
     ],
 )

@@ -292,6 +292,14 @@ def test_a_login_that_does_not_come_is_refused_within_its_bound(filler):
     assert isinstance(message, Malformed)
 
 
+@pytest.mark.parametrize("size", [1000, 70_000])
+def test_blanks_before_the_first_tag_count_like_anything_before_the_login(size):
+    assert decode(b" " * 65_536 + LOGIN) == [Init("7", "x")]
+    stream = b" " * 65_537 + LOGIN
+    pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+    assert decode(*pieces) == [Malformed("more than 65536 bytes before the login")]
+
+
 def test_the_number_of_urls_is_limited():
     stream = LOGIN + b'<lococa:set set="full">' + b"<url/>" * 4
     messages = decode(stream, limits=Limits(set_urls=3))

@@ -382,3 +382,23 @@ def test_a_million_records_would_need_no_more_memory_than_few(folder):
         tracemalloc.stop()
     assert peak < 5_000_000
     assert time.monotonic() - began < 60
+
+
+HEAD = b'{"format":1,"pid":1,"seq":1,"received":1}\n{"updates":0,"removals":0,"present":0,"unreadable":0,'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[]\n",
+        b"1\n",
+        b"[" * 100_000 + b"\n",
+        HEAD + b'"bytes":42.0,"content":"","sha256":"","end":"lcc-spool"}\n',
+        HEAD + b'"bytes":42,"content":"\\ud800","sha256":"","end":"lcc-spool"}\n',
+    ],
+)
+def test_a_file_of_other_json_is_damaged_like_any_other(tmp_path, data):
+    path = tmp_path / "000000000000001-7-3.set"
+    path.write_bytes(data)
+    with pytest.raises(DamagedSpoolFile), SpoolReader(path) as reader:
+        reader.verify()

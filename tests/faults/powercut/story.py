@@ -119,7 +119,14 @@ def _urls(site: str, one: ProviderSet) -> Iterator[dict[str, object]]:
 def lcc_in(folder: Path) -> Lcc:
     """Return the LCC of a folder."""
     return Lcc(
-        folder, "", {"LCC_MEMORY_BODY": str(MEMORY_BODY), "LCC_FULLSETS": "1000", "LCC_FILE_GRACE": "1s", "LCC_BALLAST": "64k"}
+        folder,
+        "",
+        {
+            "LCC_MEMORY_BODY": str(MEMORY_BODY),
+            "LCC_FULLSETS": "1000",
+            "LCC_FILE_GRACE": "1s",
+            "LCC_BALLAST": "64k",
+        },
     )
 
 

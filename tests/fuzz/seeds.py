@@ -1,0 +1,64 @@
+"""Where fuzzing begins: valid inputs of every target."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import brotli
+
+from lcc_scrapy.content.decoding import zstd
+from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
+from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spoolwriter import SpoolWriter
+from lcc_scrapy.users.cursor import Position
+from tests.faults.streams import transcripts
+
+URLS = (
+    "http://www.example.org/dir/a?b=c#d", "https://www.example.org/dir/%64/..;x/%2e%2e/", "http://WWW.example.org:80/d%69r/é",
+    "http://port.example.org:8080/a%20b/c", "http://[2001:db8::1]:80/x", "http://xn--bcher-kva.example/%C3%A9/y", "../x//y\\z",
+    "//user:pw@www.example.org/dir/", "http://www.example.org\\@evil.example/dir/", "http://ｗｗｗ.example。org/dir/",
+)  # fmt: skip
+NOTATIONS = (
+    "mon-fri 20-06, !sat 12-14", "0-8", "!12-14", "01" * 12, str(Position("lcc", 1, 99)), "120", "User-agent: *\nDisallow: /a*b$\nAllow: /",
+    "Sun, 06 Nov 1994 08:49:37 GMT\nSat, 21 Nov 2026 12:00:00 +0100",
+)  # fmt: skip
+
+
+def spooled() -> bytes:
+    entries = [
+        UrlEntry(
+            "http://a/b",
+            "text/html",
+            Operation.UPDATE,
+            "http://a/b",
+            None,
+            "lang: nl",
+            Declared(1, 2, "0" * 32),
+        ),
+        UrlEntry("http://a/é", "text/html", Operation.REMOVE),
+        UrlEntry("http://a/c", "text/html", Operation.PRESENT),
+    ]
+    with TemporaryDirectory() as folder:
+        writer = SpoolWriter(Path(folder) / "x.set", SpoolHeader(7, 3, 1), lambda _: None, 1 << 30)
+        for entry in entries:
+            writer.add(entry)
+        return writer.commit().read_bytes()
+
+
+def seeds(target: str) -> Iterator[bytes]:
+    body = b"a body of some length, and more of it " * 9
+    if target == "codec":
+        yield from (b"\x07" + text for text in transcripts(7, "x"))
+    elif target == "conversation":
+        yield from (b"\x20\xff\0\0" + text for text in transcripts(7, "x"))
+    elif target == "url":
+        yield from (text.encode() for text in URLS)
+    elif target == "spool_file":
+        yield spooled()
+    elif target == "notations":
+        yield from (text.encode() for text in NOTATIONS)
+    else:
+        coded = (gzip.compress(body) * 2, zlib.compress(body), brotli.compress(body), zstd.compress(body))
+        yield from (bytes([number, 9]) + data for number, data in enumerate(coded))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import sqlalchemy
+from hypothesis import HealthCheck, settings
 
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -17,6 +18,10 @@ from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.sql.store import make_engine
 from lcc_scrapy.storage.tables import metadata
 from lcc_scrapy.storage.tx import Store
+
+settings.register_profile("lcc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("lcc"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "lcc")
 
 STORES = ("memory", "sqlite", "mariadb", "postgresql")
 

@@ -278,12 +278,13 @@ def test_while_room_is_short_nobody_is_let_in_and_no_set_begins(make: Any) -> An
     assert 'code="103"' in answer
     front.means.short = False
 
-    def late(pid: int, seq: int) -> bool:
-        front.means.short = True
-        return False
-
     begin = front.reception._service._conversations.begin
-    front.reception._service._conversations.begin = lambda *login: (begin(*login), late(*login))
+
+    def begin_late(*login: Any) -> bool:
+        front.means.short = True
+        return begin(*login)
+
+    front.reception._service._conversations.begin = begin_late
     answer = yield front.talk(INIT, SET)
     assert "init_accepted" in answer
     assert 'code="203"' in answer

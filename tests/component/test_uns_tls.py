@@ -225,7 +225,9 @@ def test_one_that_speaks_plainly_is_cut_and_the_log_says_why(uns, folder, caplog
 
 @pytest_twisted.inlineCallbacks
 def test_many_handshakes_at_once_are_all_done(uns, authority, folder):
-    port = yield started(uns(endpoint(folder), connections_per_address=200, connections_max=200))
+    port = yield started(
+        uns(endpoint(folder), connections_per_address=200, connections_per_provider=200, connections_max=300)
+    )
     context = trusting(authority)
     said = (INIT, SET % b"partial", URL * 100, END)
     began = time.monotonic()

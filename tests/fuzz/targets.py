@@ -125,7 +125,7 @@ class _Talk:
 
     def __init__(self, choices: list[int]) -> None:
         self.codec = Codec(SMALL)
-        self._session = Session(300)
+        self._session = Session(SMALL)
         self._choices = choices
         self._done: list[effects.Effect] = []
 

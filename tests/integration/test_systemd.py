@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-from importlib.util import find_spec
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
@@ -273,7 +272,6 @@ def test_the_sandbox_holds(machine, probe):
     assert outside.returncode == 0, outside.stderr
 
 
-@pytest.mark.skipif(find_spec("lcc_scrapy.reloading") is None, reason="SIGHUP is not understood yet")
 @pytest.mark.timeout(300)
 def test_a_reload_shows_the_renewed_certificate_and_ends_nothing(machine):
     before = [machine.show(unit, "MainPID", "NRestarts") for unit in ("lcc-uns", "lcc-crawl")]

@@ -35,7 +35,7 @@ def test_a_process_that_is_being_started_when_the_signal_comes_is_stopped_too(mo
 
 
 def test_a_process_whose_disk_failed_is_started_again_after_a_minute_and_the_others_go_on(
-    monkeypatch: Any, capsys: Any
+    monkeypatch: Any, caplog: Any
 ) -> None:
     crew = Crew([["fails"], ["works"]], {})
     now = [100.0]
@@ -64,4 +64,4 @@ def test_a_process_whose_disk_failed_is_started_again_after_a_minute_and_the_oth
     times = [at for name, at in started if name == "fails"]
     assert [later - earlier for earlier, later in pairwise(times)] == [65, 65]
     assert [at for name, at in started if name == "works"] == [100.0]
-    assert "ended with status 74, starting it again in 60 s" in capsys.readouterr().err
+    assert "ended with status 74, starting it again in 60 s" in caplog.text

@@ -306,7 +306,9 @@ def test_few_descriptors_are_nobody_s_fault(make: Make) -> None:
             told.append(answer)
             time.sleep(0.5)
 
-    clients = [threading.Thread(target=provider, args=(n % PROVIDERS + 1, n)) for n in range(100)]
+    clients = [
+        threading.Thread(target=provider, args=(n % PROVIDERS + 1, n), daemon=True) for n in range(100)
+    ]
     with few_descriptors(world.process, 64):
         for client in clients:
             client.start()

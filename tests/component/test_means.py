@@ -122,7 +122,6 @@ def test_a_disk_that_failed_ends_the_process_at_once(machine: Machine) -> None:
         ("SQLITE_IOERR_WRITE", DiskFailed),
         ("SQLITE_IOERR_READ", DiskFailed),
         ("SQLITE_CORRUPT", DiskFailed),
-        ("SQLITE_NOTADB", DiskFailed),
         ("SQLITE_FULL", StoreFull),
         ("SQLITE_IOERR_NOMEM", StoreUnavailable),
         ("SQLITE_IOERR_LOCK", StoreUnavailable),
@@ -133,7 +132,7 @@ def test_a_disk_that_failed_ends_the_process_at_once(machine: Machine) -> None:
 def test_sqlite_tells_a_disk_that_fails_from_one_that_is_full_or_a_file_that_is_busy(
     name: str, kind: type[Exception]
 ) -> None:
-    broken = name in {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+    broken = name == "SQLITE_CORRUPT"
     original = (sqlite3.DatabaseError if broken else sqlite3.OperationalError)("disk I/O error")
     original.sqlite_errorcode = getattr(sqlite3, name)
     error = (DatabaseError if broken else OperationalError)("select", None, original)

@@ -414,8 +414,12 @@ class World:
         )
 
     def _push(self, case: Case, *urls: dict[str, object]) -> None:
-        done = self.lcc.push_urls(self.pids[case.name], [{"mimetype": "text/html", **url} for url in urls])
-        assert done.returncode == 0, f"{case.name}: {done.stderr}"
+        given = [{"mimetype": "text/html", **url} for url in urls]
+        wait_for(
+            lambda: self.lcc.push_urls(self.pids[case.name], given).returncode == 0,
+            20,
+            f"{case.name} to be let in: while the disk is full, nobody is",
+        )
 
     # --- what became of it -----------------------------------------------------------------------
 

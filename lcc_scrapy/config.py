@@ -151,6 +151,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_HOST_BACKOFF", "60s", duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer."),
     Setting("LCC_HOST_PATIENCE", "3d", duration, "How long a host may fail before its URLs are given up one by one."),
     Setting("LCC_DECLARED", RECORD, _declared, "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it."),
+    Setting("LCC_TOMBSTONES_KEEP", "90d", duration, "How long content users are told of a removal; a cursor that is older has to start over; 0 = for ever."),
     Setting("LCC_FILE_GRACE", "1h", duration, "How long the file of a replaced or removed document stays."),
     Setting("LCC_FETCHES", "64", _at_least_one, "Fetches in flight at a time in one process (never two of one provider)."),
     Setting("LCC_WINDOW", "32", _at_least_one, "URLs read ahead per provider."),
@@ -201,6 +202,7 @@ class Config:
     host_backoff: float
     host_patience: float
     declared: str
+    tombstones_keep: float
     file_grace: float
     fetches: int
     window: int
@@ -228,6 +230,7 @@ class Config:
             fullset_period=self.fullset_period,
             stale_after=self.stale_after,
             expire_after=self.expire_after,
+            tombstones_keep=self.tombstones_keep,
         )
 
 

@@ -12,10 +12,8 @@ from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
-from lcc_scrapy.users.feed import Change
+from lcc_scrapy.users.selection import Change, Leave
 
-UPSERT = "upsert"
-REMOVE = "remove"
 COLUMNS = (
     "op",
     "docid",
@@ -47,27 +45,27 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def record(row: Change, path_of: PathOf) -> Record:
     """Return the columns of a change; ``path_of`` gives the path of (machine, file)."""
-    values = _removal(row) if isinstance(row, Tombstone) else _document(row, path_of)
+    values = _document(row, path_of) if isinstance(row, CachedUrl) else _departure(row)
     return {name: values.get(name) for name in COLUMNS}
 
 
-def _removal(row: Tombstone) -> Record:
+def _departure(row: Tombstone | Leave) -> Record:
     return {
-        "op": REMOVE,
-        "docid": row.urlkey.hex(),
+        "op": row.op,
+        "docid": row.docid,
         "seq": row.seq,
         "pid": row.pid,
         "curl": row.curl,
         "furl": row.furl,
         "mimetype": row.mimetype,
-        "removed_time": row.removed_time,
-        "reason": row.reason,
+        "removed_time": row.removed_time if isinstance(row, Tombstone) else None,
+        "reason": row.reason if isinstance(row, Tombstone) else "no longer selected",
     }
 
 
 def _document(row: CachedUrl, path_of: PathOf) -> Record:
     return {
-        "op": UPSERT,
+        "op": row.op,
         "docid": row.docid,
         "seq": row.seq,
         "pid": row.pid,

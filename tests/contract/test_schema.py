@@ -38,7 +38,7 @@ def test_an_upgraded_database_is_current_and_upgrading_again_does_nothing(databa
 
 
 def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_path):
-    assert schema.pending(fresh) == ["0001"]
+    assert schema.pending(fresh) == ["0001", "0002"]
     assert schema.pending(fresh)
     assert "CREATE TABLE lccurl" in schema.upgrade_sql(fresh)
     assert list(tmp_path.iterdir()) == []
@@ -46,7 +46,7 @@ def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_pa
 
 def test_an_upgrade_names_the_revisions_that_it_applied(fresh, tmp_path):
     (tmp_path / "100%").mkdir()
-    assert schema.upgrade(fresh) == ["0001"]
+    assert schema.upgrade(fresh) == ["0001", "0002"]
     assert schema.pending(fresh) == []
 
 
@@ -75,7 +75,7 @@ def test_a_database_of_a_newer_version_is_refused(fresh, tmp_path):
 
 @pytest.mark.parametrize("address", ["mysql://root@127.0.0.1/x", "postgresql://postgres@127.0.0.1/x"])
 def test_the_sql_can_be_had_for_every_dialect(address, monkeypatch):
-    monkeypatch.setattr(schema, "pending", lambda _: ["0001"])
+    monkeypatch.setattr(schema, "pending", lambda _: ["0001", "0002"])
     text = schema.upgrade_sql(address)
     assert text.count("CREATE TABLE") == len(metadata.tables) + 1
     assert ("utf8mb4_bin" in text) == address.startswith("mysql")

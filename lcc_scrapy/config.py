@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.utils.conf import closest_scrapy_cfg
+from scrapy.utils.project import get_project_settings
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.policy import RECORD, STRICT, QueuePolicy
@@ -243,6 +244,16 @@ def load(settings: BaseSettings, environment: Mapping[str, str] = os.environ) ->
     values["content_dir"] = Path(values["content_dir"] or data_dir / "content").absolute()
     values["spool_dir"] = Path(values["spool_dir"] or data_dir / "spool").absolute()
     return Config(**{field.name: values[field.name] for field in fields(Config)})
+
+
+def project_settings(given: Mapping[str, str]) -> Settings:
+    """Return the settings of the Scrapy project around the current folder, or Scrapy's own; ``given`` wins."""
+    try:
+        settings = get_project_settings()
+    except ImportError as error:
+        raise ConfigurationError(f"cannot read the settings of this Scrapy project: {error}") from error
+    settings.setdict(dict(given), priority="cmdline")
+    return settings
 
 
 def _value(setting: Setting, settings: BaseSettings, environment: Mapping[str, str]) -> Any:

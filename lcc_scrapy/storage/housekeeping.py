@@ -32,9 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
-    """Look after every provider and the feed; yields after every transaction, which is short. ``now`` in epoch seconds.
+    """Look after every provider and the feed; yields after every transaction, which is short.
 
-    Begun anew after a failure or a kill, it does what is left.
+    ``now`` in epoch seconds. Begun anew after a failure or a kill, it does what is left.
     """
     for provider in all_providers(store):
         pid = provider.pid

@@ -42,8 +42,8 @@ class Reader:
     """Reads a feed once, from ``since`` (None = everything) to its end, ``limit`` changes at most (0 = all).
 
     ``position`` is where the next reader goes on; it holds for what ``pages`` has yielded, once the
-    caller asks for the next page or the pages end. ``end`` is where it will be at the end. Raises
-    ``StartOver``, at once or while reading.
+    caller asks for the next page or the pages end; ``reached`` is what it will be then. ``end`` is where
+    it will be at last. Raises ``StartOver``, at once or while reading.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Reader:
         self.end = begin(feed, selection)
         if since is not None:
             since.check(self.end)
-        self.position = since or replace(self.end, seq=0)
+        self.position = self.reached = since or replace(self.end, seq=0)
         self._check()
 
     def pages(self) -> Iterator[list[Change]]:
@@ -68,11 +68,16 @@ class Reader:
                 wanted = wanted[: int(left)]
                 reached = wanted[-1].seq
             left -= len(wanted)
+            self.reached = replace(self.position, seq=reached)
             if wanted:
                 yield wanted
-            self._reach(reached)
+            self.position = self.reached
         if left:
-            self._reach(self.end.seq)
+            self.position = self.reached = replace(self.position, seq=self.end.seq)
+
+    def at(self, seq: int) -> Position:
+        """Return the position right behind a change of the page that was yielded last."""
+        return replace(self.position, seq=seq)
 
     def _page(self) -> list[CachedUrl | Tombstone]:
         page = self._feed.page(self.position.seq, PAGE)
@@ -85,9 +90,6 @@ class Reader:
             raise StartOver(
                 "cursor from before the oldest removal that is still known (LCC_TOMBSTONES_KEEP): start over"
             )
-
-    def _reach(self, seq: int) -> None:
-        self.position = replace(self.position, seq=seq)
 
 
 class Inventory:

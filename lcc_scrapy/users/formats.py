@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
@@ -103,6 +103,9 @@ class Format(Protocol):
 class JsonLines:
     """One JSON object per line."""
 
+    def __init__(self, _columns: Sequence[str] = ()) -> None:
+        pass
+
     def begin(self) -> str:
         """Nothing stands before the first line."""
         return ""
@@ -119,14 +122,19 @@ class JsonLines:
 class Csv:
     """Comma-separated values (RFC 4180, lines end in LF) with a line of names."""
 
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+
     def begin(self) -> str:
         """Return the names."""
-        return ",".join(COLUMNS) + "\n"
+        return ",".join(self._columns) + "\n"
 
     def records(self, records: Iterable[Record]) -> str:
         """Return lines."""
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([one[name] for name in COLUMNS] for one in records)
+        csv.writer(text, lineterminator="\n").writerows(
+            [one[name] for name in self._columns] for one in records
+        )
         return text.getvalue()
 
     def end(self) -> str:
@@ -136,6 +144,9 @@ class Csv:
 
 class Xml:
     """One ``<url>`` element per change in ``<changes>``; characters that XML cannot hold become U+FFFD."""
+
+    def __init__(self, _columns: Sequence[str] = ()) -> None:
+        pass
 
     def begin(self) -> str:
         """Open the document."""
@@ -154,4 +165,5 @@ class Xml:
         return " ".join(f"{name}={quoteattr(_NOT_XML.sub('�', value))}" for name, value in given)
 
 
-FORMATS: dict[str, Format] = {"jsonl": JsonLines(), "csv": Csv(), "xml": Xml()}
+FORMATS: dict[str, Callable[[Sequence[str]], Format]] = {"jsonl": JsonLines, "csv": Csv, "xml": Xml}
+"""What makes a format for records with these columns."""

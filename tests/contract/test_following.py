@@ -70,7 +70,9 @@ class Following(RuleBasedStateMachine):
 
 
 TestFollowing = Following.TestCase
-TestFollowing.settings = settings(max_examples=int(os.environ.get("LCC_FEED_EXAMPLES", "60")), stateful_step_count=40, deadline=None)
+TestFollowing.settings = settings(
+    max_examples=int(os.environ.get("LCC_FEED_EXAMPLES", "60")), stateful_step_count=40, deadline=None
+)
 
 
 class Threads:
@@ -146,7 +148,9 @@ def test_followers_beside_eight_writers_miss_nothing(store, monkeypatch):
         assert user.copy == user.should_have()
     overs = [user.started_over for user in (*users, sleeper)]
     told = [user.told for user in users]
-    print(f"\n{store.engine.dialect.name}: {head} changes, {dict(threads.done)}, started over {overs}, told {told}")
+    print(
+        f"\n{store.engine.dialect.name}: {head} changes, {dict(threads.done)}, started over {overs}, told {told}"
+    )
     assert threads.done["written"] > WRITERS
     assert all(user.told["upsert"] for user in users[:3])
     assert sum(user.told["leave"] for user in users[1:])

@@ -21,7 +21,9 @@ def encoded(value):
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
-@given(st.text(), st.integers(1, 1 << 40), st.integers(0, 1 << 62), st.integers(0, 1 << 62), st.text(max_size=16))
+@given(
+    st.text(), st.integers(1, 1 << 40), st.integers(0, 1 << 62), st.integers(0, 1 << 62), st.text(max_size=16)
+)
 def test_a_cursor_survives_printing(lcc, generation, seq, began, selection):
     position = Position(lcc[:100], generation, seq, began, selection)
     if len(str(position)) <= 1000:

@@ -72,7 +72,7 @@ _FILTERS = (
         "since_time",
         callback=_moment,
         metavar="TIME",
-        help="Only what was fetched or removed after TIME: epoch seconds or ISO 8601, UTC if it says nothing.",
+        help="Only what was fetched or removed after TIME: epoch seconds or ISO 8601, UTC unless told.",
     ),
 )
 _PLACES = (

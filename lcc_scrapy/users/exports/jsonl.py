@@ -19,7 +19,7 @@ class JsonLinesWithContent:
 
     def document(self, item: Item, content: IO[bytes]) -> None:
         """Write a line, piece by piece."""
-        self._out.write(_line({name: value for name, value in item.record.items() if name != "path"})[:-1])
+        self._out.write(_line(item.record)[:-1])
         self._out.write(b', "content": "')
         while block := content.read(_BLOCK):
             self._out.write(base64.b64encode(block))
@@ -36,4 +36,5 @@ class JsonLinesWithContent:
 
 
 def _line(one: Record) -> bytes:
-    return json.dumps(one, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    given = {name: value for name, value in one.items() if name != "path"}
+    return json.dumps(given, ensure_ascii=False).encode("utf-8", "backslashreplace")

@@ -47,30 +47,35 @@ class Warc(Archive):
         }
         if answer is None:
             about["Content-Type"] = row.served_type or row.mimetype
-            self._write("resource", _uri(row.furl), about, content, row.fetched_len)
+            self._write("resource", about, content, row.fetched_len, uri=_uri(row.furl))
             return
-        about |= _address(answer.peer)
         self._write(
-            "response", _uri(row.final_url or row.furl), about, content, row.fetched_len, _http(answer, row.fetched_len)
-        )  # fmt: skip
+            "response",
+            about | _address(answer.peer),
+            content,
+            row.fetched_len,
+            uri=_uri(row.final_url or row.furl),
+            http=_http(answer, row.fetched_len),
+        )
 
     def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
         """Write the manifest."""
         del last
-        self._write("metadata", "", {"Content-Type": "application/jsonl"}, manifest, size)
+        self._write("metadata", {"Content-Type": "application/jsonl"}, manifest, size)
 
     def _write(
         self,
         kind: str,
-        uri: str,
         about: dict[str, str],
         content: IO[bytes],
         size: int,
-        headers: Any = None,
+        *,
+        uri: str = "",
+        http: Any = None,
     ) -> None:
         about = {name: _UNSENDABLE.sub(" ", value) for name, value in about.items()}
         record = self._writer.create_warc_record(
-            uri, kind, payload=content, length=size, warc_headers_dict=about, http_headers=headers
+            uri, kind, payload=content, length=size, warc_headers_dict=about, http_headers=http
         )
         self._writer.write_record(record)
 

@@ -59,11 +59,10 @@ class Follower:
 
         Raises ``StartOver``.
         """
-        left = limit
+        taken = 0
         while True:
-            given = self._round(left)
-            left -= given
-            if (limit and left <= 0) or (once and not self._tries):
+            taken += self._round(limit and limit - taken)
+            if (limit and taken >= limit) or (once and not self._tries):
                 return
             wait = min(FIRST_WAIT * 2 ** (self._tries - 1), LONGEST_WAIT) if self._tries else self._poll
             if not self._pause(wait):

@@ -82,7 +82,13 @@ def test_a_cursor_at_the_end_of_the_feed_is_good():
 
 def document(seq, pid=7, mimetype="text/html", at=1000, **others):
     values = dict.fromkeys((field.name for field in fields(CachedUrl)), "")
-    ours = {"urlkey": bytes([seq]) * 16, "seq": seq, "pid": pid, "mimetype": mimetype, "fetched_time": at}
+    ours = {
+        "urlkey": bytes([seq % 256]) * 16,
+        "seq": seq,
+        "pid": pid,
+        "mimetype": mimetype,
+        "fetched_time": at,
+    }
     return CachedUrl(**{**values, **ours, "curl": "c", "subtype_seq": 0, **others})
 
 

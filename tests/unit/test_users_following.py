@@ -17,6 +17,7 @@ from lcc_scrapy.users.following import FIRST_WAIT, LONGEST_WAIT, Batch, Follower
 from lcc_scrapy.users.selection import Selection
 
 POLL = 7.0
+EVERYTHING = Selection()
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,7 @@ def small_pages(monkeypatch):
 class Following:
     """A follower whose world does what it is told, one entry of ``events`` for each wait."""
 
-    def __init__(self, source, *events, selection=Selection(), since=None, refuses=0):
+    def __init__(self, source, *events, selection=EVERYTHING, since=None, refuses=0):
         self.events = list(events)
         self.batches, self.kept, self.waits = [], [], []
         self.refuses = refuses

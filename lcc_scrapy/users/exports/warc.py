@@ -2,7 +2,7 @@
 
 A document whose answer is known becomes a ``response`` record with the headers that the site sent. Bodies
 are stored decoded, so headers about the transfer are renamed to ``X-Archive-Orig-…`` and Content-Length
-is that of the body. A document without an answer becomes a ``resource`` record. The manifest, removals in
+is that of the body. A document without an answer, or from elsewhere than HTTP, becomes a ``resource`` record. The manifest, removals in
 it, is a ``metadata`` record at the end.
 """
 
@@ -23,6 +23,7 @@ from lcc_scrapy.users.formats import Record
 
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]+")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HTTP = ("http://", "https://")
 _OF_THE_TRANSFER = {"transfer-encoding", "connection", "keep-alive", "trailer"}
 
 
@@ -30,11 +31,7 @@ class Warc(Archive):
     """Writes WARC 1.1."""
 
     def __init__(self, out: IO[bytes]) -> None:
-        try:
-            from warcio.warcwriter import WARCWriter  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise ConfigurationError("WARC needs warcio: pip install 'lcc-scrapy[warc]'") from None
-        self._writer: Any = WARCWriter(out, gzip=True, warc_version="1.1")
+        self._writer = _writer(out)
         facts = {"software": f"lcc-scrapy/{__version__}", "format": "WARC File Format 1.1"}
         self._writer.write_record(self._writer.create_warcinfo_record(None, facts))
 
@@ -45,16 +42,17 @@ class Warc(Archive):
             "WARC-Date": _date(answer.answered if answer else row.fetched_time),
             "WARC-Payload-Digest": f"sha256:{row.sha256}",
         }
-        if answer is None:
+        uri = _uri(row.final_url or row.furl)
+        if answer is None or not uri.startswith(_HTTP):
             about["Content-Type"] = row.served_type or row.mimetype
-            self._write("resource", about, content, row.fetched_len, uri=_uri(row.furl))
+            self._write("resource", about, content, row.fetched_len, uri=uri)
             return
         self._write(
             "response",
             about | _address(answer.peer),
             content,
             row.fetched_len,
-            uri=_uri(row.final_url or row.furl),
+            uri=uri,
             http=_http(answer, row.fetched_len),
         )
 
@@ -78,6 +76,22 @@ class Warc(Archive):
             uri, kind, payload=content, length=size, warc_headers_dict=about, http_headers=http
         )
         self._writer.write_record(record)
+
+
+def _writer(out: IO[bytes]) -> Any:
+    try:
+        from warcio.warcwriter import WARCWriter  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ConfigurationError("WARC needs warcio: pip install 'lcc-scrapy[warc]'") from None
+
+    class Streaming(WARCWriter):  # type: ignore[misc]
+        """Copies no content aside to make digests of it where one is known already."""
+
+        def ensure_digest(self, record: Any, *, block: bool = True, payload: bool = True) -> None:
+            if not record.rec_headers.get_header("WARC-Payload-Digest"):
+                super().ensure_digest(record, block=block, payload=payload)
+
+    return Streaming(out, gzip=True, warc_version="1.1")
 
 
 def _http(answer: UrlMeta, length: int) -> Any:

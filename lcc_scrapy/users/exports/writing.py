@@ -83,6 +83,7 @@ class Writing:
         with self._open(item.row) as stored:
             content = io.BufferedReader(_Measured(stored, item.row))
             self._export.document(item, content)
+            content.read(1)  # for formats that ask for no more than was promised
         self.written.documents += 1
         self.written.size += item.row.fetched_len
 

@@ -34,11 +34,13 @@ docs: $(DEV_STAMP) ## the documentation, warnings are errors
 bench: $(DEV_STAMP) ## measurements, as ratios
 	$(BIN)/python bench/intake.py
 	$(BIN)/python bench/turns.py
+	$(BIN)/python bench/export.py
 
 soak: $(DEV_STAMP) ## the long versions: many kills, many URLs, databases away for half a minute
 	LCC_KILLS=20 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_kills.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
+	LCC_FEED_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_following.py
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
 
 pyz: $(RUN_STAMP) ## dist/lcc-provider.pyz, the provider commands in one file

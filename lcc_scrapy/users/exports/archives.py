@@ -24,16 +24,19 @@ class TarGz(Archive):
 
     def __init__(self, out: IO[bytes]) -> None:
         self._gzip = gzip.GzipFile(filename="", mode="wb", compresslevel=LEVEL, fileobj=out, mtime=0)
-        self._tar = tarfile.open(mode="w|", fileobj=self._gzip, bufsize=_BLOCK)  # noqa: SIM115 - ended by end
+        self._tar = tarfile.open(mode="w|", fileobj=self._gzip, bufsize=_BLOCK)  # noqa: SIM115 - see close
 
     def document(self, item: Item, content: IO[bytes]) -> None:
         """Add a file whose time is that of the fetch."""
         self._add(item.name, item.row.fetched_len, item.row.fetched_time, content)
 
     def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
-        """Add the manifest and close."""
+        """Add the manifest."""
         del last
         self._add(MANIFEST, size, 0, manifest)
+
+    def close(self) -> None:
+        """Write the end of the archive."""
         self._tar.close()
         self._gzip.close()
 
@@ -54,9 +57,12 @@ class Zip(Archive):
         self._add(item.name, item.row.fetched_time, content)
 
     def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
-        """Add the manifest and close."""
+        """Add the manifest."""
         del size, last
         self._add(MANIFEST, _ZIP_EPOCH, manifest)
+
+    def close(self) -> None:
+        """Write the directory."""
         self._zip.close()
 
     def _add(self, name: str, at: int, content: IO[bytes]) -> None:

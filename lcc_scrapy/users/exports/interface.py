@@ -31,7 +31,10 @@ class Export(Protocol):
         """Write a removal or a leave; archives need not, for the manifest has it."""
 
     def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
-        """Write the end: ``manifest`` is JSON lines (``size`` bytes), whose last one is ``last``."""
+        """Write the manifest: JSON lines (``size`` bytes), whose last one is ``last``."""
+
+    def close(self) -> None:
+        """Complete the stream, which stays open; called once, after a failure too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,10 @@ class ExportFormat:
 
 
 class Archive:
-    """What archives have in common: removals are in the manifest only."""
+    """What most archives have in common: removals are in the manifest only, and nothing is left to close."""
 
     def departure(self, one: Record) -> None:
         """Leave it to the manifest."""
+
+    def close(self) -> None:
+        """Everything is written."""

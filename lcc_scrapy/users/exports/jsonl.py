@@ -34,6 +34,9 @@ class JsonLinesWithContent:
         del manifest, size
         self._out.write(_line(last) + b"\n")
 
+    def close(self) -> None:
+        """Everything is written."""
+
 
 def _line(one: Record) -> bytes:
     given = {name: value for name, value in one.items() if name != "path"}

@@ -2,8 +2,8 @@
 
 A document whose answer is known becomes a ``response`` record with the headers that the site sent. Bodies
 are stored decoded, so headers about the transfer are renamed to ``X-Archive-Orig-…`` and Content-Length
-is that of the body. A document without an answer, or from elsewhere than HTTP, becomes a ``resource`` record. The manifest, removals in
-it, is a ``metadata`` record at the end.
+is that of the body. A document without an answer, or from elsewhere than HTTP, becomes a ``resource``
+record. The manifest, removals in it, is a ``metadata`` record at the end.
 """
 
 import ipaddress

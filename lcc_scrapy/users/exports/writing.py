@@ -4,6 +4,7 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -48,7 +49,7 @@ class Writing:
 
         Raises ``StartOver``, ``ContentLost`` or ``ContentElsewhere``: what was written is worth nothing.
         """
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as manifest:
+        with closing(self._export), tempfile.SpooledTemporaryFile(_IN_MEMORY) as manifest:
             for page in reader.pages():
                 answers = self._answers(page)
                 for change in page:

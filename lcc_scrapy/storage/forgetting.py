@@ -16,10 +16,13 @@ def forget_tombstones(store: Store, before: int) -> Iterator[int]:
 
     Any number of processes may do it at the same time.
     """
-    dropped = CHUNK
-    while dropped == CHUNK:
-        dropped = _drop_some(store, before)
-        yield dropped
+    while _is_any(store, before):
+        yield _drop_some(store, before)
+
+
+def _is_any(store: Store, before: int) -> bool:
+    with store.read() as tx:
+        return bool(tx.old_tombstones(before, 1))
 
 
 def _drop_some(store: Store, before: int) -> int:

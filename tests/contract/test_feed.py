@@ -9,7 +9,9 @@ from little_lcc import PID, Crash, LittleLcc, assert_books_balance, key, removal
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.storage import forgetting
+from lcc_scrapy.storage.housekeeping import sweep
 from lcc_scrapy.storage.tx import FORGOTTEN
 
 
@@ -112,6 +114,18 @@ def test_a_removal_that_is_younger_keeps_those_behind_it_although_a_clock_went_b
     lcc.now -= 1000
     lcc.push(removal("b"))
     assert forget(lcc, lcc.now + 1) == (0, 0)
+
+
+def test_housekeeping_forgets_removals_after_their_time_and_never_when_it_is_0(lcc):
+    lcc.store_pages("a", "b")
+    lcc.push(removal("a"))
+    day = 86400
+    lcc.now += 90 * day
+    for policy, left in ((QueuePolicy(tombstones_keep=0), 1), (QueuePolicy(), 1)):
+        list(sweep(lcc.store, replace(policy, stale_after=0, expire_after=0), lcc.now))
+        assert sum(isinstance(row, Tombstone) for row in lcc.feed()) == left
+    list(sweep(lcc.store, QueuePolicy(stale_after=0, expire_after=0), lcc.now + 1))
+    assert told(lcc.feed()) == [("b", True)]
 
 
 def test_documents_come_by_rising_docid(lcc):

@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from any_rows import row
 
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.storage import schema
@@ -87,6 +88,26 @@ def test_upgrading_leaves_logging_as_it_is(fresh, tmp_path):
     before = (logging.root.level, logging.root.handlers[:], mine.disabled)
     schema.upgrade(fresh)
     assert (logging.root.level, logging.root.handlers[:], mine.disabled) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
+    from alembic import command
+
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    table = metadata.tables["lccurl"]
+    values = row(table, 1)
+    del values["subtype_seq"]
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(table.insert(), values)
+    assert schema.upgrade(address) == ["0002"]
+    with engine.connect() as connection:
+        assert connection.execute(table.select()).one()._asdict() == {**values, "subtype_seq": 0}
+    engine.dispose()
 
 
 def test_an_upgrade_can_be_taken_back(fresh, tmp_path):

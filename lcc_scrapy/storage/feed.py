@@ -51,10 +51,10 @@ class StoreFeed:
         was read, they belong together.
         """
         with self._store.read() as tx:
-            found = {row.urlkey: tx.meta(row.urlkey) for row in rows}
-            now = tx.cached(list(found))
+            found = tx.metas(row.urlkey for row in rows)
+            now = tx.cached(found)
         same = (row for row in rows if row.urlkey in now and _is_same(row, now[row.urlkey]))
-        return {row.urlkey: answer for row in same if (answer := found[row.urlkey])}
+        return {row.urlkey: found[row.urlkey] for row in same}
 
 
 def _is_same(row: CachedUrl, other: CachedUrl) -> bool:

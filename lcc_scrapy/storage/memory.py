@@ -270,6 +270,9 @@ class MemoryTx:
     def meta(self, key: bytes) -> UrlMeta | None:
         return self._t.lccmeta.get(key)
 
+    def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
+
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})
 

@@ -159,6 +159,9 @@ class Tx(Protocol):
     def meta(self, key: bytes) -> UrlMeta | None:
         """Return the answer a document came with."""
 
+    def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        """Return the answers that these documents came with."""
+
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         """Add or replace tombstones."""
 

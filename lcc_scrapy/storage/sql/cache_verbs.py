@@ -125,7 +125,10 @@ class CacheVerbs(OnConnection):
         _META.replace(self._c, rows)
 
     def meta(self, key: bytes) -> UrlMeta | None:
-        return next(iter(_META.by_keys(self._c, [key])), None)
+        return self.metas([key]).get(key)
+
+    def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        return {row.urlkey: row for row in _META.by_keys(self._c, keys)}
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         _TOMBS.replace(self._c, rows)

@@ -7,12 +7,9 @@ import zipfile
 from datetime import UTC, datetime
 from typing import IO
 
-from lcc_scrapy.users.exports.interface import Archive, Item
+from lcc_scrapy.users.exports.interface import LEVEL, Archive, Item
 from lcc_scrapy.users.exports.names import MANIFEST
 from lcc_scrapy.users.formats import Record
-
-LEVEL = 6
-"""Of compression: what gzip itself takes, at a third of the time that the highest one costs."""
 
 _BLOCK = 256 * 1024
 _ZIP_EPOCH = 315_532_800

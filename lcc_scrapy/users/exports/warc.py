@@ -6,6 +6,7 @@ is that of the body. A document without an answer, or from elsewhere than HTTP, 
 record. The manifest, removals in it, is a ``metadata`` record at the end.
 """
 
+import gzip
 import ipaddress
 import json
 import re
@@ -18,7 +19,7 @@ from lcc_scrapy import __version__
 from lcc_scrapy.content.decoding import is_decoded
 from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.users.exports.interface import Archive, Item
+from lcc_scrapy.users.exports.interface import LEVEL, Archive, Item
 from lcc_scrapy.users.formats import Record
 
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]+")
@@ -31,9 +32,10 @@ class Warc(Archive):
     """Writes WARC 1.1."""
 
     def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
         self._writer = _writer(out)
         facts = {"software": f"lcc-scrapy/{__version__}", "format": "WARC File Format 1.1"}
-        self._writer.write_record(self._writer.create_warcinfo_record(None, facts))
+        self._member(self._writer.create_warcinfo_record(None, facts))
 
     def document(self, item: Item, content: IO[bytes]) -> None:
         """Write a response or resource record."""
@@ -75,7 +77,13 @@ class Warc(Archive):
         record = self._writer.create_warc_record(
             uri, kind, payload=content, length=size, warc_headers_dict=about, http_headers=http
         )
-        self._writer.write_record(record)
+        self._member(record)
+
+    def _member(self, record: Any) -> None:
+        """Write a record as a gzip member of its own; warcio itself knows the slowest level only."""
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=LEVEL, fileobj=self._out, mtime=0) as member:
+            self._writer.out = member
+            self._writer.write_record(record)
 
 
 def _writer(out: IO[bytes]) -> Any:
@@ -91,7 +99,7 @@ def _writer(out: IO[bytes]) -> Any:
             if not record.rec_headers.get_header("WARC-Payload-Digest"):
                 super().ensure_digest(record, block=block, payload=payload)
 
-    return Streaming(out, gzip=True, warc_version="1.1")
+    return Streaming(out, gzip=False, warc_version="1.1")
 
 
 def _http(answer: UrlMeta, length: int) -> Any:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.utils.conf import closest_scrapy_cfg
+from scrapy.utils.project import get_project_settings
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.policy import RECORD, STRICT, QueuePolicy
@@ -220,6 +221,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_HOST_BACKOFF", "60s", duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer.", LIVE),
     Setting("LCC_HOST_PATIENCE", "3d", duration, "How long a host may fail before its URLs are given up one by one.", LIVE),
     Setting("LCC_DECLARED", RECORD, _declared, "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it.", LIVE),
+    Setting("LCC_TOMBSTONES_KEEP", "90d", duration, "How long content users are told of a removal; a cursor that is older has to start over; 0 = for ever.", LIVE),
     Setting("LCC_FILE_GRACE", "1h", duration, "How long the file of a replaced or removed document stays.", LIVE),
     Setting("LCC_FETCHES", "64", _at_least_one, "Fetches in flight at a time in one process (never two of one provider)."),
     Setting("LCC_WINDOW", "32", _at_least_one, "URLs read ahead per provider.", LIVE),
@@ -297,6 +299,7 @@ class Config:
     host_backoff: float
     host_patience: float
     declared: str
+    tombstones_keep: float
     file_grace: float
     fetches: int
     window: int
@@ -325,6 +328,7 @@ class Config:
             fullset_period=self.fullset_period,
             stale_after=self.stale_after,
             expire_after=self.expire_after,
+            tombstones_keep=self.tombstones_keep,
         )
 
 
@@ -373,6 +377,16 @@ def load(settings: BaseSettings, environment: Mapping[str, str] = os.environ) ->
     values["content_dir"] = Path(values["content_dir"] or data_dir / "content").absolute()
     values["spool_dir"] = Path(values["spool_dir"] or data_dir / "spool").absolute()
     return Config(**{field.name: values[field.name] for field in fields(Config)})
+
+
+def project_settings(given: Mapping[str, str]) -> Settings:
+    """Return the settings of the Scrapy project around the current folder, or Scrapy's own; ``given`` wins."""
+    try:
+        settings = get_project_settings()
+    except ImportError as error:
+        raise ConfigurationError(f"cannot read the settings of this Scrapy project: {error}") from error
+    settings.setdict(dict(given), priority="cmdline")
+    return settings
 
 
 def _content_of(path: str) -> str:

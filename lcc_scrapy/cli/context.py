@@ -110,14 +110,9 @@ class Lcc:
     @cached_property
     def settings(self) -> "Settings":
         """The project's Scrapy settings, or Scrapy's own outside a project."""
-        from scrapy.utils.project import get_project_settings
+        from lcc_scrapy.config import project_settings
 
-        try:
-            settings = get_project_settings()
-        except ImportError as error:
-            raise ConfigurationError(f"cannot read the settings of this Scrapy project: {error}") from error
-        settings.setdict(self.given, priority="cmdline")
-        return settings
+        return project_settings(self.given)
 
     @cached_property
     def config(self) -> "Config":

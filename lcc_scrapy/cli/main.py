@@ -11,11 +11,13 @@ from lcc_scrapy.cli.context import Lcc, LccGroup
 from lcc_scrapy.cli.crawl import crawl
 from lcc_scrapy.cli.database import db
 from lcc_scrapy.cli.explain import explain
-from lcc_scrapy.cli.feed import select
+from lcc_scrapy.cli.export import export
 from lcc_scrapy.cli.fetch import fetch
+from lcc_scrapy.cli.follow import follow
 from lcc_scrapy.cli.initialise import init
 from lcc_scrapy.cli.path import path
 from lcc_scrapy.cli.provider import provider
+from lcc_scrapy.cli.select import select
 from lcc_scrapy.cli.status import errors, status
 from lcc_scrapy.cli.uns import uns
 from lcc_scrapy.cli.verify import verify
@@ -60,13 +62,13 @@ def lcc(ctx: click.Context, settings: dict[str, str]) -> None:
 
 
 for _command in (
-    init, uns, crawl, db, provider, status, errors, explain, fetch, path, verify, select,
+    init, uns, crawl, db, provider, status, errors, explain, fetch, path, verify, select, follow, export,
 ):  # fmt: skip
     lcc.add_command(_command)
 
 
 def main(args: list[str] | None = None, prog_name: str = "lcc") -> Any:
-    """Run ``lcc`` and exit: 0 done, 1 failed, 2 usage, 3 start over (``select``)."""
+    """Run ``lcc`` and exit: 0 done, 1 failed, 2 usage, 3 start over (``select``, ``follow``, ``export``)."""
     if args is None or prog_name != "lcc":
         hide_passwords_of_urls()
     try:

@@ -1,6 +1,7 @@
 """Rows of the cache: what is stored of a URL (table ``lccurl``) and the answer it came from (``lccmeta``)."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, Declared, Origin, UrlEntry
 from lcc_scrapy.domain.roots import URL_MAX
@@ -20,8 +21,11 @@ class CachedUrl:
 
     ``mtime``, ``len`` and ``md5`` are as declared by the provider; the ``fetched_*`` ones as served.
     ``seen`` is the newest provider set that named the URL; ``held`` is not 0 while its removal waits
-    for the operator: the set that asked for it, or ``OUTSIDE_ROOTS``.
+    for the operator: the set that asked for it, or ``OUTSIDE_ROOTS``. ``subtype_seq`` is the ``seq`` with
+    which the subtype last changed, or the document came back; 0 = it is as it first came.
     """
+
+    op: ClassVar[str] = "upsert"
 
     urlkey: bytes
     pid: int
@@ -51,6 +55,7 @@ class CachedUrl:
     seq: int = 0
     seen: int = 0
     held: int = 0
+    subtype_seq: int = 0
 
     @property
     def docid(self) -> str:
@@ -90,6 +95,8 @@ class UrlMeta:
 class Tombstone:
     """A URL that is no longer in the cache, for those who follow the feed."""
 
+    op: ClassVar[str] = "remove"
+
     urlkey: bytes
     pid: int
     curl: str
@@ -98,6 +105,11 @@ class Tombstone:
     reason: str
     removed_time: int
     seq: int = 0
+
+    @property
+    def docid(self) -> str:
+        """The key as 32 hex digits."""
+        return self.urlkey.hex()
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -21,3 +21,5 @@ class QueuePolicy:
     """How long a document may be unconfirmed before its provider is asked for a full set; 0 = for ever."""
     expire_after: float = 180 * 86400.0
     """How long it may be unconfirmed before it goes; 0 = for ever."""
+    tombstones_keep: float = 90 * 86400.0
+    """How long content users are told of a removal; 0 = for ever."""

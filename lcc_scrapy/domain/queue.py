@@ -272,6 +272,7 @@ def stored_row(
         before.seq if before else 0,
         max(said.seen, before.seen if before else 0),
         still_held(before),
+        before.subtype_seq if before else 0,
     )
 
 

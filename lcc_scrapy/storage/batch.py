@@ -224,18 +224,25 @@ class Batch:
         told = [key for key in self._told if key in self.cached or key in self._cached_before]
         if not told:
             return
-        first = self.tx.take(FEED, len(told))
-        tombstones, back = [], []
-        for seq, key in enumerate(told, first):
+        back = self.tx.delete_tombstones([key for key in told if key not in self._cached_before])
+        tombstones = []
+        for seq, key in enumerate(told, self.tx.take(FEED, len(told))):
             row = self.cached.get(key)
             if row is not None:
-                self.cached[key] = replace(row, seq=seq)
-                if key not in self._cached_before:
-                    back.append(key)
+                turned = key in back or self._has_turned(row)
+                self.cached[key] = replace(row, seq=seq, subtype_seq=seq if turned else self._turned(key))
             else:
                 tombstones.append(self._tombstone(self._cached_before[key], seq))
-        self.tx.delete_tombstones(back)
         self.tx.put_tombstones(tombstones)
+
+    def _has_turned(self, row: CachedUrl) -> bool:
+        """Tell whether its subtype is another one than before: it may leave what somebody selects."""
+        before = self._cached_before.get(row.urlkey)
+        return before is not None and before.subtype != row.subtype
+
+    def _turned(self, key: bytes) -> int:
+        before = self._cached_before.get(key)
+        return before.subtype_seq if before else 0
 
     def _tombstone(self, row: CachedUrl, seq: int) -> Tombstone:
         reason = self._reasons.get(row.urlkey, "")

@@ -1,9 +1,11 @@
 """The feed of changes out of a store, in short reading transactions."""
 
+from collections.abc import Sequence
+
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.storage.tx import FEED, Store, Tx
+from lcc_scrapy.storage.tx import FEED, FORGOTTEN, Store, Tx
 from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.feed import Change
 
 LCC_ID = "lcc"
 GENERATION = "generation"
@@ -22,10 +24,41 @@ class StoreFeed:
         with self._store.read() as tx:
             return head_of(tx)
 
-    def page(self, after: int, limit: int) -> list[Change]:
+    def forgotten(self) -> int:
+        """Return the highest seq of a removal that is no longer told."""
+        with self._store.read() as tx:
+            return tx.peek(FORGOTTEN)
+
+    def page(self, after: int, limit: int) -> list[CachedUrl | Tombstone]:
         """Return the next changes behind a seq."""
         with self._store.read() as tx:
-            return list(tx.changes(after, limit))
+            return tx.changes(after, limit)
+
+    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        """Return documents by rising key."""
+        with self._store.read() as tx:
+            return tx.documents(after, limit)
+
+    def rows(self, keys: Sequence[bytes]) -> dict[bytes, CachedUrl]:
+        """Return the documents among these keys."""
+        with self._store.read() as tx:
+            return tx.cached(keys)
+
+    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
+        """Return the answers that rows came with.
+
+        A row and its answer change in one transaction: where the row is still the same after the answer
+        was read, they belong together.
+        """
+        with self._store.read() as tx:
+            found = tx.metas(row.urlkey for row in rows)
+            now = tx.cached(found)
+        same = (row for row in rows if row.urlkey in now and _is_same(row, now[row.urlkey]))
+        return {row.urlkey: found[row.urlkey] for row in same}
+
+
+def _is_same(row: CachedUrl, other: CachedUrl) -> bool:
+    return row.fetched_fileid == other.fetched_fileid
 
 
 def head_of(tx: Tx) -> Position:

@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.removal_guard import DAY
 from lcc_scrapy.storage.expiry import Expiry
+from lcc_scrapy.storage.forgetting import forget_tombstones
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.narrowing import Narrowing
 from lcc_scrapy.storage.providers import NoSuchProvider, all_providers
@@ -24,13 +25,16 @@ PAUSE = 0.05
 """Seconds between two transactions, so that settling and intake go on between them."""
 
 RETRY = 600.0
+NOBODY = 0
+"""The pid of a step that is about no provider."""
+
 _log = logging.getLogger(__name__)
 
 
 def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
-    """Look after every provider; yields after every transaction, which is short. ``now`` in epoch seconds.
+    """Look after every provider and the feed; yields after every transaction, which is short.
 
-    Begun anew after a failure or a kill, it does what is left.
+    ``now`` in epoch seconds. Begun anew after a failure or a kill, it does what is left.
     """
     for provider in all_providers(store):
         pid = provider.pid
@@ -39,6 +43,9 @@ def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
                 yield Step(pid, finished=False, removed=done.removed)
         for removed in Expiry(store, provider, now, policy).run():
             yield Step(pid, finished=False, removed=removed)
+    if policy.tombstones_keep:
+        for _ in forget_tombstones(store, now - int(policy.tombstones_keep)):
+            yield Step(NOBODY, finished=False)
 
 
 class Housekeeper:

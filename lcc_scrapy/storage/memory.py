@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from itertools import takewhile
 from typing import Any
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
@@ -269,11 +270,23 @@ class MemoryTx:
     def meta(self, key: bytes) -> UrlMeta | None:
         return self._t.lccmeta.get(key)
 
+    def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
+
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})
 
-    def delete_tombstones(self, keys: Sequence[bytes]) -> None:
-        _drop(self._t.tombstones, keys)
+    def delete_tombstones(self, keys: Sequence[bytes]) -> set[bytes]:
+        found = self._t.tombstones.keys() & set(keys)
+        _drop(self._t.tombstones, found)
+        return found
+
+    def old_tombstones(self, before: int, limit: int) -> list[int]:
+        rising = sorted(self._t.tombstones.values(), key=lambda row: row.seq)[:limit]
+        return [row.seq for row in takewhile(lambda row: row.removed_time < before, rising)]
+
+    def drop_tombstones(self, upto: int) -> None:
+        _drop_where(self._t.tombstones, lambda row: row.seq <= upto)
 
     def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
         rows: list[CachedUrl | Tombstone] = [*self._t.lccurl.values(), *self._t.tombstones.values()]
@@ -287,6 +300,9 @@ class MemoryTx:
         t = self._t
         cached, queued, gone = t.lccurl.values(), t.qdb.values(), t.tombstones.values()
         return list(filter(named, cached)), list(filter(named, queued)), list(filter(named, gone))
+
+    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        return [row for key, row in sorted(self._t.lccurl.items()) if key > after][:limit]
 
     def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
         wanted = set(fileids)

@@ -171,6 +171,7 @@ lccurl = Table(
     _column("seq", BigInteger),
     _column("seen", BigInteger),
     _column("held", BigInteger),
+    _column("subtype_seq", BigInteger),
     Index("lccurl_seq", "seq", unique=True),
     Index("lccurl_pid", "pid", "urlkey"),
     Index("lccurl_file", "fetched_machineid", "fetched_fileid"),

@@ -23,6 +23,9 @@ from lcc_scrapy.storage.records import (
 FEED = "feed"
 """The counter of the feed's seq."""
 
+FORGOTTEN = "forgotten"
+"""The counter of the highest seq whose tombstone was dropped because of its age."""
+
 
 class Tx(Protocol):
     """A running transaction. Sequences come back in the order the verb names."""
@@ -156,11 +159,20 @@ class Tx(Protocol):
     def meta(self, key: bytes) -> UrlMeta | None:
         """Return the answer a document came with."""
 
+    def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        """Return the answers that these documents came with."""
+
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         """Add or replace tombstones."""
 
-    def delete_tombstones(self, keys: Sequence[bytes]) -> None:
-        """Remove the tombstones of documents that are back."""
+    def delete_tombstones(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Remove the tombstones of documents that are back; return the keys that had one."""
+
+    def old_tombstones(self, before: int, limit: int) -> list[int]:
+        """Return the seqs (rising) of the first tombstones, as far as all are of before ``before``."""
+
+    def drop_tombstones(self, upto: int) -> None:
+        """Remove the tombstones up to a seq."""
 
     def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
         """Return documents and tombstones by rising seq.
@@ -170,6 +182,9 @@ class Tx(Protocol):
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         """Return all that is known of a URL given as curl, fetch URL or docid."""
+
+    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        """Return the rows of all providers by rising key."""
 
     def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
         """Return the rows whose content lies in these files."""

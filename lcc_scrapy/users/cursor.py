@@ -1,7 +1,9 @@
 """Cursors: where in the feed a content user is, as a text that only the LCC reads.
 
-URL-safe base64 (no padding) of compact JSON ``{"v":1,"lcc":id,"gen":n,"seq":n}``: the LCC's id and
-generation tell whose positions are counted, ``seq`` is the last change that was seen.
+URL-safe base64 (no padding) of compact JSON ``{"v":1,"lcc":id,"gen":n,"seq":n,"began":n,"sel":digest}``:
+the LCC's id and generation tell whose positions are counted, ``seq`` is the last change that was seen,
+``began`` the newest one when this content user read its first page, ``sel`` what is selected. The last
+two are left out when they say nothing (0, everything).
 """
 
 import base64
@@ -21,14 +23,24 @@ class StartOver(LccError):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in one LCC's feed; ``generation`` rises when a backup is restored."""
+    """A place in one LCC's feed; ``generation`` rises when a backup is restored.
+
+    Whoever is there had nothing of this LCC when the feed was at ``began``; ``selection`` is the digest of
+    what it selects.
+    """
 
     lcc: str
     generation: int
     seq: int
+    began: int = 0
+    selection: str = ""
 
     def __str__(self) -> str:
-        facts = {"v": VERSION, "lcc": self.lcc, "gen": self.generation, "seq": self.seq}
+        facts: dict[str, object] = {
+            "v": VERSION, "lcc": self.lcc, "gen": self.generation, "seq": self.seq,
+            **({"began": self.began} if self.began else {}),
+            **({"sel": self.selection} if self.selection else {}),
+        }  # fmt: skip
         text = json.dumps(facts, separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -38,19 +50,27 @@ class Position:
         facts = _facts(text.strip())
         if facts.get("v") != VERSION:
             raise StartOver(f"cursor of version {facts.get('v')!r}, this program reads {VERSION}: start over")
-        lcc, generation, seq = facts.get("lcc"), facts.get("gen"), facts.get("seq")
-        if not isinstance(lcc, str) or type(generation) is not int or type(seq) is not int or seq < 0:
+        lcc, selection = facts.get("lcc"), facts.get("sel", "")
+        generation, seq, began = facts.get("gen"), facts.get("seq"), facts.get("began", 0)
+        if not (isinstance(lcc, str) and isinstance(selection, str)):
             raise _malformed()
-        return cls(lcc, generation, seq)
+        if not (type(generation) is int and type(seq) is int and type(began) is int):
+            raise _malformed()
+        if min(seq, began) < 0:
+            raise _malformed()
+        return cls(lcc, generation, seq, began, selection)
 
     def check(self, head: "Position") -> None:
-        """Raise ``StartOver`` unless the feed that ends at ``head`` can go on from here."""
+        """Raise ``StartOver`` unless the feed that ends at ``head``, so selected, can go on from here."""
         if self.lcc != head.lcc:
             raise StartOver(f"cursor of another LCC ({self.lcc}, this one is {head.lcc}): start over")
         if self.generation != head.generation:
             raise StartOver("cursor from before this LCC was restored from a backup: start over")
-        if self.seq > head.seq:
-            raise StartOver(f"cursor from the future (change {self.seq} of {head.seq}): start over")
+        if max(self.seq, self.began) > head.seq:
+            newest = max(self.seq, self.began)
+            raise StartOver(f"cursor from the future (change {newest} of {head.seq}): start over")
+        if self.selection != head.selection:
+            raise StartOver("cursor of another selection: give the same options as before, or start over")
 
 
 def _facts(text: str) -> dict[str, object]:

@@ -7,15 +7,13 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
-from lcc_scrapy.users.feed import Change
+from lcc_scrapy.users.selection import Change, Leave
 
-UPSERT = "upsert"
-REMOVE = "remove"
 COLUMNS = (
     "op",
     "docid",
@@ -47,27 +45,27 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def record(row: Change, path_of: PathOf) -> Record:
     """Return the columns of a change; ``path_of`` gives the path of (machine, file)."""
-    values = _removal(row) if isinstance(row, Tombstone) else _document(row, path_of)
+    values = _document(row, path_of) if isinstance(row, CachedUrl) else _departure(row)
     return {name: values.get(name) for name in COLUMNS}
 
 
-def _removal(row: Tombstone) -> Record:
+def _departure(row: Tombstone | Leave) -> Record:
     return {
-        "op": REMOVE,
-        "docid": row.urlkey.hex(),
+        "op": row.op,
+        "docid": row.docid,
         "seq": row.seq,
         "pid": row.pid,
         "curl": row.curl,
         "furl": row.furl,
         "mimetype": row.mimetype,
-        "removed_time": row.removed_time,
-        "reason": row.reason,
+        "removed_time": row.removed_time if isinstance(row, Tombstone) else None,
+        "reason": row.reason if isinstance(row, Tombstone) else "no longer selected",
     }
 
 
 def _document(row: CachedUrl, path_of: PathOf) -> Record:
     return {
-        "op": UPSERT,
+        "op": row.op,
         "docid": row.docid,
         "seq": row.seq,
         "pid": row.pid,
@@ -105,6 +103,9 @@ class Format(Protocol):
 class JsonLines:
     """One JSON object per line."""
 
+    def __init__(self, _columns: Sequence[str] = ()) -> None:
+        pass
+
     def begin(self) -> str:
         """Nothing stands before the first line."""
         return ""
@@ -121,14 +122,19 @@ class JsonLines:
 class Csv:
     """Comma-separated values (RFC 4180, lines end in LF) with a line of names."""
 
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+
     def begin(self) -> str:
         """Return the names."""
-        return ",".join(COLUMNS) + "\n"
+        return ",".join(self._columns) + "\n"
 
     def records(self, records: Iterable[Record]) -> str:
         """Return lines."""
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([one[name] for name in COLUMNS] for one in records)
+        csv.writer(text, lineterminator="\n").writerows(
+            [one[name] for name in self._columns] for one in records
+        )
         return text.getvalue()
 
     def end(self) -> str:
@@ -138,6 +144,9 @@ class Csv:
 
 class Xml:
     """One ``<url>`` element per change in ``<changes>``; characters that XML cannot hold become U+FFFD."""
+
+    def __init__(self, _columns: Sequence[str] = ()) -> None:
+        pass
 
     def begin(self) -> str:
         """Open the document."""
@@ -156,4 +165,5 @@ class Xml:
         return " ".join(f"{name}={quoteattr(_NOT_XML.sub('�', value))}" for name, value in given)
 
 
-FORMATS: dict[str, Format] = {"jsonl": JsonLines(), "csv": Csv(), "xml": Xml()}
+FORMATS: dict[str, Callable[[Sequence[str]], Format]] = {"jsonl": JsonLines, "csv": Csv, "xml": Xml}
+"""What makes a format for records with these columns."""

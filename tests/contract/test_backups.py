@@ -385,8 +385,8 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(small, tmp_path_fa
     before = small.file.read_bytes()
     newer = tmp_path_factory.mktemp("newer") / "migrations"
     shutil.copytree(schema._MIGRATIONS, newer)
-    (newer / "versions" / "0002_second.py").write_text(
-        '"""The second schema."""\n\nfrom alembic import op\n\nrevision = "0002"\ndown_revision = "0001"\n\n\n'
+    (newer / "versions" / "0003_third.py").write_text(
+        '"""The third schema."""\n\nfrom alembic import op\n\nrevision = "0003"\ndown_revision = "0002"\n\n\n'
         "def upgrade() -> None:\n    op.execute(\"UPDATE machines SET note = 'upgraded'\")\n"
     )
     monkeypatch.setattr(schema, "_MIGRATIONS", newer)

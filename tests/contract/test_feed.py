@@ -9,6 +9,10 @@ from little_lcc import PID, Crash, LittleLcc, assert_books_balance, key, removal
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.storage import forgetting
+from lcc_scrapy.storage.housekeeping import sweep
+from lcc_scrapy.storage.tx import FORGOTTEN
 
 
 def told(rows):
@@ -48,6 +52,96 @@ def test_what_came_and_went_unseen_leaves_no_tombstone(lcc):
     lcc.push(removal("a"))
     lcc.fetch_all()
     assert lcc.feed() == []
+
+
+def subtype_seqs(lcc):
+    return {row.curl.rpartition("/")[2]: row.subtype_seq for row in lcc.feed() if isinstance(row, CachedUrl)}
+
+
+def test_a_document_knows_when_its_subtype_last_changed(lcc):
+    lcc.store_pages("a", "b")
+    assert subtype_seqs(lcc) == {"a": 0, "b": 0}
+    lcc.push(update("a", subtype="lang: nl"))
+    lcc.fetch("a", b"new")
+    assert subtype_seqs(lcc) == {"a": 3, "b": 0}
+    lcc.push(update("a", subtype="lang: nl"), update("b"))
+    lcc.fetch("a", b"newer")
+    lcc.fetch("b", b"newer")
+    assert subtype_seqs(lcc) == {"a": 3, "b": 0}
+
+
+def test_what_is_only_confirmed_still_knows_when_its_subtype_changed(lcc):
+    lcc.push(update("a"))
+    lcc.fetch("a", b"same")
+    lcc.push(update("a", b"same", subtype="lang: nl"))
+    lcc.fetch("a", b"same")
+    assert subtype_seqs(lcc) == {"a": 2}
+    lcc.push(update("a", b"same", subtype="lang: nl"))
+    lcc.fetch_all(body=b"same")
+    assert [(row.seq, row.subtype_seq) for row in lcc.feed()] == [(2, 2)]
+
+
+def test_a_document_that_came_back_counts_as_one_whose_subtype_changed(lcc):
+    lcc.store_pages("a", "b")
+    lcc.push(removal("a"))
+    lcc.push(update("a"), update("c"))
+    lcc.fetch_all()
+    assert subtype_seqs(lcc) == {"b": 0, "a": 4, "c": 0}
+
+
+def forget(lcc, before):
+    dropped = sum(forgetting.forget_tombstones(lcc.store, before))
+    with lcc.store.read() as tx:
+        return dropped, tx.peek(FORGOTTEN)
+
+
+def test_old_removals_are_forgotten_and_how_far_is_noted(lcc, monkeypatch):
+    monkeypatch.setattr(forgetting, "CHUNK", 2)
+    lcc.store_pages(*"abcdefg")
+    lcc.push(*map(removal, "abc"))
+    lcc.now += 100
+    lcc.push(*map(removal, "de"))
+    assert forget(lcc, lcc.now - 100) == (0, 0)
+    assert forget(lcc, lcc.now - 99) == (3, 10)
+    assert told(lcc.feed()) == [("f", True), ("g", True), ("d", False), ("e", False)]
+    assert forget(lcc, lcc.now - 99) == (0, 10)
+    assert forget(lcc, lcc.now + 1) == (2, 12)
+
+
+def test_a_removal_that_is_younger_keeps_those_behind_it_although_a_clock_went_back(lcc):
+    lcc.store_pages("a", "b")
+    lcc.push(removal("a"))
+    lcc.now -= 1000
+    lcc.push(removal("b"))
+    assert forget(lcc, lcc.now + 1) == (0, 0)
+
+
+def test_housekeeping_forgets_removals_after_their_time_and_never_when_it_is_0(lcc):
+    lcc.store_pages("a", "b")
+    lcc.push(removal("a"))
+    day = 86400
+    lcc.now += 90 * day
+    for policy, left in ((QueuePolicy(tombstones_keep=0), 1), (QueuePolicy(), 1)):
+        list(sweep(lcc.store, replace(policy, stale_after=0, expire_after=0), lcc.now))
+        assert sum(isinstance(row, Tombstone) for row in lcc.feed()) == left
+    list(sweep(lcc.store, QueuePolicy(stale_after=0, expire_after=0), lcc.now + 1))
+    assert told(lcc.feed()) == [("b", True)]
+
+
+def test_documents_come_by_rising_docid(lcc):
+    lcc.add(8)
+    lcc.store_pages(*"abcde")
+    lcc.store_pages(*"ab", pid=8)
+    found, last = [], b""
+    while True:
+        with lcc.store.read() as tx:
+            page = tx.documents(last, 3)
+        if not page:
+            break
+        found += page
+        last = page[-1].urlkey
+    assert found == sorted(lcc.feed(), key=lambda row: row.urlkey)
+    assert len(found) == 7
 
 
 @pytest.mark.parametrize("page", [1, 2, 3, 100])

@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from any_rows import row
 
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.storage import schema
@@ -38,7 +39,7 @@ def test_an_upgraded_database_is_current_and_upgrading_again_does_nothing(databa
 
 
 def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_path):
-    assert schema.pending(fresh) == ["0001"]
+    assert schema.pending(fresh) == ["0001", "0002"]
     assert schema.pending(fresh)
     assert "CREATE TABLE lccurl" in schema.upgrade_sql(fresh)
     assert list(tmp_path.iterdir()) == []
@@ -46,7 +47,7 @@ def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_pa
 
 def test_an_upgrade_names_the_revisions_that_it_applied(fresh, tmp_path):
     (tmp_path / "100%").mkdir()
-    assert schema.upgrade(fresh) == ["0001"]
+    assert schema.upgrade(fresh) == ["0001", "0002"]
     assert schema.pending(fresh) == []
 
 
@@ -75,7 +76,7 @@ def test_a_database_of_a_newer_version_is_refused(fresh, tmp_path):
 
 @pytest.mark.parametrize("address", ["mysql://root@127.0.0.1/x", "postgresql://postgres@127.0.0.1/x"])
 def test_the_sql_can_be_had_for_every_dialect(address, monkeypatch):
-    monkeypatch.setattr(schema, "pending", lambda _: ["0001"])
+    monkeypatch.setattr(schema, "pending", lambda _: ["0001", "0002"])
     text = schema.upgrade_sql(address)
     assert text.count("CREATE TABLE") == len(metadata.tables) + 1
     assert ("utf8mb4_bin" in text) == address.startswith("mysql")
@@ -87,6 +88,26 @@ def test_upgrading_leaves_logging_as_it_is(fresh, tmp_path):
     before = (logging.root.level, logging.root.handlers[:], mine.disabled)
     schema.upgrade(fresh)
     assert (logging.root.level, logging.root.handlers[:], mine.disabled) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
+    from alembic import command
+
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    table = metadata.tables["lccurl"]
+    values = row(table, 1)
+    del values["subtype_seq"]
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(table.insert(), values)
+    assert schema.upgrade(address) == ["0002"]
+    with engine.connect() as connection:
+        assert connection.execute(table.select()).one()._asdict() == {**values, "subtype_seq": 0}
+    engine.dispose()
 
 
 def test_an_upgrade_can_be_taken_back(fresh, tmp_path):

@@ -97,6 +97,20 @@ def test_a_cursor_of_another_lcc_or_generation_says_start_over(named):
         Reader(feed_, Selection(), head)
 
 
+def test_an_answer_is_given_with_the_row_that_it_belongs_to_and_no_other(named):
+    named.store_pages("a", "b", "c")
+    rows = StoreFeed(named.store).page(0, 10)
+    named.push(removal("b"), update("c"))
+    named.fetch("c", b"another body")
+    answers = StoreFeed(named.store).answers(rows)
+    assert [row.curl[-1] for row in rows if row.urlkey in answers] == ["a"]
+    assert answers[rows[0].urlkey].status_line == "HTTP/1.1 200 OK"
+    assert StoreFeed(named.store).rows([row.urlkey for row in rows]).keys() == {
+        rows[0].urlkey,
+        rows[2].urlkey,
+    }
+
+
 def test_a_database_without_an_lcc_says_so(lcc):
     with pytest.raises(ConfigurationError, match="lcc init"):
         StoreFeed(lcc.store).head()

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -21,9 +21,11 @@ def encoded(value):
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
-@given(st.text(), st.integers(1, 1 << 40), st.integers(0, 1 << 62))
-def test_a_cursor_survives_printing(lcc, generation, seq):
-    position = Position(lcc[:100], generation, seq)
+@given(
+    st.text(), st.integers(1, 1 << 40), st.integers(0, 1 << 62), st.integers(0, 1 << 62), st.text(max_size=16)
+)
+def test_a_cursor_survives_printing(lcc, generation, seq, began, selection):
+    position = Position(lcc[:100], generation, seq, began, selection)
     if len(str(position)) <= 1000:
         assert Position.parse(f" {position}\n") == position
 
@@ -46,6 +48,9 @@ def test_any_other_text_says_start_over(text):
         {"v": 1, "lcc": "a", "gen": 1, "seq": -1},
         {"v": 1, "lcc": "a", "gen": 1, "seq": True},
         {"v": 1, "lcc": "a", "gen": 1, "seq": 1.0},
+        {"v": 1, "lcc": "a", "gen": 1, "seq": 1, "began": -1},
+        {"v": 1, "lcc": "a", "gen": 1, "seq": 1, "began": True},
+        {"v": 1, "lcc": "a", "gen": 1, "seq": 1, "sel": 5},
     ],
 )
 def test_a_cursor_with_wrong_contents_says_start_over(value):
@@ -59,6 +64,8 @@ def test_a_cursor_with_wrong_contents_says_start_over(value):
         (replace(HERE, lcc="another"), "another LCC"),
         (replace(HERE, generation=2), "backup"),
         (replace(HERE, seq=101), "future"),
+        (replace(HERE, began=101), "future"),
+        (replace(HERE, selection="another"), "selection"),
     ],
 )
 def test_a_cursor_that_does_not_belong_here_says_why(position, text):
@@ -73,10 +80,16 @@ def test_a_cursor_at_the_end_of_the_feed_is_good():
 # --- readers -------------------------------------------------------------------------------------
 
 
-def document(seq, pid=7, mimetype="text/html", at=1000):
-    values = dict.fromkeys(CachedUrl.__dataclass_fields__, "")
-    ours = {"urlkey": bytes([seq]) * 16, "seq": seq, "pid": pid, "mimetype": mimetype, "fetched_time": at}
-    return CachedUrl(**{**values, **ours})
+def document(seq, pid=7, mimetype="text/html", at=1000, **others):
+    values = dict.fromkeys((field.name for field in fields(CachedUrl)), "")
+    ours = {
+        "urlkey": bytes([seq % 256]) * 16,
+        "seq": seq,
+        "pid": pid,
+        "mimetype": mimetype,
+        "fetched_time": at,
+    }
+    return CachedUrl(**{**values, **ours, "curl": "c", "subtype_seq": 0, **others})
 
 
 def tombstone(seq, pid=7, mimetype="text/html", at=1000):
@@ -87,9 +100,13 @@ class FakeFeed:
     def __init__(self, *rows):
         self.rows = list(rows)
         self.pages = 0
+        self.dropped = 0
 
     def head(self):
         return replace(HERE, seq=max((row.seq for row in self.rows), default=0))
+
+    def forgotten(self):
+        return self.dropped
 
     def page(self, after, limit):
         self.pages += 1
@@ -108,7 +125,7 @@ def seqs(reader):
 def test_a_reader_gives_everything_once_and_ends_at_the_head():
     reader = Reader(FakeFeed(document(1), tombstone(2), document(5)), Selection())
     assert seqs(reader) == [1, 2, 5]
-    assert reader.position == replace(HERE, seq=5)
+    assert reader.position == replace(HERE, seq=5, began=5)
 
 
 def test_a_reader_goes_on_behind_its_cursor():
@@ -143,7 +160,7 @@ def test_reading_in_pieces_gives_the_same_as_reading_at_once(limit):
     source = FakeFeed(*(document(seq, pid=seq % 2) for seq in range(1, 9)))
     position, seen = None, []
     for _ in range(10):
-        reader = Reader(source, Selection(pid=1), position, limit)
+        reader = Reader(source, Selection((1,)), position, limit)
         piece = seqs(reader)
         assert len(piece) <= limit
         seen += piece
@@ -169,11 +186,14 @@ def test_a_foreign_cursor_is_refused_before_anything_is_read():
     ("selection", "expected"),
     [
         (Selection(), [1, 2, 3, 4]),
-        (Selection(pid=8), [2]),
-        (Selection(mimetype="text/*"), [1, 2, 4]),
-        (Selection(mimetype="image/png"), [3]),
+        (Selection(providers=(8,)), [2]),
+        (Selection(providers=(8, 7)), [1, 2, 3, 4]),
+        (Selection(mimetypes=("text/*",)), [1, 2, 4]),
+        (Selection(mimetypes=("image/png", "audio/*")), [3]),
+        (Selection(url_prefixes=("c",)), [1, 2, 3, 4]),
+        (Selection(url_prefixes=("d", "cc")), []),
         (Selection(since=1000), [3, 4]),
-        (Selection(pid=7, mimetype="text/html", since=1000), [4]),
+        (Selection((7,), ("text/html",), since=1000), [4]),
     ],
 )
 def test_a_selection_admits_documents_and_removals_alike(selection, expected):
@@ -181,6 +201,115 @@ def test_a_selection_admits_documents_and_removals_alike(selection, expected):
         document(1), document(2, pid=8), document(3, mimetype="image/png", at=1001), tombstone(4, at=1001)
     )
     assert seqs(Reader(source, selection)) == expected
+
+
+# --- leaving -------------------------------------------------------------------------------------
+
+DUTCH = Selection(subtypes=("lang: nl",))
+
+
+def ops(selection, *rows, since=None):
+    reader = Reader(FakeFeed(*rows), selection, since)
+    return [(row.op, row.seq) for page in reader.pages() for row in page]
+
+
+def following(selection, *, seq=0, began=0):
+    return replace(HERE, seq=seq, began=began, selection=selection.digest)
+
+
+def test_a_document_whose_subtype_changed_leaves_those_who_may_have_had_it():
+    rows = document(3, subtype="lang: nl"), document(9, subtype="lang: en", subtype_seq=6)
+    assert ops(DUTCH, *rows, since=following(DUTCH, seq=2, began=5)) == [("upsert", 3), ("leave", 9)]
+
+
+def test_nobody_is_told_of_a_leave_who_began_after_it_or_never_had_it():
+    turned_before = document(9, subtype="lang: en", subtype_seq=6)
+    never_turned = document(8, subtype="lang: en")
+    assert ops(DUTCH, never_turned, turned_before, since=following(DUTCH, seq=7, began=6)) == []
+
+
+def test_a_first_reading_tells_of_no_leave():
+    assert ops(DUTCH, document(9, subtype="lang: en", subtype_seq=6), tombstone(10)) == [("remove", 10)]
+
+
+def test_only_those_who_select_by_subtype_are_told_of_a_leave():
+    turned = document(9, subtype="lang: en", subtype_seq=6)
+    for selection in (Selection(), Selection(providers=(7,)), Selection(subtypes=("lang:*",))):
+        assert ops(selection, turned, since=following(selection, seq=5)) == [("upsert", 9)]
+    for selection in (replace(DUTCH, providers=(8,)), replace(DUTCH, url_prefixes=("x",))):
+        assert ops(selection, turned, since=following(selection, seq=5)) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "subtype", "suits"),
+    [
+        ("lang: nl", "lang: nl", True),
+        ("lang: nl", "lang: nl-be", False),
+        ("lang: nl*", "lang: nl-be", True),
+        ("", "", True),
+        ("", "lang: nl", False),
+        ("*", "", True),
+    ],
+)
+def test_a_subtype_is_a_whole_one_or_a_beginning(wanted, subtype, suits):
+    assert Selection(subtypes=(wanted,)).admits(document(1, subtype=subtype)) is suits
+
+
+@given(st.permutations([7, 8, 8]), st.permutations(["text/html", "image/*"]))
+def test_the_order_in_which_a_selection_is_given_does_not_matter_to_cursors(pids, mimetypes):
+    selection = Selection(tuple(pids), tuple(mimetypes))
+    assert selection.digest == Selection((7, 8), ("image/*", "text/html")).digest
+
+
+def test_every_selection_has_its_own_digest_and_everything_has_none():
+    different = [
+        Selection((7,)), Selection((8,)), Selection(mimetypes=("a/b",)), Selection(subtypes=("a/b",)),
+        Selection(subtypes=("",)), Selection(url_prefixes=("a/b",)), Selection(since=0), Selection(since=1),
+    ]  # fmt: skip
+    digests = {selection.digest for selection in different}
+    assert len(digests) == len(different)
+    assert "" not in digests
+    assert Selection().digest == ""
+
+
+def test_a_cursor_of_one_selection_is_refused_by_another():
+    reader = Reader(FakeFeed(document(1)), DUTCH)
+    assert seqs(reader) == []
+    with pytest.raises(StartOver, match="selection"):
+        Reader(FakeFeed(document(1)), Selection(), reader.position)
+
+
+# --- what is forgotten ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seq", "began", "good"), [(4, 0, False), (5, 0, True), (0, 4, False), (0, 5, True)])
+def test_a_cursor_from_before_what_was_forgotten_has_to_start_over(seq, began, good):
+    source = FakeFeed(document(9))
+    source.dropped = 5
+    since = following(Selection(), seq=seq, began=began)
+    if good:
+        assert seqs(Reader(source, Selection(), since)) == [9]
+    else:
+        with pytest.raises(StartOver, match="LCC_TOMBSTONES_KEEP"):
+            Reader(source, Selection(), since)
+
+
+def test_whoever_starts_now_may_read_in_pieces_whatever_was_forgotten_before():
+    source = FakeFeed(*map(document, range(1, 7)))
+    source.dropped = 6
+    reader = Reader(source, Selection(), limit=2)
+    assert seqs(reader) == [1, 2]
+    assert seqs(Reader(source, Selection(), Position.parse(str(reader.position)))) == [3, 4, 5, 6]
+
+
+def test_what_is_forgotten_while_somebody_reads_is_noticed():
+    source = FakeFeed(*map(document, range(1, 7)))
+    pages = Reader(source, Selection()).pages()
+    next(pages)
+    source.rows.append(document(9))
+    source.dropped = 8
+    with pytest.raises(StartOver):
+        next(pages)
 
 
 @pytest.mark.parametrize("text", ["text/html", "text/*", "*/*", "application/vnd.ms-excel"])

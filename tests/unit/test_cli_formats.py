@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_cli_cursor import document, tombstone
 
-from lcc_scrapy.users.formats import COLUMNS, FORMATS, REMOVE, UPSERT, record
+from lcc_scrapy.users.formats import COLUMNS, FORMATS, record
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 
@@ -20,7 +20,7 @@ def path_of(machineid, fileid):
 
 
 def written(name, records):
-    form = FORMATS[name]
+    form = FORMATS[name](COLUMNS)
     half = len(records) // 2
     return form.begin() + form.records(records[:half]) + form.records(records[half:]) + form.end()
 
@@ -59,7 +59,7 @@ def test_xml_can_hold_any_url():
 def test_a_document_and_a_removal_have_the_same_columns():
     here, gone = record(document(1), path_of), record(tombstone(2), path_of)
     assert tuple(here) == tuple(gone) == COLUMNS
-    assert (here["op"], gone["op"]) == (UPSERT, REMOVE)
+    assert (here["op"], gone["op"]) == ("upsert", "remove")
     assert here["docid"] == "01" * 16
     assert here["removed_time"] is None
     assert (gone["removed_time"], gone["reason"], gone["path"]) == (1000, "gone", None)

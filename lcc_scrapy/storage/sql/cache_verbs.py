@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from sqlalchemy import and_, delete, func, insert, or_, select, update
@@ -124,13 +125,28 @@ class CacheVerbs(OnConnection):
         _META.replace(self._c, rows)
 
     def meta(self, key: bytes) -> UrlMeta | None:
-        return next(iter(_META.by_keys(self._c, [key])), None)
+        return self.metas([key]).get(key)
+
+    def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        return {row.urlkey: row for row in _META.by_keys(self._c, keys)}
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         _TOMBS.replace(self._c, rows)
 
-    def delete_tombstones(self, keys: Sequence[bytes]) -> None:
-        _TOMBS.delete(self._c, keys)
+    def delete_tombstones(self, keys: Sequence[bytes]) -> set[bytes]:
+        c = t.tombstones.c.urlkey
+        there = (select(c).where(c.in_(part)) for part in chunks(keys))
+        found = {bytes(key) for query in there for key in self._c.execute(query).scalars()}
+        _TOMBS.delete(self._c, sorted(found))
+        return found
+
+    def old_tombstones(self, before: int, limit: int) -> list[int]:
+        c = t.tombstones.c
+        rising = self._c.execute(select(c.seq, c.removed_time).order_by(c.seq).limit(limit))
+        return [int(seq) for seq, _ in takewhile(lambda row: row.removed_time < before, rising.all())]
+
+    def drop_tombstones(self, upto: int) -> None:
+        self._c.execute(delete(t.tombstones).where(t.tombstones.c.seq <= upto))
 
     def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
         rows: list[CachedUrl | Tombstone] = []
@@ -149,6 +165,10 @@ class CacheVerbs(OnConnection):
             _named(_QUEUED.read(self._c, _QUEUED.select().where(_names(t.qdb, url))), url),
             _named(_TOMBS.read(self._c, _TOMBS.select().where(_names(t.tombstones, url))), url),
         )
+
+    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        c = t.lccurl.c.urlkey
+        return _CACHED.read(self._c, _CACHED.select().where(c > after).order_by(c).limit(limit))
 
     def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
         u = t.lccurl.c

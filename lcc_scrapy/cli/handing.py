@@ -1,0 +1,21 @@
+"""Changes as JSON lines, and the command that takes them."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from lcc_scrapy.cli.context import Lcc
+from lcc_scrapy.users.command import Command
+from lcc_scrapy.users.formats import JsonLines, PathOf, record
+from lcc_scrapy.users.selection import Change
+
+
+def json_lines(changes: Sequence[Change], path_of: PathOf) -> bytes:
+    """Return changes as lines, in UTF-8."""
+    text = JsonLines().records(record(row, path_of) for row in changes)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def command_of(lcc: Lcc, command: str, **options: Any) -> Command:
+    """Return a user's command; settings that were given with ``-s`` hold for it as well."""
+    return Command(command, {**os.environ, **lcc.given}, patience=lcc.config.stop_timeout, **options)

@@ -1,0 +1,200 @@
+"""``lcc select``: what changed since the last visit."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
+from lcc_scrapy.cli.handing import command_of, json_lines
+from lcc_scrapy.cli.selecting import Place, filters, place, places
+from lcc_scrapy.users.cursor import Position
+from lcc_scrapy.users.feed import Feed, Inventory, Reader
+from lcc_scrapy.users.following import Batch
+from lcc_scrapy.users.formats import COLUMNS, FORMATS, Format, Record, record
+from lcc_scrapy.users.selection import Change, Selection
+
+_COLUMNS = ("op", "when", "provider", "mimetype", "bytes", "url", "file")
+_IDS = ("docid", "seq")
+
+
+@click.command()
+@places
+@filters
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", *FORMATS]),
+    help="How to print; table (the default) is for people.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Stop after N changes; the cursor says where."
+)
+@click.option("--exec", "command", metavar="CMD", help="Give the changes to CMD, as JSON lines on its stdin.")
+@click.option("--ids", is_flag=True, help="Print docid and seq of what is there now, to reconcile with.")
+@pass_lcc
+def select(
+    lcc: Lcc,
+    *,
+    cursor: str | None,
+    cursor_file: Path | None,
+    selection: Selection,
+    form: str | None,
+    limit: int | None,
+    command: str | None,
+    ids: bool,
+) -> None:
+    """Print documents and removals, oldest change first, each document once with its newest state.
+
+    The cursor for the next time goes to stderr. Exit status 3: the cursor cannot be followed here; start
+    over without one.
+
+    \b
+    lcc select --format jsonl --cursor-file position
+    lcc select --since-time 2026-01-31 --mimetype 'text/*'
+    lcc select --cursor-file position --exec my-indexer
+    """  # noqa: D301
+    if command is not None and (ids or form not in {None, "jsonl"}):
+        raise click.UsageError("--exec goes with neither --ids nor another --format than jsonl")
+    if ids and (cursor is not None or limit):
+        raise click.UsageError("--ids goes with neither --since nor --limit")
+    with place(cursor, cursor_file, reads=not ids) as where, lcc.store() as store:
+        from lcc_scrapy.storage.feed import StoreFeed
+
+        feed = StoreFeed(store)
+        if ids:
+            position = _list(feed, selection, form or "table")
+        elif command is not None:
+            position = _hand_over(lcc, Reader(feed, selection, where.since, limit or 0), where, command)
+        else:
+            printer = _printer(form or "table", lcc.path_of())
+            position = _print(Reader(feed, selection, where.since, limit or 0), where, printer)
+        where.keep(position)
+    click.echo(f"cursor: {position}", err=True)
+
+
+def _print(reader: Reader, where: Place, printer: "_Printer") -> Position:
+    """Print what is selected; returns the position reached when all of it was taken by stdout."""
+    where.begin(reader.position)
+    printer.begin()
+    for page in reader.pages():
+        printer.page(page)
+    printer.end()
+    sys.stdout.flush()
+    return reader.position
+
+
+def _hand_over(lcc: Lcc, reader: Reader, where: Place, command: str) -> Position:
+    """Give what is selected to a command; what it took is kept, whatever becomes of the rest."""
+    where.begin(reader.position)
+    handing = command_of(lcc, command)
+    for page in reader.pages():
+        batch = Batch(page, reader.position, reader.reached, 0)
+        status = handing.run(json_lines(page, lcc.path_of()), batch)
+        if status:
+            raise Failure(f"the command ended with status {status}: {len(page)} changes come again")
+        where.keep(reader.reached)
+    return reader.position
+
+
+def _list(feed: Feed, selection: Selection, form: str) -> Position:
+    """Print docids and seqs; returns the position from which on they are to be completed."""
+    inventory = Inventory(feed, selection)
+    shown = FORMATS[form](_IDS) if form in FORMATS else None
+    _write(shown.begin() if shown else "\t".join(_IDS) + "\n")
+    for page in inventory.pages():
+        ids: Iterator[Record] = ({"docid": row.docid, "seq": row.seq} for row in page)
+        _write(shown.records(ids) if shown else printing.tabbed(tuple(one.values()) for one in ids))
+    _write(shown.end() if shown else "")
+    sys.stdout.flush()
+    return inventory.position
+
+
+class _Printer(Protocol):
+    def begin(self) -> None: ...
+
+    def page(self, page: list[Change]) -> None: ...
+
+    def end(self) -> None: ...
+
+
+def _printer(form: str, path_of: Callable[[int, int], str]) -> _Printer:
+    if form in FORMATS:
+        return _Streamed(FORMATS[form](COLUMNS), path_of)
+    return _Terminal(path_of) if sys.stdout.isatty() else _Columns(path_of)
+
+
+class _Streamed:
+    """Writes one of the formats for programs."""
+
+    def __init__(self, form: Format, path_of: Callable[[int, int], str]) -> None:
+        self._form = form
+        self._path_of = path_of
+
+    def begin(self) -> None:
+        _write(self._form.begin())
+
+    def page(self, page: list[Change]) -> None:
+        _write(self._form.records([record(row, self._path_of) for row in page]))
+
+    def end(self) -> None:
+        _write(self._form.end())
+
+
+class _Columns:
+    """Writes tab-separated columns below their names."""
+
+    def __init__(self, path_of: Callable[[int, int], str]) -> None:
+        self._path_of = path_of
+        self._named = False
+
+    def begin(self) -> None:
+        pass
+
+    def page(self, page: list[Change]) -> None:
+        if not self._named:
+            _write("\t".join(_COLUMNS) + "\n")
+            self._named = True
+        _write(printing.tabbed(_row(record(row, self._path_of)) for row in page))
+
+    def end(self) -> None:
+        pass
+
+
+class _Terminal(_Columns):
+    """Writes a table per page, so that the first rows stand there before the last are read."""
+
+    def page(self, page: list[Change]) -> None:
+        printing.table(_COLUMNS, [_row(record(row, _arguments)) for row in page])
+
+
+def _arguments(machineid: int, fileid: int) -> str:
+    """Name a file as ``lcc path`` wants it: shorter than its path."""
+    return f"{machineid} {fileid}"
+
+
+def _row(one: Record) -> list[object]:
+    when = one["fetched_time"] if one["removed_time"] is None else one["removed_time"]
+    removed = one["removed_time"] is not None
+    return [
+        one["op"],
+        printing.moment(int(when or 0)),
+        one["pid"],
+        one["mimetype"],
+        "" if removed else one["len"],
+        one["curl"],
+        one["reason"] if removed else one["path"],
+    ]
+
+
+def _write(text: str) -> None:
+    """Write all of it as UTF-8, whatever the locale: URLs hold any character.
+
+    An unbuffered stdout (``python -u``) may take a part only.
+    """
+    view = memoryview(text.encode("utf-8", "backslashreplace"))
+    while view:
+        view = view[sys.stdout.buffer.write(view) :]

@@ -1,0 +1,140 @@
+"""Options that say what of the feed is wanted, and from where on: the same for all commands that read it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lcc_scrapy.users.cursor import Position
+from lcc_scrapy.users.cursor_file import CursorFile
+from lcc_scrapy.users.selection import Selection, is_pattern
+
+Command = Callable[..., Any]
+
+
+def _moment(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        if text.strip().isdecimal():
+            return int(text)
+        at = datetime.fromisoformat(text.strip())
+        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{text!r}, expected epoch seconds or ISO 8601") from None
+
+
+def _patterns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    patterns = tuple(text.strip().lower() for text in given)
+    for text in patterns:
+        if not is_pattern(text):
+            raise click.BadParameter(f"{text!r}, expected for example text/html or 'text/*'")
+    return patterns
+
+
+_FILTERS = (
+    click.option(
+        "--provider",
+        "providers",
+        type=click.IntRange(1),
+        multiple=True,
+        metavar="PID",
+        help="Only this provider's documents; may be repeated.",
+    ),
+    click.option(
+        "--mimetype",
+        "mimetypes",
+        callback=_patterns,
+        multiple=True,
+        metavar="PATTERN",
+        help="Only these, for example 'text/*'; may be repeated.",
+    ),
+    click.option(
+        "--subtype",
+        "subtypes",
+        multiple=True,
+        metavar="TEXT",
+        help="Only documents of this subtype; 'lang:*' stands for all that begin so. May be repeated.",
+    ),
+    click.option(
+        "--url-prefix",
+        "url_prefixes",
+        multiple=True,
+        metavar="PREFIX",
+        help="Only documents whose conceptual URL (curl) begins so; may be repeated.",
+    ),
+    click.option(
+        "--since-time",
+        "since_time",
+        callback=_moment,
+        metavar="TIME",
+        help="Only what was fetched or removed after TIME: epoch seconds or ISO 8601, UTC unless told.",
+    ),
+)
+_PLACES = (
+    click.option("--since", "cursor", metavar="CURSOR", help="Only what changed after this cursor."),
+    click.option(
+        "--cursor-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Keep the cursor in FILE: read it if it is there, replace it when what was read was taken.",
+    ),
+)
+
+
+def filters(command: Command) -> Command:
+    """Give a command the options of a selection; it gets them as ``selection``."""
+
+    @wraps(command)
+    def selecting(*args: Any, providers: Any, mimetypes: Any, subtypes: Any, **options: Any) -> Any:
+        prefixes, since = options.pop("url_prefixes"), options.pop("since_time")
+        selection = Selection(providers, mimetypes, subtypes, prefixes, since)
+        return command(*args, selection=selection, **options)
+
+    return _with(_FILTERS, selecting)
+
+
+def places(command: Command) -> Command:
+    """Give a command ``--since`` and ``--cursor-file``."""
+    return _with(_PLACES, command)
+
+
+def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+class Place:
+    """Where a command begins to read, and where it keeps how far it came."""
+
+    def __init__(self, since: Position | None, file: CursorFile | None) -> None:
+        self.since = since
+        self._file = file
+
+    def begin(self, position: Position) -> None:
+        """Note, before anything is handed out, when somebody began who had no cursor."""
+        if self.since is None:
+            self.keep(position)
+
+    def keep(self, position: Position) -> None:
+        """Note how far what was read has been taken."""
+        if self._file is not None:
+            self._file.write(position)
+
+
+@contextmanager
+def place(cursor: str | None, cursor_file: Path | None, *, reads: bool = True) -> Iterator[Place]:
+    """Open the place that ``--since`` or ``--cursor-file`` name; a file is locked meanwhile.
+
+    Without ``reads`` a file is only written.
+    """
+    if cursor is not None and cursor_file is not None:
+        raise click.UsageError("--since goes not with --cursor-file")
+    with CursorFile(cursor_file) if cursor_file else nullcontext() as file:
+        since = Position.parse(cursor) if cursor is not None else file.read() if file and reads else None
+        yield Place(since, file)

@@ -1,0 +1,209 @@
+"""The content users' API (seed 003 section 9 "C-API"): what changed, and the content of it.
+
+::
+
+    with ContentUser() as user:
+        changes = user.select(since=cursor, mimetype="text/*")
+        for change in changes:
+            ...
+        cursor = str(changes.position)
+
+Everything is read in short transactions and bounded memory, beside crawls that run. Use an object in one
+thread at a time.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Self
+
+from scrapy.settings import BaseSettings
+
+from lcc_scrapy import wiring
+from lcc_scrapy.config import Config, load, project_settings
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.storage.feed import StoreFeed
+from lcc_scrapy.storage.home import Home
+from lcc_scrapy.users.content import (
+    Content,
+    ContentElsewhere,
+    ContentGone,
+    ContentLost,
+    LocalContent,
+    decoded,
+)
+from lcc_scrapy.users.cursor import Position, StartOver
+from lcc_scrapy.users.feed import PAGE, Feed, Inventory, Reader
+from lcc_scrapy.users.selection import Change, Leave, Selection
+
+__all__ = [
+    "CachedUrl", "Change", "Changes", "Content", "ContentElsewhere", "ContentGone", "ContentLost",
+    "ContentUser", "Documents", "Leave", "Position", "StartOver", "Tombstone",
+]  # fmt: skip
+
+
+class Changes:
+    """Changes by rising seq, read as they are asked for; each is over when the next one is asked for.
+
+    ``position`` is behind the last one that is over. It is there before the first one, too: keep it then,
+    so that somebody who is killed in a first reading does not begin another one with what it had.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._position = reader.position
+        self._changes = self._read()
+
+    @property
+    def position(self) -> Position:
+        """Where to go on the next time; ``str()`` of it is a cursor."""
+        return self._position
+
+    def __iter__(self) -> Iterator[Change]:
+        return self._changes
+
+    def _read(self) -> Iterator[Change]:
+        for page in self._reader.pages():
+            for change in page:
+                yield change
+                self._position = self._reader.at(change.seq)
+        self._position = self._reader.position
+
+
+class Documents:
+    """The selected documents as they are now, by rising docid.
+
+    Changes from ``position`` on, read afterwards, complete them: see ``users.feed.Inventory``.
+    """
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self.position = inventory.position
+
+    def __iter__(self) -> Iterator[CachedUrl]:
+        for page in self._inventory.pages():
+            yield from page
+
+
+class ContentUser:
+    """Reads one LCC. Close it, or use it as a context manager.
+
+    ``settings`` are a ``Config``, Scrapy settings, a mapping of ``LCC_…`` names that goes before
+    everything else, or None: environment and project. ``content`` opens the files of other machines.
+    Raises ``ConfigurationError`` when there is nothing to read from.
+    """
+
+    def __init__(
+        self,
+        settings: Config | BaseSettings | Mapping[str, str] | None = None,
+        *,
+        content: Content | None = None,
+    ) -> None:
+        config = _config_of(settings)
+        home = Home.find(config.data_dir)
+        self._store = wiring.open_store(config)
+        try:
+            wiring.check_owner(home, self._store)
+        except BaseException:
+            self.close()
+            raise
+        self._feed: Feed = StoreFeed(self._store)
+        self._content: Content = LocalContent(config.content_dir, content)
+
+    def select(
+        self,
+        *,
+        since: Position | str | None = None,
+        provider: int | Iterable[int] = (),
+        mimetype: str | Iterable[str] = (),
+        subtype: str | Iterable[str] = (),
+        url_prefix: str | Iterable[str] = (),
+        since_time: int | None = None,
+        limit: int = 0,
+    ) -> Changes:
+        """Return what changed since a cursor (None = everything there is), to today's end of the feed.
+
+        The filters are those of ``users.selection.Selection``; give the same ones with a cursor every time.
+        ``limit`` ends it earlier, 0 = does not. Raises ``StartOver``, here or while reading.
+        """
+        selection = selected(provider, mimetype, subtype, url_prefix, since_time)
+        position = Position.parse(since) if isinstance(since, str) else since
+        return Changes(Reader(self._feed, selection, position, limit))
+
+    def documents(
+        self,
+        *,
+        provider: int | Iterable[int] = (),
+        mimetype: str | Iterable[str] = (),
+        subtype: str | Iterable[str] = (),
+        url_prefix: str | Iterable[str] = (),
+        since_time: int | None = None,
+    ) -> Documents:
+        """Return the documents that are there now: what somebody reconciles with who has to start over."""
+        selection = selected(provider, mimetype, subtype, url_prefix, since_time)
+        return Documents(Inventory(self._feed, selection))
+
+    def rows(self, docids: Iterable[str]) -> Iterator[CachedUrl]:
+        """Yield the newest rows of these documents, of those that are there."""
+        page: list[bytes] = []
+        for docid in docids:
+            page.append(bytes.fromhex(docid))
+            if len(page) == PAGE:
+                yield from self._feed.rows(page).values()
+                page = []
+        yield from self._feed.rows(page).values()
+
+    def open(self, row: CachedUrl) -> IO[bytes]:
+        """Return the content of a document, decoded, as a stream to be closed.
+
+        Raises ``ContentGone`` (read on), ``ContentElsewhere`` or ``ContentLost``.
+        """
+        try:
+            return decoded(self._content.open(row), row)
+        except FileNotFoundError:
+            now = self._feed.rows([row.urlkey]).get(row.urlkey)
+        if now is None or now.fetched_fileid != row.fetched_fileid:
+            raise ContentGone(f"document {row.docid} was replaced or removed meanwhile: read on")
+        raise ContentLost(f"the content of document {row.docid} is missing: run `lcc verify --repair`")
+
+    @property
+    def feed(self) -> Feed:
+        """The feed itself, for those who page through it in their own way."""
+        return self._feed
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def selected(
+    provider: int | Iterable[int],
+    mimetype: str | Iterable[str],
+    subtype: str | Iterable[str],
+    url_prefix: str | Iterable[str],
+    since_time: int | None,
+) -> Selection:
+    """Return a selection of single values or several."""
+    return Selection(
+        (provider,) if isinstance(provider, int) else tuple(provider),
+        _texts(mimetype),
+        _texts(subtype),
+        _texts(url_prefix),
+        since_time,
+    )
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _config_of(settings: Config | BaseSettings | Mapping[str, str] | None) -> Config:
+    if isinstance(settings, Config):
+        return settings
+    if isinstance(settings, BaseSettings):
+        return load(settings)
+    return load(project_settings(settings or {}))

@@ -1,0 +1,13 @@
+"""The formats of exports by name."""
+
+from lcc_scrapy.users.exports.archives import TarGz, Zip
+from lcc_scrapy.users.exports.interface import ExportFormat
+from lcc_scrapy.users.exports.jsonl import JsonLinesWithContent
+from lcc_scrapy.users.exports.warc import Warc
+
+FORMATS = {
+    "tar.gz": ExportFormat(TarGz),
+    "zip": ExportFormat(Zip),
+    "jsonl": ExportFormat(JsonLinesWithContent),
+    "warc": ExportFormat(Warc, answers=True),
+}

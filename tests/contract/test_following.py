@@ -1,0 +1,157 @@
+"""Whoever follows the feed ends up with exactly what there is: whatever is written, filtered or forgotten.
+
+``LCC_FEED_SECONDS`` says how long the writers go on in the test with threads (default 2; ``make soak``
+takes 60).
+"""
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from mirror import NAMES, PIDS, SELECTIONS, Mirror, change, prepare
+
+from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.storage.forgetting import forget_tombstones
+from lcc_scrapy.storage.memory import MemoryStore
+from lcc_scrapy.users import feed
+
+SECONDS = float(os.environ.get("LCC_FEED_SECONDS", "2"))
+WRITERS = 8
+KEPT = 6
+"""For how many tenths of a second a removal is remembered while the threads write."""
+
+
+class Following(RuleBasedStateMachine):
+    """Every order of writing, forgetting, reading by small steps, and crashing in between."""
+
+    @initialize(seed=st.integers(0, 1 << 32))
+    def begin(self, seed):
+        self.chance = random.Random(seed)
+        self.store = MemoryStore()
+        prepare(self.store)
+        self.users = [Mirror(self.store, selection, self.chance) for selection in SELECTIONS]
+        self.page = feed.PAGE
+        feed.PAGE = 2
+
+    @rule(pid=st.sampled_from(PIDS[:2]), names=st.sets(st.sampled_from(NAMES[:4]), min_size=1))
+    def write(self, pid, names):
+        change(self.store, self.chance, pid, sorted(names), 1000)
+
+    @rule(user=st.integers(0, len(SELECTIONS) - 1), steps=st.integers(1, 6))
+    def read(self, user, steps):
+        for _ in range(steps):
+            self.users[user].step()
+
+    @rule(user=st.integers(0, len(SELECTIONS) - 1))
+    def crash(self, user):
+        self.users[user].crash()
+
+    @rule()
+    def forget(self):
+        sum(forget_tombstones(self.store, 2000))
+
+    @rule(user=st.integers(0, len(SELECTIONS) - 1))
+    def catch_up(self, user):
+        self.users[user].catch_up()
+        assert self.users[user].copy == self.users[user].should_have()
+
+    def teardown(self):
+        for user in getattr(self, "users", []):
+            user.catch_up()
+            assert user.copy == user.should_have()
+        if hasattr(self, "page"):
+            feed.PAGE = self.page
+
+
+TestFollowing = Following.TestCase
+TestFollowing.settings = settings(
+    max_examples=int(os.environ.get("LCC_FEED_EXAMPLES", "60")), stateful_step_count=40, deadline=None
+)
+
+
+class Threads:
+    """Runs workers until it is told to stop; what a busy database refuses is tried again."""
+
+    def __init__(self):
+        self.stopping = threading.Event()
+        self.problems = []
+        self.done = Counter()
+        self._threads = []
+
+    def start(self, name, work):
+        self._threads.append(threading.Thread(target=self._run, args=(name, work)))
+        self._threads[-1].start()
+
+    def _run(self, name, work):
+        try:
+            while not self.stopping.is_set():
+                try:
+                    work()
+                    self.done[name] += 1
+                except StoreUnavailable:
+                    self.done["refused"] += 1
+        except BaseException as error:
+            self.problems.append(error)
+            self.stopping.set()
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self._threads:
+            thread.join(60)
+
+
+def now():
+    return int(time.monotonic() * 10)
+
+
+@pytest.mark.timeout(120 + 3 * SECONDS)
+@pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
+def test_followers_beside_eight_writers_miss_nothing(store, monkeypatch):
+    monkeypatch.setattr(feed, "PAGE", 20)
+    prepare(store)
+    users = [Mirror(store, selection, random.Random()) for selection in SELECTIONS]
+    sleeper = Mirror(store, SELECTIONS[1], random.Random())
+    threads = Threads()
+
+    def writer(number):
+        chance = random.Random(number)
+        pid = PIDS[number % len(PIDS)]
+        return lambda: change(store, chance, pid, chance.sample(NAMES, chance.randint(1, 5)), now())
+
+    def forget():
+        threads.stopping.wait(0.1)
+        sum(forget_tombstones(store, now() - KEPT))
+
+    def oversleep():
+        threads.stopping.wait(KEPT / 10 * 2)
+        while sleeper.step() and not threads.stopping.is_set():
+            pass
+
+    for number in range(WRITERS):
+        threads.start("written", writer(number))
+    for user in users:
+        threads.start("read", user.step)
+    threads.start("forgotten", forget)
+    threads.start("overslept", oversleep)
+    time.sleep(SECONDS)
+    threads.stop()
+    assert threads.problems == []
+    head = users[0].head()
+    for user in (*users, sleeper):
+        user.catch_up()
+        assert user.copy == user.should_have()
+    overs = [user.started_over for user in (*users, sleeper)]
+    told = [user.told for user in users]
+    print(
+        f"\n{store.engine.dialect.name}: {head} changes, {dict(threads.done)}, started over {overs}, told {told}"
+    )
+    assert threads.done["written"] > WRITERS
+    assert all(user.told["upsert"] for user in users[:3])
+    assert sum(user.told["leave"] for user in users[1:])
+    assert users[0].told["leave"] == 0

@@ -100,7 +100,7 @@ class Reloader:
     def _renew_settings(self) -> Any:
         pool = self._reactor.getThreadPool()
         try:
-            fresh = yield deferToThreadPool(self._reactor, pool, project_settings)
+            fresh = yield deferToThreadPool(self._reactor, pool, settings_of_now)
             settings = renewed(self._settings, fresh)
             renewal = renew(self._target.config, load(settings))
         except ConfigurationError as error:
@@ -171,7 +171,7 @@ def renewed(running: BaseSettings, fresh: Mapping[str, Any]) -> BaseSettings:
     return made
 
 
-def project_settings() -> dict[str, Any]:
+def settings_of_now() -> dict[str, Any]:
     """Return the ``LCC_*`` settings of the project as its file has them now (blocking).
 
     Raises ``ConfigurationError`` with one line when it cannot be read.

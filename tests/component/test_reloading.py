@@ -14,7 +14,7 @@ from lcc_scrapy import config as settings
 from lcc_scrapy import reloading
 from lcc_scrapy.config import SETTINGS, Renewal, load, renew
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.reloading import Reloader, project_settings, renewed, summary
+from lcc_scrapy.reloading import Reloader, settings_of_now, renewed, summary
 
 
 def configured(**values):
@@ -92,7 +92,7 @@ def project(tmp_path, monkeypatch):
 
 def test_the_file_is_read_as_it_is_now_with_all_that_it_imports(project):
     project("from some_more import *\nprint('hello')\nLCC_WINDOW = 5\nLCC_MIMETYPES = ['a/b']\nOTHER = 1\n")
-    assert project_settings() == {"LCC_POLL": 9, "LCC_WINDOW": 5, "LCC_MIMETYPES": ["a/b"]}
+    assert settings_of_now() == {"LCC_POLL": 9, "LCC_WINDOW": 5, "LCC_MIMETYPES": ["a/b"]}
     assert "some_settings" not in sys.modules
 
 
@@ -108,7 +108,7 @@ def test_the_file_is_read_as_it_is_now_with_all_that_it_imports(project):
 def test_a_broken_file_is_one_line(project, text, said):
     project(text)
     with pytest.raises(ConfigurationError, match="the settings file cannot be read") as raised:
-        project_settings()
+        settings_of_now()
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -117,7 +117,7 @@ def test_a_file_without_end_is_not_waited_for(project, monkeypatch):
     monkeypatch.setattr(reloading, "PATIENCE", 0.2)
     project("import time; time.sleep(60)")
     with pytest.raises(ConfigurationError, match=r"not read within 0\.2 s"):
-        project_settings()
+        settings_of_now()
 
 
 # --- the run of things ---------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def world(monkeypatch, caplog):
         monkeypatch.delenv(name)
     target = Target()
     fresh = {"LCC_DATA_DIR": "/srv/lcc"}
-    monkeypatch.setattr(reloading, "project_settings", lambda: dict(fresh))
+    monkeypatch.setattr(reloading, "settings_of_now", lambda: dict(fresh))
     return Reloader(reactor, BaseSettings(), target), target, fresh
 
 

@@ -16,11 +16,11 @@ help: ## show this
 demo: $(RUN_STAMP) ## the main job on real documents, to the end
 	$(BIN)/python tools/demo.py
 
-# The rules side by side, real processes one after the other. On a machine that has other work, what fails is
-# tried once more and shown as RERUN: one that needs it often has to be mended.
+# What measures rates and times runs alone, everything else side by side: most of it waits most of the time. On a
+# machine that has other work what fails is tried once more and shown as RERUN; what needs that often is to be mended.
 test: $(DEV_STAMP) ## every test
-	$(BIN)/python -m pytest --reruns 1 -n 2 --dist loadfile tests/unit tests/component tests/contract
-	$(BIN)/python -m pytest --reruns 1 tests/integration tests/acceptance tests/faults
+	$(BIN)/python -m pytest --reruns 1 -m 'not alone' -n 3 --dist loadfile
+	$(BIN)/python -m pytest --reruns 1 -m alone
 
 check: lint types imports docs test ## what CI runs
 

@@ -9,7 +9,8 @@
     ├── UrlRefused             one URL of a set turned away; carries a wire code (7xx)
     ├── NotDurable             something could not be put on disk: never answer "accepted"
     │   ├── DiskFull           now; it can when there is room again
-    │   └── SetTooLarge        and never could: one set is larger than what a spool takes of a provider
+    │   └── NotNow             nor is it tried: room is short, or its provider has no share of the spool left
+    │       └── SetTooLarge    and never could: one set is larger than what a spool takes of a provider
     ├── DiskFailed             a disk does not keep what it is given: the process has to end, see ``Means``
     ├── Exhausted              the system gives this process no descriptors, memory or ports now
     ├── StoreUnavailable       the database does not answer now; try again later
@@ -111,7 +112,11 @@ class DiskFull(NotDurable):
     """There is no room for it now (or no quota); the same may go through later."""
 
 
-class SetTooLarge(NotDurable):
+class NotNow(NotDurable):
+    """Not tried: room is short already, or the provider has used up its share of the spool."""
+
+
+class SetTooLarge(NotNow):
     """A set is larger than what the spool takes of one provider when it is empty: it need not come again."""
 
 

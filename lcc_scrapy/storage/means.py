@@ -18,7 +18,7 @@ from lcc_scrapy.domain.errors import (
     DiskFull,
     Exhausted,
     NotDurable,
-    SetTooLarge,
+    NotNow,
     StoreFull,
 )
 from lcc_scrapy.domain.room import Reserve
@@ -105,7 +105,7 @@ class Means:
         if isinstance(error, DiskFailed):
             with self._ending:
                 self._end(error)
-        elif isinstance(error, (NotDurable, StoreFull, Exhausted)) and not isinstance(error, SetTooLarge):
+        elif isinstance(error, (NotDurable, StoreFull, Exhausted)) and not isinstance(error, NotNow):
             self._full = self._full or isinstance(error, (DiskFull, StoreFull))
             self._rest_until = self._reactor.seconds() + REST
 

@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.entries import UrlEntry
-from lcc_scrapy.domain.errors import DiskFailed, NotDurable, Refusal, SetTooLarge, StoreUnavailable
+from lcc_scrapy.domain.errors import DiskFailed, NotDurable, NotNow, Refusal, SetTooLarge, StoreUnavailable
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.fullsets import FullSet
 from lcc_scrapy.uns.journal import Journal
@@ -129,7 +129,7 @@ class Clerk:
         )
         try:
             if self._office.means.short:
-                raise NotDurable("nothing new is begun now")  # noqa: TRY301 - answered like any other
+                raise NotNow("nothing new is begun now")
             self._writer = self._office.spool.begin(header, arrived)
         except (NotDurable, DiskFailed) as error:
             self._spool_failed(error)

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from lcc_scrapy.content.disk import sync, sync_folder
-from lcc_scrapy.domain.errors import ConfigurationError, InUse, NotDurable
+from lcc_scrapy.domain.errors import ConfigurationError, InUse, NotNow
 from lcc_scrapy.domain.sharing import room_left
 from lcc_scrapy.uns.fullsets import AcceptedFullSets, FullSet
 from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolHeader, SpoolReader
@@ -108,7 +108,7 @@ class SpoolFolder:
     def _claim(self, pid: int, size: int) -> None:
         with self._guard:
             if size > self._room(pid):
-                raise NotDurable(
+                raise NotNow(
                     f"no room for provider {pid} in the spool folder:"
                     f" {self._own[pid]} bytes are its own, {self._used} of {self.max_bytes} used"
                 )

@@ -29,7 +29,12 @@ LONG = 60.0
 SETTLING = 3.0
 """Seconds after the last set was pushed in which everybody gets going."""
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(180 + 2 * SECONDS)]
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.acceptance,
+    pytest.mark.slow,
+    pytest.mark.timeout(180 + 2 * SECONDS),
+]
 
 PIECE = 2048
 PAUSE = 0.05

@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness import Lcc, Nginx, missing, wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.alone, pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 LIMIT = 200_000
 SECONDS = 30

@@ -16,6 +16,7 @@ from lcc_scrapy.domain.errors import (
     DiskFull,
     Exhausted,
     NotDurable,
+    NotNow,
     SetTooLarge,
     StoreFull,
     StoreUnavailable,
@@ -90,6 +91,7 @@ def test_whoever_finds_no_room_has_the_ballast_given_up_whatever_the_disk_shows(
     [
         (NotDurable("x"), True),
         (Exhausted("x"), True),
+        (NotNow("x"), False),
         (SetTooLarge("x"), False),
         (StoreUnavailable("x"), False),
         (ValueError("x"), False),

@@ -14,7 +14,7 @@ from lcc_scrapy import config as settings
 from lcc_scrapy import reloading
 from lcc_scrapy.config import SETTINGS, Renewal, load, renew
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.reloading import Reloader, settings_of_now, renewed, summary
+from lcc_scrapy.reloading import Reloader, renewed, settings_of_now, summary
 
 
 def configured(**values):

@@ -16,7 +16,7 @@ from lcc_scrapy.domain.providers import Provider
 from tests.faults.attackers import Guessers, Siege, answer_to, init, push
 from tests.harness import Lcc, wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.alone, pytest.mark.acceptance, pytest.mark.timeout(1200)]
 
 CLIENTS = int(os.environ.get("LCC_SLOW_CLIENTS", "45"))
 LOGINS = int(os.environ.get("LCC_WRONG_LOGINS", "100"))

@@ -32,7 +32,7 @@ from tests.faults.outcomes import Seen, is_as_documented, rows
 from tests.harness import BIN, Lcc, lccs, wait_for
 from tests.integration.site import Site, overlaps
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.alone, pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 LONG = os.environ.get("LCC_MACHINE") == "long"
 long = pytest.mark.skipif(not LONG, reason="LCC_MACHINE=long takes it in")

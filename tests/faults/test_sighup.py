@@ -49,7 +49,7 @@ class Project:
 
 
 @pytest.fixture(scope="module")
-def uns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, Authority, Path]]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, Authority, Path]]:
     """Run one ``lcc uns`` with TLS beside plain TCP, for all tests of it."""
     folder = tmp_path_factory.mktemp("uns")
     authority = Authority()
@@ -68,6 +68,15 @@ def uns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, Aut
         yield project, authority, place
         assert lcc.stop_uns() == 0
         assert "Traceback" not in lcc.uns_log.read_text()
+
+
+@pytest.fixture
+def uns(running: tuple[Project, Authority, Path]) -> tuple[Project, Authority, Path]:
+    """Give each test the settings that the process began with, whatever the one before left."""
+    project = running[0]
+    project.write()
+    project.hang_up(project.lcc.uns, project.lcc.uns_log, "certificates read again")
+    return running
 
 
 def refusal(lcc: Lcc, *urls: str, mimetype: str = "text/html") -> str:

@@ -111,7 +111,8 @@ def test_who_insists_is_let_do_so(world: World) -> None:
 
 
 def test_an_early_rejection_arrives_before_all_has_been_sent(world: World) -> None:
-    """No full set is left to this provider: it is told so at the first line of 50,000."""
+    """No full set is left to this provider, which has some already: it is told so at the first line of 50,000."""
+    assert world.lcccp("good", "--tls", f"--ca={world.ca}", stdin=URL.format("first")).returncode == 0
     urls = "".join(URL.format(number) for number in range(50_000))
     lines = f'{urls}<end count="50000"/>\n'
     began = time.monotonic()

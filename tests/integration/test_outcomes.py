@@ -28,7 +28,7 @@ from tests.harness import Lcc, lccs, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Answer, Site, overlaps, page, raw, unknown_certificate
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "outcomes.md"
 FIRST = b"<p>the first edition</p>"

@@ -92,7 +92,9 @@ class _Look:
 
     def all(self) -> Iterator[str]:
         home = Home.find(self._config.data_dir)
-        yield from self._integrity()
+        if damage := self._integrity():
+            yield damage
+            return
         store = open_store(self._config)
         try:
             check_owner(home, store)
@@ -106,12 +108,11 @@ class _Look:
         finally:
             store.close()
 
-    def _integrity(self) -> Iterator[str]:
-        """Look at the database as a whole; opening it rolls back what was not committed."""
+    def _integrity(self) -> str:
+        """Look at the database as a whole; opening it rolls back what was not committed. Empty = it is whole."""
         with closing(sqlite3.connect(self._config.data_dir / "lcc.sqlite")) as connection:
             said = connection.execute("pragma integrity_check").fetchall()
-        if said != [("ok",)]:
-            yield f"integrity_check: {said[:3]}"
+        return "" if said == [("ok",)] else f"integrity_check: {said[:3]}"
 
     def _users_view(self, store: SqlStore) -> Iterator[str]:
         """Look whether what the content user saw is still so, or was replaced by something later."""

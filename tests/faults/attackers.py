@@ -118,18 +118,7 @@ class Siege:
                 writer.write(errors)
                 await writer.drain()
 
-        going_on = asyncio.create_task(go_on())
-        try:
-            while writer.transport.get_write_buffer_size() == 0 or await self._moves(writer):
-                await asyncio.sleep(0.1)
-            await self._in_place(kind, going_on)
-        finally:
-            going_on.cancel()
-
-    async def _moves(self, writer: Any) -> bool:
-        before = writer.transport.get_write_buffer_size()
-        await asyncio.sleep(2)
-        return before != writer.transport.get_write_buffer_size()
+        await self._in_place(kind, go_on())
 
 
 def answer_to(port: int, said: bytes, address: str, *more: bytes) -> str:

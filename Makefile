@@ -6,12 +6,12 @@ RUN_STAMP := $(VENV)/.lcc-installed
 DEV_STAMP := $(VENV)/.lcc-dev-installed
 
 LCC_FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := codec conversation url spool_file content_coding notations
+FUZZ_TARGETS := codec conversation url spool_file content_coding notations query answer http_answer
 
-.PHONY: help demo test check lint types imports docs bench soak fuzz pyz clean corpora
+.PHONY: help demo test check lint types imports docs bench bench-quick soak fuzz pyz clean corpora
 
 help: ## show this
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(RUN_STAMP) ## the main job on real documents, to the end
 	$(BIN)/python tools/demo.py
@@ -19,7 +19,7 @@ demo: $(RUN_STAMP) ## the main job on real documents, to the end
 # What measures rates and times runs alone, everything else side by side: most of it waits most of the time. On a
 # machine that has other work what fails is tried once more and shown as RERUN; what needs that often is to be mended.
 test: $(DEV_STAMP) ## every test
-	$(BIN)/python -m pytest --reruns 1 -m 'not alone' -n 3 --dist loadfile
+	$(BIN)/python -m pytest --reruns 1 -m 'not alone' -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m pytest --reruns 1 -m alone
 
 check: lint types imports docs test ## what CI runs
@@ -37,13 +37,41 @@ imports: $(DEV_STAMP) ## the import contract
 docs: $(DEV_STAMP) ## the documentation, warnings are errors
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 
-bench: $(DEV_STAMP) ## measurements, as ratios
+bench: $(DEV_STAMP) corpora ## measurements, as ratios, some hours; tables and chart of the crawls in dist/
+	mkdir -p dist && rm -f dist/performance.md
+	$(BIN)/python bench/crawl.py --markdown dist/performance.md --plot dist/performance.svg
+	$(BIN)/python bench/recrawl.py --markdown dist/performance.md
+	$(BIN)/python bench/recrawl.py --markdown dist/performance.md --database mariadb
+	$(BIN)/python bench/wakeup.py --markdown dist/performance.md
+	$(BIN)/python bench/wakeup.py --markdown dist/performance.md --database mariadb
+	$(BIN)/python bench/feed.py --markdown dist/performance.md
+	$(BIN)/python bench/feed.py --markdown dist/performance.md --database mariadb
 	$(BIN)/python bench/intake.py
+	$(BIN)/python bench/uns.py
 	$(BIN)/python bench/turns.py
+	$(BIN)/python bench/safequeue.py
 	$(BIN)/python bench/export.py
+	$(BIN)/python bench/compression.py
+	$(BIN)/python bench/revisits.py
+	$(BIN)/python bench/links.py
+
+bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of them run
+	$(BIN)/python bench/crawl.py --quick
+	$(BIN)/python bench/recrawl.py --rounds 1 --pages 640
+	$(BIN)/python bench/wakeup.py --pushes 2
+	$(BIN)/python bench/feed.py --rounds 1 --documents 2000
+	$(BIN)/python bench/intake.py --rounds 1 --urls 2000
+	$(BIN)/python bench/turns.py --registered 3 --active 3
+	$(BIN)/python bench/safequeue.py --urls 1000
+	$(BIN)/python bench/export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz
+	$(BIN)/python bench/compression.py docs
+	$(BIN)/python bench/revisits.py --pages 50 --every 24
+	$(BIN)/python bench/links.py --pages 20 --repeat 1
 
 soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
 	LCC_KILLS=200 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_kills.py
+	LCC_YEAR=whole LCC_SET_URLS=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_a_year.py tests/unit/test_uns_codec.py
+	LCC_LONG_QUEUE=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_long_queue.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
@@ -55,7 +83,15 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
 	LCC_SPELLINGS=1000 LCC_BOMBS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_private_addresses.py tests/faults/test_hostile_sites.py
 	LCC_STREAMS=10000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_mutated_streams.py
+	LCC_PYPI=1 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_archive_replay.py tests/integration/test_resync_client.py
+	LCC_INDEXERS=all $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexers.py
 	LCC_MANY_URLS=5000000 LCC_ENDLESS_BYTES=500000000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_huge_sets.py
+	LCC_SPIDER_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_SPIDER_KILLS=5 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_spidered_sites.py
+	LCC_SCHEMATHESIS=long $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/integration/test_web_server.py -k schemathesis
+	LCC_SPIDER_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_SPIDER_KILLS=5 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_spidered_sites.py
+	LCC_RECRAWL_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_RECRAWL_ROUNDS=3 LCC_RECRAWL_BANDWIDTH=1M $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_recrawl.py
+	LCC_MISSES_DATABASES="sqlite mariadb postgresql" $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_push_misses.py
+	LCC_SCHEMATHESIS=long $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/integration/test_web.py -k schemathesis
 
 fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each reader of hostile input
 	$(BIN)/python -m pip install -q -e '.[fuzz]'

@@ -74,9 +74,7 @@ def fill(store: SqlStore, registered: int, active: int) -> None:
             RowsOf(t.pidb, Provider).insert(connection, rows)
             connection.execute(insert(t.proots), [{"pid": pid, "root": f"http://h{pid}/"} for pid in pids])
         for pids in _batches(range(1, active + 1), 500):
-            RowsOf(t.qdb, QueuedUrl).insert(
-                connection, [_row(pid, number) for pid in pids for number in range(1, URLS + 1)]
-            )
+            tx.insert_queued([_row(pid, number) for pid in pids for number in range(1, URLS + 1)])
             RowsOf(t.qpsdb, SetPart).insert(connection, [SetPart(pid, "", pid, -1, 0, URLS) for pid in pids])
             RowsOf(t.turns, StoredTurn).insert(
                 connection,

@@ -25,6 +25,9 @@ _log = logging.getLogger(__name__)
 LOOK = 20
 """Providers among whose sets the next one is chosen at a time."""
 
+STEP = 0.1
+"""Seconds after which a step takes no further chunk: the crawl shares its thread."""
+
 OPEN_SETS = 16
 """Sets kept open; those beyond are opened again when their turn comes."""
 
@@ -141,14 +144,18 @@ class Absorber:
         choosing = self._thread.run(self._choose, heads)
         choosing.addCallbacks(self._chosen, self._failed, callbackArgs=(heads,))
 
-    def _choose(self, heads: Sequence[ReadySet]) -> int | None:
-        """Return how many of the first sets have to wait, None = all (in the store's thread)."""
+    def _choose(self, heads: Sequence[ReadySet]) -> tuple[int, int] | None:
+        """Return how many of the first sets have to wait, and the room for the next one.
+
+        None = all have to wait (in the store's thread).
+        """
         view, earlier = logins.look_at(self._store, heads, self._terms.queue_max)
         held_up = [(head, earlier[head.pid].uns) for head in heads if head.pid in earlier]
         elsewhere = [(head, uns) for head, uns in held_up if uns != self._terms.uns]
         if elsewhere and self._pass_over_the_dead(elsewhere):
             view, _ = logins.look_at(self._store, heads, self._terms.queue_max)
-        return next((number for number, head in enumerate(heads) if view.admits(head.pid)), None)
+        admitted = (number for number, head in enumerate(heads) if view.admits(head.pid))
+        return next(((number, view.room(heads[number].pid)) for number in admitted), None)
 
     def _pass_over_the_dead(self, held_up: Sequence[tuple[ReadySet, str]]) -> bool:
         """Wait no more for logins at a UNS that has given no sign of life for too long."""
@@ -166,15 +173,16 @@ class Absorber:
             )
         return bool(passed)
 
-    def _chosen(self, number: int | None, heads: Sequence[ReadySet]) -> None:
+    def _chosen(self, chosen: tuple[int, int] | None, heads: Sequence[ReadySet]) -> None:
         if self._stopping:
             self._rest()
-        elif number is None:
+        elif chosen is None:
             self._nobody_may(len(heads))
         else:
+            number, room = chosen
             self._fruitless = 0
             self._line.pass_by(number)
-            self._step(heads[number])
+            self._step(heads[number], room)
 
     def _nobody_may(self, looked_at: int) -> None:
         self._fruitless += looked_at
@@ -187,8 +195,8 @@ class Absorber:
 
     # --- one step --------------------------------------------------------------------------------
 
-    def _step(self, waiting: ReadySet) -> None:
-        stepping = self._thread.run(self._sets.step, waiting, int(self._now()))
+    def _step(self, waiting: ReadySet, room: int) -> None:
+        stepping = self._thread.run(self._sets.step, waiting, int(self._now()), room)
         stepping.addErrback(self._step_failed, waiting)
         stepping.addCallbacks(self._stepped, self._failed, callbackArgs=(waiting,))
 
@@ -241,13 +249,17 @@ class _OpenSets:
         self.policy = policy
         self._open: OrderedDict[ReadySet, Intake] = OrderedDict()
 
-    def step(self, waiting: ReadySet, now: int) -> Step | None:
-        """Take a set forward by one step; None when it had to be set aside."""
+    def step(self, waiting: ReadySet, now: int, room: int) -> Step | None:
+        """Take a set forward by one step; None when it had to be set aside.
+
+        Further chunks are added to it until ``STEP`` is over or as many URLs as there is room for were taken.
+        """
         intake = self._open.pop(waiting, None) or self._begin(waiting)
         if intake is None:
             return None
         try:
-            step = intake.step(now)
+            until = time.monotonic() + STEP
+            step = intake.step(now, lambda taken: taken < room and time.monotonic() < until)
         except BaseException:
             intake.close()
             raise

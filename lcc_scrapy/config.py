@@ -5,6 +5,7 @@ its default here. Durations are written like ``90d``, ``12h``, ``10m``, ``30s``;
 ``10M``, ``2G`` (k = 1000).
 """
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -12,21 +13,32 @@ from dataclasses import dataclass, fields, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.project import get_project_settings
 
+from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.policy import RECORD, STRICT, QueuePolicy
+from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
+from lcc_scrapy.domain.versions import MOST, Keep
+from lcc_scrapy.spidering.ignoring import IgnoreList
+from lcc_scrapy.spidering.links import DOCUMENTS, REQUISITES, LinkRules
 from lcc_scrapy.uns.limits import LEAST_ATTRIBUTES, LEAST_DEPTH, LEAST_ELEMENT_BYTES
+from lcc_scrapy.users.web.endpoint import Endpoint
 
 _DURATION = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZE = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_VERSIONS = re.compile(
+    r"\s*(?:(?P<count>\d{1,9})\s*(?:,|$))?\s*(?P<age>\d+(?:\.\d+)?[a-z])?\s*", re.IGNORECASE
+)
+_LONGEST_REVISIT = 3650 * 86400
 _NUMBER_WITH_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]?)b?\s*", re.IGNORECASE)
 
 
@@ -47,6 +59,24 @@ def size(text: Any) -> int:
     return int(_with_unit(text, _SIZE, "200k, 10M or 2G"))
 
 
+def revisits(text: Any) -> Bounds:
+    """Read the intervals of visits by guess: ``1h..30d``, or ``1h..1d..30d`` with that of a page not known yet."""
+    try:
+        return _bounds([int(duration(part)) for part in str(text).split("..")])
+    except (ValueError, OverflowError):
+        expected = "rising intervals like 1h..30d or 1h..1d..30d, up to 3650d"
+        raise ValueError(f"{text!r}, expected {expected}") from None
+
+
+def _bounds(ends: list[int]) -> Bounds:
+    if len(ends) == 2:  # noqa: PLR2004 - the shortest and the longest
+        ends.insert(1, round(math.sqrt(ends[0] * ends[1])))
+    shortest, every, longest = ends
+    if longest > _LONGEST_REVISIT:
+        raise ValueError(longest)
+    return Bounds(every, shortest, longest)
+
+
 def _period(text: Any) -> float:
     seconds = duration(text)
     if not seconds:
@@ -64,9 +94,34 @@ def _words(text: Any) -> tuple[str, ...]:
     return tuple(part.strip().lower() for part in parts if part.strip())
 
 
+def _relations(text: Any) -> frozenset[str]:
+    words = frozenset(_words(text))
+    groups = {"documents": DOCUMENTS, "requisites": REQUISITES}
+    unknown = words - groups.keys() - DOCUMENTS - REQUISITES
+    if unknown:
+        known = ", ".join(sorted(groups.keys() | DOCUMENTS | REQUISITES))
+        raise ValueError(f"{min(unknown)!r}, expected some of {known}")
+    return (words - groups.keys()).union(*(groups[word] for word in words & groups.keys()))
+
+
+def _ignore_file(text: Any) -> IgnoreList:
+    path = str(text).strip()
+    try:
+        return IgnoreList.parse(Path(path).read_text(encoding="utf-8").splitlines()) if path else IgnoreList()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
 def _endpoints(text: Any) -> tuple[str, ...]:
     parts = text if isinstance(text, (list, tuple)) else str(text).split()
     return tuple(part for part in parts if part)
+
+
+def _web_url(text: Any) -> str:
+    url = str(text).strip().rstrip("/")
+    if url and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", url):
+        raise ValueError(f"{text!r}, expected for example https://lcc.example.org")
+    return url
 
 
 def _networks(text: Any) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -80,7 +135,8 @@ def _whole(text: Any, least: int = 0) -> int:
     return int(digits)
 
 
-def _share(text: Any) -> float:
+def share(text: Any) -> float:
+    """Read a share between 0 and 1: ``50%`` or ``0.5``."""
     number, percent, rest = str(text).strip().partition("%")
     try:
         value = float(number) / (100 if percent else 1)
@@ -128,10 +184,43 @@ def _declared(text: Any) -> str:
     return str(text)
 
 
+def _compression(text: Any) -> str:
+    if text not in {NONE, GZIP, ZSTD}:
+        raise ValueError(f"{text!r}, expected {NONE}, {GZIP} or {ZSTD}")
+    return str(text)
+
+
+def _versions(text: Any) -> Keep:
+    """Read how many versions are kept, for how long, or both: ``5``, ``30d``, ``5, 30d``."""
+    match = _VERSIONS.fullmatch(str(text))
+    if match is None:
+        raise ValueError(f"{text!r}, expected for example 5, 30d or '5, 30d'")
+    keep = Keep(int(match["count"] or 0), duration(match["age"] or 0))
+    if keep.count > MOST:
+        raise ValueError(f"{text!r}, expected at most {MOST} versions")
+    return keep
+
+
 def _log_format(text: Any) -> str:
     if text not in {"text", "json"}:
         raise ValueError(f"{text!r}, expected text or json")
     return str(text)
+
+
+def _endpoint(text: Any) -> Endpoint | None:
+    return Endpoint.parse(str(text))
+
+
+def _machines(text: Any) -> dict[int, str]:
+    return dict(_machine(one) for one in _endpoints(text))
+
+
+def _machine(text: str) -> tuple[int, str]:
+    number, equals, address = text.partition("=")
+    parts = urlsplit(address)
+    if not equals or parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
+        raise ValueError(f"{text!r}, expected for example 2=https://m2.example.org:8081")
+    return _at_least_one(number), address.rstrip("/")
 
 
 def _zone(text: Any) -> ZoneInfo:
@@ -213,7 +302,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_RETRY_AFTER", "5m", duration, "When 103, 104 and 203 advise to come again, unless something better is known.", LIVE),
     Setting("LCC_FULLSETS", "10", _whole, "Unsolicited full sets per period for new providers; 0 = none.", LIVE),
     Setting("LCC_FULLSET_PERIOD", "30d", duration, "The period in which full sets are counted.", LIVE),
-    Setting("LCC_MAX_REMOVAL", "50%", _share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held.", LIVE),
+    Setting("LCC_MAX_REMOVAL", "50%", share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held.", LIVE),
     Setting("LCC_STALE_AFTER", "90d", duration, "Documents that nobody has confirmed for so long: their provider is asked for a full set (wish `old files`); 0 = never.", LIVE),
     Setting("LCC_EXPIRE_AFTER", "180d", duration, "Documents that nobody has confirmed for so long are removed, by daily portions that LCC_MAX_REMOVAL lets pass (wish `expired files`); 0 = never.", LIVE),
     Setting("LCC_ERRORS_KEPT", "100", _at_least_one, "Failed URLs kept per provider with all they were submitted with; the count is exact beside it.", LIVE),
@@ -223,19 +312,53 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_DECLARED", RECORD, _declared, "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it.", LIVE),
     Setting("LCC_TOMBSTONES_KEEP", "90d", duration, "How long content users are told of a removal; a cursor that is older has to start over; 0 = for ever.", LIVE),
     Setting("LCC_FILE_GRACE", "1h", duration, "How long the file of a replaced or removed document stays.", LIVE),
+    Setting("LCC_CONTENT_COMPRESSION", NONE, _compression, "How new content files are compressed: `none`, `gzip` or `zstd`; images, archives and the like are stored as they are. Everything that reads through the LCC gets the document as it was served.", LIVE),
+    Setting("LCC_PUSH_GRACE", "1h", duration, "How long after a [sample](push-misses.md) found a change its push may arrive; later it counts as missed.", LIVE),
+    Setting("LCC_KEEP_VERSIONS", "0", _versions, "Earlier contents that are kept of each document: `5` (how many, at most 100), `30d` (for how long after they were replaced), or `5, 30d` (both bounds); 0 = none. They are not charged to the provider, and go with the document.", LIVE),
     Setting("LCC_FETCHES", "64", _at_least_one, "Fetches in flight at a time in one process (never two of one provider)."),
-    Setting("LCC_WINDOW", "32", _at_least_one, "URLs read ahead per provider.", LIVE),
+    Setting("LCC_WINDOW", "100", _at_least_one, "URLs read ahead per provider.", LIVE),
     Setting("LCC_READ_AHEAD", "20000", _at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window.", LIVE),
     Setting("LCC_FETCH_MAX_BYTES", "2G", size, "Largest body, as transferred and decoded; larger ones are refused (604).", LIVE),
     Setting("LCC_FETCH_TIMEOUT", "60s", duration, "Longest silence while reading, and longest time to connect (602) and for the head of an answer (603).", LIVE),
     Setting("LCC_FETCH_DEADLINE", "6h", duration, "Longest time for one body (603).", LIVE),
     Setting("LCC_MEMORY_BODY", "1M", size, "Bodies up to this size are handled in memory, larger ones go to the content file as they arrive.", LIVE),
+    Setting("LCC_CRAWL_DELAY_MAX", "30s", duration, "Longest `Crawl-delay` of a robots.txt that is kept; longer ones count as this, 0 = none is kept.", LIVE),
+    Setting("LCC_LINKS_FOLLOWED", "documents", _relations, "Kinds of links that a spider follows: `documents`, `requisites` or single ones, as in [links](links.md).", LIVE),
+    Setting("LCC_LINKS_MAX", "10000", _at_least_one, "Links taken from one page; further ones are dropped.", LIVE),
+    Setting("LCC_LINKS_PAGE_BYTES", "4M", size, "Bytes of a page that are looked at for links.", LIVE),
+    Setting("LCC_LINKS_IGNORE_EXTENSIONS", "7z aac apk avi avif bin bmp bz2 deb dmg eot exe flac flv gif gz ico img iso jar jpeg jpg m4a m4v mkv mov mp3 mp4 mpeg mpg msi ogg ogv otf png rar rpm tar tgz tif tiff ttf wav webm webp wmv woff woff2 xz zip zst", _words, "Endings of file names whose URLs a spider does not fetch.", LIVE),
+    Setting("LCC_LINKS_IGNORE_FILE", "", _ignore_file, "File of domains, URLs, paths and endings that a spider does not fetch, one a line, as in [links](links.md).", LIVE),
+    Setting("LCC_LINKS_STRIP", "", _words, "Parameters that are left out of URLs on pages, such as session ids.", LIVE),
+    Setting("LCC_REVISIT", "1h..1d..30d", revisits, "How often a spider visits a page again with `-a every=auto`: the shortest interval, that of a page not known yet, and the longest one. `1h..30d` puts the middle one between the others. `lcc provider set --revisit` gives a provider its own.", LIVE),
     Setting("LCC_REDIRECTS", "10", _whole, "Redirects followed inside one turn (606).", LIVE),
     Setting("LCC_LEASE", "60s", duration, "How long a worker that stopped answering keeps its providers."),
     Setting("LCC_POLL", "2s", _period, "How often a worker looks for changes other processes made.", LIVE),
     Setting("LCC_STOP_TIMEOUT", "30s", duration, "How long fetches in flight may go on when the process is asked to stop.", LIVE),
     Setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent."),
+    Setting("LCC_QUERY_ENDPOINTS", "", _endpoints, "Where `lcc query` listens: Twisted endpoint strings separated by blanks."),
+    Setting("LCC_QUERY_ALLOW_PLAIN_REMOTE", "no", _flag, "Permit `lcc query` to listen beyond loopback without TLS."),
+    Setting("LCC_QUERY_PROXIES", "127.0.0.0/8 ::1", _networks, "Addresses and networks of proxies in front of `haproxy:` endpoints of `lcc query`.", LIVE),
+    Setting("LCC_QUERY_CONNECTIONS_PER_ADDRESS", "10", _at_least_one, "Connections of one address to the query socket at a time; more get 804.", LIVE),
+    Setting("LCC_QUERY_CONNECTIONS_MAX", "100", _at_least_one, "Connections to the query socket at a time; more get 804.", LIVE),
+    Setting("LCC_QUERY_THREADS", "4", _at_least_one, "Threads in which answers are read from database and disk, a portion of one answer at a time; each needs a database connection."),
+    Setting("LCC_QUERY_BYTES", "65536", _at_least(1, size), "Bytes of a query; more get 805.", LIVE),
+    Setting("LCC_QUERY_SECONDS", "10s", _period, "Time from connecting to a complete query; later gets 806.", LIVE),
+    Setting("LCC_QUERY_IDLE_SECONDS", "60s", _period, "Time in which a content user takes nothing of the 64 KiB of its answer that are ready for it; then the connection is cut.", LIVE),
+    Setting("LCC_QUERY_MIN_RATE", "2000", _at_least(1, size), "Bytes of an answer per second of waiting for the content user, on average; who is slower for 30 s is cut.", LIVE),
+    Setting("LCC_QUERY_WAIT_MAX", "10m", duration, "Longest time that a query waits for a change, whatever it says; 0 = none waits.", LIVE),
     Setting("LCC_LOG_FORMAT", "text", _log_format, "How log lines look: `text`, or `json`, one object a line."),
+    Setting("LCC_WEB_ENDPOINT", "127.0.0.1:8080", _endpoint, "Where `lcc web` listens: `127.0.0.1:8080`, `[::]:8443` or `unix:/run/lcc/web.sock`."),
+    Setting("LCC_WEB_URL", "", _web_url, "URL of `lcc web` as clients see it, for documents that have to name it; needed behind a proxy. Empty = as each request says: `https://lcc.example.org`."),
+    Setting("LCC_WEB_WAITERS", "1000", _at_least_one, "Requests to `lcc web` that wait for changes at a time; more get 503."),
+    Setting("LCC_WEB_EXPORTS", "4", _at_least_one, "Exports and packages of ResourceSync dumps that `lcc web` writes at a time; more get 503."),
+    Setting("LCC_FILES_ENDPOINT", "", _endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere."),
+    Setting("LCC_FILES_MACHINES", "", _machines, "Where the content files of other machines are to be had: `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. The operator's word: private addresses are good."),
+    Setting("LCC_FILES_TOKEN_FILE", "", str, "File that holds the token (scope `files`) for them."),
+    Setting("LCC_HTTP_CONNECTIONS", "2000", _at_least_one, "Connections to `lcc web` or `lcc files` at a time; requests of more get 503."),
+    Setting("LCC_HTTP_SILENCE", "60s", _period, "Time in which a client of `lcc web` or `lcc files` takes nothing of its answer; then it is cut."),
+    Setting("LCC_HTTP_CERTIFICATE", "", str, "File with the certificate and its chain (PEM) for `lcc web` and `lcc files`; empty = plain HTTP. SIGHUP reads it again."),
+    Setting("LCC_HTTP_KEY", "", str, "File with its private key (PEM); empty = it is in the same file."),
+    Setting("LCC_HTTP_ALLOW_PLAIN_REMOTE", "no", _flag, "Permit `lcc web` and `lcc files` to listen beyond loopback without TLS."),
     Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure of a URL is kept for `lcc explain`.", LIVE),
 )  # fmt: skip
 
@@ -301,6 +424,9 @@ class Config:
     declared: str
     tombstones_keep: float
     file_grace: float
+    content_compression: str
+    push_grace: float
+    keep_versions: Keep
     fetches: int
     window: int
     read_ahead: int
@@ -308,12 +434,43 @@ class Config:
     fetch_timeout: float
     fetch_deadline: float
     memory_body: int
+    crawl_delay_max: float
+    links_followed: frozenset[str]
+    links_max: int
+    links_page_bytes: int
+    links_ignore_extensions: tuple[str, ...]
+    links_ignore_file: IgnoreList
+    links_strip: tuple[str, ...]
+    revisit: Bounds
     redirects: int
     lease: float
     poll: float
     stop_timeout: float
     contact: str
+    query_endpoints: tuple[str, ...]
+    query_allow_plain_remote: bool
+    query_proxies: tuple[IPv4Network | IPv6Network, ...]
+    query_connections_per_address: int
+    query_connections_max: int
+    query_threads: int
+    query_bytes: int
+    query_seconds: float
+    query_idle_seconds: float
+    query_min_rate: int
+    query_wait_max: float
     log_format: str
+    web_endpoint: Endpoint | None
+    web_url: str
+    web_waiters: int
+    web_exports: int
+    files_endpoint: Endpoint | None
+    files_machines: Mapping[int, str]
+    files_token_file: str
+    http_connections: int
+    http_silence: float
+    http_certificate: str
+    http_key: str
+    http_allow_plain_remote: bool
     outcomes_kept: float
 
     @property
@@ -329,6 +486,21 @@ class Config:
             stale_after=self.stale_after,
             expire_after=self.expire_after,
             tombstones_keep=self.tombstones_keep,
+            mimetypes=self.mimetypes,
+            push_grace=self.push_grace,
+            versions=self.keep_versions,
+            revisits=self.revisit,
+        )
+
+    def links(self, agent: str) -> LinkRules:
+        """Return what is wanted of pages by a spider that robots directives call ``agent``."""
+        return LinkRules(
+            self.links_followed,
+            self.links_max,
+            self.links_page_bytes,
+            self.links_ignore_file.with_extensions(self.links_ignore_extensions),
+            frozenset(self.links_strip),
+            agent,
         )
 
 

@@ -17,9 +17,10 @@ from typing import IO, Self
 
 from scrapy.settings import BaseSettings
 
-from lcc_scrapy import wiring
+from lcc_scrapy import opening, wiring
 from lcc_scrapy.config import Config, load, project_settings
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.feed import StoreFeed
 from lcc_scrapy.storage.home import Home
 from lcc_scrapy.users.content import (
@@ -28,15 +29,19 @@ from lcc_scrapy.users.content import (
     ContentGone,
     ContentLost,
     LocalContent,
-    decoded,
 )
 from lcc_scrapy.users.cursor import Position, StartOver
+from lcc_scrapy.users.elsewhere import OtherMachines
 from lcc_scrapy.users.feed import PAGE, Feed, Inventory, Reader
+from lcc_scrapy.users.library import Library
+from lcc_scrapy.users.metainfo import MetaInfo
 from lcc_scrapy.users.selection import Change, Leave, Selection
+from lcc_scrapy.users.text import PageText, TextReader
 
 __all__ = [
     "CachedUrl", "Change", "Changes", "Content", "ContentElsewhere", "ContentGone", "ContentLost",
-    "ContentUser", "Documents", "Leave", "Position", "StartOver", "Tombstone",
+    "ContentUser", "Documents", "Leave", "MetaInfo", "PageText", "Position", "StartOver", "Tombstone",
+    "Version",
 ]  # fmt: skip
 
 
@@ -49,13 +54,13 @@ class Changes:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._position = reader.position
+        self._seq = reader.position.seq
         self._changes = self._read()
 
     @property
     def position(self) -> Position:
         """Where to go on the next time; ``str()`` of it is a cursor."""
-        return self._position
+        return self._reader.at(self._seq)
 
     def __iter__(self) -> Iterator[Change]:
         return self._changes
@@ -64,8 +69,8 @@ class Changes:
         for page in self._reader.pages():
             for change in page:
                 yield change
-                self._position = self._reader.at(change.seq)
-        self._position = self._reader.position
+                self._seq = change.seq
+        self._seq = self._reader.position.seq
 
 
 class Documents:
@@ -87,7 +92,8 @@ class ContentUser:
     """Reads one LCC. Close it, or use it as a context manager.
 
     ``settings`` are a ``Config``, Scrapy settings, a mapping of ``LCC_…`` names that goes before
-    everything else, or None: environment and project. ``content`` opens the files of other machines.
+    everything else, or None: environment and project. ``content`` opens the files of other machines, else
+    they are asked for them (``LCC_FILES_MACHINES``).
     Raises ``ConfigurationError`` when there is nothing to read from.
     """
 
@@ -98,15 +104,19 @@ class ContentUser:
         content: Content | None = None,
     ) -> None:
         config = _config_of(settings)
+        self._reader: TextReader | None = None
         home = Home.find(config.data_dir)
-        self._store = wiring.open_store(config)
+        self._others: OtherMachines | None = None
+        self._store = opening.open_store(config)
         try:
-            wiring.check_owner(home, self._store)
+            opening.check_owner(home, self._store)
         except BaseException:
             self.close()
             raise
         self._feed: Feed = StoreFeed(self._store)
-        self._content: Content = LocalContent(config.content_dir, content)
+        self._others = wiring.other_machines(config)
+        contents = LocalContent(config.content_dir, content or self._others)
+        self._library = Library(self._feed, contents)
 
     def select(
         self,
@@ -151,18 +161,36 @@ class ContentUser:
                 page = []
         yield from self._feed.rows(page).values()
 
-    def open(self, row: CachedUrl) -> IO[bytes]:
-        """Return the content of a document, decoded, as a stream to be closed.
+    def find(self, url: str) -> list[CachedUrl]:
+        """Return the documents with this docid, conceptual URL or fetch URL."""
+        return self._feed.find(url)
+
+    def versions(self, row: CachedUrl) -> list[Version]:
+        """Return the earlier contents that are kept of a document, newest first (``LCC_KEEP_VERSIONS``)."""
+        return self._feed.versions([row.urlkey]).get(row.urlkey, [])
+
+    def meta(self, row: CachedUrl) -> MetaInfo:
+        """Return what is known of a document beside its row: answer, links, earlier contents, owners."""
+        answer = self._feed.answers([row]).get(row.urlkey)
+        links, owners = self._feed.links(row.urlkey), self._feed.owners(row)
+        return MetaInfo(row, answer, tuple(links), tuple(self.versions(row)), tuple(owners))
+
+    def open(self, row: CachedUrl | Version) -> IO[bytes]:
+        """Return the content of a document, or an earlier one, decoded, as a stream to be closed.
 
         Raises ``ContentGone`` (read on), ``ContentElsewhere`` or ``ContentLost``.
         """
-        try:
-            return decoded(self._content.open(row), row)
-        except FileNotFoundError:
-            now = self._feed.rows([row.urlkey]).get(row.urlkey)
-        if now is None or now.fetched_fileid != row.fetched_fileid:
-            raise ContentGone(f"document {row.docid} was replaced or removed meanwhile: read on")
-        raise ContentLost(f"the content of document {row.docid} is missing: run `lcc verify --repair`")
+        return self._library.open(row)
+
+    def text(self, row: CachedUrl) -> PageText:
+        """Return title and main text of a document; both are None when there is nothing to read in it.
+
+        Raises what ``open`` does, and ``ConfigurationError`` when the extra ``[text]`` is missing.
+        """
+        if self._reader is None:
+            self._reader = TextReader()
+        with self.open(row) as content:
+            return self._reader.read(row, content)
 
     @property
     def feed(self) -> Feed:
@@ -171,7 +199,11 @@ class ContentUser:
 
     def close(self) -> None:
         """Give connections back."""
+        if self._reader is not None:
+            self._reader.close()
         self._store.close()
+        if self._others is not None:
+            self._others.close()
 
     def __enter__(self) -> Self:
         return self

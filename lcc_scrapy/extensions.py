@@ -10,10 +10,9 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.items import LccDocument
+from lcc_scrapy.outcomes import NOT_STORED
 from lcc_scrapy.scheduler import TICKET
 from lcc_scrapy.wiring import Worker, required_worker
-
-NOT_STORED = 616
 
 
 class LccLifecycle:

@@ -1,14 +1,14 @@
 """The item that carries a fetched document through the pipelines into the cache."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from scrapy.extensions.feedexport import ItemFilter
 from scrapy.http import Response
 
+from lcc_scrapy.content.stored import open_body
 from lcc_scrapy.domain.cache import Answer, Body
-from lcc_scrapy.domain.queue import Ticket
+from lcc_scrapy.domain.queue import Ticket, found_as
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class LccDocument:
     @property
     def docid(self) -> str:
         """The document's id, 32 hex digits."""
-        return self.ticket.row.urlkey.hex()
+        return found_as(self.ticket.row, self.answer).urlkey.hex()
 
     @property
     def pid(self) -> int:
@@ -44,15 +44,9 @@ class LccDocument:
         """The decoded body, or None when it lies in a file."""
         return self.content.data
 
-    def open(self) -> BinaryIO:
+    def open(self) -> IO[bytes]:
         """Open the decoded body for reading."""
-        import io  # noqa: PLC0415 - rarely needed
-
-        return (
-            io.BytesIO(self.content.data or b"")
-            if not self.content.path
-            else Path(self.content.path).open("rb")
-        )
+        return open_body(self.content)
 
     def __repr__(self) -> str:
         return f"<LccDocument {self.pid} {self.url!r} {self.content.length} bytes>"

@@ -11,6 +11,9 @@ from copy import copy
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Request, Spider
+from scrapy.http import Response
+from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import configure_logging, get_scrapy_root_handler
 
 from lcc_scrapy.domain.printable import printable, without_passwords
@@ -47,6 +50,23 @@ class TextFormatter(logging.Formatter):
 
     def _trouble(self, record: logging.LogRecord) -> str:
         return self._inner.formatException(record.exc_info) if record.exc_info else record.exc_text or ""
+
+
+def tells_of_pages() -> bool:
+    """Tell whether anybody reads what is logged of every page, at DEBUG; loggers do not know, handlers do."""
+    return any(handler.level <= logging.DEBUG for handler in logging.root.handlers)
+
+
+class QuietLogFormatter(LogFormatter):
+    """Scrapy's log formatter, which makes no messages of single pages and items that nobody will read."""
+
+    def crawled(self, request: Request, response: Response, spider: Spider) -> Any:
+        """Return the message of an answer; None above DEBUG."""
+        return super().crawled(request, response, spider) if tells_of_pages() else None
+
+    def scraped(self, item: Any, response: Any, spider: Spider) -> Any:
+        """Return the message of an item; None above DEBUG."""
+        return super().scraped(item, response, spider) if tells_of_pages() else None
 
 
 class JsonFormatter(logging.Formatter):

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -20,7 +21,7 @@ from lcc_scrapy.domain.bandwidth import Pace, shared_limit
 from lcc_scrapy.domain.errors import LeaseLost
 from lcc_scrapy.domain.lifesigns import Lifesigns
 from lcc_scrapy.domain.providers import State
-from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, Outcome, Ticket
+from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, Outcome, Ticket, is_among
 from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
 from lcc_scrapy.domain.steadyclock import SteadyClock
 from lcc_scrapy.domain.turns import NEVER, Turn, Turns
@@ -37,6 +38,9 @@ _log = logging.getLogger(__name__)
 LEASES_PER_LOOK = 500
 WINDOWS_PER_READ = 50
 """Windows read in one transaction, so that settling never waits long."""
+
+UNSETTLED = 1000
+"""Outcomes that may wait to be durable before nothing more is handed out: two commits."""
 
 LEASE_MARGIN = 0.1
 """Share of a lease before its end from which on nothing is started and running fetches are cut off."""
@@ -90,7 +94,8 @@ class Held:
     """A turn this worker holds, with the providers whose URLs it fetches in it.
 
     ``out`` are keys handed out and not settled, ``arrivals`` what had arrived when it was last read,
-    ``charged`` the bytes of the fetch under way or last.
+    ``charged`` the bytes of the fetch under way or last. ``leaving``: it goes to another worker as soon as
+    nothing is under way in it any more.
     """
 
     lease: StoredTurn
@@ -99,6 +104,7 @@ class Held:
     out: set[bytes] = field(default_factory=set)
     arrivals: int = 0
     charged: int = 0
+    leaving: bool = False
 
     def is_idle(self) -> bool:
         """Tell whether nothing is under way in this turn."""
@@ -165,6 +171,9 @@ class QueueManager:
         self._in_flight = 0
         self._reading: defaultdict[str, set[bytes]] = defaultdict(set)
         self._again: set[str] = set()
+        self._unread: dict[str, None] = {}
+        self._beginning = False
+        self._held_up = False
         self._transferred = 0
         self._rate = 0.0
         self._measured_at = now()
@@ -197,6 +206,7 @@ class QueueManager:
     def stop(self) -> Deferred[None]:
         """Hand out nothing more; wait for what is being settled, then give the leases back."""
         self.stopping = self._ended = True
+        self._unread.clear()
         for timer in (self._poll_timer, self._wake_timer):
             if timer is not None and timer.active():
                 timer.cancel()
@@ -225,6 +235,9 @@ class QueueManager:
         """Return the next URL to fetch now, or None. Constant time."""
         now = self._now()
         if self.stopping or self.paused or now >= self._leased_until or self._short():
+            return None
+        if self._settler.backlog >= UNSETTLED:
+            self._held_up = True
             return None
         ticket = self._next_usable(now)
         self.refill(self.turns.due())
@@ -308,6 +321,12 @@ class QueueManager:
         held.charged += size
         return self.turns.pause(held.turn, now)
 
+    def space(self, turn: TurnPass | None, seconds: float) -> None:
+        """Leave the site alone for so long after the fetch under way, as it asks (``Crawl-delay``)."""
+        held = self._held.get(turn.turnkey) if turn is not None else None
+        if held is not None and turn is not None and held.lease.token == turn.token:
+            held.turn.spacing = seconds
+
     def fetch_ended(self, ticket: Ticket) -> int:
         """End a ticket's turn, whatever came of it; Scrapy's engine asks for the next one by itself.
 
@@ -324,7 +343,8 @@ class QueueManager:
         held = self._holding(ticket)
         if held is not None:
             held.out.discard(ticket.row.urlkey)
-            self.turns.put_back(ticket, self._now())
+            if not held.leaving:
+                self.turns.put_back(ticket, self._now())
             self.refill([ticket.turnkey])
 
     def delay(self, outcome: Delayed) -> None:
@@ -352,6 +372,9 @@ class QueueManager:
         return self._settler.settle(outcome).addBoth(self._settled, outcome)
 
     def _settled(self, result: Settled | Failure, outcome: Outcome) -> Settled | Failure:
+        if self._held_up and self._settler.backlog < UNSETTLED:
+            self._held_up = False
+            self._wake()
         ticket = outcome.ticket
         held = self._holding(ticket)
         if held is None:
@@ -394,6 +417,7 @@ class QueueManager:
             len(self._held),
             int(rate),
             bool(self.everything.limit) and rate >= 0.9 * self.everything.limit,
+            self._only or 0,
         )
 
     def _measure(self) -> float:
@@ -518,6 +542,7 @@ class QueueManager:
     def _forget(self, turnkey: str) -> None:
         held = self._held.pop(turnkey, None)
         self.turns.drop(turnkey)
+        self._unread.pop(turnkey, None)
         for pid in held.members if held is not None else ():
             self._turn_of.pop(pid, None)
 
@@ -526,18 +551,29 @@ class QueueManager:
     def _rest_if_idle(self, turnkey: str) -> None:
         """Give a turn back that has nothing to do for long."""
         held = self._held.get(turnkey)
-        if held is None or not held.is_idle() or turnkey in self._reading or self.stopping:
+        if held is None or not held.is_idle() or self._is_read(turnkey) or self.stopping:
             return
         now = self._now()
-        if held.turn.opens_at(now) - now >= REST:
+        if held.leaving:
+            self._rest([held.at_rest(0.0)])
+        elif held.turn.opens_at(now) - now >= REST:
             self._rest([held.at_rest(held.turn.look_at if not held.turn.window else 0.0)])
 
+    def _is_read(self, turnkey: str) -> bool:
+        return turnkey in self._reading or turnkey in self._unread
+
     def _give_back(self, surplus: int) -> None:
-        """Leave turns to other workers."""
-        idle = (held for key, held in self._held.items() if held.is_idle() and key not in self._reading)
-        leaving = [held.at_rest(0.0) for held, _ in zip(idle, range(surplus), strict=False)]
-        if leaving:
-            self._rest(leaving)
+        """Leave turns to other workers: idle ones now, others when what is under way in them has ended."""
+        surplus -= sum(held.leaving for held in self._held.values())
+        idle = (held for key, held in self._held.items() if held.is_idle() and not self._is_read(key))
+        resting = [held.at_rest(0.0) for held in islice(idle, max(0, surplus))]
+        if resting:
+            self._rest(resting)
+        staying = [held for held in self._held.values() if not held.leaving]
+        for held in staying[: max(0, surplus - len(resting))]:
+            held.leaving = True
+            self._unread.pop(held.lease.turnkey, None)
+            self.turns.refill(held.lease.turnkey, (), self._now(), more=False)
 
     def _rest(self, leases: list[StoredTurn]) -> None:
         for lease in leases:
@@ -572,19 +608,31 @@ class QueueManager:
             self.refill([turnkey])
 
     def refill(self, turnkeys: Iterable[str]) -> None:
-        """Read the windows of turns again; one read at a time per turn."""
-        wanted: list[Held] = []
+        """Read the windows of turns again, soon; each by one read at a time."""
         for turnkey in turnkeys:
             if turnkey in self._reading:
                 self._again.add(turnkey)
-            elif turnkey in self._held and not self.stopping:
-                self._reading[turnkey] = set()
-                wanted.append(self._held[turnkey])
-        for start in range(0, len(wanted), WINDOWS_PER_READ):
-            some = [(held, frozenset(held.out)) for held in wanted[start : start + WINDOWS_PER_READ]]
+            elif turnkey in self._held and not self._held[turnkey].leaving and not self.stopping:
+                self._unread[turnkey] = None
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Read the next windows, when those before have been: other work of the thread comes in between."""
+        while self._unread and not self._reading and not self._beginning:
+            some = [(self._held[key], frozenset(self._held[key].out)) for key in self._next_unread()]
             reading = self._thread.run(self._read, some, self._window_size())
             reading.addCallback(self._filled)
             reading.addErrback(self._refill_failed, [held.lease.turnkey for held, _ in some])
+            self._beginning = True  # in tests it may have ended by now
+            reading.addBoth(lambda _: self._read_on())
+            self._beginning = False
+
+    def _next_unread(self) -> list[str]:
+        turnkeys = list(islice(self._unread, WINDOWS_PER_READ))
+        for turnkey in turnkeys:
+            del self._unread[turnkey]
+            self._reading[turnkey] = set()
+        return turnkeys
 
     def _read(self, wanted: list[tuple[Held, frozenset[bytes]]], limit: int) -> list[tuple[Held, Window]]:
         now, zone = self._now(), self._zone
@@ -602,9 +650,9 @@ class QueueManager:
         for held, window in windows:
             turnkey = held.lease.turnkey
             taken = self._reading.pop(turnkey, set())
-            if self._held.get(turnkey) is held:
+            if self._held.get(turnkey) is held and not held.leaving:
                 held.arrivals = window.arrivals
-                tickets = [ticket for ticket in window.tickets if ticket.row.urlkey not in taken]
+                tickets = [one for one in window.tickets if not taken or not is_among(one.row, taken)]
                 self.turns.refill(turnkey, tickets, now, more=window.more, look_at=window.look_at)
             if turnkey in self._again:
                 self._again.discard(turnkey)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from scrapy import Spider
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from lcc_scrapy import __version__
@@ -44,6 +45,9 @@ _EXTENSION = {
     "scrapy.extensions.throttle.AutoThrottle": None,
     "scrapy.extensions.spiderstate.SpiderState": None,
 }
+BODIES_IN_MEMORY = 64_000_000
+"""Bytes of bodies in memory from which on nothing more is fetched until some of them are stored."""
+
 _FIXED: dict[str, Any] = {
     "CONCURRENT_ITEMS": 1,
     "COOKIES_ENABLED": False,
@@ -56,11 +60,13 @@ _FIXED: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
     "RETRY_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
-    "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 64_000_000,
+    "SCRAPER_SLOT_MAX_ACTIVE_SIZE": BODIES_IN_MEMORY,
 }
+_ATTRIBUTES_OF_OLD = ("user_agent", "http_user", "http_pass")
+"""Attributes of spiders that Scrapy's middlewares still look for."""
 
 
-def apply_to(settings: BaseSettings, config: Config) -> None:
+def apply_to(settings: BaseSettings, config: Config, spider: type[Spider]) -> None:
     """Set what the LCC's spiders need; a project's middlewares and pipelines stay.
 
     Components and handlers are set at spider priority, so that ``foreign_component`` finds others given on
@@ -78,11 +84,70 @@ def apply_to(settings: BaseSettings, config: Config) -> None:
     _insist(settings, "CONCURRENT_REQUESTS", config.fetches)
     _insist(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", config.fetches)
     _prefer(settings, "ROBOTSTXT_OBEY", value=True)
+    _prefer(settings, "ROBOTSTXT_PARSER", value="lcc_scrapy.robots.LccRobotParser")
     _prefer(settings, "DOWNLOAD_VERIFY_CERTIFICATES", value=True)
     _prefer(settings, "HTTPPROXY_ENABLED", value=False)
     _prefer(settings, "LOG_LEVEL", value="INFO")
+    _prefer(settings, "LOG_FORMATTER", value="lcc_scrapy.logs.QuietLogFormatter")
+    _prefer(settings, "WARN_ON_GENERATOR_RETURN_VALUE", value=False)
     contact = f" (+{config.contact})" if config.contact else ""
     _prefer(settings, "USER_AGENT", value=f"lcc-scrapy/{__version__}{contact}")
+    _leave_out_what_nobody_needs(settings, spider)
+
+
+def _leave_out_what_nobody_needs(settings: BaseSettings, spider: type[Spider]) -> None:
+    """Take Scrapy's own middlewares out where nothing of a team's stands among them; they cost a lot.
+
+    What of them matters here is done elsewhere then: headers by the scheduler, statistics by the downloader.
+    """
+    team = foreign_components(settings, "DOWNLOADER_MIDDLEWARES") or needs_scrapys_middlewares(settings)
+    if not team and not any(hasattr(spider, name) for name in _ATTRIBUTES_OF_OLD):
+        _insist(settings, "DOWNLOADER_MIDDLEWARES_BASE", {})
+    if not foreign_components(settings, "SPIDER_MIDDLEWARES"):
+        _insist(settings, "SPIDER_MIDDLEWARES_BASE", {})
+
+
+def headers_to_give(settings: BaseSettings) -> dict[str, str]:
+    """Return the default headers that a request has to bring: none where Scrapy's middlewares add them."""
+    return {} if has_scrapys_middlewares(settings) else default_headers(settings)
+
+
+def has_scrapys_middlewares(settings: BaseSettings) -> bool:
+    """Tell whether Scrapy's own downloader middlewares stand in the way of a request."""
+    return bool(settings.getdict("DOWNLOADER_MIDDLEWARES_BASE"))
+
+
+def needs_scrapys_middlewares(settings: BaseSettings) -> bool:
+    """Tell whether a setting asks for one of Scrapy's own: that for proxies, or for HTTPAUTH_*."""
+    return bool(
+        settings.getbool("HTTPPROXY_ENABLED") or settings["HTTPAUTH_USER"] or settings["HTTPAUTH_PASS"]
+    )
+
+
+def foreign_components(settings: BaseSettings, setting: str) -> list[str]:
+    """Return what a team has added to one of the settings that hold components."""
+    placed = (component for component, place in settings.getdict(setting).items() if place is not None)
+    return [name for component in placed if (name := name_of(component)) not in _MIDDLEWARES | _PIPELINE]
+
+
+def default_headers(settings: BaseSettings) -> dict[str, str]:
+    """Return the headers that every request has which says nothing else."""
+    headers = {
+        name: str(value)
+        for name, value in settings.getdict("DEFAULT_REQUEST_HEADERS").items()
+        if value is not None and name.lower() != "accept-encoding"
+    }
+    if settings["USER_AGENT"] and "user-agent" not in map(str.lower, headers):
+        headers["User-Agent"] = settings["USER_AGENT"]
+    return headers
+
+
+def name_of(thing: Any) -> str:
+    """Return the name by which a component or a function may be found, as one writes it in settings."""
+    if isinstance(thing, str):
+        return thing
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _keep_documents_out_of_feeds(settings: BaseSettings) -> None:

@@ -7,6 +7,10 @@ after a 304.
 ``lcc_document_removed(docid, pid, reason)`` — a document left the cache.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
+from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy.crawler import Crawler
 
 from lcc_scrapy.items import LccDocument
@@ -27,11 +31,22 @@ def announce(crawler: Crawler, settled: Settled, document: LccDocument | None = 
         crawler.stats.inc_value(f"lcc/{settled.result}")
         if settled.code:
             crawler.stats.inc_value(f"lcc/code/{settled.code}")
-    if settled.result in _BY_RESULT:
-        crawler.signals.send_catch_log(_BY_RESULT[settled.result], document=document, row=settled.row)
+    signal = _BY_RESULT.get(settled.result)
+    if signal is not None and is_heard(crawler, signal):
+        crawler.signals.send_catch_log(signal, document=document, row=settled.row)
     if settled.removed:
         row = settled.outcome.ticket.row
         announce_removal(crawler, row.pid, row.urlkey, f"answered {settled.code}")
+
+
+def is_heard(crawler: Crawler, signal: object) -> bool:
+    """Tell whether anybody listens to a signal: to send one to nobody costs as much as to store a row."""
+    return any(True for _ in listeners(crawler, signal))
+
+
+def listeners(crawler: Crawler, signal: object) -> Iterator[Any]:
+    """Return whoever listens to a signal now."""
+    return iter(liveReceivers(getAllReceivers(crawler.signals.sender, signal)))
 
 
 def announce_removal(crawler: Crawler, pid: int, key: bytes, reason: str) -> None:

@@ -4,10 +4,12 @@
 too. The command line takes the same pieces one by one.
 """
 
+import gc
 import logging
 import os
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
@@ -15,37 +17,40 @@ from weakref import WeakKeyDictionary
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import deferred_from_coro
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from lcc_scrapy import signals
 from lcc_scrapy.config import Config
-from lcc_scrapy.content.ballast import Ballast
 from lcc_scrapy.content.files import ContentFiles
-from lcc_scrapy.content.identity import machine_identity
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Served
-from lcc_scrapy.domain.room import Reserve
-from lcc_scrapy.queue_manager import Identity, Limits, QueueManager
+from lcc_scrapy.domain.robots import product_token
+from lcc_scrapy.opening import check_owner, disks_of, machine_number, open_store
+from lcc_scrapy.queue_manager import Identity, Limits, QueueManager, TurnPass
 from lcc_scrapy.reception import Reception
 from lcc_scrapy.reloading import Reloader
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage.closed import refuse_closed
+from lcc_scrapy.sampler import Sampler
+from lcc_scrapy.scanner import Reader, Scanner, Visits, start_pages, terms_of
 from lcc_scrapy.storage.delete_manager import DeleteManager
-from lcc_scrapy.storage.feed import LCC_ID
 from lcc_scrapy.storage.fileids import FileIds
 from lcc_scrapy.storage.home import Home, WorkerSlot
 from lcc_scrapy.storage.housekeeping import Housekeeper
 from lcc_scrapy.storage.intake import Step
-from lcc_scrapy.storage.means import Disks, Means, provide_descriptors
+from lcc_scrapy.storage.means import Means, provide_descriptors
+from lcc_scrapy.storage.sampling import Sampling
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import FILEID, Settled, Settlement
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.storage.spidering import Spidering
 from lcc_scrapy.storage.thread import StoreThread, keep_timers_steady
-from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.spool import ReadySet
+from lcc_scrapy.users.content import LocalContent
+from lcc_scrapy.users.elsewhere import OtherMachines
 
 _log = logging.getLogger(__name__)
+
+_AS_SHIPPED = (700, 10, 10)
+COLLECT_AFTER = 20_000
+"""Objects made and not freed after which Python looks for garbage; as shipped, after 700."""
 
 DESCRIPTORS = 64
 """Open files of a process beside those of its connections and what these write."""
@@ -54,68 +59,22 @@ LAST_WORDS = 5.0
 """Seconds for what is left to be stored when the time to stop is over; then a hanging database is left."""
 
 
-def open_store(config: Config, *, check: bool = True, tolerated: Container[str] = ()) -> SqlStore:
-    """Open the database; raises ``ConfigurationError`` with what to do when it cannot be used.
-
-    A database that is closed for one of the ``tolerated`` reasons is opened all the same.
-    """
-    store = unchecked_store(config)
-    try:
-        if check:
-            check_store(config, store, tolerated)
-    except StoreUnavailable as error:
-        raise ConfigurationError(f"the database does not answer: {error}") from None
-    return store
-
-
-def unchecked_store(config: Config) -> SqlStore:
-    """Return the store of a database that nobody has spoken to yet."""
-    try:
-        return SqlStore(config.database_url)
-    except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise ConfigurationError(f"LCC_DATABASE_URL: {error}") from None
-
-
-def check_store(config: Config, store: SqlStore, tolerated: Container[str] = ()) -> None:
-    """Refuse a database that must not be worked with; ``StoreUnavailable`` when it does not answer.
-
-    One that is closed for one of the ``tolerated`` reasons is let pass.
-    """
-    if schema.is_missing_file(config.database_url):
-        raise ConfigurationError(
-            f"the database file {store.url.database} does not exist:"
-            " correct LCC_DATABASE_URL, or bring the file back"
-        )
-    try:
-        waiting = schema.pending(config.database_url)
-        if waiting:
-            raise ConfigurationError(f"the database needs `lcc db upgrade` (waiting: {', '.join(waiting)})")
-        store.check()
-        with store.read() as tx:
-            refuse_closed(tx, tolerated)
-    except DBAPIError as error:
-        raise ConfigurationError(f"the database cannot be used: {error.orig}") from None
-
-
-def check_owner(home: Home, store: Store) -> None:
-    """Refuse a database that belongs to another LCC than the data folder."""
-    with store.read() as tx:
-        theirs = tx.info(LCC_ID)
-    if theirs != home.lcc_id:
-        raise ConfigurationError(f"the database belongs to LCC {theirs}, {home.folder} to LCC {home.lcc_id}")
-
-
-def disks_of(config: Config, *folders: Path) -> Disks:
-    """Return the disks of the data folder and of others."""
-    reserve = Reserve(config.disk_min_free, config.ballast)
-    return Disks([config.data_dir, *folders], reserve, Ballast(config.data_dir, config.ballast))
-
-
 def means_of(config: Config, reactor: Any, *folders: Path, fetches: int = 0) -> Means:
     """Return what looks after a process that writes to these folders, and let it open files enough."""
     connections = config.connections_max if config.spool_dir in folders else 0
     provide_descriptors(DESCRIPTORS + 2 * (fetches + connections))
     return Means(disks_of(config, *folders), reactor, end_at_once)
+
+
+def collect_seldom() -> None:
+    """Let Python look for garbage less often, and never among what is loaded by now: a fourth of a page.
+
+    Where a program has set its own thresholds, they stay.
+    """
+    if gc.get_threshold() == _AS_SHIPPED:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(COLLECT_AFTER, *_AS_SHIPPED[1:])
 
 
 def end_at_once(error: DiskFailed) -> NoReturn:
@@ -130,16 +89,15 @@ def end_at_once(error: DiskFailed) -> NoReturn:
         os._exit(os.EX_IOERR)
 
 
-def machine_number(config: Config, store: Store) -> int:
-    """Return this machine's number, which ``lcc init`` registered."""
-    identity = machine_identity(config.content_dir)
-    with store.read() as tx:
-        number = tx.machine(identity) if identity else None
-    if number is None:
-        raise ConfigurationError(
-            f"content folder {config.content_dir} is not registered: run `lcc init --machine`"
-        )
-    return number
+def other_machines(config: Config) -> OtherMachines | None:
+    """Return what gets the content files of other machines, None where the settings name none."""
+    if not config.files_machines:
+        return None
+    try:
+        token = Path(config.files_token_file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"LCC_FILES_TOKEN_FILE: {config.files_token_file!r}: {error}") from None
+    return OtherMachines(config.files_machines, token)
 
 
 class Worker:
@@ -152,7 +110,7 @@ class Worker:
         *,
         serves_uns: bool = False,
         stop_when_done: bool = False,
-        only: int | None = None,
+        visits: Visits | None = None,
     ) -> None:
         self.config = config
         self.closing = False
@@ -165,13 +123,19 @@ class Worker:
         self._crawler = crawler
         self._listens = serves_uns and bool(config.uns_endpoints)
         self._stop_when_done = stop_when_done
-        self._only = only
+        self._visits = visits
+        self._scanner: Scanner | None = None
+        self._sampler: Sampler | None = None
         self._reception: Reception | None = None
         self._opened = False
 
     def now(self) -> int:
         """Return the time in epoch seconds."""
         return int(time.time())
+
+    def space(self, turn: TurnPass | None, seconds: float) -> None:
+        """Leave a site alone for so long after the fetch under way, as far as the operator lets it."""
+        self.manager.space(turn, min(seconds, self.config.crawl_delay_max))
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -203,8 +167,13 @@ class Worker:
             _log.critical("%s", error)
             return
         self._opened = True
+        collect_seldom()
         self.means.start()
         self.manager.start()
+        if self._scanner is not None:
+            self._scanner.start()
+        if self._sampler is not None:
+            self._sampler.start()
         if self._stop_when_done:
             self._reactor.callLater(self.config.poll, self._watch)
 
@@ -214,6 +183,9 @@ class Worker:
         self._store = open_store(self.config)
         check_owner(self._home, self._store)
         self._check_writable()
+        if self._visits is not None:
+            with self._store.read() as tx:
+                self._visits = replace(self._visits, start=start_pages(tx, self._visits))
 
     def _open_folders(self) -> None:
         config = self.config
@@ -244,7 +216,7 @@ class Worker:
             limits=_limits(config),
             wake=wake,
             steady=time.monotonic,
-            only=self._only,
+            only=self._visits.pid if self._visits is not None else None,
             short=lambda: self.means.short,
         )
         self._delete_manager = DeleteManager(
@@ -260,6 +232,39 @@ class Worker:
             self._store, self._thread, self._reactor, config.policy, swept=self._announce
         )
         self._housekeeper.start()
+        if self._visits is not None and not self._visits.sample:
+            self._scanner = self._make_scanner(self._visits)
+        if self._visits is not None and (self._visits.sample or self._visits.every):
+            self._sampler = self._make_sampler(self._visits)
+
+    def _make_scanner(self, visits: Visits) -> Scanner:
+        config, settings = self.config, self._crawler.settings
+        rules = config.links(product_token(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"]))
+        terms = terms_of(rules, visits, config.queue_max)
+        self._readers = StoreThread(self._reactor)
+        scanner = Scanner(
+            Spidering(self._store, visits.pid, terms, config.policy, by_guess=visits.by_guess),
+            self._thread,
+            self._readers,
+            Reader(LocalContent(config.content_dir), rules, terms.permits),
+            self._reactor,
+            visits=visits,
+            poll=config.poll,
+            touched=lambda: self.manager.touched(visits.pid),
+        )
+        self._crawler.signals.connect(scanner.look_soon, signals.lcc_document_stored, weak=False)
+        return scanner
+
+    def _make_sampler(self, visits: Visits) -> Sampler:
+        config = self.config
+        return Sampler(
+            Sampling(self._store, visits.pid, config.policy, config.queue_max),
+            self._thread,
+            self._reactor,
+            visits=visits,
+            poll=config.poll,
+            touched=lambda: self.manager.touched(visits.pid),
+        )
 
     def _make_reception(self) -> Reception:
         return Reception(
@@ -288,6 +293,9 @@ class Worker:
             self._reactor.callLater(self.config.poll, self._watch)
 
     def _is_done(self) -> bool:
+        if self._visits is not None:
+            parts = (self._scanner, self._sampler)
+            return all(part.is_done() for part in parts if part is not None)
         with self._store.read() as tx:
             queued = tx.queued_total()
         return not queued and not (self._reception and self._reception.spool.ready())
@@ -300,6 +308,10 @@ class Worker:
         if self._opened:
             self.manager.apply(_limits(config))
             self._housekeeper.policy = config.policy
+            if self._scanner is not None:
+                self._scanner.apply(config)
+            if self._sampler is not None:
+                self._sampler.apply(config)
             self._delete_manager.outcomes_kept = config.outcomes_kept
 
     def renew_certificates(self) -> Deferred[int]:
@@ -331,6 +343,11 @@ class Worker:
             self.means.stop()
             self._delete_manager.stop()
             self._housekeeper.stop()
+            if self._sampler is not None:
+                yield self._sampler.stop()
+            if self._scanner is not None:
+                yield self._scanner.stop()
+                self._readers.close()
             yield self.manager.stop()
             yield self._thread.run(self._close_blocking).addErrback(
                 lambda failure: _log.warning("not closed in order: %s", failure.getErrorMessage())

@@ -1,7 +1,9 @@
 """A whole LCC as a user has it: real commands, real nginx, real databases, every process by its pid."""
 
+import itertools
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from xml.sax.saxutils import quoteattr
 import pymysql
 import pytest
 
+from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage.passwords import hash_password
 from lcc_scrapy.storage.providers import add as add_provider
@@ -31,10 +34,23 @@ PASSWORD = "wachtwoord"
 CORPORA = Path(os.environ.get("LCC_CORPORA", Path(__file__).parents[1] / ".corpora"))
 
 
+def _ports() -> Iterator[int]:
+    """Count through ports that the kernel gives to no outgoing connection, those of other workers left out."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8
+    first = 12_000 + 2_000 * worker
+    yield from itertools.cycle(range(first + os.getpid() % 500, first + 2_000))
+
+
+_PORTS = _ports()
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port to listen at, not one that some connection may be given until somebody listens."""
+    for port in _PORTS:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("ports never end")
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60, what: str = "it") -> None:
@@ -356,6 +372,18 @@ class Lcc:
             / str(machineid)
             / f"{fileid // 1000000:03d}/{fileid // 1000 % 1000:03d}/{fileid}"
         )
+
+    def content(self, machineid: int, fileid: int, coding: str) -> bytes:
+        """Return what the site served, out of a content file that may be compressed."""
+        with decoded(self.path_of(machineid, fileid).open("rb"), coding) as stream:
+            return stream.read()
+
+
+def memory(lcc: Lcc, what: str) -> int:
+    """Return what the kernel says of the memory of a crawl, in bytes."""
+    assert lcc.crawl is not None
+    status = Path(f"/proc/{lcc.crawl.pid}/status").read_text()
+    return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) * 1024
 
 
 def _mariadb_url() -> tuple[str, str]:

@@ -40,6 +40,11 @@ FILES = 300
 SHOWN = 5
 PROVIDER = 7
 PATIENCE = 120.0
+SEARCH = (
+    "python -c \"import sqlite3; [print(*row) for row in sqlite3.connect('search.db').execute(\n"
+    "    'select link from documents join pages on pages.rowid = id where pages match ?',\n"
+    '    [\'\\"changed by the demo\\"\'])]"'
+)
 
 say = Console(highlight=False, soft_wrap=True)
 Run = Callable[[str], str]
@@ -121,6 +126,15 @@ def demonstrate(root: str, port: int) -> None:
         say.rule("The content user asks again: only what happened since")
         run("lcc select --cursor-file position --format jsonl > second.jsonl")
         judge_second(root, changed, removed)
+        say.rule("… or keeps a full-text index, and searches it")
+        run("lcc export --format fts5 -o search.db")
+        judge_search(run(SEARCH), root, changed)
+
+
+def judge_search(found: str, root: str, changed: list[str]) -> None:
+    """Compare what was found with what was changed."""
+    if sorted(found.split()) != sorted(root + name for name in changed):
+        raise DemoFailedError("the index does not find the three files that were changed")
 
 
 def as_typed(name: str) -> str:

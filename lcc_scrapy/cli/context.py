@@ -133,12 +133,12 @@ class Lcc:
 
     @contextmanager
     def store(self, tolerated: Container[str] = ()) -> Iterator["SqlStore"]:
-        """Open the database of the data folder, up to date and its own (see ``wiring.open_store``)."""
-        from lcc_scrapy import wiring
+        """Open the database of the data folder, up to date and its own (see ``opening.open_store``)."""
+        from lcc_scrapy import opening
         from lcc_scrapy.storage.feed import StoreFeed
 
         lcc_id = self.home.lcc_id
-        store = wiring.open_store(self.config, tolerated=tolerated)
+        store = opening.open_store(self.config, tolerated=tolerated)
         try:
             if StoreFeed(store).head().lcc != lcc_id:
                 raise ConfigurationError(
@@ -151,10 +151,10 @@ class Lcc:
 
     def content(self, store: "SqlStore") -> "ContentFiles":
         """Return this machine's content files."""
-        from lcc_scrapy import wiring
+        from lcc_scrapy import opening
         from lcc_scrapy.content.files import ContentFiles
 
-        return ContentFiles(self.config.content_dir, wiring.machine_number(self.config, store))
+        return ContentFiles(self.config.content_dir, opening.machine_number(self.config, store))
 
     def path_of(self) -> Callable[[int, int], str]:
         """Return what gives the path of (machine, file)."""

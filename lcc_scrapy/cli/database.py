@@ -25,7 +25,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group(cls=LccGroup)
 def db() -> None:
-    """Look after the database."""
+    """Look after the database.
+
+    \b
+    lcc db upgrade
+    lcc db backup lcc-monday.sqlite
+    """  # noqa: D301
 
 
 @db.command()
@@ -38,8 +43,8 @@ def upgrade(lcc: Lcc, *, dry_run: bool) -> None:
     lcc db upgrade --dry-run
     lcc db upgrade
     """  # noqa: D301
+    from lcc_scrapy.opening import open_store
     from lcc_scrapy.storage import schema
-    from lcc_scrapy.wiring import open_store
 
     _ = lcc.home
     url = lcc.config.database_url
@@ -177,7 +182,7 @@ def _opened(config: "Config", url: URL) -> Iterator["SqlStore"]:
     """Open a database that may be empty, or not be there yet."""
     from dataclasses import replace
 
-    from lcc_scrapy.wiring import open_store
+    from lcc_scrapy.opening import open_store
 
     text = url.render_as_string(hide_password=False)
     with closing(open_store(replace(config, database_url=text), check=False)) as store:

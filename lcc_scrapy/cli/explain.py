@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lcc_scrapy.domain.cache import CachedUrl
     from lcc_scrapy.domain.queue import QueuedUrl
     from lcc_scrapy.storage.explanation import Known, Surroundings
+    from lcc_scrapy.storage.records import Spidered
 
 
 @click.command()
@@ -62,6 +63,8 @@ def _as_dict(lcc: Lcc, known: "Known") -> dict[str, Any]:
         "cached": _cached(lcc, known.cached) if known.cached else None,
         "queued": _queued(known.queued, known) if known.queued else None,
         "removed": {"at": gone.removed_time, "reason": gone.reason, "seq": gone.seq} if gone else None,
+        "visits": _visits(known.visits) if known.visits else None,
+        "owners": [{"owner": one.owner, "reach": one.reach} for one in known.owners],
         "last_failure": {"at": outcome.at, "code": outcome.code, "text": outcome.text} if outcome else None,
     }
 
@@ -85,6 +88,17 @@ def _cached(lcc: Lcc, row: "CachedUrl") -> dict[str, Any]:
             "md5": row.fetched_md5,
             "sha256": row.sha256,
         },
+    }
+
+
+def _visits(row: "Spidered") -> dict[str, Any]:
+    return {
+        "depth": row.depth,
+        "visited": row.visited,
+        "answered": row.answered,
+        "every": row.every,
+        "changes": row.changes,
+        "due": row.due,
     }
 
 
@@ -114,10 +128,21 @@ def _lines(one: dict[str, Any]) -> list[tuple[str, object]]:
     if one["removed"]:
         gone = one["removed"]
         lines.append(("removed", f"{printing.moment(gone['at'])}, {gone['reason']} (change {gone['seq']})"))
+    if one["visits"] and one["visits"]["due"]:
+        visits = one["visits"]
+        due = printing.moment(visits["due"])
+        lines.append(("visits", f"last ended {printing.moment(visits['visited'])}, by guess due {due}"))
+    if one["owners"]:
+        lines.append(("owners", ", ".join(map(_owner, one["owners"]))))
     if one["last_failure"]:
         last = one["last_failure"]
         lines.append(("last failure", f"{last['code']} {last['text']}, {printing.moment(last['at'])}"))
     return lines
+
+
+def _owner(one: dict[str, Any]) -> str:
+    links = {0: "", 1: " and 1 link from there"}.get(one["reach"], f" and {one['reach']} links from there")
+    return (one["owner"] or "nobody in particular") + links
 
 
 def _cached_lines(row: dict[str, Any]) -> list[tuple[str, object]]:

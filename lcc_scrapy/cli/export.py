@@ -1,37 +1,47 @@
 """``lcc export``: changed documents with their contents, in one file."""
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
+from lcc_scrapy.cli.indexing import tell, update
+from lcc_scrapy.cli.outlets import tidy_when_told_to_stop, to_command, to_file
 from lcc_scrapy.cli.selecting import Place, filters, place, places
-from lcc_scrapy.users.exports.formats import FORMATS
+from lcc_scrapy.users.exports.choosing import NAMES, choose
+from lcc_scrapy.users.exports.interface import ExportFormat
 from lcc_scrapy.users.exports.writing import Writing
 from lcc_scrapy.users.feed import Reader
+from lcc_scrapy.users.indexers.interface import IndexFormat
 from lcc_scrapy.users.selection import Selection
-
-if TYPE_CHECKING:
-    from lcc_scrapy.content_user import ContentUser
 
 
 @click.command()
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), required=True, help="What to write.")
+@click.option(
+    "--format",
+    "form",
+    required=True,
+    metavar="FORMAT",
+    help=f"What to write: {', '.join(NAMES)}, or MODULE:NAME for a format of your own.",
+)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    required=True,
+    type=click.Path(allow_dash=True, path_type=Path),
     metavar="FILE",
-    help="Where to write; FILE appears when it is complete and on disk. - is stdout.",
+    help="Where to write; FILE appears when it is complete and on disk. - is stdout. Or the index to update.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--exec", "command", metavar="CMD", help="Give the export to CMD on its stdin, instead of -o.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists; an index is built anew.")
+@click.option("--text", is_flag=True, help="Add title and main text to rows (jsonl, parquet).")
+@click.option("--no-content", is_flag=True, help="Leave the contents out of rows (jsonl, parquet).")
 @places
 @filters
 @click.option(
@@ -42,66 +52,81 @@ def export(
     lcc: Lcc,
     *,
     form: str,
-    output: Path,
+    output: Path | None,
+    command: str | None,
     force: bool,
+    text: bool,
+    no_content: bool,
     cursor: str | None,
     cursor_file: Path | None,
     selection: Selection,
     limit: int | None,
 ) -> None:
-    """Write documents with their contents into one file, and a manifest with the removals.
+    """Write documents with their contents into one file, and a manifest with the removals; or feed an index.
 
-    The cursor for the next time goes to stderr. Exit status 3: the cursor cannot be followed here; start
-    over without one.
+    The cursor for the next time goes to stderr; with --cursor-file it is kept when FILE is on disk, or CMD
+    has ended with status 0. Indexes (fts5, htdig, tantivy) keep it themselves: the first run makes FILE,
+    later ones take only what changed. Exit status 3: the cursor cannot be followed here; start over without
+    one.
 
     \b
     lcc export --format tar.gz -o everything.tar.gz
     lcc export --format warc --cursor-file position -o monday.warc.gz
     lcc export --format jsonl --mimetype 'text/*' -o - | my-pipeline
+    lcc export --format parquet --text --no-content --mimetype 'text/*' -o texts.parquet
+    lcc export --format fts5 -o search.db
+    lcc export --format xapian --cursor-file position --exec 'scriptindex index xapian.script'
     """  # noqa: D301
     from lcc_scrapy.content_user import ContentUser
 
-    if output.exists() and not force and output != Path("-"):
-        raise Failure(f"{output} exists: name another file, or give --force")
-    with place(cursor, cursor_file) as where, ContentUser(lcc.config) as user:
+    chosen = choose(form)
+    _check(chosen, form, output, command, keeps=cursor or cursor_file)
+    if text or no_content:
+        chosen = _with_rows(chosen, form, content=not no_content)
+    with tidy_when_told_to_stop(), place(cursor, cursor_file) as where, ContentUser(lcc.config) as user:
+        if isinstance(chosen, IndexFormat):
+            update(user, chosen, output or Path(), selection, limit=limit or 0, anew=force)
+            return
+        if output and output.exists() and not force and output != Path("-"):
+            raise Failure(f"{output} exists: name another file, or give --force")
+        outlet = to_file(output) if output else to_command(command or "", {**os.environ, **lcc.given})
         reader = Reader(user.feed, selection, where.since, limit or 0)
-        _write(user, reader, where, form, output)
+        read = user.text if text else None
+        writing = partial(Writing, form=chosen, feed=user.feed, opened=user.open, read=read)
+        _write(writing, reader, where, outlet)
         where.keep(reader.position)
     click.echo(f"cursor: {reader.position}", err=True)
 
 
-def _write(user: "ContentUser", reader: Reader, where: Place, form: str, output: Path) -> None:
+def _with_rows(form: ExportFormat | IndexFormat, name: str, *, content: bool) -> ExportFormat:
+    """Return a format that writes rows, with contents or without."""
+    if isinstance(form, ExportFormat) and form.rows:
+        return replace(form, make=partial(form.make, content=content))
+    raise click.UsageError(f"{name} has no rows: --text and --no-content go with jsonl and parquet")
+
+
+def _check(
+    form: ExportFormat | IndexFormat, name: str, output: Path | None, command: str | None, *, keeps: object
+) -> None:
+    """Refuse what goes not together; ``keeps`` = somebody wants to go on from a cursor."""
+    if isinstance(form, IndexFormat):
+        if output in {None, Path("-")} or command or keeps:
+            raise click.UsageError(f"{name} is an index that keeps its own cursor: name it with -o")
+    elif keeps and form.rebuild:
+        raise click.UsageError(f"{form.rebuild}: leave --since and --cursor-file out, and build it anew")
+    if (output is None) == (command is None):
+        raise click.UsageError("give either -o or --exec")
+
+
+def _write(
+    make: Callable[[IO[bytes]], Writing],
+    reader: Reader,
+    where: Place,
+    outlet: AbstractContextManager[IO[bytes]],
+) -> None:
     start = reader.position.seq
-    with _opened(output) as out, printing.progress("exporting", reader.end.seq - start) as shown:
+    with outlet as out, printing.progress("exporting", reader.end.seq - start) as shown:
         where.begin(reader.position)
-        writing = Writing(out, FORMATS[form], user.feed, user.open)
+        writing = make(out)
         writing.run(reader, lambda seq: shown(seq - start))
-    done = writing.written
-    printing.note(
-        f"{done.documents} documents ({printing.size(done.size)}), {done.removals} removals"
-        + (f"; {done.changed} changed meanwhile and come the next time" if done.changed else "")
-    )
-
-
-@contextmanager
-def _opened(output: Path) -> Iterator[IO[bytes]]:
-    """Open what is written to; a file gets its name when all of it is on disk."""
-    if output == Path("-"):
-        yield sys.stdout.buffer
-        sys.stdout.flush()
-        return
-    part = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        with part.open("xb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(output)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
-    folder = os.open(output.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    tell(writing.written)

@@ -6,16 +6,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from io import BytesIO
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Failure, Lcc
+from lcc_scrapy.content.stored import open_body
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.roots import HttpUrl
@@ -23,7 +22,6 @@ from lcc_scrapy.domain.roots import HttpUrl
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from lcc_scrapy.domain.cache import Body
     from lcc_scrapy.spiders.trial import Hop
     from lcc_scrapy.storage.sql import SqlStore
     from lcc_scrapy.storage.trial import Subject, Verdict
@@ -76,9 +74,9 @@ def fetch(ctx: click.Context, url: str, pid: int, output: str | None, *, anyway:
 @contextmanager
 def _permission(lcc: Lcc, store: "SqlStore", tried: "Subject", *, anyway: bool) -> Iterator[None]:
     """Hold the provider's turn as a worker of this data folder, within the provider's hours."""
+    from lcc_scrapy.opening import machine_number
     from lcc_scrapy.storage.home import WorkerSlot
     from lcc_scrapy.storage.trial import turn_of
-    from lcc_scrapy.wiring import machine_number
 
     if anyway:
         yield
@@ -115,9 +113,9 @@ def _trial(lcc: Lcc, tried: "Subject") -> Iterator[tuple[list["Hop"], "Verdict"]
     """Fetch a URL in an LCC that lies inside the data folder for as long as this takes."""
     from lcc_scrapy import config
     from lcc_scrapy.cli.initialise import found
+    from lcc_scrapy.opening import open_store
     from lcc_scrapy.spiders import trial as crawl
     from lcc_scrapy.storage import trial
-    from lcc_scrapy.wiring import open_store
 
     _clear_away(lcc)
     with TemporaryDirectory(prefix=_PREFIX, dir=lcc.config.data_dir) as folder:
@@ -244,9 +242,5 @@ def _write(hops: list["Hop"], output: str) -> None:
     if last is None or last.body is None:
         printing.note("there is no body to write")
         return
-    with _opened(last.body) as body, click.open_file(output, "wb") as file:
+    with open_body(last.body) as body, click.open_file(output, "wb") as file:
         shutil.copyfileobj(body, file)
-
-
-def _opened(body: "Body") -> BinaryIO:
-    return Path(body.path).open("rb") if body.path else BytesIO(body.data or b"")

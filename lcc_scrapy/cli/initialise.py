@@ -69,8 +69,8 @@ def _lay_ballast(config: "Config") -> None:
 
 def _join(config: "Config") -> int:
     """Register this machine with an LCC that exists."""
+    from lcc_scrapy.opening import open_store
     from lcc_scrapy.storage.feed import StoreFeed
-    from lcc_scrapy.wiring import open_store
 
     if _is_local(config) and not Path(config.data_dir, "lcc.json").exists():
         raise ConfigurationError(
@@ -106,9 +106,9 @@ def _home_of(config: "Config", lcc_id: str) -> tuple["Home", bool]:
 
 
 def _upgraded(config: "Config") -> "SqlStore":
+    from lcc_scrapy.opening import open_store
     from lcc_scrapy.storage import schema
     from lcc_scrapy.storage.closed import refuse_closed
-    from lcc_scrapy.wiring import open_store
 
     store = open_store(config, check=False)
     try:

@@ -2,25 +2,13 @@
 
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from lcc_scrapy import __version__
 from lcc_scrapy.cli.context import Lcc, LccGroup
-from lcc_scrapy.cli.crawl import crawl
-from lcc_scrapy.cli.database import db
-from lcc_scrapy.cli.explain import explain
-from lcc_scrapy.cli.export import export
-from lcc_scrapy.cli.fetch import fetch
-from lcc_scrapy.cli.follow import follow
-from lcc_scrapy.cli.initialise import init
-from lcc_scrapy.cli.path import path
-from lcc_scrapy.cli.provider import provider
-from lcc_scrapy.cli.select import select
-from lcc_scrapy.cli.status import errors, status
-from lcc_scrapy.cli.uns import uns
-from lcc_scrapy.cli.verify import verify
 from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 
 
@@ -34,7 +22,35 @@ def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str,
     return pairs
 
 
-@click.group(cls=LccGroup, context_settings={"help_option_names": ["-h", "--help"]})
+_COMMANDS = {
+    "ask": "ask", "crawl": "crawl", "db": "database", "directives": "directives", "errors": "status",
+    "explain": "explain", "export": "export", "fetch": "fetch", "files": "files", "follow": "follow",
+    "init": "initialise", "meta": "meta", "path": "path", "provider": "provider", "query": "query",
+    "select": "select", "status": "status", "token": "token", "uns": "uns", "verify": "verify",
+    "versions": "meta", "web": "web",
+}  # fmt: skip
+"""The commands, each with the module of this package in which it is found under its name."""
+
+
+class Commands(LccGroup):
+    """A group whose commands are imported when they are needed: one begins before all others were read."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, None where there is none of this name."""
+        del ctx
+        module = _COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        found: click.Command = getattr(import_module(f"lcc_scrapy.cli.{module}"), cmd_name)
+        return found
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "-s",
     "--set",
@@ -61,14 +77,8 @@ def lcc(ctx: click.Context, settings: dict[str, str]) -> None:
     ctx.obj = Lcc(settings)
 
 
-for _command in (
-    init, uns, crawl, db, provider, status, errors, explain, fetch, path, verify, select, follow, export,
-):  # fmt: skip
-    lcc.add_command(_command)
-
-
 def main(args: list[str] | None = None, prog_name: str = "lcc") -> Any:
-    """Run ``lcc`` and exit: 0 done, 1 failed, 2 usage, 3 start over (``select``, ``follow``, ``export``)."""
+    """Run ``lcc`` and exit: 0 done, 1 failed, 2 usage, 3 start over (``select`` and others with cursors)."""
     if args is None or prog_name != "lcc":
         hide_passwords_of_urls()
     try:

@@ -32,6 +32,16 @@ def as_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
+def utf8(text: str) -> None:
+    """Print all of it as UTF-8, whatever the locale: URLs hold any character.
+
+    An unbuffered stdout (``python -u``) may take a part only.
+    """
+    view = memoryview(text.encode("utf-8", "backslashreplace"))
+    while view:
+        view = view[sys.stdout.buffer.write(view) :]
+
+
 def note(text: str) -> None:
     """Say something that is not a result."""
     click.echo(f"lcc: {plain(text)}", err=True)
@@ -106,6 +116,15 @@ def size(count: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
 
 
+def span(seconds: int) -> str:
+    """Write a number of seconds as settings have it, in the largest unit that it is a multiple of."""
+    fitting = (
+        (length, unit) for length, unit in ((86_400, "d"), (3600, "h"), (60, "m")) if not seconds % length
+    )
+    length, unit = next(fitting, (1, "s"))
+    return f"{seconds // length}{unit}"
+
+
 def hours(mask: str) -> str:
     """Show a mask of 24 or 168 slots in the notation that ``--timeofday`` reads."""
     if "0" not in mask:
@@ -161,6 +180,9 @@ def progress(text: str, total: int = 0) -> Iterator[Progress]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
+    if not console.is_terminal:
+        yield lambda _done, _total=None: None
+        return
+    with Progress(console=console, transient=True) as shown:
         task = shown.add_task(text, total=total or None)
         yield lambda done, total=None: shown.update(task, completed=done, total=total)

@@ -4,15 +4,20 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.cli import password, printing
+from lcc_scrapy.cli import missing, password, printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_roots import apply_roots
 from lcc_scrapy.domain.providers import Provider, State, Wanted
+from lcc_scrapy.domain.revisits import bounds_of
+
+if TYPE_CHECKING:
+    from lcc_scrapy.config import Config
+    from lcc_scrapy.storage.records import Scan
 
 _PID = click.IntRange(1, 10**18 - 1)
 _REASON_MAX = 32
@@ -20,7 +25,13 @@ _REASON_MAX = 32
 
 @click.group(cls=LccGroup)
 def provider() -> None:
-    """Add, show, change and remove content providers."""
+    """Add, show, change and remove content providers.
+
+    \b
+    lcc provider add 7 --password-file pwd --root http://www.example.org/
+    lcc provider list
+    lcc provider set 7 --allow-private
+    """  # noqa: D301
 
 
 @provider.command()
@@ -137,11 +148,22 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
     with lcc.store() as store, store.read() as tx:
         one = find(tx, pid)
         its = tx.roots(pid)
+        scan, found = tx.scan(pid), tx.count_spidered(pid)
+        missed = missing.facts_of(tx, one, int(time.time()), lcc.config.push_grace)
     left = one.fullsets_left(time.time(), lcc.config.fullset_period)
     if as_json:
-        printing.as_json(_public(one) | {"roots": its, "fullsetsleft": left})
+        spidered = {"at": scan.at, "pages": scan.pages, "urls": found} if scan and scan.at else None
+        more = {"roots": its, "fullsetsleft": left, "spidered": spidered, "not_pushed": missed}
+        printing.as_json(_public(one) | more)
     else:
-        printing.facts(_lines(lcc, one, its, left))
+        samples = [("not pushed", missing.in_words(missed))] if missed else []
+        printing.facts([*_lines(lcc, one, its, left), *_spidered(scan, found), *samples])
+
+
+def _spidered(scan: "Scan | None", found: int) -> Iterable[tuple[str, object]]:
+    if scan is not None and scan.at:
+        last = printing.moment(scan.at)
+        yield "spidered", f"{found} URLs found, {scan.pages} pages read for links, last at {last}"
 
 
 def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterable[tuple[str, object]]:
@@ -167,10 +189,25 @@ def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterabl
     yield "declared", one.declared or f"{config.declared} (LCC_DECLARED)"
     yield "private addresses", "allowed" if one.allowprivate else "refused"
     yield "robots.txt", "ignored" if one.ignorerobots else "obeyed"
+    yield "fallback", _fallback(one)
     yield "mtime", "strict" if one.strictmtime else "not decisive"
+    yield "visits by guess", _revisit(one, config)
     yield "last connection", _connection(one)
     yield "documents confirmed", printing.moment(one.confirmed) or "not by a connection yet"
     yield "registered", printing.moment(one.created)
+
+
+def _revisit(one: Provider, config: "Config") -> str:
+    bounds = bounds_of(one.revisit, config.revisit)
+    said = "..".join(map(printing.span, (bounds.shortest, bounds.every, bounds.longest)))
+    return said if one.revisit else f"{said} (LCC_REVISIT)"
+
+
+def _fallback(one: Provider) -> str:
+    if not one.fallback:
+        return "never visited instead of pushing"
+    now = ", which is so now" if one.fallingback else ""
+    return f"visited while it misses more than {one.fallback:.4g} of its changes{now}"
 
 
 def _used(used: object, limit: object) -> str:

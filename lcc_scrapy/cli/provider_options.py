@@ -47,6 +47,17 @@ def _zone(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str
     return str(zone)
 
 
+def _revisit(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    from lcc_scrapy.config import revisits
+
+    if text in {None, _DEFAULT}:
+        return text and ""
+    try:
+        return str(revisits(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def _full_sets(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | str | None:
     if text is None or text == "unlimited":
         return text
@@ -65,6 +76,15 @@ def _group(_ctx: click.Context, _param: click.Parameter, text: str | None) -> st
     if text and not _GROUP.fullmatch(text):
         raise click.BadParameter(f"{text!r}, expected a letter, then letters, digits, '.', '_' or '-'")
     return text
+
+
+def _allowed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    from lcc_scrapy.config import share
+
+    try:
+        return None if text is None else share(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _declared(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
@@ -131,6 +151,19 @@ _OPTIONS = (
         type=click.Choice(["record", "strict", _DEFAULT]),
         callback=_declared,
         help="What becomes of content that is not as declared: stored and told, or refused.",
+    ),
+    click.option(
+        "--revisit",
+        callback=_revisit,
+        metavar="INTERVALS",
+        help="How often spiders visit its pages by guess, for example 1h..30d; default = LCC_REVISIT.",
+    ),
+    click.option(
+        "--fallback",
+        callback=_allowed,
+        metavar="SHARE",
+        help="Visit its documents too while it surely misses to push more of its changes, for example 20%;"
+        " 0 = never.",
     ),
 )
 _COLUMN_OF = {

@@ -11,14 +11,18 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 from lcc_scrapy.cli.handing import command_of, json_lines
 from lcc_scrapy.cli.selecting import Place, filters, place, places
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.users.cursor import Position
 from lcc_scrapy.users.feed import Feed, Inventory, Reader
 from lcc_scrapy.users.following import Batch
-from lcc_scrapy.users.formats import COLUMNS, FORMATS, Format, Record, record
+from lcc_scrapy.users.formats import COLUMNS, FORMATS, Format, JsonLines, Record, record, version_record
 from lcc_scrapy.users.selection import Change, Selection
 
 _COLUMNS = ("op", "when", "provider", "mimetype", "bytes", "url", "file")
 _IDS = ("docid", "seq")
+_PORTION = 100
+"""Documents whose versions are in memory at a time."""
 
 
 @click.command()
@@ -34,6 +38,11 @@ _IDS = ("docid", "seq")
     "--limit", type=click.IntRange(1), metavar="N", help="Stop after N changes; the cursor says where."
 )
 @click.option("--exec", "command", metavar="CMD", help="Give the changes to CMD, as JSON lines on its stdin.")
+@click.option(
+    "--versions",
+    is_flag=True,
+    help="Give every document its `versions`: earlier contents that are kept, newest first (jsonl only).",
+)
 @click.option("--ids", is_flag=True, help="Print docid and seq of what is there now, to reconcile with.")
 @pass_lcc
 def select(
@@ -46,6 +55,7 @@ def select(
     limit: int | None,
     command: str | None,
     ids: bool,
+    versions: bool,
 ) -> None:
     """Print documents and removals, oldest change first, each document once with its newest state.
 
@@ -59,6 +69,8 @@ def select(
     """  # noqa: D301
     if command is not None and (ids or form not in {None, "jsonl"}):
         raise click.UsageError("--exec goes with neither --ids nor another --format than jsonl")
+    if versions and (ids or command is not None or form != "jsonl"):
+        raise click.UsageError("--versions goes with --format jsonl only")
     if ids and (cursor is not None or limit):
         raise click.UsageError("--ids goes with neither --since nor --limit")
     with place(cursor, cursor_file, reads=not ids) as where, lcc.store() as store:
@@ -70,7 +82,8 @@ def select(
         elif command is not None:
             position = _hand_over(lcc, Reader(feed, selection, where.since, limit or 0), where, command)
         else:
-            printer = _printer(form or "table", lcc.path_of())
+            path_of = lcc.path_of()
+            printer = _WithVersions(feed, path_of) if versions else _printer(form or "table", path_of)
             position = _print(Reader(feed, selection, where.since, limit or 0), where, printer)
         where.keep(position)
     click.echo(f"cursor: {position}", err=True)
@@ -104,11 +117,11 @@ def _list(feed: Feed, selection: Selection, form: str) -> Position:
     """Print docids and seqs; returns the position from which on they are to be completed."""
     inventory = Inventory(feed, selection)
     shown = FORMATS[form](_IDS) if form in FORMATS else None
-    _write(shown.begin() if shown else "\t".join(_IDS) + "\n")
+    printing.utf8(shown.begin() if shown else "\t".join(_IDS) + "\n")
     for page in inventory.pages():
         ids: Iterator[Record] = ({"docid": row.docid, "seq": row.seq} for row in page)
-        _write(shown.records(ids) if shown else printing.tabbed(tuple(one.values()) for one in ids))
-    _write(shown.end() if shown else "")
+        printing.utf8(shown.records(ids) if shown else printing.tabbed(tuple(one.values()) for one in ids))
+    printing.utf8(shown.end() if shown else "")
     sys.stdout.flush()
     return inventory.position
 
@@ -135,13 +148,33 @@ class _Streamed:
         self._path_of = path_of
 
     def begin(self) -> None:
-        _write(self._form.begin())
+        printing.utf8(self._form.begin())
 
     def page(self, page: list[Change]) -> None:
-        _write(self._form.records([record(row, self._path_of) for row in page]))
+        printing.utf8(self._form.records([record(row, self._path_of) for row in page]))
 
     def end(self) -> None:
-        _write(self._form.end())
+        printing.utf8(self._form.end())
+
+
+class _WithVersions(_Streamed):
+    """Writes JSON lines in which documents have their earlier contents, as they are kept now."""
+
+    def __init__(self, feed: Feed, path_of: Callable[[int, int], str]) -> None:
+        super().__init__(JsonLines(), path_of)
+        self._feed = feed
+
+    def page(self, page: list[Change]) -> None:
+        for start in range(0, len(page), _PORTION):
+            part = page[start : start + _PORTION]
+            kept = self._feed.versions([row.urlkey for row in part if isinstance(row, CachedUrl)])
+            printing.utf8(self._form.records([self._line(row, kept.get(row.urlkey, [])) for row in part]))
+
+    def _line(self, row: Change, kept: list[Version]) -> dict[str, object]:
+        told = record(row, self._path_of)
+        if not isinstance(row, CachedUrl):
+            return {**told}
+        return {**told, "versions": [version_record(one, self._path_of) for one in kept]}
 
 
 class _Columns:
@@ -156,9 +189,9 @@ class _Columns:
 
     def page(self, page: list[Change]) -> None:
         if not self._named:
-            _write("\t".join(_COLUMNS) + "\n")
+            printing.utf8("\t".join(_COLUMNS) + "\n")
             self._named = True
-        _write(printing.tabbed(_row(record(row, self._path_of)) for row in page))
+        printing.utf8(printing.tabbed(_row(record(row, self._path_of)) for row in page))
 
     def end(self) -> None:
         pass
@@ -188,13 +221,3 @@ def _row(one: Record) -> list[object]:
         one["curl"],
         one["reason"] if removed else one["path"],
     ]
-
-
-def _write(text: str) -> None:
-    """Write all of it as UTF-8, whatever the locale: URLs hold any character.
-
-    An unbuffered stdout (``python -u``) may take a part only.
-    """
-    view = memoryview(text.encode("utf-8", "backslashreplace"))
-    while view:
-        view = view[sys.stdout.buffer.write(view) :]

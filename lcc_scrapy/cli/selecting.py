@@ -28,12 +28,13 @@ def _moment(_ctx: click.Context, _param: click.Parameter, text: str | None) -> i
         raise click.BadParameter(f"{text!r}, expected epoch seconds or ISO 8601") from None
 
 
-def _patterns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    patterns = tuple(text.strip().lower() for text in given)
-    for text in patterns:
+def patterns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return mimetypes or patterns of them, checked."""
+    found = tuple(text.strip().lower() for text in given)
+    for text in found:
         if not is_pattern(text):
             raise click.BadParameter(f"{text!r}, expected for example text/html or 'text/*'")
-    return patterns
+    return found
 
 
 _FILTERS = (
@@ -48,7 +49,7 @@ _FILTERS = (
     click.option(
         "--mimetype",
         "mimetypes",
-        callback=_patterns,
+        callback=patterns,
         multiple=True,
         metavar="PATTERN",
         help="Only these, for example 'text/*'; may be repeated.",

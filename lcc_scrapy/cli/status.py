@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.cli import printing
+from lcc_scrapy.cli import missing, printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.providers import Wanted
 
@@ -48,8 +48,9 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
         providers = all_providers(store)
         with store.read() as tx:
             head, totals, workers = head_of(tx), tx.totals(), _workers(lcc, tx)
-            unses = _unses(tx)
+            unses, cursors = _unses(tx), _cursors(tx, head.seq)
             paused = bool(tx.info(PAUSED))
+            missed = missing.all_facts(tx, providers, int(time.time()), lcc.config.push_grace)
     held = {provider.pid: provider.heldremovals for provider in providers if provider.heldremovals}
     return {
         "lcc": head.lcc,
@@ -58,11 +59,14 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
         "queued": totals["queued"],
         "documents": totals["cached"],
         "bytes": totals["bytes"],
+        "versions": totals["versions"],
         "doomed_files": totals["doomed"],
         "held_removals": sum(held.values()),
         "held_by_provider": held,
         "expiring": {one.pid: one.fileused for one in providers if _is_expiring(one)},
+        "not_pushed": missed,
         "seq": head.seq,
+        "cursors": cursors,
         "providers": dict(Counter(provider.state for provider in providers)),
         "full_sets_wanted": sum(bool(provider.fullsetwanted) for provider in providers),
         "spool": _spool(lcc.config.spool_dir),
@@ -112,9 +116,17 @@ def _unses(tx: "Tx") -> list[dict[str, object]]:
     return [{"uns": uns.uns, "host": uns.note, "seen": uns.seen} for uns in tx.unses()]
 
 
+def _cursors(tx: "Tx", head: int) -> list[dict[str, object]]:
+    """Return the named cursors of `lcc web`, and how many changes each is behind at most."""
+    return [
+        {"owner": one.owner, "name": one.name, "behind": max(head - one.seq, 0), "moved": one.at}
+        for one in tx.named_cursors()
+    ]
+
+
 def _disks(lcc: Lcc) -> dict[str, Any]:
     """Return the free space of the disks, and what keeps intake and fetching from going on."""
-    from lcc_scrapy.wiring import disks_of
+    from lcc_scrapy.opening import disks_of
 
     disks = disks_of(lcc.config, lcc.config.content_dir, lcc.config.spool_dir)
     free = {str(folder): size for folder, size in disks.free().items()}
@@ -137,6 +149,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
         ("data folder", facts["data_dir"]),
         ("queue", f"{facts['queued']} URLs"),
         ("cache", f"{facts['documents']} documents, {printing.size(facts['bytes'])}"),
+        *([("versions", f"{facts['versions']} earlier contents are kept")] if facts["versions"] else []),
         ("providers", providers or "none"),
         ("wanted", f"full sets of {facts['full_sets_wanted']} providers"),
         ("spool", f"{spool['sets']} sets, {printing.size(spool['bytes'])}"),
@@ -148,6 +161,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
         ("traffic", f"{printing.size(facts['bytes_per_second'])}/s"),
         *([("paused", "all fetching; `lcc provider resume --all` lets it go on")] if facts["paused"] else []),
         ("feed", f"at change {facts['seq']}"),
+        *([("cursors", _farthest(facts["cursors"]))] if facts["cursors"] else []),
         ("doomed", f"{facts['doomed_files']} files wait to be deleted"),
         ("held", f"{facts['held_removals']} removals wait for `lcc provider confirm-removals`"),
         *_of_providers("", "{count} of provider {pid}", facts["held_by_provider"]),
@@ -156,7 +170,23 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
             "documents of provider {pid}, not confirmed for too long; {count} are left",
             facts["expiring"],
         ),
+        *_not_pushed(facts["not_pushed"]),
     ]
+
+
+def _not_pushed(sampled: dict[int, dict[str, Any]]) -> Iterator[tuple[str, object]]:
+    """Write a line for each of the providers that miss most."""
+    most = sorted(sampled.items(), key=lambda one: -one[1]["share"]["value"] if one[1]["share"] else 0.0)
+    for pid, facts in most[:_SHOWN]:
+        yield "not pushed", f"provider {pid}: {missing.in_words(facts)}"
+    if len(most) > _SHOWN:
+        yield "not pushed", f"and {len(most) - _SHOWN} more providers, see --json"
+
+
+def _farthest(cursors: list[dict[str, Any]]) -> str:
+    last = max(cursors, key=lambda one: one["behind"])
+    behind = f"{last['name']} of {last['owner']} is farthest behind: {last['behind']} changes"
+    return f"{len(cursors)} named; {behind}"
 
 
 def _seen(uns: dict[str, Any]) -> str:

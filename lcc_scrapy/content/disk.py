@@ -30,12 +30,19 @@ def on_disk(what: str) -> Iterator[None]:
 
 def sync(descriptor: int, path: Path) -> None:
     """Make the content of an open file durable; raises ``DiskFailed``, or ``OSError`` for want of room."""
-    try:
+    with named_failure("fsync", path):
         os.fsync(descriptor)
+
+
+@contextmanager
+def named_failure(call: str, path: Path) -> Iterator[None]:
+    """Turn an error of fsync or syncfs into ``DiskFailed``, but for want of room."""
+    try:
+        yield
     except OSError as error:
         if error.errno in NO_ROOM:
             raise
-        raise DiskFailed(f"fsync of {path}: {error.strerror}") from error
+        raise DiskFailed(f"{call} of {path}: {error.strerror}") from error
 
 
 def sync_folder(folder: Path) -> None:

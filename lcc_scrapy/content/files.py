@@ -13,15 +13,23 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lcc_scrapy.content.disk import on_disk, sync, sync_folder
+from lcc_scrapy.content.together import Together
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
 
 def relative_path(machineid: int, fileid: int) -> Path:
     """Return where a content file lies below the content folder."""
-    return Path(str(machineid), f"{fileid // 1_000_000:03d}", f"{fileid // 1000 % 1000:03d}", str(fileid))
+    return Path(relative_name(machineid, fileid))
+
+
+def relative_name(machineid: int, fileid: int) -> str:
+    """Return the same as text, for those who open one file after the other."""
+    return f"{machineid}/{fileid // 1_000_000:03d}/{fileid // 1000 % 1000:03d}/{fileid}"
 
 
 def highest_fileid(folder: Path) -> int:
@@ -59,6 +67,7 @@ class ContentFiles:
         self._home = folder / str(machineid)
         self._unfinished = self._home / "tmp" / str(worker)
         self._known_folders: set[Path] = set()
+        self._together = Together()
 
     def prepare(self) -> None:
         """Make the folders and clear what an earlier process left unfinished."""
@@ -84,29 +93,31 @@ class ContentFiles:
     def keep(self, bodies: Sequence[tuple[int, Body]]) -> None:
         """Put bodies at their file ids so that they survive a power cut.
 
-        All of them, or ``NotDurable``, or ``DiskFailed``.
+        All of them, or none, with ``NotDurable`` or ``DiskFailed``. A file is written under its own name:
+        nobody looks for it before its row is there, and what a crash leaves without a row is found by
+        ``lcc verify``.
         """
-        with on_disk("content file"):
-            folders = {self._keep_one(fileid, body) for fileid, body in bodies}
-            for folder in folders:
-                sync_folder(folder)
+        try:
+            with on_disk("content file"):
+                self._keep(bodies)
+        except BaseException:
+            for fileid, _ in bodies:
+                with suppress(OSError):
+                    self.path_of(fileid).unlink(missing_ok=True)
+            raise
 
-    def _keep_one(self, fileid: int, body: Body) -> Path:
-        target = self.path_of(fileid)
-        self._make_folder(target.parent)
-        if body.path:
-            target.unlink(missing_ok=True)  # of an earlier try whose transaction failed
-            target.hardlink_to(body.path)  # the body keeps its own name, in case this one fails too
-        else:
-            self._write(fileid, body.data or b"").replace(target)
-        return target.parent
-
-    def _write(self, fileid: int, data: bytes) -> Path:
-        path = self.unfinished_path(str(fileid))
-        with path.open("wb", buffering=0) as file:
-            _write_all(file.fileno(), data)
-            sync(file.fileno(), path)
-        return path
+    def _keep(self, bodies: Sequence[tuple[int, Body]]) -> None:
+        thousands = {fileid // 1000 for fileid, _ in bodies}
+        folders = {number: self.path_of(1000 * number).parent for number in thousands}
+        for folder in folders.values():
+            self._make_folder(folder)
+        with self._together.writing(folders.values(), len(bodies)) as one_by_one:
+            for fileid, body in bodies:
+                path = f"{folders[fileid // 1000]}/{fileid}"
+                if body.path:
+                    _link(body.path, path)
+                else:
+                    _write(path, body.to_store, synced=one_by_one)
 
     def _make_folder(self, folder: Path) -> None:
         if folder in self._known_folders:
@@ -138,7 +149,27 @@ class ContentFiles:
                 yield from found
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+def _link(body: str, path: str) -> None:
+    """Give a finished file a second name; the body keeps its own, in case this settlement fails, too."""
+    Path(path).unlink(missing_ok=True)  # of an earlier try whose transaction failed
+    os.link(body, path)
+
+
+def _write(path: str, data: bytes, *, synced: bool) -> None:
+    descriptor = _create(path)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if synced:
+            sync(descriptor, Path(path))
+    finally:
+        os.close(descriptor)
+
+
+def _create(path: str) -> int:
+    try:
+        return os.open(path, _NEW, 0o666)
+    except FileExistsError:
+        Path(path).unlink()  # of an earlier try whose transaction failed
+        return os.open(path, _NEW, 0o666)

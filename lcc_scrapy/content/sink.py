@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lcc_scrapy.content.disk import on_disk, sync
+from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import LccError
@@ -23,14 +24,20 @@ class TooLarge(LccError):
 class Sink:
     """Collects one body and its digests. ``memory`` and ``limit`` in bytes of the decoded body.
 
+    ``coding`` (empty = none) compresses it piece by piece while it comes, so that no moment takes long; what
+    is in memory is kept as it came, too, for those who look at it before it is stored.
+
     ``come`` bounds what is transferred as well, for there are codings that decode to nothing.
     """
 
-    def __init__(self, content: ContentFiles, memory: int, limit: int) -> None:
+    def __init__(self, content: ContentFiles, memory: int, limit: int, coding: str = "") -> None:
         self._content = content
         self._memory = memory
         self._limit = limit
+        self._coding = coding
+        self._encoder = encoder(coding) if coding else None
         self._parts: list[bytes] = []
+        self._packed: list[bytes] = []
         self._file: BinaryIO | None = None
         self._path: Path | None = None
         self._length = 0
@@ -53,6 +60,8 @@ class Sink:
         self._md5.update(chunk)
         self._sha256.update(chunk)
         self._parts.append(chunk)
+        if self._encoder is not None:
+            self._packed.append(self._encoder.compress(chunk))
         if self.spilled or self._length > self._memory:
             with on_disk("content file"):
                 self._spill()
@@ -66,21 +75,31 @@ class Sink:
         if self._file is None:
             self._path = self._content.unfinished_path(f"body-{os.getpid()}-{next(_numbers)}")
             self._file = self._path.open("wb")
-        self._file.writelines(self._parts)
-        self._parts = []
+        self._file.writelines(self._packed if self._coding else self._parts)
+        self._parts, self._packed = [], []
 
     def finish(self) -> Body:
         """Return the complete body; one in a file is on disk by then, and the file lives as long as it."""
         digests = (self._md5.hexdigest(), self._sha256.hexdigest())
+        if self._encoder is not None:
+            self._packed.append(self._encoder.flush())
         if self._file is None or self._path is None:
-            return Body(self._length, *digests, data=b"".join(self._parts))
+            return self._in_memory(*digests)
         with on_disk("content file"):
+            self._file.writelines(self._packed)
             self._file.flush()
             sync(self._file.fileno(), self._path)
             self._file.close()
-        body = Body(self._length, *digests, path=str(self._path))
+        body = Body(self._length, *digests, path=str(self._path), encoding=self._coding)
         weakref.finalize(body, Path(body.path).unlink, missing_ok=True)
         return body
+
+    def _in_memory(self, md5: str, sha256: str) -> Body:
+        """Make a body that fits into memory; one that does not become smaller is stored as it came."""
+        data, packed = b"".join(self._parts), b"".join(self._packed)
+        if not self._coding or len(packed) >= len(data):
+            return Body(self._length, md5, sha256, data=data)
+        return Body(self._length, md5, sha256, data=data, encoding=self._coding, packed=packed)
 
     def discard(self) -> None:
         """Forget an incomplete body."""

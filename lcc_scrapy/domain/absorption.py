@@ -108,4 +108,8 @@ class View:
 
     def admits(self, pid: int) -> bool:
         """Tell whether the next set of a provider may be taken a step forward."""
-        return pid not in self.expected and room_left(self.own.get(pid, 0), self.queued, self.queue_max) > 0
+        return pid not in self.expected and self.room(pid) > 0
+
+    def room(self, pid: int) -> int:
+        """Return how many URLs more of a provider may wait."""
+        return room_left(self.own.get(pid, 0), self.queued, self.queue_max)

@@ -1,7 +1,9 @@
 """Rows of the cache: what is stored of a URL (table ``lccurl``) and the answer it came from (``lccmeta``)."""
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter, le
+from typing import Any, ClassVar
 
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, Declared, Origin, UrlEntry
 from lcc_scrapy.domain.roots import URL_MAX
@@ -67,6 +69,12 @@ class CachedUrl:
         """What the provider last declared."""
         return Declared(self.mtime, self.len, self.md5)
 
+    def told(self, seq: int, subtype_seq: int) -> "CachedUrl":
+        """Return the row with another place in the feed."""
+        make: Callable[..., CachedUrl] = CachedUrl
+        *before, _, seen, held, _ = _cached_values(self)  # ``replace`` takes three times as long
+        return make(*before, seq, seen, held, subtype_seq)
+
     def as_entry(self) -> UrlEntry:
         """Return what its provider last said of it, so that it can be fetched again."""
         return UrlEntry(
@@ -78,6 +86,9 @@ class CachedUrl:
             declared=self.declared,
             timeofday=self.timeofday,
         )
+
+
+_cached_values: Any = attrgetter(*(field.name for field in fields(CachedUrl)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +125,24 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Body:
-    """A fetched body, decoded. It is in a finished temporary file (``path``) or in memory (``data``)."""
+    """A fetched body. It is in a finished temporary file (``path``) or in memory (``data``, decoded).
+
+    ``encoding`` is the compression of the file, or of ``packed``, which goes into the content file instead
+    of ``data``; empty = none. Length and digests are of the decoded body.
+    """
 
     length: int
     md5: str
     sha256: str
     data: bytes | None = None
     path: str = ""
+    encoding: str = ""
+    packed: bytes = b""
+
+    @property
+    def to_store(self) -> bytes:
+        """What the content file of a body in memory holds."""
+        return self.packed if self.encoding else self.data or b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +166,8 @@ def fitting(answer: Answer) -> Answer:
 
     A validator that is too long is left out: cut, it would never match.
     """
+    if _fits(answer):
+        return answer
     return replace(
         answer,
         final_url=_storable(answer.final_url)[:URL_MAX],
@@ -154,6 +178,25 @@ def fitting(answer: Answer) -> Answer:
         status_line=_storable(answer.status_line)[:STATUS_LINE_MAX],
         peer=_storable(answer.peer)[:PEER_MAX],
     )
+
+
+_WIDTHS = {
+    "final_url": URL_MAX,
+    "served_type": MIMETYPE_MAX,
+    "served_charset": CHARSET_MAX,
+    "etag": ETAG_MAX,
+    "last_modified": LAST_MODIFIED_MAX,
+    "status_line": STATUS_LINE_MAX,
+    "peer": PEER_MAX,
+}
+_texts_of = attrgetter(*_WIDTHS)
+
+
+def _fits(answer: Answer) -> bool:
+    """Tell whether an answer can be kept as it is, as most can; some of those that could be are not seen."""
+    texts = _texts_of(answer)
+    together = "".join(texts)
+    return together.isascii() and "\0" not in together and all(map(le, map(len, texts), _WIDTHS.values()))
 
 
 def _whole(text: str, width: int) -> str:

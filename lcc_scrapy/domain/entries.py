@@ -20,6 +20,12 @@ from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, inside
 MIMETYPE_MAX = 127
 SUBTYPE_MAX = 255
 EPOCH_MAX = 1 << 53
+ANY_TYPE = "*/*"
+"""The mimetype of a URL that is asked for whatever it is: what spiders found."""
+
+NO_TYPE = "application/octet-stream"
+"""The mimetype of what is served without one (RFC 9110 section 8.3)."""
+
 SYNONYMS = {"c": "curl", "b": "burl", "f": "furl"}
 
 _MIMETYPE = re.compile(r"[a-z0-9!#$&^_.+*-]+/[a-z0-9!#$&^_.+*-]+")
@@ -45,6 +51,8 @@ class Origin(StrEnum):
     PUSH = "push"
     SPIDER = "spider"
     DIRECTIVE = "directive"
+    SAMPLE = "sample"
+    """Only in the queue: a document that its provider pushed is looked at again by guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +107,20 @@ def urlkey(pid: int, curl: str, mimetype: str) -> bytes:
     return sha256(f"{pid}\0{curl}\0{mimetype}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+def furlkey(pid: int, furl: str) -> bytes:
+    """Return the 16-byte key of a fetch URL: by it one asks what is known of that place."""
+    return sha256(f"{pid}\0{furl}".encode("utf-8", "surrogatepass")).digest()[:16]
+
+
 def plain_mimetype(text: str) -> str:
     """Lower-case a mimetype and cut its parameters off."""
     return text.partition(";")[0].strip().lower()
+
+
+def served_mimetype(text: str) -> str:
+    """Return what a site says that it serves, as the mimetype of a key; a long one may have been cut."""
+    mimetype = plain_mimetype(text)
+    return mimetype if len(mimetype) < MIMETYPE_MAX and _MIMETYPE.fullmatch(mimetype) else NO_TYPE
 
 
 def accepts(patterns: tuple[str, ...], mimetype: str) -> bool:

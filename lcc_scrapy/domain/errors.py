@@ -5,7 +5,7 @@
     LccError
     ├── ConfigurationError     the operator's: a setting or folder that cannot be used (one clear line)
     │   └── InUse              another process has it, perhaps not for long
-    ├── Refusal                a login or a set turned away; carries a wire code (1xx, 2xx)
+    ├── Refusal                a login, a set or a query turned away; carries a wire code (1xx, 2xx, 8xx)
     ├── UrlRefused             one URL of a set turned away; carries a wire code (7xx)
     ├── NotDurable             something could not be put on disk: never answer "accepted"
     │   ├── DiskFull           now; it can when there is room again
@@ -28,6 +28,7 @@ class Fault(StrEnum):
     """Who can do something about an error."""
 
     PROVIDER = "provider"
+    USER = "user"
     SITE = "site"
     LCC = "lcc"
 
@@ -76,6 +77,13 @@ _TABLE = (
     Code(706, "Attribute not valid", Fault.PROVIDER),
     Code(707, "Too long", Fault.PROVIDER),
     Code(708, "No permitted hour", Fault.PROVIDER),
+    Code(801, "Not authorised", Fault.USER),
+    Code(802, "Start over", Fault.LCC),
+    Code(803, "Temporarily off-line, try again later", Fault.LCC),
+    Code(804, "Too many connections", Fault.USER),
+    Code(805, "Not well-formed, or not a query", Fault.USER),
+    Code(806, "Too slow or idle too long", Fault.USER),
+    Code(807, "Not allowed with this token", Fault.USER),
 )
 
 CODES: dict[int, Code] = {code.number: code for code in _TABLE}
@@ -155,9 +163,9 @@ class _Coded(LccError):
 
 
 class Refusal(_Coded):
-    """A login (1xx) or a whole set (2xx) is turned away.
+    """A login (1xx), a whole set (2xx) or a query (8xx) is turned away.
 
-    ``retry_after`` (seconds, 0 = not said) goes out with 103 and 203.
+    ``retry_after`` (seconds, 0 = not said) goes out with 103, 203 and 803.
     """
 
     def __init__(self, code: int, detail: str = "", retry_after: int = 0) -> None:

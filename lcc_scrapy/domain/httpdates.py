@@ -12,3 +12,11 @@ def retry_after_seconds(value: str, date: str) -> float:
         return max(0.0, (parsedate_to_datetime(value) - parsedate_to_datetime(date)).total_seconds())
     except (ValueError, TypeError, OverflowError):
         return 0.0
+
+
+def epoch_of_date(value: str) -> int | None:
+    """Read an HTTP date in epoch seconds; None = it is none."""
+    try:
+        return int(parsedate_to_datetime(value).timestamp())
+    except (ValueError, TypeError, OverflowError):
+        return None

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from lcc_scrapy.domain.revisits import DEFAULT, Bounds
+from lcc_scrapy.domain.versions import KEEP_NONE, Keep
+
 RECORD = "record"
 STRICT = "strict"
 
@@ -21,5 +24,13 @@ class QueuePolicy:
     """How long a document may be unconfirmed before its provider is asked for a full set; 0 = for ever."""
     expire_after: float = 180 * 86400.0
     """How long it may be unconfirmed before it goes; 0 = for ever."""
+    mimetypes: tuple[str, ...] = ("*/*",)
+    """Types that found documents may have; those of pushed ones were asked when their set arrived."""
     tombstones_keep: float = 90 * 86400.0
     """How long content users are told of a removal; 0 = for ever."""
+    push_grace: float = 3600.0
+    """How long a push of a change that a sample found may come late."""
+    versions: Keep = KEEP_NONE
+    """Which earlier contents are kept."""
+    revisits: Bounds = DEFAULT
+    """How often found pages are visited by guess, unless their provider has bounds of its own."""

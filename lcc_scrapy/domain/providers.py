@@ -81,6 +81,14 @@ class Provider:
     heldremovals: int = 0
     narrowing: bool = False
     """Its roots were changed, and not all documents have been looked at since."""
+    revisit: str = ""
+    """Its bounds for visits by guess, as ``revisits.Bounds`` writes them; empty = those of all others."""
+    fallback: float = 0.0
+    """The share of changes that it may miss to push before its documents are visited as well; 0 = any."""
+    fallingback: bool = False
+    """It missed more, and is visited."""
+    countedsince: int = 0
+    """Since when its pushed changes are counted; 0 = since it was registered."""
 
     @property
     def turnkey(self) -> str:

@@ -5,11 +5,14 @@ submission; its data is that of the newest; its *version* rises with every arriv
 settles a fetch can tell whether something arrived meanwhile.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
-from lcc_scrapy.domain.entries import Declared, Origin, UrlEntry
+from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, served_mimetype, urlkey
 from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+
+_PUSHED = frozenset({Origin.PUSH, Origin.SAMPLE})
 
 FETCH = "fetch"
 NOTHING = "nothing"
@@ -174,6 +177,11 @@ def arrive_again(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
     )
 
 
+def take_over(row: QueuedUrl, entry: UrlEntry, key: bytes, place: Place) -> QueuedUrl:
+    """Give the place of a URL that a spider found to the update of it that its provider sent."""
+    return replace(arrive_again(row, entry, place), urlkey=key, curl=entry.curl, mimetype=entry.mimetype)
+
+
 def cancel(row: QueuedUrl, psetid: int) -> QueuedUrl:
     """Turn a waiting fetch into "nothing": a removal arrived."""
     return replace(row, operation=NOTHING, version=row.version + 1, not_before=0, seen=psetid)
@@ -182,9 +190,12 @@ def cancel(row: QueuedUrl, psetid: int) -> QueuedUrl:
 def is_unchanged(entry: UrlEntry, cached: CachedUrl, *, strict_mtime: bool) -> bool:
     """Tell whether an update need not be fetched because the cache already holds what is declared.
 
-    What is held because it lies outside the roots is fetched again, from wherever it lies now.
+    What a spider found has no declarations, so its content as it was served counts for them. What is held
+    because it lies outside the roots is fetched again, from wherever it lies now.
     """
-    same = entry.declared.same_content(cached.declared, strict_mtime=strict_mtime)
+    served = Declared(cached.mtime, cached.fetched_len, cached.fetched_md5)
+    known = cached.declared if cached.origin == Origin.PUSH else served
+    same = entry.declared.same_content(known, strict_mtime=strict_mtime)
     return same and cached.held != OUTSIDE_ROOTS
 
 
@@ -196,6 +207,8 @@ def confirmed_by(entry: UrlEntry, cached: CachedUrl, psetid: int, now: int) -> C
         burl=entry.burl,
         furl=entry.furl,
         mtime=entry.declared.mtime if entry.declared.mtime is not None else cached.mtime,
+        len=entry.declared.length,
+        md5=entry.declared.md5,
         timeofday=entry.timeofday,
         confirmed_time=now,
         origin=Origin.PUSH,
@@ -222,6 +235,55 @@ def overtaken(row: QueuedUrl | None, ticket: Ticket) -> bool:
     return row is None or (row.psetid, row.version) != (ticket.row.psetid, ticket.row.version)
 
 
+def is_found(row: QueuedUrl) -> bool:
+    """Tell whether a URL was found, not pushed: its document is then stored as whatever was served."""
+    return row.origin not in _PUSHED
+
+
+def is_sample(row: QueuedUrl) -> bool:
+    """Tell whether a pushed document is looked at again by guess: its provider did not ask for that."""
+    return row.origin == Origin.SAMPLE
+
+
+def is_among(row: QueuedUrl, keys: Container[bytes]) -> bool:
+    """Tell whether a URL is among ``keys``, or the visit whose place it took over."""
+    return row.urlkey in keys or urlkey(row.pid, row.furl, ANY_TYPE) in keys
+
+
+def found_as(row: QueuedUrl, answer: Answer) -> QueuedUrl:
+    """Return the row of a found URL under the type that was served; any other row stays as it is."""
+    if not is_found(row):
+        return row
+    mimetype = served_mimetype(answer.served_type)
+    return replace(row, urlkey=urlkey(row.pid, row.curl, mimetype), mimetype=mimetype)
+
+
+def as_pushed(row: QueuedUrl, before: CachedUrl) -> QueuedUrl:
+    """Return the row of a found URL whose document its provider had pushed: what that declared stays."""
+    return replace(
+        row,
+        subtype=before.subtype,
+        burl=before.burl,
+        furl=before.furl,
+        mtime=before.mtime,
+        len=before.len,
+        md5=before.md5,
+        timeofday=before.timeofday,
+        origin=before.origin,
+    )
+
+
+def as_sampled(row: QueuedUrl, before: CachedUrl, body: Body) -> QueuedUrl:
+    """Return the row of a pushed document that was looked at by guess: what its provider declared stays.
+
+    Where the content is another one, its own ``md5`` and ``len`` take the place of those that were declared
+    of the former: a push that declares what was found is not fetched, one of the former content is. The
+    visit does not count as a set that names it: a full set that does not still removes it.
+    """
+    pushed = replace(as_pushed(row, before), seen=before.seen)
+    return pushed if body.sha256 == before.sha256 else replace(pushed, len=body.length, md5=body.md5)
+
+
 def answered_by(row: QueuedUrl, body: Body) -> bool:
     """Tell whether a newer declaration already describes the body that was just stored."""
     return row.declared.same_content(Declared(None, body.length, body.md5))
@@ -233,9 +295,7 @@ def declared_by(row: QueuedUrl, served: Served) -> QueuedUrl:
     return row if newest else replace(served.ticket.row, seen=row.seen)
 
 
-def stored_row(
-    served: Served, said: QueuedUrl, before: CachedUrl | None, machineid: int, file_encoding: str = ""
-) -> CachedUrl:
+def stored_row(served: Served, said: QueuedUrl, before: CachedUrl | None, machineid: int) -> CachedUrl:
     """Make the ``lccurl`` row of a stored body, declared as ``said``.
 
     Identical content keeps its file, time and seq. A removal that is held stays held: whatever arrives
@@ -263,7 +323,7 @@ def stored_row(
         body.sha256,
         answer.served_type,
         answer.served_charset,
-        before.file_encoding if same and before else file_encoding,
+        before.file_encoding if same and before else body.encoding,
         answer.final_url,
         answer.etag,
         answer.last_modified,
@@ -271,19 +331,21 @@ def stored_row(
         said.origin,
         before.seq if before else 0,
         max(said.seen, before.seen if before else 0),
-        still_held(before),
+        0 if is_found(said) else still_held(before),
         before.subtype_seq if before else 0,
     )
 
 
 def still_held(before: CachedUrl | None) -> int:
-    """Return the hold that is left on a document after its site has answered."""
+    """Return the hold that is left on a pushed document after its site has answered."""
     return 0 if before is None or before.held == OUTSIDE_ROOTS else before.held
 
 
 def confirmed_row(outcome: NotModified, seen: int, before: CachedUrl) -> CachedUrl:
     """Make the ``lccurl`` row after a 304: declared values and confirmation change, content does not."""
     ticket = outcome.ticket.row
+    if is_sample(ticket):
+        return replace(before, confirmed_time=outcome.at)
     return replace(
         before,
         subtype=ticket.subtype,
@@ -296,7 +358,7 @@ def confirmed_row(outcome: NotModified, seen: int, before: CachedUrl) -> CachedU
         confirmed_time=outcome.at,
         origin=ticket.origin,
         seen=max(seen, before.seen),
-        held=still_held(before),
+        held=0 if is_found(ticket) else still_held(before),
     )
 
 
@@ -320,12 +382,16 @@ _SAYS_NOTHING = {"", "application/octet-stream"}
 
 def mismatch(row: QueuedUrl, answer: Answer, body: Body) -> int:
     """Return 607 or 608 when the served document is not the declared one, else 0."""
-    served, declared = answer.served_type, row.mimetype
-    alias = any(served in names and declared in names for names in _SAME_TYPE)
-    if served not in _SAYS_NOTHING and declared not in {served, "*/*"} and not alias:
+    if answer.served_type not in _SAYS_NOTHING and not _is_type(answer.served_type, row.mimetype):
         return 607
     if row.md5 is not None and row.md5 != body.md5:
         return 608
     if row.len is not None and row.len != body.length:
         return 608
     return 0
+
+
+def _is_type(served: str, declared: str) -> bool:
+    if declared in {served, "*/*"}:
+        return True
+    return any(served in names and declared in names for names in _SAME_TYPE)

@@ -5,7 +5,7 @@ encoded slashes and userinfo cannot step out of a root.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, unquote, urlsplit
@@ -160,10 +160,31 @@ class Root:
             return False
         return path == prefix or path.startswith(prefix if prefix.endswith("/") else prefix + "/")
 
+    def beginnings(self) -> tuple[str, ...]:
+        """Return texts that end in a slash, so that whatever plainly goes on from one lies below this root.
+
+        Plainly: in characters that need no quoting, with no fragment, no empty query, no dot at the beginning
+        of a segment, and no encoded dot, slash or backslash. A root of which that cannot be said has none.
+        """
+        if _LOOKS_ODD.search(self.url.path):
+            return ()
+        below = replace(self.url, path=self.url.path.rstrip("/") + "/")
+        upgraded = replace(below, scheme="https", port=_DEFAULT_PORT["https"])
+        return (str(below), str(upgraded)) if self.url.has_default_port else (str(below),)
+
 
 def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
     """Tell whether any root covers ``url``."""
     return any(root.covers(url) for root in roots)
+
+
+def fetch_url(url: str, roots: tuple[Root, ...]) -> str:
+    """Return a link as it is fetched; empty when it may not be, which nobody has to be told."""
+    try:
+        parsed = HttpUrl.parse(url)
+    except UrlRefused:
+        return ""
+    return str(parsed) if inside(parsed, roots) else ""
 
 
 def hosts(roots: tuple[Root, ...]) -> frozenset[str]:

@@ -33,7 +33,8 @@ class Turn:
     ``look_at`` is when the store is to be asked again although nothing happens: an hour opens, or a URL
     that was set aside is due. ``waiting`` is the number of its entry in the queues, 0 = none; an entry
     with another number is stale. ``standing`` tells in which queue that is: priority, whether among those
-    with a limit, and until when it is delayed (0 = it is ready).
+    with a limit, and until when it is delayed (0 = it is ready). ``spacing`` is what the site asks to be left
+    alone for (seconds) after the fetch under way, ``spaced_until`` when that is over.
     """
 
     key: str
@@ -47,10 +48,12 @@ class Turn:
     backoff: Backoff = NO_BACKOFF
     waiting: int = 0
     standing: "Standing" = (0, False, 0.0)
+    spacing: float = 0.0
+    spaced_until: float = 0.0
 
     def free_at(self) -> float:
         """Return when bandwidth and host let this turn go on."""
-        return max(self.pace.ready_at if self.pace.limit else 0.0, self.backoff.not_before)
+        return max(self.pace.ready_at if self.pace.limit else 0.0, self.backoff.not_before, self.spaced_until)
 
     def opens_at(self, now: float) -> float:
         """Return the first moment from ``now`` on at which there is something to do for this turn."""
@@ -180,6 +183,7 @@ class Turns:
         turn = self._turns.get(ticket.turnkey)
         if turn is not None and turn.fetching is ticket:
             turn.fetching = None
+            turn.spaced_until, turn.spacing = now + turn.spacing, 0.0
             self._queue(turn, now)
 
     def host_failed(self, ticket: Ticket, now: float, retry_after: float = 0.0) -> float:
@@ -219,6 +223,7 @@ class Turns:
             turn.pace.moved(step)
             turn.backoff = turn.backoff.moved(step)
             turn.look_at += step
+            turn.spaced_until += step
             turn.waiting = turn.waiting if turn.waiting and not turn.standing[2] else 0
             self._queue(turn, now)
 

@@ -2,11 +2,9 @@
 
 import asyncio
 import inspect
-import json
 import logging
-import time
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -18,14 +16,12 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy import logs, signals
 from lcc_scrapy.config import load, unknown_settings
-from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.cache import Answer
-from lcc_scrapy.domain.entries import plain_mimetype
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.queue import Failed, NotModified, Outcome, Ticket
-from lcc_scrapy.downloader import TurnDelayed, code_of
-from lcc_scrapy.fetching import BODY, FetchAborted
+from lcc_scrapy.domain.queue import Outcome, Ticket
+from lcc_scrapy.fetching import BODY
 from lcc_scrapy.items import LccDocument
+from lcc_scrapy.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served
 from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 from lcc_scrapy.scheduler import TICKET
 from lcc_scrapy.settings import ASYNCIO_REACTOR, apply_to, foreign_component
@@ -34,12 +30,6 @@ from lcc_scrapy.wiring import Worker, attach_worker
 
 _log = logging.getLogger(__name__)
 
-OK = frozenset({200, 203})
-NOT_MODIFIED = 304
-NO_DOCUMENT = 614
-NOT_STORED = 616
-UNUSABLE_3XX = 613
-
 
 class LccSpider(Spider):
     """A spider whose URLs come from the LCC's queue.
@@ -47,7 +37,7 @@ class LccSpider(Spider):
     Define ``parse_document(response)`` to work on documents as they are fetched (a plain or an async
     generator, as with any Scrapy callback). It sees each new or changed document once it was fetched and
     before it is stored. An error in it is logged and does not keep the document out of the cache. A body
-    larger than ``LCC_MEMORY_BODY`` is in the file ``response.meta["lcc_body"].path``.
+    larger than ``LCC_MEMORY_BODY`` is in a file: ``lcc_scrapy.items.open_body(response.meta["lcc_body"])``.
     """
 
     custom_settings: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
@@ -60,7 +50,7 @@ class LccSpider(Spider):
         try:
             config = load(settings)
             Home.find(config.data_dir)
-            apply_to(settings, config)
+            apply_to(settings, config, cls)
         except ConfigurationError as error:
             raise UsageError(str(error), print_help=False) from None
         if settings["TWISTED_REACTOR"] != ASYNCIO_REACTOR:
@@ -76,7 +66,7 @@ class LccSpider(Spider):
             raise UsageError(f"spider {cls.name} needs {foreign}; remove that setting", print_help=False)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> "LccSpider":
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Build the spider and the worker behind it."""
         config = load(crawler.settings)
         logs.install(config.log_format)
@@ -109,24 +99,24 @@ class LccSpider(Spider):
         """Handle every answer: 200 is a document, 304 a confirmation, the rest failures."""
         ticket: Ticket = response.meta[TICKET]
         if BODY not in response.meta:
-            await self._fail(ticket, NOT_STORED, "a middleware answered instead of the site")
-        elif response.status in OK:
-            async for item in self._look_at(response):
-                yield item
-            yield LccDocument(ticket, answer_of(response), response.meta[BODY], response)
-        elif response.status == NOT_MODIFIED and (ticket.etag or ticket.last_modified):
-            await self._settle(NotModified(ticket, _now()))
-        else:
-            await self._fail(ticket, _code_of_status(response.status), "")
+            await self._settle(failed(ticket, NOT_STORED, "a middleware answered instead of the site"))
+            return
+        refused = not_served(ticket, response.status)
+        if refused is not None:
+            await self._settle(refused)
+            return
+        async for item in self._look_at(response):
+            yield item
+        yield LccDocument(ticket, kept_of(response), response.meta[BODY], response)
 
     async def fetch_failed(self, failure: Failure) -> None:
         """Settle a fetch that brought no answer."""
-        ticket = failure.request.meta[TICKET]  # type: ignore[attr-defined]
         error: BaseException = failure.value or Exception("unknown")
-        if isinstance(error, (TurnDelayed, FetchAborted, asyncio.CancelledError)):
+        if isinstance(error, asyncio.CancelledError):
             return
-        code = code_of(error)
-        await self._fail(ticket, code, repr(error) if code == NOT_STORED else str(error))
+        outcome = not_answered(failure.request.meta[TICKET], error)  # type: ignore[attr-defined]
+        if outcome is not None:
+            await self._settle(outcome)
 
     async def _look_at(self, response: Response) -> AsyncIterator[Any]:
         try:
@@ -147,13 +137,6 @@ class LccSpider(Spider):
             if self.crawler.stats is not None:
                 self.crawler.stats.inc_value("lcc/parse_document_errors")
 
-    async def _fail(self, ticket: Ticket, code: int, detail: str) -> None:
-        if code == NOT_STORED:
-            what = {"url": ticket.row.furl, "detail": detail, "code": code, **_whose(ticket)}
-            _log.error("not stored, because this program failed: %(url)s (%(detail)s)", what)
-        final = retries.is_host_level(code)
-        await self._settle(Failed(ticket, code, _short(detail), _now(), final))
-
     async def _settle(self, outcome: Outcome) -> None:
         settled = await maybe_deferred_to_future(self.worker.manager.settle(outcome))
         signals.announce(self.crawler, settled)
@@ -163,40 +146,9 @@ def _whose(ticket: Ticket) -> dict[str, int]:
     return {"pid": ticket.row.pid, "psetid": ticket.row.psetid}
 
 
-def _now() -> int:
-    return int(time.time())
-
-
-def _short(detail: str) -> str:
-    return detail[:200].encode("ascii", "backslashreplace").decode()
-
-
-def _code_of_status(status: int) -> int:
-    if status >= 400:  # noqa: PLR2004
-        return status
-    return UNUSABLE_3XX if status >= 300 else NO_DOCUMENT  # noqa: PLR2004
-
-
-def answer_of(response: Response) -> Answer:
+def kept_of(response: Response) -> Answer:
     """Return what is kept of a response beside its body."""
-
-    def header(name: str, width: int) -> str:
-        return (response.headers.get(name) or b"").decode("latin-1")[:width]
-
-    content_type = header("Content-Type", 255)
-    pairs = [
-        [k.decode("latin-1"), v.decode("latin-1")] for k, values in response.headers.items() for v in values
-    ]
-    charset = content_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
-    return Answer(
-        response.status,
-        response.url,
-        plain_mimetype(content_type)[:127],
-        charset[:64],
-        header("ETag", 255),
-        header("Last-Modified", 64),
-        json.dumps(pairs),
-        f"{response.protocol or 'HTTP/1.1'} {response.status}",
-        str(response.ip_address or ""),
-        _now(),
+    headers = [(name, value) for name, values in response.headers.items() for value in values]
+    return answer_of(
+        response.status, response.url, headers, response.protocol or "", str(response.ip_address or "")
     )

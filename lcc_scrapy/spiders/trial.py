@@ -14,7 +14,7 @@ from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.errors import ConfigurationError, NotDurable
 from lcc_scrapy.fetching import BODY
 from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.spiders.base import LccSpider, answer_of
+from lcc_scrapy.spiders.base import LccSpider, kept_of
 
 _BEGAN = "lcc_hop_began"
 _CLOSEST_TO_THE_DOWNLOADER = 1000
@@ -77,7 +77,7 @@ class HopRecorder:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Note an answer."""
-        self._note(request, answer=answer_of(response), body=request.meta.get(BODY))
+        self._note(request, answer=kept_of(response), body=request.meta.get(BODY))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:

@@ -5,20 +5,32 @@ the feed's seq in commit order, tombstones, and files handed to the delete manag
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lcc_scrapy.domain import queue, removal_guard
+from lcc_scrapy.domain.arrivals import MASK, NewRow
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
-from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
+from lcc_scrapy.domain.entries import ANY_TYPE, Operation, Origin, UrlEntry, urlkey
+from lcc_scrapy.domain.misses import DAY
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place, QueuedUrl
-from lcc_scrapy.storage.records import DoomedFile, TurnDelta
+from lcc_scrapy.storage.misses import settle_late, suspect
+from lcc_scrapy.storage.records import TurnDelta
 from lcc_scrapy.storage.tx import FEED, Tx
+from lcc_scrapy.storage.versions import doomed, drop_versions, put_aside
 
 if TYPE_CHECKING:
     from lcc_scrapy.domain.providers import Provider
+
+
+def keys_of(pid: int, entries: Iterable[UrlEntry]) -> list[bytes]:
+    """Return the keys that the arrival of entries is about: their own, and those of spiders' visits."""
+    entries = list(entries)
+    own = [urlkey(pid, entry.curl, entry.mimetype) for entry in entries]
+    updates = (entry for entry in entries if entry.operation is Operation.UPDATE)
+    return own + [urlkey(pid, entry.furl, ANY_TYPE) for entry in updates]
 
 
 class Batch:
@@ -31,17 +43,31 @@ class Batch:
         self.now = now
         self.policy = policy
         self.providers: dict[int, Provider] = tx.lock_providers(pids)
-        wanted = list(dict.fromkeys(keys))
-        self.queued = tx.queued(wanted)
-        self.cached = tx.cached(wanted)
-        self._queued_before = dict(self.queued)
-        self._cached_before = dict(self.cached)
+        self.queued: dict[bytes, QueuedUrl] = {}
+        self.cached: dict[bytes, CachedUrl] = {}
+        self._queued_before: dict[bytes, QueuedUrl] = {}
+        self._cached_before: dict[bytes, CachedUrl] = {}
+        self.add(keys)
         self._told: dict[bytes, None] = {}
         self._reasons: dict[bytes, str] = {}
         self._meta: dict[bytes, UrlMeta] = {}
         self._removed: Counter[int] = Counter()
         self.newly_held: Counter[int] = Counter()
         self.counters: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self.missed: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self.suspects: defaultdict[int, list[bytes]] = defaultdict(list)
+        self._arrived: defaultdict[int, list[bytes]] = defaultdict(list)
+        self._parts: Counter[tuple[int, str, int]] = Counter()
+        self._turns: defaultdict[str, TurnDelta] = defaultdict(TurnDelta)
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        """Take further keys in, before anything about them has changed."""
+        wanted = list(dict.fromkeys(keys))
+        queued, cached = self.tx.queued(wanted), self.tx.cached(wanted)
+        self.queued |= queued
+        self._queued_before |= queued
+        self.cached |= cached
+        self._cached_before |= cached
 
     # --- what the rules may do -------------------------------------------------------------------
 
@@ -117,20 +143,31 @@ class Batch:
 
     # --- arrival ---------------------------------------------------------------------------------
 
+    def append(self, pid: int, psetid: int, rows: Sequence[NewRow]) -> None:
+        """Queue updates of a provider's set that are new, as ``arrive`` would do with each."""
+        if rows:
+            self.tx.append_new(pid, psetid, rows)
+            self._arrived[pid].extend(row[0] for row in rows)
+            for mask, count in Counter(row[MASK] for row in rows).items():
+                self._count_waiting((psetid, mask, pid), count)
+            self._turns[self.providers[pid].turnkey].arrived = True
+
     def arrive(
         self, pid: int, entry: UrlEntry, place: Place, *, ifabsent: bool = False, hold: bool = False
     ) -> None:
-        """Apply one entry of a set, in the order of the set."""
+        """Apply one entry of a set, in the order of the set; the batch has to have its ``keys_of``."""
         key = urlkey(pid, entry.curl, entry.mimetype)
+        if place.origin == Origin.PUSH and entry.operation is not Operation.PRESENT:
+            self._arrived[pid].append(key)
         if entry.operation is Operation.UPDATE:
             self._update(pid, key, entry, place, ifabsent=ifabsent)
         elif entry.operation is Operation.REMOVE:
             hold = hold or (key in self.cached and self.held_by_guard(pid, 1))
-            self.remove(key, place.psetid, "removed by its provider", hold=hold)
+            self.remove_pushed(key, place.psetid, "removed by its provider", hold=hold)
 
     def _update(self, pid: int, key: bytes, entry: UrlEntry, place: Place, *, ifabsent: bool) -> None:
         row, cached = self.queued.get(key), self.cached.get(key)
-        if cached is not None and cached.held not in {0, OUTSIDE_ROOTS}:
+        if cached is not None and cached.held not in {0, OUTSIDE_ROOTS} and place.origin == Origin.PUSH:
             self.release(key)
         if ifabsent and (cached or (row and row.operation == queue.FETCH)):
             return
@@ -140,7 +177,23 @@ class Batch:
             confirmed = queue.confirmed_by(entry, cached, place.psetid, self.now)
             self.put_cached(confirmed, tell=queue.users_notice(cached, confirmed))
         else:
+            self._append(pid, key, entry, place)
+
+    def _append(self, pid: int, key: bytes, entry: UrlEntry, place: Place) -> None:
+        """Queue a URL that does not wait; where a spider's visit of it does, it takes over its place."""
+        found = self.queued.get(urlkey(pid, entry.furl, ANY_TYPE))
+        if place.origin == Origin.PUSH and found is not None and queue.is_found(found):
+            self.drop_queued(found.urlkey)
+            self.put_queued(queue.take_over(found, entry, key, place))
+        else:
             self.put_queued(queue.update_row(entry, key, pid, place))
+
+    def remove_pushed(self, key: bytes, psetid: int, reason: str, *, hold: bool = False) -> None:
+        """Remove a document of which its provider said that it is gone."""
+        row = self.cached.get(key)
+        if row is not None and not row.held:
+            self.missed[row.pid]["pushed"] += 1
+        self.remove(key, psetid, reason, hold=hold)
 
     def remove(self, key: bytes, psetid: int, reason: str, *, hold: bool = False) -> None:
         """Remove a document, or hold it: a waiting fetch becomes "nothing", the cached row goes."""
@@ -161,13 +214,27 @@ class Batch:
         """Write what changed and keep the books."""
         self._flush_queue()
         self._flush_cache()
-        for pid, deltas in self.counters.items():
-            self.tx.add_to_provider(pid, deltas)
+        self.tx.add_to_providers(self.counters)
         self._count_removals()
+        self._count_missed()
+
+    def _count_missed(self) -> None:
+        for pid, deltas in self.missed.items():
+            self.tx.add_missed(pid, self.now // DAY, deltas)
+        for pid, keys in self.suspects.items():
+            suspect(self.tx, keys, pid, self.now)
+        for pid, keys in self._arrived.items():
+            settle_late(self.tx, pid, self.now, self.policy.push_grace, keys)
+
+    def _count_waiting(self, part: tuple[int, str, int], step: int) -> None:
+        """Count rows that come to a set part, or go."""
+        pid = part[2]
+        self._parts[part] += step
+        self.counters[pid]["nurlproc"] += step
+        self._turns[self.providers[pid].turnkey].waiting += step
 
     def _flush_queue(self) -> None:
-        parts: Counter[tuple[int, str, int]] = Counter()
-        turns: defaultdict[str, TurnDelta] = defaultdict(TurnDelta)
+        turns = self._turns
         inserted: list[QueuedUrl] = []
         updated: list[QueuedUrl] = []
         deleted: list[bytes] = []
@@ -177,9 +244,7 @@ class Batch:
                 continue
             for row, step in ((before, -1), (after, 1)):
                 if row is not None:
-                    parts[row.psetid, row.timeofday, row.pid] += step
-                    self.counters[row.pid]["nurlproc"] += step
-                    turns[self.providers[row.pid].turnkey].waiting += step
+                    self._count_waiting((row.psetid, row.timeofday, row.pid), step)
             if after is None:
                 deleted.append(key)
                 continue
@@ -192,32 +257,43 @@ class Batch:
         self.tx.delete_queued(deleted)
         self.tx.insert_queued(sorted(inserted, key=lambda row: (row.psetid, row.position)))
         self.tx.update_queued(updated)
-        self.tx.add_to_parts(parts, {pid: provider.priority for pid, provider in self.providers.items()})
+        self.tx.add_to_parts(
+            self._parts, {pid: provider.priority for pid, provider in self.providers.items()}
+        )
         self.tx.add_to_turns(turns)
 
     def _flush_cache(self) -> None:
         self._number()
         inserted: list[CachedUrl] = []
         updated: list[CachedUrl] = []
-        deleted: list[bytes] = []
-        doomed: list[DoomedFile] = []
+        replaced: list[CachedUrl] = []
+        gone: list[CachedUrl] = []
         for key in self.cached.keys() | self._cached_before.keys():
             before, after = self._cached_before.get(key), self.cached.get(key)
             if before is after:
                 continue
-            if before is not None and (after is None or after.fetched_fileid != before.fetched_fileid):
-                doomed.append(self._doomed(before))
+            if before is not None and after is None:
+                gone.append(before)
+            elif before is not None and after is not None and after.fetched_fileid != before.fetched_fileid:
+                replaced.append(before)
             self._count(before, -1)
             self._count(after, 1)
-            if after is None:
-                deleted.append(key)
-            else:
+            if after is not None:
                 (inserted if before is None else updated).append(after)
-        self.tx.delete_cached(deleted)
+        self.tx.delete_cached([row.urlkey for row in gone])
         self.tx.insert_cached(inserted)
         self.tx.update_cached(updated)
         self.tx.put_meta([meta for key, meta in self._meta.items() if key in self.cached])
-        self.tx.doom(doomed)
+        self._let_go(gone, replaced)
+
+    def _let_go(self, gone: list[CachedUrl], replaced: list[CachedUrl]) -> None:
+        """Hand the files of what is not there any more, nor kept as a version, to the delete manager."""
+        surplus = [
+            *gone,
+            *drop_versions(self.tx, [row.urlkey for row in gone]),
+            *put_aside(self.tx, replaced, self.policy.versions, self.now),
+        ]
+        self.tx.doom([doomed(one, self.now, self.policy) for one in surplus])
 
     def _number(self) -> None:
         """Give everything content users must hear of its seq, and write or clear tombstones."""
@@ -230,7 +306,7 @@ class Batch:
             row = self.cached.get(key)
             if row is not None:
                 turned = key in back or self._has_turned(row)
-                self.cached[key] = replace(row, seq=seq, subtype_seq=seq if turned else self._turned(key))
+                self.cached[key] = row.told(seq, seq if turned else self._turned(key))
             else:
                 tombstones.append(self._tombstone(self._cached_before[key], seq))
         self.tx.put_tombstones(tombstones)
@@ -247,10 +323,6 @@ class Batch:
     def _tombstone(self, row: CachedUrl, seq: int) -> Tombstone:
         reason = self._reasons.get(row.urlkey, "")
         return Tombstone(row.urlkey, row.pid, row.curl, row.mimetype, row.furl, reason, self.now, seq)
-
-    def _doomed(self, row: CachedUrl) -> DoomedFile:
-        not_before = self.now + int(self.policy.file_grace)
-        return DoomedFile(row.fetched_machineid, row.fetched_fileid, row.fetched_len, not_before)
 
     def _count(self, row: CachedUrl | None, step: int) -> None:
         if row is not None:

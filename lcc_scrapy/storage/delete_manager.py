@@ -11,11 +11,19 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.storage.thread import Clock, StoreThread
 from lcc_scrapy.storage.tx import Store
 
-PACE = 500
+PACE = 200
 """Files per step, so that deleting never keeps settling waiting for long."""
+
+SHARE = 0.1
+"""Of its thread's time, while there is a backlog: file systems make files slowly after many were deleted."""
 
 EVERY = 10.0
 _log = logging.getLogger(__name__)
+
+
+def rest_after(took: float) -> float:
+    """Return the seconds to rest after a step of so many seconds, so that it keeps to its share."""
+    return took * (1 / SHARE - 1)
 
 
 class DeleteManager:
@@ -44,16 +52,21 @@ class DeleteManager:
         self._stopped = False
 
     def start(self) -> None:
-        """Begin; one step now and one every ten seconds, or at once while there is a backlog."""
-        stepping = self._thread.run(self.step, int(time.time()))
+        """Begin; one step now and one every ten seconds, or sooner while there is a backlog."""
+        stepping = self._thread.run(self._timed_step)
         stepping.addErrback(
             lambda failure: _log.error("cannot delete files now: %s", failure.getErrorMessage())
         )
         stepping.addCallback(self._again)
 
-    def _again(self, deleted: int | None) -> None:
+    def _timed_step(self) -> tuple[int, float]:
+        began = time.monotonic()
+        return self.step(int(time.time())), time.monotonic() - began
+
+    def _again(self, done: tuple[int, float] | None) -> None:
+        deleted, took = done or (0, 0.0)
         if not self._stopped:
-            self._timer = self._clock.callLater(0.05 if deleted == PACE else EVERY, self.start)
+            self._timer = self._clock.callLater(rest_after(took) if deleted == PACE else EVERY, self.start)
 
     def stop(self) -> None:
         """Begin no further step."""

@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
-from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.entries import ANY_TYPE, furlkey, urlkey
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import NOTHING, QueuedUrl
 from lcc_scrapy.domain.retries import is_host_level
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.storage.providers import all_providers
-from lcc_scrapy.storage.records import PAUSED, LastOutcome, StoredTurn, WorkerRow
+from lcc_scrapy.storage.records import PAUSED, LastOutcome, Ownership, Spidered, StoredTurn, WorkerRow
 from lcc_scrapy.storage.tx import Store, Tx
 
 _ERRORS = 1000
@@ -23,7 +23,10 @@ _ERRORS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of one key. ``before`` counts the URLs of its provider that come first."""
+    """What is known of one key. ``before`` counts the URLs of its provider that come first.
+
+    ``visits`` is what spiders know of the URL that it is fetched from.
+    """
 
     urlkey: bytes
     pid: int
@@ -35,6 +38,8 @@ class Known:
     outcome: LastOutcome | None = None
     before: int = 0
     waits: "Wait | None" = None
+    visits: Spidered | None = None
+    owners: tuple[Ownership, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +90,14 @@ Facts = tuple[int, str, str]
 
 def _keys(tx: Tx, url: str) -> dict[bytes, Facts]:
     found: dict[bytes, Facts] = {}
-    for spelling in _spellings(url):
+    for spelling in spellings(url):
         for rows in tx.find_url(spelling):
             found.update({row.urlkey: (row.pid, row.curl, row.mimetype) for row in rows})
     return found or _outcome_key(tx, url)
 
 
-def _spellings(url: str) -> set[str]:
+def spellings(url: str) -> set[str]:
+    """Return how a URL or docid may stand in the tables, where somebody wrote it so."""
     try:
         return {url, url.lower() if len(url) == 32 else url, str(HttpUrl.parse(url))}  # noqa: PLR2004 - a docid
     except UrlRefused:
@@ -109,18 +115,25 @@ def _outcome_key(tx: Tx, url: str) -> dict[bytes, Facts]:
 
 
 def _failed_keys(store: Store, url: str, pid: int | None) -> dict[bytes, Facts]:
-    """Find a URL that failed for good, among the errors that wait for their providers."""
+    """Find a URL that failed for good."""
     pids = [pid] if pid is not None else [provider.pid for provider in all_providers(store)]
     found: dict[bytes, Facts] = {}
     for one in pids:
         with store.read() as tx:
             errors = tx.errors(one, _ERRORS)
+            found.update(_failed_visits(tx, one, url))
         for error in errors:
             said = json.loads(error.attributes)
             curl, mimetype = said.get("curl", ""), said.get("mimetype", "")
             if url in {curl, error.url}:
                 found[urlkey(one, curl, mimetype)] = (one, curl, mimetype)
     return found
+
+
+def _failed_visits(tx: Tx, pid: int, url: str) -> dict[bytes, Facts]:
+    """Find a URL that a spider could not have: its failure is not among the errors of its provider."""
+    keys = {urlkey(pid, spelling, ANY_TYPE): (pid, spelling, ANY_TYPE) for spelling in spellings(url)}
+    return {key: facts for key, facts in keys.items() if tx.outcome(key)}
 
 
 def _known(tx: Tx, key: bytes, facts: Facts) -> Known | None:
@@ -130,7 +143,20 @@ def _known(tx: Tx, key: bytes, facts: Facts) -> Known | None:
     outcome = tx.outcome(key)
     before = tx.count_before(queued) if queued else 0
     known = Known(key, pid, curl, mimetype, cached, queued, next(iter(tombs), None), outcome, before)
+    known = replace(known, visits=_visits(tx, known), owners=_owners(tx, known))
     return known if (cached or queued or tombs or outcome) else None
+
+
+def _owners(tx: Tx, known: Known) -> tuple[Ownership, ...]:
+    at = known.cached or known.queued or known.tombstone
+    key = furlkey(known.pid, at.furl if at else known.curl)
+    return tuple(tx.owners_of([key]).get(key, ()))
+
+
+def _visits(tx: Tx, known: Known) -> Spidered | None:
+    lies_at = [furlkey(known.pid, row.furl) for row in (known.cached, known.queued) if row is not None]
+    found = tx.spidered(lies_at or [furlkey(known.pid, known.curl)])
+    return next(iter(found.values()), None)
 
 
 def _with_reason(tx: Tx, known: Known, around: Surroundings) -> Known:

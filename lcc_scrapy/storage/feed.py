@@ -1,9 +1,13 @@
 """The feed of changes out of a store, in short reading transactions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.directives import NOBODY
+from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.storage.explanation import spellings
 from lcc_scrapy.storage.tx import FEED, FORGOTTEN, Store, Tx
 from lcc_scrapy.users.cursor import Position
 
@@ -43,6 +47,28 @@ class StoreFeed:
         """Return the documents among these keys."""
         with self._store.read() as tx:
             return tx.cached(keys)
+
+    def find(self, url: str) -> list[CachedUrl]:
+        """Return the documents with this docid, conceptual URL or fetch URL, by rising key."""
+        with self._store.read() as tx:
+            found = {row.urlkey: row for spelling in spellings(url) for row in tx.find_url(spelling)[0]}
+        return [found[key] for key in sorted(found)]
+
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        """Return the earlier contents that are kept of these documents, newest first."""
+        with self._store.read() as tx:
+            return tx.versions(keys)
+
+    def links(self, key: bytes) -> list[str]:
+        """Return the URLs that a document links to, in the order of the page."""
+        with self._store.read() as tx:
+            return [link.url for link in tx.links_of(key)]
+
+    def owners(self, row: CachedUrl) -> list[str]:
+        """Return who asked for a document with a directive, or for one that leads to it."""
+        key = furlkey(row.pid, row.furl)
+        with self._store.read() as tx:
+            return [one.owner for one in tx.owners_of([key]).get(key, ()) if one.owner != NOBODY]
 
     def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
         """Return the answers that rows came with.

@@ -1,7 +1,6 @@
 """File ids: 64 bits, taken in blocks, never given twice (docs/decisions/0003)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 
 from lcc_scrapy.domain.queue import Outcome, Served
@@ -37,6 +36,8 @@ class FileIds:
         nameless = [one for one in outcomes if isinstance(one, Served) and not one.fileid]
         numbers = count(self.take(len(nameless)))
         return [
-            replace(one, fileid=next(numbers)) if isinstance(one, Served) and not one.fileid else one
+            Served(one.ticket, one.answer, one.body, next(numbers))
+            if isinstance(one, Served) and not one.fileid
+            else one
             for one in outcomes
         ]

@@ -14,9 +14,9 @@ from twisted.python.failure import Failure
 from lcc_scrapy.domain.errors import Refusal
 from lcc_scrapy.domain.throttling import Caller, LoginThrottle, Rate
 from lcc_scrapy.domain.waiting_room import WaitingRoom
+from lcc_scrapy.doors.peers import neighbourhood, plain_address
 from lcc_scrapy.storage.passwords import verify_password
 from lcc_scrapy.storage.thread import DaemonPool
-from lcc_scrapy.uns.conversations import neighbourhood, plain_address
 
 
 @dataclass(frozen=True, slots=True)

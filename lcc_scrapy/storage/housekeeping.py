@@ -11,15 +11,18 @@ from typing import Any
 
 from twisted.python.failure import Failure
 
+from lcc_scrapy.domain.misses import first_day
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.removal_guard import DAY
 from lcc_scrapy.storage.expiry import Expiry
 from lcc_scrapy.storage.forgetting import forget_tombstones
 from lcc_scrapy.storage.intake import Step
+from lcc_scrapy.storage.misses import judge
 from lcc_scrapy.storage.narrowing import Narrowing
 from lcc_scrapy.storage.providers import NoSuchProvider, all_providers
 from lcc_scrapy.storage.thread import Clock, StoreThread
 from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.storage.versions import trim
 
 PAUSE = 0.05
 """Seconds between two transactions, so that settling and intake go on between them."""
@@ -43,9 +46,24 @@ def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
                 yield Step(pid, finished=False, removed=done.removed)
         for removed in Expiry(store, provider, now, policy).run():
             yield Step(pid, finished=False, removed=removed)
+        for _ in trim(store, pid, now, policy):
+            yield Step(pid, finished=False)
+    yield from _judge_samples(store, policy, now)
     if policy.tombstones_keep:
         for _ in forget_tombstones(store, now - int(policy.tombstones_keep)):
             yield Step(NOBODY, finished=False)
+
+
+def _judge_samples(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Judge what samples found, wherever no spider does; what is older than the days that count goes."""
+    with store.read() as tx:
+        sampled = tx.sampled_providers(0)
+    for pid in sampled:
+        with store.begin() as tx:
+            judge(tx, pid, now, policy.push_grace)
+        yield Step(pid, finished=False)
+    with store.begin() as tx:
+        tx.forget_missed(first_day(now))
 
 
 class Housekeeper:

@@ -7,19 +7,22 @@ set with more than a few removals is counted first, so that the guard lets all o
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import ClassVar, Protocol
 
 from lcc_scrapy.domain import removal_guard
-from lcc_scrapy.domain.entries import Operation, Origin, UrlEntry, urlkey
+from lcc_scrapy.domain.arrivals import keys_of
+from lcc_scrapy.domain.entries import Origin, UrlEntry
 from lcc_scrapy.domain.errors import PassedOver
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Place
 from lcc_scrapy.storage import wishes
+from lcc_scrapy.storage.arrivals import queue_new
 from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.batch import keys_of as keys_of_arrival
+from lcc_scrapy.storage.misses import settle_late
 from lcc_scrapy.storage.records import (
     ABSORBED,
     ABSORBING_COUNT,
@@ -30,9 +33,10 @@ from lcc_scrapy.storage.records import (
     ProviderSet,
 )
 from lcc_scrapy.storage.tx import Store, Tx
+from lcc_scrapy.uns.spoolfile import REMOVE, Record, entry_of
 
 CHUNK = 2000
-"""Entries per transaction: long enough to be fast, short enough not to keep settling waiting."""
+"""Entries that are taken together; a step is one such chunk, or several while there is time."""
 
 PSETID = "psetid"
 EVERY_SET = 1 << 62
@@ -84,8 +88,15 @@ class SpooledSet(Protocol):
     def unreadable(self) -> int:
         """How many of its URLs were refused without a readable key."""
 
+    @property
+    def end(self) -> int:
+        """The offset behind the last entry."""
+
     def entries(self, offset: int) -> Iterator[tuple[UrlEntry, int]]:
         """Yield entries from a byte offset (0 = first) on, each with the offset behind it."""
+
+    def records(self, offset: int, limit: int) -> tuple[list[Record], int]:
+        """Return the next of them as records, ``limit`` at most, and the offset behind them."""
 
     def close(self) -> None:
         """Reading is over."""
@@ -101,6 +112,11 @@ class Step:
     removed: tuple[tuple[bytes, str], ...] = ()
     held: int = 0
 
+    def then(self, more: "Step") -> "Step":
+        """Return this step and a further one as one."""
+        removed = self.removed + more.removed
+        return Step(self.pid, more.finished, self.entries + more.entries, removed, more.held or self.held)
+
 
 class Intake:
     """Absorbs one spooled set; call ``step`` until it says ``finished``."""
@@ -111,13 +127,16 @@ class Intake:
         self._policy = policy
         self._upto = b""
 
-    def step(self, now: int) -> Step:
-        """Do the next piece of work in one transaction (``now`` in epoch seconds).
+    def step(self, now: int, more: Callable[[int], bool] = lambda _: False) -> Step:
+        """Do the next chunk of work in one transaction (``now`` in epoch seconds).
 
-        The last one also forgets the login, so that sets of later ones may go on. Raises ``PassedOver``.
+        While ``more`` says so, which hears how many entries were taken, the next chunk is added to it. The
+        last step also forgets the login, so that sets of later ones may go on. Raises ``PassedOver``.
         """
         with self._store.begin() as tx:
             step = self._step(tx, now)
+            while not step.finished and more(step.entries):
+                step = step.then(self._step(tx, now))
             if step.finished:
                 tx.drop_login(self._set.pid, self._set.connseq)
             return step
@@ -181,8 +200,8 @@ class Intake:
 
     def _count(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
         """Count the documents that a partial set removes; one that is named twice is one document."""
-        chunk, progress = self._chunk(pset.progress)
-        keys = [urlkey(pset.pid, e.curl, e.mimetype) for e in chunk if e.operation is Operation.REMOVE]
+        chunk, progress = self._set.records(pset.progress, CHUNK)
+        keys = keys_of(pset.pid, (record for record in chunk if record[0] == REMOVE))
         removing = pset.counted + tx.name_cached(keys, pset.psetid)
         if chunk:
             tx.update_pset(replace(pset, progress=progress, counted=removing))
@@ -194,14 +213,15 @@ class Intake:
         return Step(pset.pid, finished=False, held=held)
 
     def _keys(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
-        chunk, progress = self._chunk(pset.progress)
-        keys = [urlkey(pset.pid, e.curl, e.mimetype) for e in chunk if e.operation is not Operation.REMOVE]
+        chunk, progress = self._set.records(pset.progress, CHUNK)
+        keys = keys_of(pset.pid, (record for record in chunk if record[0] != REMOVE))
         tx.mark_seen(keys, pset.psetid, now)
         if tx.lock_providers([pset.pid])[pset.pid].heldremovals:
             tx.add_to_provider(pset.pid, {"heldremovals": -tx.release(keys)})
         if chunk:
             tx.update_pset(replace(pset, progress=progress))
             return Step(pset.pid, finished=False, entries=len(chunk))
+        settle_late(tx, pset.pid, now, self._policy.push_grace)
         return self._judge(tx, pset, now)
 
     def _judge(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
@@ -244,19 +264,16 @@ class Intake:
                 batch.hold(key, pset.psetid)
         elif pushed:
             hold = batch.held_by_guard(pset.pid, 1, pset.counted)
-            batch.remove(key, pset.psetid, "not in the full set", hold=hold)
+            batch.remove_pushed(key, pset.psetid, "not in the full set", hold=hold)
         else:
             batch.cancel(key, pset.psetid)
 
     def _entries(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
-        chunk, progress = self._chunk(pset.progress)
+        chunk, progress = self._set.records(pset.progress, CHUNK)
         if not chunk:
             return self._finish(tx, pset)
-        keys = [urlkey(pset.pid, entry.curl, entry.mimetype) for entry in chunk]
-        batch = Batch(tx, [pset.pid], keys, now, self._policy)
-        for number, entry in enumerate(chunk, pset.absorbed + 1):
-            place = Place(pset.psetid, number)
-            batch.arrive(pset.pid, entry, place, ifabsent=self._set.ifabsent, hold=pset.held > 0)
+        batch = Batch(tx, [pset.pid], [], now, self._policy)
+        self._judge_entries(batch, pset, queue_new(batch, pset.pid, pset.psetid, pset.absorbed + 1, chunk))
         batch.flush()
         told = not pset.full and 0 < pset.counted <= pset.held
         held = 0 if told else batch.newly_held[pset.pid]
@@ -264,20 +281,24 @@ class Intake:
         absorbed = pset.absorbed + len(chunk)
         pset = replace(pset, progress=progress, absorbed=absorbed, held=pset.held + held)
         step = Step(pset.pid, finished=False, entries=len(chunk), removed=batch.removals())
-        if len(chunk) < CHUNK:
+        if progress >= self._set.end:
             return replace(step, finished=True, held=self._finish(tx, pset).held)
         tx.update_pset(pset)
         return step
+
+    def _judge_entries(self, batch: Batch, pset: ProviderSet, numbered: Sequence[tuple[int, Record]]) -> None:
+        """Apply the rules to entries one by one, in the order of the set."""
+        entries = [(number, entry_of(record)) for number, record in numbered]
+        batch.add(keys_of_arrival(pset.pid, (entry for _, entry in entries)))
+        for number, entry in entries:
+            place = Place(pset.psetid, number)
+            batch.arrive(pset.pid, entry, place, ifabsent=self._set.ifabsent, hold=pset.held > 0)
 
     def _finish(self, tx: Tx, pset: ProviderSet) -> Step:
         tx.update_pset(replace(pset, phase=ABSORBED))
         if pset.full and self._set.urls > self._set.removals:
             wishes.fulfil(tx, pset.pid, pset.connseq)
         return Step(pset.pid, finished=True, held=pset.held)
-
-    def _chunk(self, offset: int) -> tuple[list[UrlEntry], int]:
-        pairs = list(islice(self._set.entries(offset), CHUNK))
-        return [entry for entry, _ in pairs], pairs[-1][1] if pairs else offset
 
     def _tell_held(self, count: int, why: str) -> None:
         if not count:

@@ -1,10 +1,8 @@
 """What a process has to work with: disks with room, disks that keep what they take, descriptors."""
 
 import logging
-import os
 import resource
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -12,7 +10,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 
-from lcc_scrapy.content.ballast import Ballast
 from lcc_scrapy.domain.errors import (
     DiskFailed,
     DiskFull,
@@ -21,7 +18,7 @@ from lcc_scrapy.domain.errors import (
     NotNow,
     StoreFull,
 )
-from lcc_scrapy.domain.room import Reserve
+from lcc_scrapy.storage.disks import Disks
 
 _log = logging.getLogger(__name__)
 
@@ -30,52 +27,6 @@ LOOK = 2.0
 
 REST = 5.0
 """Seconds for which nothing is begun after something was short, whatever the disks say."""
-
-
-def free_bytes(folder: Path) -> int:
-    """Return what may still be written to the disk of a folder."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
-
-
-class Disks:
-    """The disks that a process writes to, by one folder each, and the ballast. Everything here blocks."""
-
-    def __init__(self, folders: Iterable[Path], reserve: Reserve, ballast: Ballast) -> None:
-        self._folders = list(folders)
-        self._reserve = reserve
-        self._ballast = ballast
-        self._home = self._folders[0]
-
-    def look(self, *, resting: bool, full: bool) -> str:
-        """Give up or renew the ballast; return why nothing new may be begun, empty = it may."""
-        free = free_bytes(self._home)
-        if self._ballast.is_held:
-            if self._reserve.gives_up(free, full=full) and self._ballast.give_up():
-                _log.warning("the disk of %s is full: the ballast file is given up", self._home)
-        elif not full and self._reserve.renews(free):
-            self._ballast.make()
-        return self.shortage(resting=resting)
-
-    def shortage(self, *, resting: bool = False) -> str:
-        """Return what is short, empty = nothing."""
-        wanted = self._reserve.wanted(resting=resting)
-        for folder, free in self.free().items():
-            if free < wanted:
-                return (
-                    f"{free} bytes free on the disk of {folder}, LCC_DISK_MIN_FREE is {self._reserve.floor}"
-                )
-        if not self._ballast.is_held:
-            return f"no room for the ballast file in {self._home}"
-        return ""
-
-    def free(self) -> Mapping[Path, int]:
-        """Return the free space of each disk, by the first of its folders."""
-        disks: dict[int, Path] = {}
-        for folder in self._folders:
-            if folder.is_dir():
-                disks.setdefault(folder.stat().st_dev, folder)
-        return {folder: free_bytes(folder) for folder in disks.values()}
 
 
 class Means:

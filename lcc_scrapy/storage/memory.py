@@ -7,28 +7,39 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any
 
+from lcc_scrapy.domain.arrivals import NEW_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
-from lcc_scrapy.domain.entries import Origin
+from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.timeslots import first_slot
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.records import (
     ABSORBED,
+    DocumentLink,
     DoomedFile,
     LastOutcome,
+    Ledger,
+    Missed,
     OpenLogin,
+    Ownership,
     ProviderSet,
+    Scan,
     SetPart,
+    Spidered,
     StoredTurn,
+    Suspect,
     TurnDelta,
     Uns,
     UrlErrorRecord,
     WorkerRow,
 )
-from lcc_scrapy.storage.tx import Tx
+from lcc_scrapy.storage.tx import FEED, Tx
+from lcc_scrapy.users.named_cursors import NamedCursor
+from lcc_scrapy.users.tokens import Token
 
 
 @dataclass(slots=True)
@@ -39,6 +50,13 @@ class _Tables:
     qpsdb: dict[tuple[int, str], SetPart] = field(default_factory=dict)
     lccurl: dict[bytes, CachedUrl] = field(default_factory=dict)
     lccmeta: dict[bytes, UrlMeta] = field(default_factory=dict)
+    versions: dict[int, Version] = field(default_factory=dict)
+    links: dict[bytes, tuple[DocumentLink, ...]] = field(default_factory=dict)
+    spidered: dict[bytes, Spidered] = field(default_factory=dict)
+    owners: dict[tuple[bytes, str], Ownership] = field(default_factory=dict)
+    scans: dict[int, Scan] = field(default_factory=dict)
+    misses: dict[tuple[int, int], Missed] = field(default_factory=dict)
+    suspects: dict[bytes, Suspect] = field(default_factory=dict)
     tombstones: dict[bytes, Tombstone] = field(default_factory=dict)
     fsmdb: dict[tuple[int, int], DoomedFile] = field(default_factory=dict)
     urlerrors: dict[int, UrlErrorRecord] = field(default_factory=dict)
@@ -49,6 +67,9 @@ class _Tables:
     turns: dict[str, StoredTurn] = field(default_factory=dict)
     workers: dict[str, WorkerRow] = field(default_factory=dict)
     machines: dict[str, tuple[int, str]] = field(default_factory=dict)
+    tokens: dict[str, Token] = field(default_factory=dict)
+    cursors: dict[tuple[str, str], NamedCursor] = field(default_factory=dict)
+    tallies: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
 
@@ -111,11 +132,18 @@ class MemoryTx:
                 pid, {name: getattr(provider, name) + delta for name, delta in deltas.items()}
             )
 
+    def add_to_providers(self, deltas: Mapping[int, Mapping[str, int]]) -> None:
+        for pid, counts in deltas.items():
+            self.add_to_provider(pid, counts)
+
     def delete_provider(self, pid: int) -> None:
         self._t.pidb.pop(pid, None)
         self._t.proots.pop(pid, None)
-        for table in (self._t.urlerrors, self._t.outcomes, self._t.psets, self._t.logins):
+        t = self._t
+        its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
+        for table in its_own:
             _drop_where(table, lambda row: row.pid == pid)
+        _drop(t.misses, [key for key in t.misses if key[0] == pid])
 
     def members(self, turnkeys: Iterable[str]) -> list[Provider]:
         wanted = set(turnkeys)
@@ -141,6 +169,14 @@ class MemoryTx:
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
         for row in rows:
             _insert(self._t.qdb, row.urlkey, row)
+
+    def append_new(self, pid: int, psetid: int, rows: Sequence[NewRow]) -> None:
+        same: dict[str, Any] = same_in_all(pid, psetid)
+        fields: list[dict[str, Any]] = [dict(zip(NEW_COLUMNS[:-1], row, strict=False)) for row in rows]
+        self.insert_queued([QueuedUrl(**one, **same) for one in fields])
+
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        return {key for key in keys if key in self._t.qdb or key in self._t.lccurl}
 
     def update_queued(self, rows: Sequence[QueuedUrl]) -> None:
         self._t.qdb.update({row.urlkey: row for row in rows})
@@ -208,8 +244,8 @@ class MemoryTx:
         self._t.lccurl.update({row.urlkey: row for row in rows})
 
     def delete_cached(self, keys: Sequence[bytes]) -> None:
-        _drop(self._t.lccurl, keys)
-        _drop(self._t.lccmeta, keys)
+        for table in (self._t.lccurl, self._t.lccmeta, self._t.links):
+            _drop(table, keys)
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
         rows = (self._t.lccurl[key] for key in sorted(self._t.lccurl) if key > after)
@@ -273,6 +309,12 @@ class MemoryTx:
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
 
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+        self._t.links.update({key: tuple(row) for key, row in links.items()})
+
+    def links_of(self, key: bytes) -> list[DocumentLink]:
+        return list(self._t.links.get(key, ()))
+
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})
 
@@ -288,9 +330,12 @@ class MemoryTx:
     def drop_tombstones(self, upto: int) -> None:
         _drop_where(self._t.tombstones, lambda row: row.seq <= upto)
 
-    def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
+    def changes(
+        self, after: int, limit: int, pid: int | None = None, upto: int | None = None
+    ) -> list[CachedUrl | Tombstone]:
         rows: list[CachedUrl | Tombstone] = [*self._t.lccurl.values(), *self._t.tombstones.values()]
-        new = [row for row in rows if row.seq > after and pid in {None, row.pid}]
+        last = self.peek(FEED) if upto is None else upto
+        new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
@@ -308,6 +353,135 @@ class MemoryTx:
         wanted = set(fileids)
         rows = (row for row in self._t.lccurl.values() if row.fetched_machineid == machineid)
         return {row.fetched_fileid: row for row in rows if row.fetched_fileid in wanted}
+
+    # --- versions --------------------------------------------------------------------------------
+
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        wanted = set(keys)
+        found: dict[bytes, list[Version]] = {}
+        for _, row in sorted(self._t.versions.items(), reverse=True):
+            if row.urlkey in wanted:
+                found.setdefault(row.urlkey, []).append(row)
+        return found
+
+    def insert_versions(self, rows: Sequence[Version]) -> None:
+        for row in rows:
+            _insert(self._t.versions, row.seq, row)
+
+    def delete_versions(self, seqs: Sequence[int]) -> None:
+        _drop(self._t.versions, seqs)
+
+    def outgrown(self, pid: int, before: int, count: int, after: bytes, limit: int) -> list[bytes]:
+        mine = [row for row in self._t.versions.values() if row.pid == pid and row.urlkey > after]
+        old = {row.urlkey for row in mine if row.replaced_time <= before}
+        many = {key for key, number in Counter(row.urlkey for row in mine).items() if number > count}
+        return sorted(old | many)[:limit]
+
+    def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
+        return {row.fetched_fileid for row in rows} & set(fileids)
+
+    # --- spidering -------------------------------------------------------------------------------
+
+    def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
+        wanted = set(furlkeys)
+        found: dict[bytes, list[CachedUrl]] = {}
+        for _, row in sorted(self._t.lccurl.items()):
+            if (lies_at := furlkey(row.pid, row.furl)) in wanted:
+                found.setdefault(lies_at, []).append(row)
+        return found
+
+    def locate(self, pid: int, after: bytes, limit: int) -> bytes:  # noqa: ARG002 - no row is unknown here
+        return b""
+
+    def waiting_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, bytes]:
+        wanted = set(furlkeys)
+        rows = ((furlkey(row.pid, row.furl), row) for row in self._t.qdb.values())
+        return {key: row.urlkey for key, row in rows if key in wanted and row.operation == FETCH}
+
+    def spidered(self, furlkeys: Iterable[bytes]) -> dict[bytes, Spidered]:
+        return {key: self._t.spidered[key] for key in furlkeys if key in self._t.spidered}
+
+    def insert_spidered(self, rows: Sequence[Spidered]) -> None:
+        for row in rows:
+            _insert(self._t.spidered, row.furlkey, row)
+
+    def visit_again(self, furlkeys: Sequence[bytes]) -> None:
+        known = self.spidered(furlkeys)
+        self._t.spidered.update({key: replace(row, visited=0, due=0) for key, row in known.items()})
+
+    def visited(self, rows: Sequence[Spidered]) -> None:
+        self._t.spidered.update({row.furlkey: row for row in rows if row.furlkey in self._t.spidered})
+
+    def due(self, pid: int, upto: int, limit: int) -> list[Spidered]:
+        rows = (row for row in self._t.spidered.values() if row.pid == pid and 0 < row.due <= upto)
+        return sorted(rows, key=lambda row: (row.due, row.furlkey))[:limit]
+
+    def overdue(self, pid: int, before: int, limit: int) -> list[Spidered]:
+        rows = (row for row in self._t.spidered.values() if row.pid == pid and 0 < row.visited < before)
+        return sorted(rows, key=lambda row: (row.visited, row.furlkey))[:limit]
+
+    def count_spidered(self, pid: int) -> int:
+        return sum(row.pid == pid for row in self._t.spidered.values())
+
+    def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
+        wanted = set(furlkeys)
+        found: dict[bytes, list[Ownership]] = {}
+        for (key, _), row in sorted(self._t.owners.items()):
+            if key in wanted:
+                found.setdefault(key, []).append(row)
+        return found
+
+    def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
+        return {pair: self._t.owners[pair] for pair in pairs if pair in self._t.owners}
+
+    def put_owners(self, rows: Sequence[Ownership]) -> None:
+        self._t.owners.update({(row.furlkey, row.owner): row for row in rows})
+
+    def let_dig(self, furlkeys: Iterable[bytes]) -> None:
+        known = self.owners_of(furlkeys).values()
+        self.put_owners([replace(row, due=True) for rows in known for row in rows if row.reach])
+
+    def to_dig(self, pid: int, limit: int) -> list[Ownership]:
+        rows = (row for _, row in sorted(self._t.owners.items()) if row.pid == pid and row.due)
+        return list(islice(rows, limit))
+
+    def scan(self, pid: int) -> Scan | None:
+        return self._t.scans.get(pid)
+
+    def put_scan(self, scan: Scan) -> None:
+        self._t.scans[scan.pid] = scan
+
+    # --- changes that were not pushed ------------------------------------------------------------
+
+    def add_missed(self, pid: int, day: int, deltas: Mapping[str, int]) -> None:
+        row = self._t.misses.get((pid, day)) or Missed()
+        added = {name: getattr(row, name) + delta for name, delta in deltas.items()}
+        self._t.misses[pid, day] = replace(row, **added)
+
+    def missed(self, pid: int, since: int) -> Missed:
+        rows = [row for (whose, day), row in self._t.misses.items() if whose == pid and day >= since]
+        names = [one.name for one in fields(Missed)]
+        return Missed(**{name: sum(getattr(row, name) for row in rows) for name in names})
+
+    def sampled_providers(self, since: int) -> list[int]:
+        rows = self._t.misses.items()
+        return sorted({pid for (pid, day), row in rows if day >= since and row.sampled})
+
+    def forget_missed(self, before: int) -> None:
+        _drop(self._t.misses, [key for key in self._t.misses if key[1] < before])
+
+    def put_suspects(self, rows: Sequence[Suspect]) -> None:
+        self._t.suspects.update({row.urlkey: row for row in rows})
+
+    def count_suspects(self, pid: int, upto: int) -> int:
+        return sum(row.pid == pid and row.found <= upto for row in self._t.suspects.values())
+
+    def drop_suspects(self, pid: int, after: int, upto: int, keys: Sequence[bytes] | None = None) -> int:
+        rows = [row for row in self._t.suspects.values() if row.pid == pid and after < row.found <= upto]
+        dropped = [row.urlkey for row in rows if keys is None or row.urlkey in set(keys)]
+        _drop(self._t.suspects, dropped)
+        return len(dropped)
 
     # --- counters and files ----------------------------------------------------------------------
 
@@ -413,6 +587,58 @@ class MemoryTx:
 
     def unses(self) -> list[Uns]:
         return [uns for _, uns in sorted(self._t.unses.items())]
+
+    # --- what happened ---------------------------------------------------------------------------
+
+    def tally(self, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            self._t.tallies[name] = self._t.tallies.get(name, 0) + count
+
+    def tallies(self) -> dict[str, int]:
+        return dict(self._t.tallies)
+
+    def ledger(self) -> dict[str, Ledger]:
+        of: dict[str, list[Provider]] = {}
+        for one in self._t.pidb.values():
+            of.setdefault(one.state, []).append(one)
+        return {
+            state: Ledger(
+                len(some),
+                sum(one.fileused for one in some),
+                sum(one.spaceused for one in some),
+                sum(one.heldremovals for one in some),
+            )
+            for state, some in of.items()
+        }
+
+    # --- content users ---------------------------------------------------------------------------
+
+    def insert_token(self, token: Token) -> None:
+        _insert(self._t.tokens, token.digest, token)
+
+    def token(self, digest: str) -> Token | None:
+        return self._t.tokens.get(digest)
+
+    def tokens(self) -> list[Token]:
+        return sorted(self._t.tokens.values(), key=lambda token: (token.created, token.digest))
+
+    def note_token_use(self, digest: str, now: int) -> None:
+        token = self._t.tokens.get(digest)
+        if token is not None and token.used < now:
+            self._t.tokens[digest] = replace(token, used=now)
+
+    def delete_token(self, digest: str) -> None:
+        self._t.tokens.pop(digest, None)
+
+    def named_cursors(self, owner: str | None = None, limit: int = 1000) -> list[NamedCursor]:
+        rows = (cursor for _, cursor in sorted(self._t.cursors.items()))
+        return [cursor for cursor in rows if owner in {None, cursor.owner}][:limit]
+
+    def put_named_cursor(self, cursor: NamedCursor) -> None:
+        self._t.cursors[cursor.owner, cursor.name] = cursor
+
+    def delete_named_cursor(self, owner: str, name: str) -> bool:
+        return self._t.cursors.pop((owner, name), None) is not None
 
     # --- turns, workers, machines, identity ------------------------------------------------------
 
@@ -529,7 +755,7 @@ class MemoryTx:
             self._t.lccinfo[name] = value
 
     def queued_total(self) -> int:
-        return sum(part.nurls for part in self._t.qpsdb.values())
+        return sum(turn.waiting for turn in self._t.turns.values())
 
     def waiting_urls(self, pids: Iterable[int]) -> dict[int, int]:
         return {pid: self._t.pidb[pid].nurlproc for pid in set(pids) if pid in self._t.pidb}
@@ -538,6 +764,7 @@ class MemoryTx:
         return {
             "queued": self.queued_total(),
             "cached": len(self._t.lccurl),
+            "versions": len(self._t.versions),
             "bytes": sum(provider.spaceused for provider in self._t.pidb.values()),
             "removed": len(self._t.tombstones),
             "doomed": len(self._t.fsmdb),

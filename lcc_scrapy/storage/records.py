@@ -12,6 +12,9 @@ ABSORBED = "absorbed"
 PROVIDERS_CHANGED = "providers"
 """Counter that rises whenever somebody changes a provider, whose ``revision`` it then is."""
 
+RELATION_MAX = 32
+"""Characters of a link's relation."""
+
 LEASE = "lease"
 """The counter of lease tokens."""
 
@@ -41,6 +44,16 @@ class ProviderSet:
     held: int = 0
     started: int = 0
     counted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What some providers have together, as the books say: documents, their bytes, removals that are held."""
+
+    providers: int
+    documents: int
+    space: int
+    held: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +138,8 @@ class WorkerRow:
     """A crawl process at work (table ``workers``); its leases hold until ``expires`` (epoch seconds).
 
     ``token`` tells this run of it from earlier ones; ``places`` and ``in_use`` are fetches that may run
-    and that do, ``held`` its turns, ``rate`` the bytes per second it transferred of late.
+    and that do, ``held`` its turns, ``rate`` the bytes per second it transferred of late. ``pid`` is the only
+    provider it fetches from, 0 = it fetches from any.
     """
 
     owner: str
@@ -139,6 +153,7 @@ class WorkerRow:
     held: int = 0
     rate: int = 0
     hungry: bool = False
+    pid: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +164,110 @@ class DoomedFile:
     fileid: int
     len: int
     not_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLink:
+    """One link of a document (table ``links``, in the order of the page).
+
+    ``url`` is absolute and without fragment, ``relation`` how the page names it (``a``, ``frame``,
+    ``canonical`` …). ``nofollow``: the page asks robots not to go there.
+    """
+
+    url: str
+    relation: str
+    nofollow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spidered:
+    """A URL that a spider found (table ``spidered``), by ``furlkey``.
+
+    ``depth`` counts links from a start page, 0 = it is one. ``parent`` is the key of the document that it was
+    found in, None = it was not found in one. ``visited`` is when a visit last ended (epoch seconds), 0 = one
+    is still to come; ``code`` what that visit failed with, 0 = nothing.
+
+    What is known of its changes: ``answered`` is when a visit last did not fail (0 = none yet), ``every`` the
+    interval of visits since then (seconds), ``changes`` in how many visits in a row it was found changed.
+    ``due`` is when to visit it again by guess, 0 = a visit is to come, or its provider tells of changes.
+    """
+
+    furlkey: bytes
+    pid: int
+    furl: str
+    depth: int
+    parent: bytes | None
+    found: int
+    visited: int = 0
+    code: int = 0
+    answered: int = 0
+    every: int = 0
+    changes: int = 0
+    due: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Somebody's interest in a URL (table ``owners``), by ``furlkey`` and ``owner``, who may be "": nobody.
+
+    It goes on to what can be reached from there by ``reach`` links. ``due``: what the documents from there
+    link to is still to be looked at for that.
+    """
+
+    furlkey: bytes
+    owner: str
+    pid: int
+    reach: int = 0
+    due: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """How far a provider's documents were looked through for links (table ``scans``).
+
+    Everything in the feed up to ``seq`` was, on ``terms`` (a digest of what decides which links are
+    followed). ``since`` is when these terms began to hold, ``at`` when the scan last went on (epoch seconds);
+    ``pages`` were read and ``urls`` submitted in all. The links of everything up to ``taken`` are in the
+    table ``links``, as ``rules`` (a digest of what decides which links a document has) find them.
+    """
+
+    pid: int
+    seq: int = 0
+    terms: str = ""
+    since: int = 0
+    at: int = 0
+    pages: int = 0
+    urls: int = 0
+    rules: str = ""
+    taken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A pushed document that had changed, or gone, when it was looked at by guess (table ``suspects``).
+
+    Nobody had said so. If nobody does until the grace after ``found`` (epoch seconds) is over, the change was
+    missed.
+    """
+
+    urlkey: bytes
+    pid: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What was counted of a provider's changes (table ``misses``, a row for each day).
+
+    ``pushed``: changes and removals of known documents that it pushed. ``sampled``: its documents that were
+    looked at by guess, the content of which had not been looked at for ``watched`` seconds together;
+    ``missed``: changes found so that it did not push.
+    """
+
+    pushed: int = 0
+    sampled: int = 0
+    missed: int = 0
+    watched: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,24 @@
-"""The database's schema and its numbered migrations (Alembic, in ``storage/migrations``)."""
+"""The database's schema and its numbered migrations (Alembic, in ``storage/migrations``).
+
+Alembic takes longer to import than most commands take to run: it is left alone while there is nothing to do.
+"""
 
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, make_url
+from sqlalchemy import URL, Connection, inspect, make_url
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.storage.sql.store import READING, SqlStore, named_errors
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 VERSION_TABLE = "lcc_version"
+NEWEST = "0009"
+"""The revision of a database that is up to date."""
+
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -26,6 +32,8 @@ def upgrade(url: str | URL) -> list[str]:
         with named_errors(), store.engine.connect() as connection, connection.begin():
             applied = _pending(connection)
             if applied:
+                from alembic import command  # noqa: PLC0415 - see above
+
                 config = _config()
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
@@ -54,6 +62,8 @@ def upgrade_sql(url: str) -> str:
     waiting = pending(url)
     if not waiting:
         return ""
+    from alembic import command  # noqa: PLC0415 - see above
+
     text = StringIO()
     config = _config(text)
     config.attributes["url"] = url
@@ -63,18 +73,24 @@ def upgrade_sql(url: str) -> str:
     return text.getvalue()
 
 
-def _config(output: StringIO | None = None) -> Config:
+def _config(output: StringIO | None = None) -> "Config":
+    from alembic.config import Config  # noqa: PLC0415 - see above
+
     config = Config(output_buffer=output) if output else Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     return config
 
 
 def _pending(connection: Connection) -> list[str]:
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    return _after(context.get_current_revision())
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return _after(None)
+    current = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()  # noqa: S608
+    return [] if current == NEWEST else _after(current)
 
 
 def _after(current: str | None) -> list[str]:
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - see above
+
     scripts = ScriptDirectory.from_config(_config()).walk_revisions()
     known = [script.revision for script in scripts][::-1]
     if current is None:

@@ -9,11 +9,16 @@ from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.errors import NotDurable, StoreUnavailable
-from lcc_scrapy.domain.queue import Outcome
+from lcc_scrapy.domain.queue import Outcome, Served
 from lcc_scrapy.storage.settling import Settled
 from lcc_scrapy.storage.thread import Clock, StoreThread
 
-BATCH = 200
+BATCH = 500
+"""Outcomes in one transaction at most."""
+
+BATCH_BYTES = 32_000_000
+"""Bytes of bodies in memory from which on no further outcome joins a batch, so that no commit takes long."""
+
 RETRY = 1.0
 _log = logging.getLogger(__name__)
 
@@ -25,6 +30,10 @@ Number = Callable[[Sequence[Outcome]], list[Outcome]]
 class _Waiting:
     outcome: Outcome
     done: Deferred[Settled] = field(default_factory=Deferred)
+
+
+def _bytes_in_memory(outcome: Outcome) -> int:
+    return len(outcome.body.to_store) if isinstance(outcome, Served) else 0
 
 
 class Settler:
@@ -41,9 +50,15 @@ class Settler:
         self._commit = commit
         self._number = number
         self._waiting: deque[_Waiting] = deque()
+        self._under_way = 0
         self._running = False
         self._given_up = False
         self._idle: list[Deferred[None]] = []
+
+    @property
+    def backlog(self) -> int:
+        """Return how many outcomes are not durable yet."""
+        return len(self._waiting) + self._under_way
 
     def settle(self, outcome: Outcome) -> Deferred[Settled]:
         """Settle one outcome; the Deferred fires when it is durable."""
@@ -80,11 +95,20 @@ class Settler:
             for done in idle:
                 done.callback(None)
             return
-        batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-        self._run(batch)
+        self._run(self._next_batch())
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Take everything that waits, up to the bounds."""
+        batch: list[_Waiting] = []
+        size = 0
+        while self._waiting and len(batch) < BATCH and size < BATCH_BYTES:
+            batch.append(self._waiting.popleft())
+            size += _bytes_in_memory(batch[-1].outcome)
+        return batch
 
     def _run(self, batch: list[_Waiting]) -> None:
         self._running = True
+        self._under_way = len(batch)
         running = self._thread.run(self._try, batch)
         running.addCallbacks(self._succeeded, self._failed, callbackArgs=(batch,), errbackArgs=(batch,))
 
@@ -97,6 +121,7 @@ class Settler:
 
     def _succeeded(self, settled: list[Settled], batch: list[_Waiting]) -> None:
         self._running = False
+        self._under_way = 0
         for waiting, result in zip(batch, settled, strict=True):
             waiting.done.callback(result)
         self._next()
@@ -108,6 +133,7 @@ class Settler:
                 self._clock.callLater(RETRY, self._run, batch)
                 return
         self._running = False
+        self._under_way = 0
         if self._given_up:
             self._let_go(failure, batch)
             return

@@ -6,18 +6,33 @@ and only those that are kept (seed 003 section 6 "Some Notes").
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import count as numbers_from
 
 from lcc_scrapy.domain import queue, quota, removal_guard, retries
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta, fitting
+from lcc_scrapy.domain.entries import Origin, accepts, furlkey
 from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
-from lcc_scrapy.domain.queue import Cancelled, Delayed, Failed, NotModified, Outcome, QueuedUrl, Served
+from lcc_scrapy.domain.queue import (
+    Cancelled,
+    Delayed,
+    Failed,
+    NotModified,
+    Outcome,
+    QueuedUrl,
+    Served,
+    Ticket,
+)
 from lcc_scrapy.domain.retries import NO_BACKOFF
+from lcc_scrapy.domain.revisits import Bounds, bounds_of
 from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.records import LastOutcome, UrlErrorRecord
+from lcc_scrapy.storage.misses import watched
+from lcc_scrapy.storage.records import LastOutcome, Spidered, UrlErrorRecord
 from lcc_scrapy.storage.tx import Tx
+from lcc_scrapy.storage.visits import Visit, ended
 
 _log = logging.getLogger(__name__)
 FILEID = "fileid"
@@ -66,7 +81,10 @@ class Settlement:
         self._owner = owner
         self._machineid = machineid
         self._keep = keep
-        self._batch = Batch(tx, {row.pid for row in rows}, [row.urlkey for row in rows], now, policy)
+        self._now = now
+        self._batch = Batch(tx, {row.pid for row in rows}, _keys_of(outcomes), now, policy)
+        self._taken_over = self._find_taken_over(tx, [row for row in rows if queue.is_found(row)])
+        self._visits: dict[bytes, Visit] = {}
         self._turns = tx.lock_turns({outcome.ticket.turnkey for outcome in outcomes})
         self._outcomes = self._with_file_ids(outcomes)
         self._kept: list[Served] = []
@@ -83,13 +101,17 @@ class Settlement:
         batch.flush()
         batch.tx.add_errors(self._errors, batch.policy.errors_kept)
         batch.tx.put_outcomes(list(self._last.values()))
+        batch.tx.tally(Counter(f"{one.result} {one.code}" for one in settled if one.result != LOST))
+        batch.tx.visited(self._ended_visits())
         self._tell_held()
         return [self._as_written(one) for one in settled]
 
     def _as_written(self, settled: Settled) -> Settled:
         """Show the row with the seq that it was given when everything was written."""
         row = settled.row and self._batch.cached.get(settled.row.urlkey)
-        return replace(settled, row=row)
+        if row is settled.row:
+            return settled
+        return Settled(settled.outcome, settled.result, row, settled.code, settled.removed)
 
     def _is_lost(self, outcome: Outcome) -> bool:
         ticket = outcome.ticket
@@ -97,28 +119,48 @@ class Settlement:
         leased = turn is not None and (turn.owner, turn.token) == (self._owner, ticket.token)
         return not leased or ticket.row.pid not in self._batch.providers
 
+    def _find_taken_over(self, tx: Tx, found: Sequence[QueuedUrl]) -> dict[bytes, bytes]:
+        """Return which pushed URLs took over the places of spiders' visits that were under way, by key."""
+        gone = {
+            row.urlkey: furlkey(row.pid, row.furl) for row in found if row.urlkey not in self._batch.queued
+        }
+        waiting = tx.waiting_at(gone.values()) if gone else {}
+        taken = {key: waiting[lies_at] for key, lies_at in gone.items() if lies_at in waiting}
+        self._batch.add(taken.values())
+        return taken
+
+    def _waiting(self, row: QueuedUrl) -> QueuedUrl | None:
+        queued = self._batch.queued
+        return queued.get(row.urlkey) or queued.get(self._taken_over.get(row.urlkey, b""))
+
+    def _visited(self, row: QueuedUrl, visit: Visit) -> None:
+        if queue.is_found(row):
+            self._visits[furlkey(row.pid, row.furl)] = visit
+
+    def _ended_visits(self) -> list[Spidered]:
+        known = self._batch.tx.spidered(self._visits) if self._visits else {}
+        return [ended(row, self._visits[key], self._now, self._bounds(row.pid)) for key, row in known.items()]
+
+    def _bounds(self, pid: int) -> Bounds:
+        return bounds_of(self._batch.providers[pid].revisit, self._batch.policy.revisits)
+
     def _with_file_ids(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
         """Give every served body a file id of its own.
 
         The counter stays locked until the end of the transaction, which ``lcc verify`` relies on.
         """
         served = [one for one in outcomes if isinstance(one, Served) and not self._is_lost(one)]
-        nameless = [one for one in served if not one.fileid]
-        first = self._batch.tx.take(FILEID, len(nameless)) if served else 0
-        fileids = {id(one): one.fileid for one in served}
-        fileids |= {id(one): fileid for fileid, one in enumerate(nameless, first)}
-        return [
-            replace(one, fileid=fileids[id(one)], answer=fitting(one.answer))
-            if isinstance(one, Served) and id(one) in fileids
-            else one
-            for one in outcomes
-        ]
+        if not served:
+            return list(outcomes)
+        fileids = numbers_from(self._batch.tx.take(FILEID, sum(not one.fileid for one in served)))
+        ready = {id(one): _ready(one, one.fileid or next(fileids)) for one in served}
+        return [ready.get(id(one), one) for one in outcomes]
 
     def _settle(self, outcome: Outcome) -> Settled:  # noqa: PLR0911 - one for each kind
         if self._is_lost(outcome):
             return Settled(outcome, LOST)
-        row = self._batch.queued.get(outcome.ticket.row.urlkey)
-        if row is None or row.operation == queue.NOTHING:
+        row = self._waiting(outcome.ticket.row)
+        if row is None or row.operation == queue.NOTHING or self._is_pointless(row):
             self._batch.drop_queued(outcome.ticket.row.urlkey)
             return Settled(outcome, DISCARDED)
         match outcome:
@@ -137,29 +179,65 @@ class Settlement:
                 self._batch.tx.change_turn(outcome.ticket.turnkey, asdict(outcome.backoff))
                 return Settled(outcome, DELAYED, code=outcome.code)
 
+    def _is_pointless(self, row: QueuedUrl) -> bool:
+        """Tell whether a document that was to be looked at by guess is not there any more."""
+        return queue.is_sample(row) and row.urlkey not in self._batch.cached
+
     def _host_answered(self, turnkey: str) -> None:
         if self._turns[turnkey].failures:
             self._batch.tx.change_turn(turnkey, asdict(NO_BACKOFF))
 
     def _served(self, served: Served, row: QueuedUrl) -> Settled:
-        said = queue.declared_by(row, served)
+        said = queue.found_as(queue.declared_by(row, served), served.answer)
+        if queue.is_found(said) and not accepts(self._batch.policy.mimetypes, said.mimetype):
+            return self._failed(
+                Failed(served.ticket, 703, said.mimetype, served.answer.answered, final=True), row
+            )
         wrong = queue.mismatch(said, served.answer, served.body)
         if wrong and self._is_strict(row.pid):
             return self._failed(Failed(served.ticket, wrong, "", served.answer.answered, final=True), row)
-        before = self._batch.cached.get(row.urlkey)
+        before = self._batch.cached.get(said.urlkey)
+        if before is not None and queue.is_found(said) and before.origin == Origin.PUSH:
+            said = queue.as_pushed(said, before)
+        if before is not None and queue.is_sample(said):
+            said = queue.as_sampled(said, before, served.body)
         over = self._over_quota(row.pid, before, served.body.length)
         if over:
             return self._failed(Failed(served.ticket, over, "", served.answer.answered, final=True), row)
-        if wrong:
+        if wrong and not queue.is_sample(row):
             self._tell_provider(row, wrong, served.answer.answered)
         after = queue.stored_row(served, said, before, self._machineid)
         fresh = before is None or after.fetched_fileid != before.fetched_fileid
         if fresh:
             self._kept.append(served)
         self._batch.put_cached(after, tell=before is None or queue.users_notice(before, after))
-        self._batch.put_meta(_meta(served))
+        self._batch.put_meta(_meta(served, after.urlkey))
+        self._count_change(row, served.ticket, before, changed=fresh)
         self._leave_queue(served, row)
+        self._visited(served.ticket.row, Visit(changed=fresh))
+        self._drop_former(served.ticket.row, after)
         return Settled(served, STORED if fresh else CONFIRMED, after, wrong)
+
+    def _count_change(
+        self, row: QueuedUrl, ticket: Ticket, before: CachedUrl | None, *, changed: bool
+    ) -> None:
+        """Count a change that was pushed, or what a look by guess found if no push came in between."""
+        if before is None or queue.is_found(row):
+            return
+        if not queue.is_sample(row):
+            if changed:
+                self._batch.missed[row.pid]["pushed"] += 1
+        elif not queue.overtaken(row, ticket):
+            counted = self._batch.missed[row.pid]
+            counted["sampled"] += 1
+            counted["watched"] += watched(self._batch.providers[row.pid], before.confirmed_time, self._now)
+            self._batch.suspects[row.pid] += [row.urlkey] * changed
+
+    def _drop_former(self, row: QueuedUrl, after: CachedUrl) -> None:
+        """Remove a found document that is served as another type now, and so has another key."""
+        former = self._batch.cached.get(row.urlkey)
+        if former is not None and former.origin != Origin.PUSH and after.urlkey != row.urlkey:
+            self._batch.drop_cached(row.urlkey, "served as another type", guarded=False)
 
     def _leave_queue(self, served: Served, row: QueuedUrl) -> None:
         if not queue.overtaken(row, served.ticket) or queue.answered_by(row, served.body):
@@ -171,6 +249,8 @@ class Settlement:
             unconditional = replace(row, version=row.version + 1)
             self._batch.put_queued(unconditional)
             return Settled(outcome, DISCARDED)
+        self._visited(outcome.ticket.row, Visit())
+        self._count_change(row, outcome.ticket, before, changed=False)
         after = queue.confirmed_row(outcome, row.seen, before)
         self._batch.put_cached(after, tell=queue.users_notice(before, after))
         if not queue.overtaken(row, outcome.ticket):
@@ -187,10 +267,13 @@ class Settlement:
             self._batch.put_queued(queue.try_again(row, decision.at))
             return Settled(failed, RETRYING, code=failed.code)
         self._batch.drop_queued(row.urlkey)
-        self._tell_provider(row, failed.code, failed.at, failed.detail)
+        self._visited(row, Visit(failed.code))
+        if row.origin == Origin.PUSH:
+            self._tell_provider(row, failed.code, failed.at, failed.detail)
         before = self._batch.cached.get(row.urlkey)
         if decision.removes_copy and before is not None:
-            hold = self._batch.held_by_guard(row.pid, 1)
+            self._count_change(row, failed.ticket, before, changed=True)
+            hold = self._batch.held_by_guard(row.pid, 1) or (queue.is_found(row) and before.held > 0)
             self._batch.remove(row.urlkey, row.psetid, f"answered {failed.code}", hold=hold)
         after = self._batch.cached.get(row.urlkey)
         return Settled(failed, FAILED, after, failed.code, removed=before is not None and after is None)
@@ -236,9 +319,24 @@ def _told(code: int, detail: str) -> str:
     return text.encode("ascii", "backslashreplace").decode().replace("\0", "\\0")[:255]
 
 
-def _meta(served: Served) -> UrlMeta:
+def _keys_of(outcomes: Sequence[Outcome]) -> list[bytes]:
+    """Return the keys that outcomes are about: of their rows, and of found documents as they were served."""
+    served = (one for one in outcomes if isinstance(one, Served))
+    stored = [queue.found_as(one.ticket.row, one.answer).urlkey for one in served]
+    return [outcome.ticket.row.urlkey for outcome in outcomes] + stored
+
+
+def _ready(served: Served, fileid: int) -> Served:
+    """Return a served body with its file id, and with an answer that the cache can hold."""
+    answer = fitting(served.answer)
+    if fileid == served.fileid and answer is served.answer:
+        return served
+    return Served(served.ticket, answer, served.body, fileid)
+
+
+def _meta(served: Served, key: bytes) -> UrlMeta:
     answer = served.answer
-    return UrlMeta(served.ticket.row.urlkey, answer.status_line, answer.headers, answer.peer, answer.answered)
+    return UrlMeta(key, answer.status_line, answer.headers, answer.peer, answer.answered)
 
 
 def submitted(row: QueuedUrl) -> str:

@@ -10,7 +10,7 @@ from lcc_scrapy.storage import wishes
 from lcc_scrapy.storage.records import ABSORBED
 from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.spool import Lost, ReadySet, SpoolFolder
-from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolReader
+from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, Record, SpoolReader
 
 
 class SpooledFile:
@@ -29,10 +29,15 @@ class SpooledFile:
         self.removals = footer.removals
         self.urls = footer.records
         self.unreadable = footer.unreadable
+        self.end = reader.end
 
     def entries(self, offset: int) -> Iterator[tuple[UrlEntry, int]]:
         """Yield entries from a byte offset on, each with the offset behind it."""
         return self._reader.entries(offset)
+
+    def records(self, offset: int, limit: int) -> tuple[list[Record], int]:
+        """Return the next records from a byte offset on, and the offset behind them."""
+        return self._reader.records(offset, limit)
 
     def close(self) -> None:
         """Close the file."""

@@ -1,7 +1,7 @@
 """The tables, with the names and columns of the seeds (003 section 6, 001 "Provider information").
 
-Columns stand in the order of the fields of the values they are read into. URL text compares as bytes;
-``urlkey`` is 16 raw bytes.
+Columns stand in the order of the fields of the values they are read into, derived ones (``furlkey``) behind
+them. URL text compares as bytes; ``urlkey`` and ``furlkey`` are 16 raw bytes.
 """
 
 from typing import Any
@@ -19,13 +19,19 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    text,
 )
 from sqlalchemy.dialects import mysql
 
 from lcc_scrapy.domain.cache import CHARSET_MAX, ETAG_MAX, LAST_MODIFIED_MAX, PEER_MAX, STATUS_LINE_MAX
+from lcc_scrapy.domain.directives import OWNER_MAX
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, SUBTYPE_MAX
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
+from lcc_scrapy.storage.records import RELATION_MAX
+from lcc_scrapy.users.cursor import CURSOR_MAX
+from lcc_scrapy.users.named_cursors import NAME_MAX
+from lcc_scrapy.users.tokens import LABEL_MAX, RESTRICTION_MAX
 
 metadata = MetaData()
 
@@ -94,6 +100,10 @@ pidb = Table(
     _column("confirmed", BigInteger),
     _column("heldremovals", BigInteger),
     _column("narrowing", Boolean),
+    _column("revisit", _ascii(64)),
+    _column("fallback", Double),
+    _column("fallingback", Boolean),
+    _column("countedsince", BigInteger),
 )
 
 proots = Table(
@@ -126,7 +136,14 @@ qdb = Table(
     _column("not_before", BigInteger),
     _column("origin", _ascii(16)),
     _column("seen", BigInteger),
+    _column("furlkey", Key, null=True),
     Index("qdb_order", "pid", "timeofday", "not_before", "psetid", "position"),
+    Index(
+        "ix_qdb_furlkey",
+        "furlkey",
+        sqlite_where=text("furlkey IS NOT NULL"),
+        postgresql_where=text("furlkey IS NOT NULL"),
+    ),
 )
 
 qpsdb = Table(
@@ -172,6 +189,7 @@ lccurl = Table(
     _column("seen", BigInteger),
     _column("held", BigInteger),
     _column("subtype_seq", BigInteger),
+    _column("furlkey", Key, null=True, index=True),
     Index("lccurl_seq", "seq", unique=True),
     Index("lccurl_pid", "pid", "urlkey"),
     Index("lccurl_file", "fetched_machineid", "fetched_fileid"),
@@ -185,6 +203,105 @@ lccmeta = Table(
     _column("headers", Long),
     _column("peer", _text(PEER_MAX)),
     _column("answered", BigInteger),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    _column("urlkey", Key),
+    _column("pid", BigInteger),
+    _column("replaced_time", BigInteger),
+    _column("fetched_time", BigInteger),
+    _column("fetched_machineid", Integer),
+    _column("fetched_fileid", BigInteger),
+    _column("fetched_len", BigInteger),
+    _column("fetched_md5", _ascii(32)),
+    _column("sha256", _ascii(64)),
+    _column("served_type", _text(MIMETYPE_MAX)),
+    _column("served_charset", _text(CHARSET_MAX)),
+    _column("file_encoding", _ascii(16)),
+    _column("final_url", Url),
+    _column("etag", _text(ETAG_MAX)),
+    _column("last_modified", _text(LAST_MODIFIED_MAX)),
+    Index("versions_key", "urlkey"),
+    Index("versions_pid", "pid", "urlkey", "replaced_time"),
+    Index("versions_file", "fetched_machineid", "fetched_fileid"),
+)
+
+links = Table(
+    "links",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    _column("url", Url),
+    _column("relation", _ascii(RELATION_MAX)),
+    _column("nofollow", Boolean),
+)
+
+spidered = Table(
+    "spidered",
+    metadata,
+    Column("furlkey", Key, primary_key=True),
+    _column("pid", BigInteger),
+    _column("furl", Url),
+    _column("depth", Integer),
+    _column("parent", Key, null=True),
+    _column("found", BigInteger),
+    _column("visited", BigInteger),
+    _column("code", Integer),
+    _column("answered", BigInteger),
+    _column("every", BigInteger),
+    _column("changes", Integer),
+    _column("due", BigInteger),
+    Index("spidered_visits", "pid", "visited", "furlkey"),
+    Index("spidered_due", "pid", "due", "furlkey"),
+)
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("furlkey", Key, primary_key=True),
+    Column("owner", _text(OWNER_MAX), primary_key=True),
+    _column("pid", BigInteger),
+    _column("reach", Integer),
+    _column("due", Boolean),
+    Index("owners_due", "pid", "due", "furlkey", "owner"),
+)
+
+scans = Table(
+    "scans",
+    metadata,
+    Column("pid", BigKey, primary_key=True, autoincrement=False),
+    _column("seq", BigInteger),
+    _column("terms", _ascii(64)),
+    _column("since", BigInteger),
+    _column("at", BigInteger),
+    _column("pages", BigInteger),
+    _column("urls", BigInteger),
+    _column("rules", _ascii(64)),
+    _column("taken", BigInteger),
+)
+
+misses = Table(
+    "misses",
+    metadata,
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    _column("pushed", BigInteger),
+    _column("sampled", BigInteger),
+    _column("missed", BigInteger),
+    _column("watched", BigInteger),
+    Index("misses_day", "day"),
+)
+
+suspects = Table(
+    "suspects",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("pid", BigInteger),
+    _column("found", BigInteger),
+    Index("suspects_pid", "pid", "found"),
 )
 
 tombstones = Table(
@@ -304,6 +421,7 @@ workers = Table(
     _column("held", Integer),
     _column("rate", BigInteger),
     _column("hungry", Boolean),
+    _column("pid", BigInteger),
 )
 
 machines = Table(
@@ -329,4 +447,34 @@ lccinfo = Table(
     metadata,
     Column("name", _ascii(32), primary_key=True),
     _column("value", _text(255)),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("digest", _ascii(64), primary_key=True),
+    _column("label", _text(LABEL_MAX)),
+    _column("scopes", _ascii(64)),
+    _column("providers", _ascii(RESTRICTION_MAX)),
+    _column("mimetypes", _ascii(RESTRICTION_MAX)),
+    _column("created", BigInteger),
+    _column("expires", BigInteger),
+    _column("used", BigInteger),
+)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("name", _ascii(64), primary_key=True),
+    _column("value", BigInteger),
+)
+
+cursors = Table(
+    "cursors",
+    metadata,
+    Column("owner", _text(LABEL_MAX), primary_key=True),
+    Column("name", _ascii(NAME_MAX), primary_key=True),
+    _column("cursor", _ascii(CURSOR_MAX)),
+    _column("seq", BigInteger),
+    _column("at", BigInteger),
 )

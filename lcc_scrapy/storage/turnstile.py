@@ -1,7 +1,7 @@
 """Turns and tickets from the store: leases on turn keys, and the next URLs of a turn in order."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
@@ -9,8 +9,8 @@ from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.bandwidth import Demand, allotments
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.queue import QueuedUrl, Ticket
-from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.domain.queue import QueuedUrl, Ticket, is_among
+from lcc_scrapy.domain.roots import Root, hosts
 from lcc_scrapy.domain.turns import NEVER, fair_share, interleave
 from lcc_scrapy.storage.records import LEASE, PAUSED, PROVIDERS_CHANGED, StoredTurn, WorkerRow
 from lcc_scrapy.storage.tx import Tx
@@ -21,10 +21,19 @@ MASKS_PER_LOOK = 256
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A provider of a turn, with the roots inside which it may be fetched from."""
+    """A provider of a turn, with the roots inside which it may be fetched from.
+
+    ``private_hosts`` (``host:port``) are those of its roots that may have private addresses.
+    """
 
     provider: Provider
     roots: tuple[Root, ...]
+    private_hosts: frozenset[str] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Read the roots once."""
+        private = hosts(self.roots) if self.provider.allowprivate else frozenset()
+        object.__setattr__(self, "private_hosts", private)
 
     def zone(self, default: tzinfo) -> tzinfo:
         """Return the zone in which its hours are meant."""
@@ -109,7 +118,7 @@ def look_around(
     workers = reap(tx, me.owner, now, dead, lives)
     held = 0 if lost else me.held
     share = (
-        fair_share(tx.count_turns(now), sum(worker.places > 0 for worker in workers))
+        fair_share(tx.count_turns(now), sum(worker.places > 0 and not worker.pid for worker in workers))
         if only is None
         else held + 1
     )
@@ -256,7 +265,7 @@ def _heads(
             due = tx.next_due(provider.pid, mask)
         look_at = min(look_at, due or NEVER)
         rows.extend(tx.heads(provider.pid, mask, limit + len(out) + 1))
-    waiting = (row for row in rows if row.urlkey not in out)
+    waiting = (row for row in rows if not out or not is_among(row, out))
     return sorted(waiting, key=lambda row: (row.psetid, row.position)), look_at
 
 

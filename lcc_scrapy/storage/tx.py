@@ -4,21 +4,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from lcc_scrapy.domain.arrivals import NewRow
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.records import (
+    DocumentLink,
     DoomedFile,
     LastOutcome,
+    Ledger,
+    Missed,
     OpenLogin,
+    Ownership,
     ProviderSet,
+    Scan,
     SetPart,
+    Spidered,
     StoredTurn,
+    Suspect,
     TurnDelta,
     Uns,
     UrlErrorRecord,
     WorkerRow,
 )
+from lcc_scrapy.users.named_cursors import NamedCursor
+from lcc_scrapy.users.tokens import Token
 
 FEED = "feed"
 """The counter of the feed's seq."""
@@ -49,8 +60,11 @@ class Tx(Protocol):
     def add_to_provider(self, pid: int, deltas: Mapping[str, int]) -> None:
         """Add to counters of a provider."""
 
+    def add_to_providers(self, deltas: Mapping[int, Mapping[str, int]]) -> None:
+        """Add to counters of providers, by pid; they have to be locked."""
+
     def delete_provider(self, pid: int) -> None:
-        """Remove a provider, its roots, errors, sets and logins (not its documents)."""
+        """Remove a provider and all that is kept of it, but its documents and what waits."""
 
     def members(self, turnkeys: Iterable[str]) -> list[Provider]:
         """Return the providers whose turns these are, by rising pid."""
@@ -73,6 +87,12 @@ class Tx(Protocol):
 
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
         """Add rows that are new to the queue."""
+
+    def append_new(self, pid: int, psetid: int, rows: Sequence[NewRow]) -> None:
+        """Add rows of a set that are new to the queue; ``domain.arrivals`` says what they are made of."""
+
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return those of the keys that wait or are cached."""
 
     def update_queued(self, rows: Sequence[QueuedUrl]) -> None:
         """Replace rows."""
@@ -118,7 +138,7 @@ class Tx(Protocol):
         """Replace rows."""
 
     def delete_cached(self, keys: Sequence[bytes]) -> None:
-        """Remove rows with their meta rows."""
+        """Remove rows with their meta rows and links."""
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
         """Return a provider's rows by rising key."""
@@ -162,6 +182,12 @@ class Tx(Protocol):
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         """Return the answers that these documents came with."""
 
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+        """Set the links of documents, in the order of their pages."""
+
+    def links_of(self, key: bytes) -> list[DocumentLink]:
+        """Return the links of a document, in the order of the page."""
+
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         """Add or replace tombstones."""
 
@@ -174,8 +200,10 @@ class Tx(Protocol):
     def drop_tombstones(self, upto: int) -> None:
         """Remove the tombstones up to a seq."""
 
-    def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
-        """Return documents and tombstones by rising seq.
+    def changes(
+        self, after: int, limit: int, pid: int | None = None, upto: int | None = None
+    ) -> list[CachedUrl | Tombstone]:
+        """Return documents and tombstones by rising seq, up to one if it is given.
 
         Nothing with a lower seq than the last one returned appears afterwards.
         """
@@ -188,6 +216,102 @@ class Tx(Protocol):
 
     def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
         """Return the rows whose content lies in these files."""
+
+    # versions
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        """Return the earlier contents that are kept of these documents, newest first."""
+
+    def insert_versions(self, rows: Sequence[Version]) -> None:
+        """Add versions."""
+
+    def delete_versions(self, seqs: Sequence[int]) -> None:
+        """Remove versions."""
+
+    def outgrown(self, pid: int, before: int, count: int, after: bytes, limit: int) -> list[bytes]:
+        """Return keys (rising) of a provider's documents that have versions that are too old or too many:
+        replaced at ``before`` or earlier, or more than ``count``.
+        """
+
+    def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        """Return those of the files that hold a version."""
+
+    # spidering
+    def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
+        """Return the documents that are fetched from these URLs, by furlkey; if any."""
+
+    def locate(self, pid: int, after: bytes, limit: int) -> bytes:
+        """Let ``waiting_at`` know of a provider's waiting rows, ``limit`` at most by rising key.
+
+        Those that ``append_new`` was given without ``furlkey`` are not known to it. Returns the last key, or
+        nothing when there are no more.
+        """
+
+    def waiting_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return those of these URLs from which something waits to be fetched, each with a key of that."""
+
+    def spidered(self, furlkeys: Iterable[bytes]) -> dict[bytes, Spidered]:
+        """Return what spiders found among these URLs."""
+
+    def insert_spidered(self, rows: Sequence[Spidered]) -> None:
+        """Add URLs that are new to spiders."""
+
+    def visit_again(self, furlkeys: Sequence[bytes]) -> None:
+        """Note that visits of these URLs are to come."""
+
+    def visited(self, rows: Sequence[Spidered]) -> None:
+        """Note of URLs that spiders know how their last visits ended, and when the next ones are due."""
+
+    def due(self, pid: int, upto: int, limit: int) -> list[Spidered]:
+        """Return a provider's URLs that were due at ``upto`` or before, earliest first."""
+
+    def overdue(self, pid: int, before: int, limit: int) -> list[Spidered]:
+        """Return a provider's URLs that were last visited before ``before``, oldest visits first."""
+
+    def count_spidered(self, pid: int) -> int:
+        """Count the URLs that spiders found at a provider's."""
+
+    def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
+        """Return who has an interest in these URLs, as far as somebody has, by owner."""
+
+    def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
+        """Return the interests among these pairs of furlkey and owner."""
+
+    def put_owners(self, rows: Sequence[Ownership]) -> None:
+        """Add or replace interests."""
+
+    def let_dig(self, furlkeys: Iterable[bytes]) -> None:
+        """Make interests in these URLs due where they go on to what is linked there."""
+
+    def to_dig(self, pid: int, limit: int) -> list[Ownership]:
+        """Return interests in a provider's URLs that are due, by furlkey."""
+
+    def scan(self, pid: int) -> Scan | None:
+        """Return how far a provider's documents were looked through for links."""
+
+    def put_scan(self, scan: Scan) -> None:
+        """Note it."""
+
+    # changes that were not pushed
+    def add_missed(self, pid: int, day: int, deltas: Mapping[str, int]) -> None:
+        """Add to what is counted of a provider's changes on a day (since the epoch); it has to be locked."""
+
+    def missed(self, pid: int, since: int) -> Missed:
+        """Return what was counted from a day on."""
+
+    def sampled_providers(self, since: int) -> list[int]:
+        """Return the pids, rising, of whom documents were looked at by guess from a day on."""
+
+    def forget_missed(self, before: int) -> None:
+        """Remove what was counted before a day."""
+
+    def put_suspects(self, rows: Sequence[Suspect]) -> None:
+        """Add or replace documents that had changed though nobody said so."""
+
+    def count_suspects(self, pid: int, upto: int) -> int:
+        """Count those of a provider that were found up to a moment."""
+
+    def drop_suspects(self, pid: int, after: int, upto: int, keys: Sequence[bytes] | None = None) -> int:
+        """Forget those found later than ``after`` and up to ``upto``, all or of these; return how many."""
 
     # counters and files
     def take(self, counter: str, count: int) -> int:
@@ -336,6 +460,41 @@ class Tx(Protocol):
     def drop_worker(self, owner: str) -> None:
         """Forget a worker."""
 
+    # what happened
+    def tally(self, counts: Mapping[str, int]) -> None:
+        """Count things that happened; nothing but the metrics rests on that."""
+
+    def tallies(self) -> dict[str, int]:
+        """Return how often each has happened."""
+
+    def ledger(self) -> dict[str, Ledger]:
+        """Return what the providers of each state have together."""
+
+    # content users
+    def insert_token(self, token: Token) -> None:
+        """Let a token be known."""
+
+    def token(self, digest: str) -> Token | None:
+        """Return what is known of a token."""
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens, oldest first."""
+
+    def note_token_use(self, digest: str, now: int) -> None:
+        """Note when a token was used last; it stays as it is when a later use was noted."""
+
+    def delete_token(self, digest: str) -> None:
+        """Forget a token."""
+
+    def named_cursors(self, owner: str | None = None, limit: int = 1000) -> list[NamedCursor]:
+        """Return the cursors of an owner, or of all, by owner and name."""
+
+    def put_named_cursor(self, cursor: NamedCursor) -> None:
+        """Add or replace a cursor."""
+
+    def delete_named_cursor(self, owner: str, name: str) -> bool:
+        """Forget a cursor; tells whether there was one."""
+
     # machines, identity
     def machine(self, identity: str) -> int | None:
         """Return the number of a machine."""
@@ -356,7 +515,7 @@ class Tx(Protocol):
         """Return how many URLs of each of these providers wait (``pidb.nurlproc``)."""
 
     def totals(self) -> dict[str, int]:
-        """Return counts for ``lcc status``: queued, cached, tombstones, doomed, bytes."""
+        """Return counts for ``lcc status``: queued, cached, versions, tombstones, doomed, bytes."""
 
 
 class Store(Protocol):

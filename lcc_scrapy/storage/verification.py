@@ -7,25 +7,29 @@ at again under the locks that settling takes, and only what does not fit then is
 import errno
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Place, update_row
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.batch import Batch
 from lcc_scrapy.storage.intake import PSETID
 from lcc_scrapy.storage.recounting import clear_stray_turns, miscounts, recount
 from lcc_scrapy.storage.repeating import repeated
 from lcc_scrapy.storage.settling import FILEID
 from lcc_scrapy.storage.tx import Store, Tx
+from lcc_scrapy.storage.versions import doomed, portions
 
 Result = TypeVar("Result")
 
@@ -127,11 +131,19 @@ class Verification:
             self._progress(self.documents + self.files)
             if bad:
                 yield from repeated(self._bad_rows, pid, bad)
+            for part in portions([row.urlkey for row in rows]):
+                yield from self._versions_of(pid, part)
 
     def _rows_after(self, pid: int, key: bytes) -> list[CachedUrl]:
         return self._look(lambda tx: tx.cached_of(pid, key, PAGE))
 
-    def _look_at(self, row: CachedUrl) -> Finding | None:
+    def _versions_of(self, pid: int, keys: Sequence[bytes]) -> list[Finding]:
+        versions = self._look(lambda tx: tx.versions(keys)).values()
+        looked_at = ((one, self._look_at(one)) for of_one in versions for one in of_one)
+        bad = {one.seq: (one, found) for one, found in looked_at if found}
+        return repeated(self._bad_versions, pid, bad) if bad else []
+
+    def _look_at(self, row: CachedUrl | Version) -> Finding | None:
         """Compare a row with its file; rows of other machines' files are not ours to judge."""
         if row.fetched_machineid != self._content.machineid:
             return None
@@ -148,15 +160,25 @@ class Verification:
             return None
         return Finding(kind, f"{path}{detail}", row.pid, row.docid, row.fetched_fileid)
 
-    def _compare(self, row: CachedUrl, path: Path) -> tuple[Kind | None, str]:
+    def _compare(self, row: CachedUrl | Version, path: Path) -> tuple[Kind | None, str]:
         size = path.stat().st_size
         if row.file_encoding:
-            return None, ""
+            return self._compare_decoded(row, path, size)
         if size != row.fetched_len:
             return Kind.WRONG_SIZE, f": {size} bytes, {row.fetched_len} were stored"
-        if self._digests and _sha256(path) != row.sha256:
+        if self._digests and _sha256(path, "") != row.sha256:
             return Kind.WRONG_DIGEST, ""
         return None, ""
+
+    def _compare_decoded(self, row: CachedUrl | Version, path: Path, size: int) -> tuple[Kind | None, str]:
+        """Compare a compressed file, whose own size no row tells: it may not be empty, and has to decode."""
+        if not size:
+            return Kind.WRONG_SIZE, ": empty"
+        try:
+            right = not self._digests or _sha256(path, row.file_encoding) == row.sha256
+        except BadCoding as error:
+            return Kind.WRONG_DIGEST, f": {error}"
+        return (None, "") if right else (Kind.WRONG_DIGEST, "")
 
     def _bad_rows(self, pid: int, bad: dict[bytes, Finding]) -> list[Finding]:
         with self._store.begin() as tx:
@@ -182,6 +204,17 @@ class Verification:
             batch.drop_cached(key, CONTENT_LOST, guarded=False)
         batch.flush()
 
+    def _bad_versions(self, pid: int, bad: dict[int, tuple[Version, Finding]]) -> list[Finding]:
+        """Look whether these versions are still kept; none can be fetched again, so repair drops them."""
+        with self._store.begin() as tx:
+            tx.lock_providers([pid])
+            kept = tx.versions({version.urlkey for version, _ in bad.values()}).values()
+            same = [one for of_one in kept for one in of_one if one.seq in bad]
+            if self._repair:
+                tx.delete_versions([one.seq for one in same])
+                tx.doom([doomed(one, int(self._now()), self._policy) for one in same])
+        return [replace(bad[one.seq][1], repaired=self._repair) for one in same]
+
     # --- files without a row ---------------------------------------------------------------------
 
     def _orphans(self, last_file: int) -> Iterator[Finding]:
@@ -200,6 +233,7 @@ class Verification:
     def _without_row(self, tx: Tx, fileids: list[int]) -> list[int]:
         machineid = self._content.machineid
         known = tx.files_of(machineid, fileids).keys() | tx.all_doomed(machineid, fileids)
+        known |= tx.version_files(machineid, fileids)
         return [fileid for fileid in fileids if fileid not in known]
 
     def _is_old(self, fileid: int) -> bool:
@@ -262,9 +296,9 @@ class Verification:
                 yield Finding(Kind.WRONG_COUNT, f"turn {key} belongs to no provider", repaired=True)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _sha256(path: Path, coding: str) -> str:
+    with decoded(path.open("rb"), coding) as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type] # it is buffered
 
 
 def _pages(files: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from lcc_scrapy.uns.limits import Limits
 
-_DECLARATION_START = re.compile(rb"<\?xml(?=[ \t\r\n])")
+_DECLARATION = b"<?xml"
+_DECLARATION_START = re.compile(re.escape(_DECLARATION) + rb"(?=[ \t\r\n])")
 _DECLARED_ENCODING = re.compile(rb"""\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']""")
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);)")
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -130,6 +131,9 @@ class Normaliser:
 
     def _split(self, whole: bytes) -> Iterator[bytes]:
         """Cut the declarations out; each switches the encoding of what follows."""
+        if _DECLARATION not in whole:
+            yield self._utf8(whole)
+            return
         start = 0
         while found := _DECLARATION_START.search(whole, start):
             if found.start() > start:

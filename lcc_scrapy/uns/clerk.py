@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
@@ -11,6 +12,7 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.errors import DiskFailed, NotDurable, NotNow, Refusal, SetTooLarge, StoreUnavailable
+from lcc_scrapy.domain.runs import EntryRun
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.fullsets import FullSet
 from lcc_scrapy.uns.journal import Journal
@@ -136,10 +138,17 @@ class Clerk:
 
     def record(self, entry: UrlEntry) -> None:
         """Append an entry; after a failure nothing is appended any more."""
-        if self._writer is None:
-            return
+        if self._writer is not None:
+            self._append(partial(self._writer.add, entry))
+
+    def record_run(self, run: EntryRun) -> None:
+        """Append the entries of a run, likewise."""
+        if self._writer is not None:
+            self._append(partial(self._writer.add_run, run))
+
+    def _append(self, add: Callable[[], None]) -> None:
         try:
-            self._writer.add(entry)
+            add()
         except (NotDurable, DiskFailed) as error:
             self._spool_failed(error)
 

@@ -1,31 +1,11 @@
 """Who is connected: counts for 104, and the logins that may still bring a set."""
 
-import ipaddress
 from collections import Counter, OrderedDict
+
+from lcc_scrapy.doors.peers import neighbourhood
 
 HOMES = 10_000
 """Addresses that are remembered; the one not logged in from for longest is forgotten first."""
-
-_NO_ADDRESS = "local"
-
-
-def plain_address(host: str | None) -> str:
-    """Write a peer's address in one way: IPv4 inside IPv6 unpacked, no zone; ``local`` for none."""
-    if not host:
-        return _NO_ADDRESS
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return ascii(host)[1:-1][:64]
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(mapped or address)
-
-
-def neighbourhood(address: str) -> str:
-    """Return what counts as one: an IPv6 site, which has 2^64 addresses, or an address in plain form."""
-    if ":" not in address:
-        return address
-    return str(ipaddress.ip_network(f"{address}/64", strict=False))
 
 
 class Conversations:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from lcc_scrapy.domain.entries import UrlEntry
-from lcc_scrapy.wire.messages import Init, SetStart
+from lcc_scrapy.domain.runs import EntryRun
+from lcc_scrapy.wire.messages import Init, SetStart, UrlRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,20 @@ class Record:
     """Append an entry to the spool file."""
 
     entry: UrlEntry
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRun:
+    """Append a run of entries to the spool file."""
+
+    run: EntryRun
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOneByOne:
+    """Let the URLs of a run come one by one, before all else that the provider said."""
+
+    run: UrlRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +79,7 @@ class Close:
     """Close the connection after what was written has gone out."""
 
 
-Effect = Write | Authenticate | OpenSet | Record | CommitSet | CountSet | DropSet | HalfClose | Close
+Effect = (
+    Write | Authenticate | OpenSet | Record | RecordRun | TakeOneByOne
+    | CommitSet | CountSet | DropSet | HalfClose | Close
+)  # fmt: skip

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from lcc_scrapy.domain.entries import SYNONYMS
 from lcc_scrapy.uns.charsets import Unreadable
 from lcc_scrapy.uns.limits import Limits
-from lcc_scrapy.wire.messages import NAMESPACE, Init, Message, SetEnd, SetStart, Url
+from lcc_scrapy.wire.messages import NAMESPACE, Init, Message, SetEnd, SetStart, Url, UrlRun
 
 SET_ID_MAX = 255
 _URL_ATTRIBUTES = ("curl", "burl", "furl", "op", "mimetype", "subtype", "mtime", "len", "md5", "timeofday")
-_CANONICAL = {name: name for name in _URL_ATTRIBUTES} | SYNONYMS
+CANONICAL = {name: name for name in _URL_ATTRIBUTES} | SYNONYMS
+"""Attributes of a URL that mean something here, in all spellings, and the one that is used from here on."""
+
 _FULL = {"full": True, "complete": True, "partial": False}
 _YES = frozenset({"yes", "true", "1"})
 _SETS = frozenset({"/set", "/notify/set"})
@@ -31,6 +33,8 @@ class Grammar:
         self.messages: list[Message] = []
         self.elements = 0
         self.logged_in = False
+        self.spelling: tuple[str, ...] = ()
+        """Names of the last URL element and of its attributes, as they stand there."""
         self._limits = limits
         self._prefixes = {"lococa": NAMESPACE}
         self._strange: set[str] = set()
@@ -46,6 +50,11 @@ class Grammar:
         """Tell whether the stream could end here without cutting anything short."""
         return self._place in {"", "/notify"} and not self._skipped_from
 
+    @property
+    def in_set(self) -> bool:
+        """Tell whether a URL of a set may begin here."""
+        return self._place in _SETS and not self._skipped_from
+
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """An element begins."""
         self.elements += 1
@@ -57,9 +66,19 @@ class Grammar:
         if self._skipped_from:
             self._meet(name, *attributes)
         elif self._place in _SETS and name in {"url", "lococa:url"}:
+            self.spelling = (name, *attributes)
             self._url(attributes)
         else:
             self._open(name, attributes)
+
+    def take_run(self, run: UrlRun) -> bool:
+        """Take URLs that no parser read; False, and nothing is done, when a set may not have so many."""
+        if self._urls + len(run) > self._limits.set_urls:
+            return False
+        self._urls += len(run)
+        self.elements += 2 * len(run)
+        self.messages.append(run)
+        return True
 
     def end(self, _name: str) -> None:
         """An element ends; the parser has seen to it that it is the one that began last."""
@@ -133,7 +152,7 @@ class Grammar:
         if self._urls > self._limits.set_urls:
             raise Unreadable(f"more than {self._limits.set_urls} URLs", too_large=True)
         try:
-            canonical = {_CANONICAL[name]: value for name, value in attributes.items()}
+            canonical = {CANONICAL[name]: value for name, value in attributes.items()}
         except KeyError:
             canonical = self._with_strange_names(attributes)
         self.messages.append(Url(canonical))
@@ -141,11 +160,11 @@ class Grammar:
     def _with_strange_names(self, attributes: Mapping[str, str]) -> dict[str, str]:
         canonical = {}
         for name, value in attributes.items():
-            if name not in _CANONICAL:
+            if name not in CANONICAL:
                 self._meet(name)
             # A prefixed name would need its declaration when it is echoed in an answer.
             if ":" not in name and name != "xmlns":
-                canonical[_CANONICAL.get(name, name)] = value
+                canonical[CANONICAL.get(name, name)] = value
         return canonical
 
     def _meet(self, *names: str) -> None:

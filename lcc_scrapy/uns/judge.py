@@ -12,8 +12,10 @@ from lcc_scrapy.domain.entries import (
 )
 from lcc_scrapy.domain.errors import UrlRefused, text_of
 from lcc_scrapy.domain.roots import URL_MAX, HttpUrl
+from lcc_scrapy.domain.runs import EntryRun, RunRules, read_run
+from lcc_scrapy.domain.timeslots import ALWAYS
 from lcc_scrapy.uns.ports import Login
-from lcc_scrapy.wire.messages import SetStart, Url, UrlError
+from lcc_scrapy.wire.messages import SetStart, Url, UrlError, UrlRun
 
 _OUTSIDE_ROOTS = 704
 MASKS = 64
@@ -31,6 +33,7 @@ class Judge:
         self._rules = EntryRules(
             login.accepted.mimetypes, login.roots, start.urlprefix, login.timeofday, login.slots, url_length
         )
+        self._run_rules = RunRules.of(self._rules)
 
     def judge(self, url: Url) -> tuple[UrlEntry | None, UrlError | None]:
         """Return what to record of a URL and what to tell its provider; either may be nothing."""
@@ -41,6 +44,18 @@ class Judge:
             return self._refuse(url, refused)
         self.received += 1
         return entry, None
+
+    def judge_run(self, urls: UrlRun) -> EntryRun | None:
+        """Return what to record of a run in which nothing is wrong; None = judge its URLs one by one."""
+        run = read_run(urls.columns, self._run_rules)
+        if run is None:
+            return None
+        try:
+            self._count_mask(ALWAYS)
+        except UrlRefused:
+            return None
+        self.received += len(run)
+        return run
 
     def _count_mask(self, mask: str) -> None:
         """Refuse a set that splits itself into more hour masks than the queue can look at together."""

@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.doors.tls import reason_of
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.clerk import Clerk, Office
 from lcc_scrapy.uns.codec import Codec
@@ -26,7 +27,7 @@ from lcc_scrapy.uns.outbox import Outbox
 from lcc_scrapy.uns.patience import Patience
 from lcc_scrapy.uns.session import Session
 from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEnded, TooSlow, Vanished
-from lcc_scrapy.uns.tls import reason_of
+from lcc_scrapy.wire.messages import UrlRun
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +35,14 @@ _TICK = 1.0
 _BITE = 4096
 """Bytes read at a time: what they say is kept, and the shortest URL takes fifty times its size in memory."""
 
+_BITE_OF_A_SET, _TAGS = 4 * _BITE, 700
+"""The same within a set, when there are no more tags in so many bytes than there may be in few."""
+
 _TURN = 200
 """Events of one provider that are handled in one go; then the others have their turn."""
+
+_RUN = 16
+"""URLs that take together, in a run, about as long as one by itself."""
 
 
 class Door(typing.Protocol):
@@ -177,11 +184,13 @@ class UnsProtocol(Protocol):
         self._hold_or_go_on()
 
     def _take_a_turn(self) -> None:
-        for _ in range(_TURN):
+        left = _TURN
+        while left > 0:
             event = self._next_event()
             if event is None:
                 return
             self._step(event)
+            left -= 1 + len(event) // _RUN if isinstance(event, UrlRun) else 1
         if self._rest is None and not self._gone:
             self._rest = self._office.clock.callLater(0, self._rested)
 
@@ -203,10 +212,16 @@ class UnsProtocol(Protocol):
     def _read_a_bite(self) -> None:
         """Read only what can be handled now: nothing of a set is parsed before its provider is let in."""
         if not self._session.over:
-            self._said.extend(self._codec.feed(bytes(self._unread[:_BITE])))
-            del self._unread[:_BITE]
+            bite = self._bite()
+            self._said.extend(self._codec.feed(bite))
+            del self._unread[: len(bite)]
         else:
             self._unread.clear()
+
+    def _bite(self) -> bytes:
+        size = _BITE_OF_A_SET if self._session.state is State.RECEIVING else _BITE
+        bite = bytes(self._unread[:size])
+        return bite if bite.count(b"<") <= _TAGS else bite[:_BITE]
 
     def _end_of_stream(self) -> Event | None:
         if not self._ended or self._end_told:
@@ -240,10 +255,14 @@ class UnsProtocol(Protocol):
         elif not self._ended:
             self._wire.resumeProducing()
 
-    def _perform(self, effect: Effect) -> None:  # noqa: C901 - one arm for each effect
+    def _perform(self, effect: Effect) -> None:  # noqa: C901, PLR0912 - one arm for each effect
         match effect:
             case effects.Record(entry):
                 self._clerk.record(entry)
+            case effects.RecordRun(run):
+                self._clerk.record_run(run)
+            case effects.TakeOneByOne(run):
+                self._said.extendleft(reversed(list(run)))
             case effects.Write(data):
                 if not self._gone:
                     self._outbox.write(data)

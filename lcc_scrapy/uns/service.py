@@ -1,42 +1,33 @@
 """The Update Notification Server: listens, counts connections, and stops in an orderly way."""
 
 import logging
-import os
-import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred, DeferredList, inlineCallbacks
-from twisted.internet.endpoints import serverFromString
-from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IAddress, IListeningPort, IStreamServerEndpoint
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.interfaces import IAddress
 from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThreadPool
 
-from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, Refusal
+from lcc_scrapy.domain.errors import DiskFailed, Refusal
+from lcc_scrapy.doors.gatehouse import Gatehouse, HouseRules, Networks
+from lcc_scrapy.doors.listening import Entrance
+from lcc_scrapy.doors.peers import plain_address
 from lcc_scrapy.uns.clerk import Office
-from lcc_scrapy.uns.conversations import Conversations, plain_address
-from lcc_scrapy.uns.gatehouse import Gatehouse, HouseRules, Networks
+from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import PLENTY, Doorstep, Means, ProviderDesk
 from lcc_scrapy.uns.protocol import UnsProtocol
 from lcc_scrapy.uns.spool import SpoolFolder
-from lcc_scrapy.uns.tls import TlsEndpoint, TlsError, tls_endpoint
 
 log = logging.getLogger(__name__)
 
 DEFAULT_ENDPOINTS = ("tcp:9000:interface=127.0.0.1",)
 DEFAULT_PROXIES = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
-_BEHIND_A_PROXY = "haproxy:"
-_PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
 _LAST_WORDS_SECONDS = 2.0
-_SEND_BUFFER = 64 * 1024
-"""Bytes of answers that the operating system keeps for one connection: by itself it takes megabytes."""
-_BACKLOG = 1024
-"""Connections that wait to be accepted; of Twisted's 50 and more that come at once, some would be reset."""
 
 T = TypeVar("T")
 
@@ -87,8 +78,7 @@ class UnsService(Factory):
             desk, doorstep, spool, self._conversations, limits, reactor, now, self._in_thread, means
         )
         self._gatehouse = Gatehouse(self._converse, self._house_rules, reactor)
-        self._ports: list[IListeningPort] = []
-        self._tls: list[TlsEndpoint] = []
+        self._entrance = Entrance(reactor, "uns", self, self._gatehouse)
         self._open: set[UnsProtocol] = set()
         self._served: set[UnsProtocol] = set()
         self._all_gone: Deferred[None] | None = None
@@ -97,25 +87,18 @@ class UnsService(Factory):
         """Tell whether a login at this UNS may still bring a set."""
         return self._conversations.is_open(pid, seq)
 
-    @inlineCallbacks
-    def start(self) -> Any:
+    def start(self) -> Deferred[list[Any]]:
         """Listen; the result is the list of addresses. Fails with ``ConfigurationError``."""
-        try:
-            for endpoint in self._doors.endpoints:
-                port = yield self._listen(endpoint)
-                self._ports.append(port)
-                _make_ready_for_many(port)
-                self._check_privacy(endpoint, port)
-        except ConfigurationError:
-            yield self._close_ports()
-            raise
-        return [port.getHost() for port in self._ports]
+        danger = (
+            "would take passwords in plain text from other machines;"
+            " use ssl:, or set LCC_UNS_ALLOW_PLAIN_REMOTE"
+        )
+        return self._entrance.open(self._doors.endpoints, "" if self._doors.allow_plain_remote else danger)
 
     @inlineCallbacks
     def stop(self) -> Any:
         """Stop listening, let conversations end, then end them; done within ``stop_seconds`` and 4 s."""
-        yield self._close_ports()
-        self._gatehouse.close()
+        yield self._entrance.close()
         for seconds, end in (
             (self._doors.stop_seconds, UnsProtocol.stop),
             (_LAST_WORDS_SECONDS, UnsProtocol.cut),
@@ -133,19 +116,9 @@ class UnsService(Factory):
         )
         self._office.limits = limits
 
-    @inlineCallbacks
     def renew_certificates(self) -> Any:
-        """Read all certificates again, for connections from now on; the result is how many there are.
-
-        Fails with ``ConfigurationError`` when one of them cannot be used; all old ones stay in use then.
-        """
-        try:
-            ready = yield self._in_thread(lambda: [one.certificates.read() for one in self._tls])
-        except TlsError as error:
-            raise ConfigurationError(f"the old certificates stay in use: {error}") from None
-        for use in ready:
-            use()
-        return len(ready)
+        """Read the certificates again (see ``Entrance``)."""
+        return self._entrance.renew_certificates()
 
     def buildProtocol(self, addr: IAddress | None) -> UnsProtocol | None:  # noqa: N802 - Twisted's name
         return self._converse(plain_address(getattr(addr, "host", None)))
@@ -181,51 +154,6 @@ class UnsService(Factory):
             waiting, self._all_gone = self._all_gone, None
             waiting.callback(None)
 
-    @inlineCallbacks
-    def _listen(self, endpoint: str) -> Any:
-        place, receiver = self._receiver(endpoint)
-        try:
-            server = _server(self._reactor, place)
-            port = yield server.listen(receiver)
-            port.getHost()  # fails, as listening does, for a socket of another domain than was said
-        except CannotListenError as error:
-            raise InUse(
-                f"port {error.port} at {error.interface or 'all addresses'} is taken or not ours "
-                f"({error.socketError}); set LCC_UNS_ENDPOINTS or stop the other process"
-            ) from None
-        except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
-            raise ConfigurationError(f"LCC_UNS_ENDPOINTS: {endpoint!r} cannot be used: {error}") from None
-        if isinstance(server, TlsEndpoint):
-            self._tls.append(server)
-        return port
-
-    def _receiver(self, endpoint: str) -> tuple[str, Factory]:
-        """Return where to listen, and who takes the connections."""
-        if not endpoint.startswith(_BEHIND_A_PROXY):
-            return endpoint, self
-        place = endpoint.removeprefix(_BEHIND_A_PROXY)
-        if place.startswith("ssl:"):
-            raise ConfigurationError(
-                f"LCC_UNS_ENDPOINTS: {endpoint!r}: the PROXY header comes before TLS; end TLS at the proxy"
-            )
-        return place, self._gatehouse
-
-    def _check_privacy(self, endpoint: str, port: IListeningPort) -> None:
-        if endpoint.startswith(_PRIVATE_BY_ITSELF):
-            return
-        host = _bound_to(port)
-        if self._doors.allow_plain_remote or host is None:
-            return
-        if not ip_address(host.partition("%")[0]).is_loopback:
-            raise ConfigurationError(
-                f"LCC_UNS_ENDPOINTS: {endpoint!r} would take passwords in plain text from other machines; "
-                "use ssl:, or set LCC_UNS_ALLOW_PLAIN_REMOTE"
-            )
-
-    def _close_ports(self) -> Deferred[Any]:
-        ports, self._ports = self._ports, []
-        return DeferredList([Deferred.fromCoroutine(_stop_port(port)) for port in ports])
-
     def _wait_until_all_gone(self, seconds: float) -> Deferred[None]:
         gone: Deferred[None] = Deferred()
         if not self._open:
@@ -250,35 +178,3 @@ class UnsService(Factory):
         except DiskFailed as error:
             self._office.means.notice(error)
             raise
-
-
-def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
-    secure = tls_endpoint(reactor, endpoint)
-    return secure or serverFromString(reactor, endpoint)  # type: ignore[no-untyped-call]
-
-
-def _make_ready_for_many(port: IListeningPort) -> None:
-    """Bound what each connection of this port may keep in the operating system, and let more of them wait."""
-    with _socket_of(port) as same:
-        same.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-        same.listen(_BACKLOG)
-
-
-def _bound_to(port: IListeningPort) -> str | None:
-    """Return the IP address at which a port listens, None for a Unix socket.
-
-    The socket is asked, for one that systemd handed over need not be what the endpoint says.
-    """
-    with _socket_of(port) as itself:
-        return None if itself.family == socket.AF_UNIX else str(itself.getsockname()[0])
-
-
-def _socket_of(port: Any) -> Any:
-    """Return the socket of a port under a descriptor of its own."""
-    return socket.socket(fileno=os.dup(port.fileno()))  # noqa: TID251 - one that listens
-
-
-async def _stop_port(port: IListeningPort) -> None:
-    stopped = port.stopListening()
-    if stopped is not None:
-        await stopped

@@ -30,7 +30,16 @@ from lcc_scrapy.uns.states import (
     Vanished,
 )
 from lcc_scrapy.wire import writing
-from lcc_scrapy.wire.messages import Init, InitRejected, SetAccepted, SetEnd, SetRejected, SetStart, Url
+from lcc_scrapy.wire.messages import (
+    Init,
+    InitRejected,
+    SetAccepted,
+    SetEnd,
+    SetRejected,
+    SetStart,
+    Url,
+    UrlRun,
+)
 
 _WAITING = frozenset({State.AUTHENTICATING, State.SETTLING})
 _SAID_ALL = frozenset({State.LINGERING, State.CLOSED})
@@ -74,7 +83,7 @@ class Session:
         try:
             return self.receive(event)
         except OutOfTurn as error:
-            from_provider = isinstance(event, Init | SetStart | Url | SetEnd)
+            from_provider = isinstance(event, Init | SetStart | Url | UrlRun | SetEnd)
             if not from_provider or self.waiting or self.over:
                 return []
             return self.receive(Malformed(str(error)))
@@ -128,6 +137,11 @@ class Session:
         if error is not None:
             done.append(effects.Write(self._begin_result() + writing.url_error(error)))
         return done
+
+    def _run(self, event: UrlRun, _before: State) -> list[Effect]:
+        assert self._judge is not None
+        run = self._judge.judge_run(event)
+        return [effects.TakeOneByOne(event) if run is None else effects.RecordRun(run)]
 
     def _end(self, _event: SetEnd, _before: State) -> list[Effect]:
         assert self._judge is not None
@@ -210,6 +224,7 @@ class Session:
         SetStart: _open,
         FullSetSpent: _spent,
         Url: _url,
+        UrlRun: _run,
         SetEnd: _end,
         SetStored: _stored,
         SetCounted: _counted,

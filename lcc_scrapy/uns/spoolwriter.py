@@ -10,6 +10,7 @@ from pathlib import Path
 from lcc_scrapy.content.disk import on_disk, sync, sync_folder
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.errors import DiskFailed, NotDurable, SetTooLarge
+from lcc_scrapy.domain.runs import EntryRun
 from lcc_scrapy.uns.spoolfile import (
     SpoolFooter,
     SpoolHeader,
@@ -17,6 +18,7 @@ from lcc_scrapy.uns.spoolfile import (
     footer_line,
     header_line,
     record_line,
+    record_lines,
     sealed,
 )
 
@@ -41,6 +43,7 @@ class SpoolWriter:
         self._largest = largest
         self._claimed = 0
         self._lines: list[str] = []
+        self._waiting = 0
         self._counts: Counter[Operation] = Counter()
         self._digest = sha256()
         self._content = sha256(content_kind(header))
@@ -53,9 +56,17 @@ class SpoolWriter:
 
     def add(self, entry: UrlEntry) -> None:
         """Append one entry."""
-        self._lines.append(record_line(entry))
-        self._counts[entry.operation] += 1
-        if len(self._lines) >= _FLUSH_RECORDS:
+        self._append(record_line(entry), entry.operation, 1)
+
+    def add_run(self, run: EntryRun) -> None:
+        """Append the entries of a run."""
+        self._append(record_lines(run), run.operation, len(run))
+
+    def _append(self, lines: str, operation: Operation, count: int) -> None:
+        self._lines.append(lines)
+        self._counts[operation] += count
+        self._waiting += count
+        if self._waiting >= _FLUSH_RECORDS:
             self._flush()
 
     def finish(self, unreadable: int = 0) -> Path:
@@ -102,6 +113,7 @@ class SpoolWriter:
         if self._lines:
             data = "".join(self._lines).encode()
             self._lines.clear()
+            self._waiting = 0
             self._content.update(data)
             self._write(data)
 

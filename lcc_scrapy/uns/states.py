@@ -10,7 +10,7 @@ from enum import StrEnum
 from lcc_scrapy.domain.errors import Refusal
 from lcc_scrapy.uns.codec import Malformed
 from lcc_scrapy.uns.ports import Login
-from lcc_scrapy.wire.messages import Init, SetEnd, SetStart, Url
+from lcc_scrapy.wire.messages import Init, SetEnd, SetStart, Url, UrlRun
 
 
 class State(StrEnum):
@@ -92,7 +92,7 @@ class Vanished:
 
 
 Event = (
-    Init | SetStart | Url | SetEnd | Malformed
+    Init | SetStart | Url | UrlRun | SetEnd | Malformed
     | LoginGranted | LoginRefused | FullSetSpent | SetStored | SetCounted | SpoolFailed
     | TooSlow | Stopping | StreamEnded | Vanished
 )  # fmt: skip
@@ -118,6 +118,7 @@ TABLE: dict[tuple[State, type[Event]], State] = {
     (_S.READY, StreamEnded): _S.CLOSED,
     (_S.READY, Vanished): _S.CLOSED,
     (_S.RECEIVING, Url): _S.RECEIVING,
+    (_S.RECEIVING, UrlRun): _S.RECEIVING,
     (_S.RECEIVING, SetEnd): _S.SETTLING,
     (_S.RECEIVING, SpoolFailed): _S.LINGERING,
     (_S.RECEIVING, Malformed): _S.LINGERING,

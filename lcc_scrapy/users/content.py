@@ -7,21 +7,22 @@ The errors:
 - ``ContentLost``: the row is right, and its file is not there; an operator has to look after that.
 """
 
-import io
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
-from lcc_scrapy.content.decoding import Decoder, decoder
-from lcc_scrapy.content.files import relative_path
+from lcc_scrapy.content.files import relative_name
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.versions import Version
 
-_BLOCK = 256 * 1024
+_BUFFER = 64 * 1024
 
 
 class ContentGone(LccError):
-    """The document was replaced or removed meanwhile; a newer row, or its removal, comes."""
+    """The document was replaced or removed meanwhile; a newer row, or its removal, comes.
+
+    Or an earlier content of it is not kept any longer.
+    """
 
 
 class ContentElsewhere(LccError):
@@ -35,7 +36,7 @@ class ContentLost(LccError):
 class Content(Protocol):
     """Where content comes from."""
 
-    def open(self, row: CachedUrl) -> IO[bytes]:
+    def open(self, row: CachedUrl | Version) -> IO[bytes]:
         """Return the content as it is stored; raises ``FileNotFoundError`` or ``ContentElsewhere``."""
 
 
@@ -46,10 +47,11 @@ class LocalContent:
         self._folder = folder
         self._others = others
 
-    def open(self, row: CachedUrl) -> IO[bytes]:
+    def open(self, row: CachedUrl | Version) -> IO[bytes]:
         """Return the content as it is stored; raises ``FileNotFoundError`` or ``ContentElsewhere``."""
         try:
-            return (self._folder / relative_path(row.fetched_machineid, row.fetched_fileid)).open("rb")
+            name = relative_name(row.fetched_machineid, row.fetched_fileid)
+            return open(f"{self._folder}/{name}", "rb", _BUFFER)  # noqa: PTH123 - a Path takes as long again
         except FileNotFoundError:
             if (self._folder / str(row.fetched_machineid)).is_dir():
                 raise
@@ -59,46 +61,3 @@ class LocalContent:
                 f" {self._folder}: read it there, or mount that machine's content folder"
             )
         return self._others.open(row)
-
-
-def decoded(file: IO[bytes], row: CachedUrl) -> IO[bytes]:
-    """Return the content of a document as its site served it, out of a file that may be compressed."""
-    if not row.file_encoding:
-        return file
-    return io.BufferedReader(_Decoded(file, decoder(row.file_encoding)))
-
-
-class _Decoded(io.RawIOBase):
-    """Decodes while it is read, in pieces of bounded size."""
-
-    def __init__(self, file: IO[bytes], coding: Decoder) -> None:
-        self._file = file
-        self._pieces = self._decode(coding)
-        self._rest = memoryview(b"")
-
-    def _decode(self, coding: Decoder) -> Iterator[bytes]:
-        while block := self._file.read(_BLOCK):
-            yield from coding.feed(block)
-        coding.end()
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, or a part of it; 0 = the end."""
-        target = memoryview(buffer).cast("B")
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = memoryview(piece)
-        taken = self._rest[: len(target)]
-        target[: len(taken)] = taken
-        self._rest = self._rest[len(taken) :]
-        return len(taken)
-
-    def close(self) -> None:
-        """Close the file too."""
-        self._file.close()
-        super().close()

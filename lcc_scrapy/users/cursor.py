@@ -15,6 +15,8 @@ from lcc_scrapy.domain.errors import LccError
 
 VERSION = 1
 CURSOR_MAX = 1000
+SELECTION_MAX = 16
+"""Digits of a selection's digest."""
 
 
 class StartOver(LccError):
@@ -52,7 +54,7 @@ class Position:
             raise StartOver(f"cursor of version {facts.get('v')!r}, this program reads {VERSION}: start over")
         lcc, selection = facts.get("lcc"), facts.get("sel", "")
         generation, seq, began = facts.get("gen"), facts.get("seq"), facts.get("began", 0)
-        if not (isinstance(lcc, str) and isinstance(selection, str)):
+        if not (isinstance(lcc, str) and isinstance(selection, str) and len(selection) <= SELECTION_MAX):
             raise _malformed()
         if not (type(generation) is int and type(seq) is int and type(began) is int):
             raise _malformed()

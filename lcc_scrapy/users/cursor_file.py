@@ -23,6 +23,8 @@ class CursorFile:
         self._lock = -1
 
     def __enter__(self) -> Self:
+        if not self._path.parent.is_dir():
+            raise LccError(f"cursor file {self._path}: there is no folder {self._path.parent}")
         while self._lock < 0:
             descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:

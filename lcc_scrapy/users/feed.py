@@ -4,11 +4,12 @@ A document appears with its newest state only. Reading ends where the feed ended
 it ends at all, and goes on from there the next time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.users.cursor import Position, StartOver
 from lcc_scrapy.users.selection import Change, Selection
 
@@ -34,6 +35,18 @@ class Feed(Protocol):
     def rows(self, keys: Sequence[bytes]) -> dict[bytes, CachedUrl]:
         """Return the documents among these keys, as they are now."""
 
+    def find(self, url: str) -> list[CachedUrl]:
+        """Return the documents with this docid, conceptual URL or fetch URL, by rising key."""
+
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        """Return the earlier contents that are kept of these documents, newest first."""
+
+    def links(self, key: bytes) -> list[str]:
+        """Return the URLs that a document links to, in the order of the page, as far as a spider read it."""
+
+    def owners(self, row: CachedUrl) -> list[str]:
+        """Return who asked for a document with a directive, or for one that leads to it."""
+
     def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
         """Return the answers that these rows came with; of rows that changed since, nothing."""
 
@@ -41,17 +54,26 @@ class Feed(Protocol):
 class Reader:
     """Reads a feed once, from ``since`` (None = everything) to its end, ``limit`` changes at most (0 = all).
 
+    It looks at ``rows`` changes at a time, 0 = ``PAGE``.
+
     ``position`` is where the next reader goes on; it holds for what ``pages`` has yielded, once the
     caller asks for the next page or the pages end; ``reached`` is what it will be then. ``end`` is where
     it will be at last. Raises ``StartOver``, at once or while reading.
     """
 
     def __init__(
-        self, feed: Feed, selection: Selection, since: Position | None = None, limit: int = 0
+        self,
+        feed: Feed,
+        selection: Selection,
+        since: Position | None = None,
+        limit: int = 0,
+        *,
+        rows: int = 0,
     ) -> None:
         self._feed = feed
         self._selection = selection
         self._limit = limit
+        self._rows = rows
         self.end = begin(feed, selection)
         if since is not None:
             since.check(self.end)
@@ -59,7 +81,11 @@ class Reader:
         self._check()
 
     def pages(self) -> Iterator[list[Change]]:
-        """Yield lists of selected changes, ``PAGE`` at most each."""
+        """Yield lists of selected changes, never empty, one for each look at most."""
+        return filter(None, self.looks())
+
+    def looks(self) -> Iterator[list[Change]]:
+        """Yield the same for each look into the store, empty where nothing in a page was selected."""
         left = self._limit or float("inf")
         while left and (page := self._page()):
             wanted = [told for row in page if (told := self._selection.tell(row, self.position.began))]
@@ -69,8 +95,7 @@ class Reader:
                 reached = wanted[-1].seq
             left -= len(wanted)
             self.reached = replace(self.position, seq=reached)
-            if wanted:
-                yield wanted
+            yield wanted
             self.position = self.reached
         if left:
             self.position = self.reached = replace(self.position, seq=self.end.seq)
@@ -80,7 +105,7 @@ class Reader:
         return replace(self.position, seq=seq)
 
     def _page(self) -> list[CachedUrl | Tombstone]:
-        page = self._feed.page(self.position.seq, PAGE)
+        page = self._feed.page(self.position.seq, self._rows or PAGE)
         self._check()
         return [row for row in page if row.seq <= self.end.seq]
 
@@ -100,19 +125,22 @@ class Inventory:
     exactly what there is.
     """
 
-    def __init__(self, feed: Feed, selection: Selection) -> None:
+    def __init__(self, feed: Feed, selection: Selection, *, rows: int = 0) -> None:
         self._feed = feed
         self._selection = selection
+        self._rows = rows
         self.position = begin(feed, selection)
 
     def pages(self) -> Iterator[list[CachedUrl]]:
-        """Yield lists of documents, ``PAGE`` at most each."""
+        """Yield lists of documents, never empty, one for each look (of ``rows``, 0 = ``PAGE``) at most."""
+        return filter(None, self.looks())
+
+    def looks(self) -> Iterator[list[CachedUrl]]:
+        """Yield the same for each look into the store, empty where nothing in a page was selected."""
         last = b""
-        while page := self._feed.documents(last, PAGE):
+        while page := self._feed.documents(last, self._rows or PAGE):
             last = page[-1].urlkey
-            wanted = [row for row in page if self._selection.admits(row)]
-            if wanted:
-                yield wanted
+            yield [row for row in page if self._selection.admits(row)]
 
 
 def begin(feed: Feed, selection: Selection) -> Position:

@@ -7,11 +7,12 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.users.selection import Change, Leave
 
 COLUMNS = (
@@ -36,6 +37,7 @@ COLUMNS = (
     "served_charset",
     "removed_time",
     "reason",
+    "file_encoding",
 )
 
 Record = dict[str, str | int | None]
@@ -45,12 +47,11 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def record(row: Change, path_of: PathOf) -> Record:
     """Return the columns of a change; ``path_of`` gives the path of (machine, file)."""
-    values = _document(row, path_of) if isinstance(row, CachedUrl) else _departure(row)
-    return {name: values.get(name) for name in COLUMNS}
+    return _document(row, path_of) if isinstance(row, CachedUrl) else _departure(row)
 
 
 def _departure(row: Tombstone | Leave) -> Record:
-    return {
+    given: Record = {
         "op": row.op,
         "docid": row.docid,
         "seq": row.seq,
@@ -61,9 +62,11 @@ def _departure(row: Tombstone | Leave) -> Record:
         "removed_time": row.removed_time if isinstance(row, Tombstone) else None,
         "reason": row.reason if isinstance(row, Tombstone) else "no longer selected",
     }
+    return {name: given.get(name) for name in COLUMNS}
 
 
 def _document(row: CachedUrl, path_of: PathOf) -> Record:
+    """Return all ``COLUMNS``, in their order."""
     return {
         "op": row.op,
         "docid": row.docid,
@@ -84,7 +87,33 @@ def _document(row: CachedUrl, path_of: PathOf) -> Record:
         "mtime": row.mtime,
         "served_type": row.served_type or None,
         "served_charset": row.served_charset or None,
+        "removed_time": None,
+        "reason": None,
+        "file_encoding": row.file_encoding or None,
     }
+
+
+def version_record(version: Version, path_of: PathOf) -> Record:
+    """Return the columns of an earlier content of a document."""
+    return {
+        "seq": version.seq,
+        "fetched_time": version.fetched_time,
+        "replaced_time": version.replaced_time,
+        "fetched_machineid": version.fetched_machineid,
+        "fetched_fileid": version.fetched_fileid,
+        "path": path_of(version.fetched_machineid, version.fetched_fileid),
+        "len": version.fetched_len,
+        "md5": version.fetched_md5,
+        "sha256": version.sha256,
+        "served_type": version.served_type or None,
+        "served_charset": version.served_charset or None,
+        "file_encoding": version.file_encoding or None,
+    }
+
+
+def for_xml(text: str) -> str:
+    """Return text with U+FFFD for what XML cannot hold; it is still to be escaped."""
+    return _NOT_XML.sub("\ufffd", text)
 
 
 class Format(Protocol):
@@ -93,11 +122,14 @@ class Format(Protocol):
     def begin(self) -> str:
         """Return what stands before the first record."""
 
-    def records(self, records: Iterable[Record]) -> str:
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
         """Return the text of some records."""
 
     def end(self) -> str:
         """Return what stands behind the last record."""
+
+
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class JsonLines:
@@ -110,9 +142,9 @@ class JsonLines:
         """Nothing stands before the first line."""
         return ""
 
-    def records(self, records: Iterable[Record]) -> str:
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
         """Return lines."""
-        return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+        return "".join(_as_json(one) + "\n" for one in records)
 
     def end(self) -> str:
         """Nothing stands behind the last line."""
@@ -129,7 +161,7 @@ class Csv:
         """Return the names."""
         return ",".join(self._columns) + "\n"
 
-    def records(self, records: Iterable[Record]) -> str:
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
         """Return lines."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(
@@ -152,7 +184,7 @@ class Xml:
         """Open the document."""
         return '<?xml version="1.0" encoding="UTF-8"?>\n<changes>\n'
 
-    def records(self, records: Iterable[Record]) -> str:
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
         """Return elements."""
         return "".join(f"  <url {self._attributes(one)}/>\n" for one in records)
 
@@ -160,9 +192,9 @@ class Xml:
         """Close the document."""
         return "</changes>\n"
 
-    def _attributes(self, one: Record) -> str:
+    def _attributes(self, one: Mapping[str, object]) -> str:
         given = ((name, str(value)) for name, value in one.items() if value is not None)
-        return " ".join(f"{name}={quoteattr(_NOT_XML.sub('�', value))}" for name, value in given)
+        return " ".join(f"{name}={quoteattr(for_xml(value))}" for name, value in given)
 
 
 FORMATS: dict[str, Callable[[Sequence[str]], Format]] = {"jsonl": JsonLines, "csv": Csv, "xml": Xml}

@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.entries import accepts
+from lcc_scrapy.users.cursor import SELECTION_MAX
 
 _PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
-_DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Selection:
             for name, value in asdict(self).items()
             if value not in {(), None}
         }
-        return sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:_DIGEST] if given else ""
+        return sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:SELECTION_MAX] if given else ""
 
     def admits(self, row: CachedUrl | Tombstone) -> bool:
         """Tell whether a document is wanted as it is, or its removal."""

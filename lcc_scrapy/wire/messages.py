@@ -4,7 +4,7 @@ What the provider sends is read by ``lcc_scrapy.uns.codec``; what the UNS answer
 ``lcc_scrapy.providers.answers``. Both sides write with ``lcc_scrapy.wire.writing``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 NAMESPACE = "http://www.lococa.org/1.0"
@@ -42,11 +42,29 @@ class Url:
 
 
 @dataclass(frozen=True, slots=True)
+class UrlRun:
+    """Some ``<url>`` elements that follow each other and have the same attributes: a column for each.
+
+    Only plain values (``domain.runs``) come in this form; curl and mimetype are always among them.
+    """
+
+    columns: Mapping[str, Sequence[str]]
+
+    def __len__(self) -> int:
+        return len(self.columns["curl"])
+
+    def __iter__(self) -> Iterator[Url]:
+        """Give them one by one."""
+        for values in zip(*self.columns.values(), strict=True):
+            yield Url(dict(zip(self.columns, values, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class SetEnd:
     """The set is complete."""
 
 
-Message = Init | SetStart | Url | SetEnd
+Message = Init | SetStart | Url | UrlRun | SetEnd
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from lcc_scrapy.wire.messages import (
     UrlError,
 )
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""A character that no XML 1.0 document can hold, not even as a reference."""
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 )
@@ -24,7 +25,7 @@ _ESCAPES = str.maketrans(
 
 def escape(text: str) -> str:
     """Make text fit for an attribute or element; what XML cannot carry becomes U+FFFD."""
-    return _NOT_XML.sub("\ufffd", text).translate(_ESCAPES)
+    return NOT_XML.sub("\ufffd", text).translate(_ESCAPES)
 
 
 def element(name: str, attributes: Mapping[str, object] = {}, text: str | None = None) -> str:

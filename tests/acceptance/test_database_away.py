@@ -8,10 +8,11 @@ import re
 import secrets
 import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -79,9 +80,11 @@ class Scene:
     def go_through(self, trouble: Trouble, seconds: float) -> None:
         """Let the database go away once and come back, and see that all goes on by itself."""
         wait_for(self.is_busy, 60, "work")
+        release = self._begin_a_fetch()
         visitor = Conversation(self.lcc.port, STAYS)
         assert "init_accepted" in visitor.login_answer()
         with trouble():
+            release.set()  # so that there is a result to store, however fast all others were
             time.sleep(seconds / 2)
             self._push_meanwhile(visitor)
             time.sleep(seconds / 2)
@@ -89,6 +92,19 @@ class Scene:
         wait_for(lambda: self.told(0, since=back), SOON, "providers to be let in again")
         wait_for(lambda: any(visit.start > back for visit in self.site.visits), SOON, "fetching to go on")
         print(f"all goes on {time.monotonic() - back:.1f} s after {seconds:g} s without a database")
+
+    def _begin_a_fetch(self) -> threading.Event:
+        """Let a page be under way until the event is set."""
+        path, release = f"/p{STAYS}/under-way-{len(self.kept)}.html", threading.Event()
+        self.kept[path] = path.encode()
+        self.site.put(path, replace(page(path), held=release))
+        visitor = Conversation(self.lcc.port, STAYS)
+        assert "init_accepted" in visitor.login_answer()
+        answer = visitor.push("partial", [{"c": self.root + path, "mimetype": "text/html"}])
+        assert '<set_accepted received="1"/>' in answer
+        visitor.close()
+        wait_for(lambda: self.site.asked(path), 20, "the fetch")
+        return release
 
     def _push_meanwhile(self, visitor: Conversation) -> None:
         path = f"/p{STAYS}/{len(self.kept)}.html"

@@ -1,22 +1,15 @@
 """Memory does not grow with the size of a body (``tests/faults/test_huge_sets.py``: nor with that of a set)."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.harness import Lcc, Nginx
+from tests.harness import Lcc, Nginx, memory
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 MB = 1_000_000
-
-
-def memory(lcc: Lcc, what: str) -> int:
-    assert lcc.crawl is not None
-    status = Path(f"/proc/{lcc.crawl.pid}/status").read_text()
-    return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) * 1024
 
 
 def test_a_body_of_300_megabytes_is_fetched_in_bounded_memory(

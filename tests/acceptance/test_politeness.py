@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness import Lcc, Nginx, missing, wait_for
 
-pytestmark = [pytest.mark.alone, pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 LIMIT = 200_000
 SECONDS = 30
@@ -22,6 +22,7 @@ def write_files(root: Path, count: int, size: int) -> None:
         (root / f"{number:04d}.html").write_bytes(f"{number:08d}".encode() * (size // 8))
 
 
+@pytest.mark.alone
 def test_bandwidth_at_the_server_is_within_five_percent_of_the_limit(
     make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage import intake
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import OpenLogin, Uns
+from lcc_scrapy.storage.records import OpenLogin, TurnDelta, Uns
 from lcc_scrapy.storage.spooled import AbsorbableSpool, record_loss
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 from lcc_scrapy.uns.spoolfile import SpoolHeader
@@ -128,6 +128,7 @@ class Uns1:
             rows = tx.queued_of(pid, b"", 1000)
             tx.delete_queued([row.urlkey for row in rows])
             tx.add_to_parts({(part.psetid, part.timeofday, pid): -part.nurls for part in tx.parts(pid)}, {})
+            tx.add_to_turns({str(pid): TurnDelta(-len(rows))})
             tx.update_provider(pid, {"nurlproc": 0})
 
     def wanted(self, pid: int) -> str:
@@ -142,6 +143,7 @@ class Uns1:
 @pytest.fixture
 def uns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Uns1]:
     monkeypatch.setattr(intake, "CHUNK", CHUNK)
+    monkeypatch.setattr(absorber, "STEP", 0)
     folder = SpoolFolder(tmp_path / "spool")
     folder.lock()
     made = Uns1(folder)
@@ -202,6 +204,26 @@ def test_few_files_are_open_however_many_providers_wait(uns: Uns1, monkeypatch: 
     assert most == 2
     assert all(uns.waiting(pid) == names(1, 9 * CHUNK) for pid in pids)
     assert uns.order()[: 2 * TURN] == [10] * TURN + [11] * TURN
+
+
+def test_a_step_takes_chunk_after_chunk_while_there_is_time(
+    uns: Uns1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(absorber, "STEP", 600)
+    uns.spool(1, 1, 20 * CHUNK + 1, full=True)
+    uns.start()
+    uns.thread.work_off()
+    assert [(step.finished, step.entries) for step in uns.steps] == [(True, 2 * (20 * CHUNK + 1))]
+    assert uns.waiting(1) == names(1, 20 * CHUNK + 1)
+
+
+def test_a_step_of_many_chunks_ends_where_the_room_does(uns: Uns1, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(absorber, "STEP", 600)
+    uns.queue_max = 8 * CHUNK
+    uns.spool(1, 1, 100 * CHUNK)
+    uns.start()
+    uns.pass_time(10)
+    assert (len(uns.steps), uns.waiting(1)) == (1, names(1, 4 * CHUNK))
 
 
 # --- room in the queue -------------------------------------------------------------------------------

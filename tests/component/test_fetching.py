@@ -8,30 +8,32 @@ from typing import Any
 
 import brotli
 import pytest
-from multidict import CIMultiDict
 
 from lcc_scrapy.content.sink import Sink
 from lcc_scrapy.domain.errors import NotDurable
-from lcc_scrapy.fetching import LccDownloadHandler
+from lcc_scrapy.getting import Getter
 
 
-class Answer:
-    """A body of zeros, two kilobytes on the wire."""
+class Bringing:
+    """A connection that brings a body of zeros, two kilobytes on the wire."""
 
     def __init__(self, size: int) -> None:
-        self.headers = CIMultiDict({"Content-Encoding": "br"})
+        self.answer = SimpleNamespace(field=lambda _: "br")
         packer, piece = brotli.Compressor(quality=5), bytes(1_000_000)
-        self.body = b"".join(packer.process(piece) for _ in range(size // len(piece))) + packer.finish()
-        self.content = self
+        self.pieces = [b"".join(packer.process(piece) for _ in range(size // len(piece))) + packer.finish()]
 
-    async def iter_any(self) -> Any:
-        yield self.body
+    async def more(self) -> list[bytes]:
+        pieces, self.pieces = self.pieces, []
+        return pieces
 
 
-def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(tmp_path: Any) -> None:
-    handler = LccDownloadHandler.__new__(LccDownloadHandler)
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(
+    tmp_path: Any, coding: str
+) -> None:
+    getter = Getter.__new__(Getter)
     worker = SimpleNamespace(aborting=False, manager=SimpleNamespace(charge=lambda *_: 0.0))
-    handler._worker = worker  # type: ignore[assignment]
+    getter._worker = worker  # type: ignore[assignment]
     content: Any = SimpleNamespace(unfinished_path=lambda name: tmp_path / name)
     longest = 0.0
 
@@ -43,11 +45,11 @@ def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(t
             longest = max(longest, time.monotonic() - before)
 
     async def scenario() -> None:
-        answer: Any = Answer(300_000_000)
+        connection: Any = Bringing(300_000_000)
         beating = asyncio.ensure_future(heartbeat())
         await asyncio.sleep(0.05)
-        sink = Sink(content, 1_000_000, 2_000_000_000)
-        await handler._pour(answer, sink, None)
+        sink = Sink(content, 1_000_000, 2_000_000_000, coding)
+        await getter._pour(connection, sink, None)
         sink.discard()
         await asyncio.sleep(0.05)
         beating.cancel()

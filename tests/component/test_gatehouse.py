@@ -8,7 +8,7 @@ from twisted.internet.protocol import Protocol
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
-from lcc_scrapy.uns.gatehouse import Gatehouse, HouseRules
+from lcc_scrapy.doors.gatehouse import Gatehouse, HouseRules
 
 HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 4711 9000\r\n"
 PROXY = IPv4Address("TCP", "127.0.0.1", 4000)

@@ -1,15 +1,15 @@
 """What a process does when room or descriptors are short, or its disk fails: no real trouble, no threads."""
 
+import socket
 import sqlite3
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from sqlalchemy.exc import DatabaseError, OperationalError
 from twisted.internet.task import Clock
 
-from lcc_scrapy import fetching
+from lcc_scrapy import getting
 from lcc_scrapy.content.ballast import Ballast
 from lcc_scrapy.domain.errors import (
     DiskFailed,
@@ -23,8 +23,10 @@ from lcc_scrapy.domain.errors import (
 )
 from lcc_scrapy.domain.room import Reserve
 from lcc_scrapy.domain.steadyclock import SteadyClock
-from lcc_scrapy.storage import means
-from lcc_scrapy.storage.means import REST, Disks, Means
+from lcc_scrapy.outgoing import NoConnection
+from lcc_scrapy.storage import disks as disks_module
+from lcc_scrapy.storage.disks import Disks
+from lcc_scrapy.storage.means import REST, Means
 from lcc_scrapy.storage.sql.store import named_errors
 from lcc_scrapy.storage.thread import keep_timers_steady
 
@@ -39,7 +41,7 @@ class Machine:
         self.clock = Clock()
         self.ends: list[str] = []
         self.ballast = Ballast(folder, BALLAST)
-        monkeypatch.setattr(means, "free_bytes", lambda _: self.free)
+        monkeypatch.setattr(disks_module, "free_bytes", lambda _: self.free)
         disks = Disks([folder], Reserve(FLOOR, BALLAST), self.ballast)
         self.means = Means(disks, self.clock, lambda error: self.ends.append(str(error)))
 
@@ -113,7 +115,7 @@ def test_a_disk_that_failed_ends_the_process_at_once(machine: Machine) -> None:
     assert machine.ends == ["fsync of x: Input/output error"]
 
 
-# --- what SQLite and aiohttp say -----------------------------------------------------------------
+# --- what SQLite and sockets say -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -143,34 +145,28 @@ def test_sqlite_tells_a_disk_that_fails_from_one_that_is_full_or_a_file_that_is_
     assert type(raised.value) is kind
 
 
-class _Key:
-    ssl, host, port = False, "www.example.org", 80
-
-
 @pytest.mark.parametrize(
     ("number", "kind"),
     [
         (24, Exhausted),
         (23, Exhausted),
         (105, Exhausted),
-        (111, fetching.DownloadConnectionRefusedError),
-        (99, fetching.DownloadConnectionRefusedError),
+        (111, getting.DownloadConnectionRefusedError),
+        (99, getting.DownloadConnectionRefusedError),
     ],
 )
 def test_a_want_of_descriptors_is_not_the_site_s(number: int, kind: type[Exception]) -> None:
-    key: Any = _Key()
-    error = aiohttp.ClientConnectorError(key, OSError(number, "x"))
-    assert type(fetching._translated(error, "http://www.example.org/")) is kind
+    error = NoConnection(OSError(number, "x"))
+    assert type(getting._translated(error, "http://www.example.org/")) is kind
 
 
-@pytest.mark.parametrize(("has", "kind"), [(False, Exhausted), (True, fetching.CannotResolveHostError)])
+@pytest.mark.parametrize(("has", "kind"), [(False, Exhausted), (True, getting.CannotResolveHostError)])
 def test_a_name_that_nobody_could_be_asked_for_is_not_unknown(
     monkeypatch: pytest.MonkeyPatch, kind: type[Exception], *, has: bool
 ) -> None:
-    monkeypatch.setattr(fetching, "_has_descriptors", lambda: has)
-    key: Any = _Key()
-    error = aiohttp.ClientConnectorDNSError(key, OSError(None, "x"))
-    assert type(fetching._translated(error, "http://www.example.org/")) is kind
+    monkeypatch.setattr(getting, "_has_descriptors", lambda: has)
+    error = NoConnection(socket.gaierror(socket.EAI_AGAIN, "x"))
+    assert type(getting._translated(error, "http://www.example.org/")) is kind
 
 
 # --- time ----------------------------------------------------------------------------------------

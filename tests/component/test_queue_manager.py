@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from same_thread import ByHand, LosesAnswers
-from scrapy import Request
 from twisted.internet.task import Clock
 
+from lcc_scrapy import queue_manager
 from lcc_scrapy.domain.bandwidth import CREDIT
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import UrlEntry, urlkey
@@ -18,8 +18,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import Delayed, Failed, Place, Served, Ticket
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.downloader import LccDownloader
-from lcc_scrapy.fetching import FetchAborted
+from lcc_scrapy.getting import FetchAborted
 from lcc_scrapy.queue_manager import Identity, Limits, QueueManager, TurnPass
 from lcc_scrapy.storage import providers
 from lcc_scrapy.storage.batch import Batch
@@ -27,6 +26,8 @@ from lcc_scrapy.storage.memory import MemoryStore
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import Settlement
 from lcc_scrapy.storage.turn_groups import pause_everything, regroup, resume_everything
+from lcc_scrapy.storage.turnstile import Member
+from lcc_scrapy.turn import TurnKeeper
 
 MONDAY_NOON = 1_700_481_600.0  # 2023-11-20 12:00 UTC
 POLICY = QueuePolicy(retry_delays=(60.0,))
@@ -175,6 +176,59 @@ def test_the_bandwidth_delays_the_next_fetch(house: House) -> None:
     house.clock.advance(5 - CREDIT - 0.1)
     assert house.next() is None
     house.clock.advance(0.2)
+    assert house.next() == "b"
+
+
+def test_what_a_site_asks_for_delays_the_next_fetch_of_its_turn_only(house: House) -> None:
+    for pid in (1, 2):
+        house.provider(pid)
+    house.manager.start()
+    house.push(1, *"abc")
+    house.push(2, "x")
+    assert house.next() == "a"
+    ticket = house.ticket
+    assert ticket is not None
+    house.manager.space(TurnPass(ticket.turnkey, ticket.token), 20)
+    house.manager.space(TurnPass(ticket.turnkey, ticket.token + 1), 500)  # a turn that was lost
+    house.clock.advance(3)
+    house.finish()
+    assert house.next() == "x"
+    house.finish()
+    house.clock.advance(19.9)
+    assert house.next() is None
+    house.clock.advance(0.2)
+    assert house.fetch_all() == ["b", "c"]  # said for one fetch only
+
+
+def test_the_longer_of_bandwidth_and_crawl_delay_counts(house: House) -> None:
+    house.provider(1, bandwidth=1000)
+    house.manager.start()
+    house.push(1, *"abc")
+    for seconds, waited in ((2, 5 - CREDIT), (9, 9)):
+        assert house.next() is not None
+        ticket = house.ticket
+        assert ticket is not None
+        house.manager.space(TurnPass(ticket.turnkey, ticket.token), seconds)
+        house.finish(size=5000)
+        house.clock.advance(waited - 0.1)
+        assert house.next() is None
+        house.clock.advance(1)
+
+
+def test_what_a_site_asked_for_outlasts_a_turn_that_was_given_back(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() == "a"
+    ticket = house.ticket
+    assert ticket is not None
+    house.manager.space(TurnPass(ticket.turnkey, ticket.token), 40)
+    house.finish()
+    house.push(1, "b")
+    assert house.next() is None
+    house.clock.advance(39)
+    assert house.next() is None
+    house.clock.advance(2)
     assert house.next() == "b"
 
 
@@ -552,6 +606,52 @@ def test_turns_are_shared_when_a_second_worker_comes_and_go_back_when_it_ends() 
     assert len(house.manager.turns) == 6
 
 
+def test_turns_that_are_never_idle_go_to_a_second_worker_as_soon_as_their_fetches_have_ended() -> None:
+    house = House()
+    house.manager.start()
+    for pid in range(1, 5):
+        house.provider(pid)
+        house.push(pid, *"abcdef")
+    fetching = [house.manager.next_ticket() for _ in range(4)]
+    second = house.worker("1/1")
+    second.start()
+    for _ in range(3):
+        house.clock.advance(2)
+    assert (len(house.manager.turns), len(second.turns)) == (4, 0), (
+        "one fetch per provider, whoever holds its turn"
+    )
+    for ticket in fetching:
+        house.finish(ticket)
+    assert house.next() == "b"
+    house.finish()
+    assert len(house.manager.turns) == 2
+    house.clock.advance(2)
+    assert (len(house.manager.turns), len(second.turns)) == (2, 2)
+    taken = second.next_ticket()
+    assert taken is not None
+    assert taken.row.furl.endswith("/b"), "where the first one ended"
+
+
+def test_a_turn_that_leaves_gives_up_a_ticket_that_was_not_used() -> None:
+    house = House()
+    house.manager.start()
+    for pid in (1, 2):
+        house.provider(pid)
+        house.push(pid, "a")
+    tickets = [house.manager.next_ticket() for _ in range(2)]
+    second = house.worker("1/1")
+    second.start()
+    house.clock.advance(2)
+    for ticket in tickets:
+        assert ticket is not None
+        house.manager.put_back(ticket)
+        house.manager.fetch_ended(ticket)
+    house.clock.advance(4)
+    assert (len(house.manager.turns), len(second.turns)) == (1, 1)
+    assert house.next() == "a"
+    assert second.next_ticket() is not None
+
+
 def test_workers_share_the_common_limit() -> None:
     house = House(bandwidth=1000)
     second = house.worker("1/1", bandwidth=1000)
@@ -661,10 +761,14 @@ def test_a_turn_whose_provider_went_just_before_the_fetch_began_is_given_back(ho
     assert house.next() == "a"
     providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
     house.clock.advance(2)
-    downloader: Any = LccDownloader.__new__(LccDownloader)
-    downloader._worker, downloader._stats = SimpleNamespace(manager=house.manager), None
+    worker: Any = SimpleNamespace(manager=house.manager)
+    turns: TurnKeeper[Any] = TurnKeeper(worker, None, lambda _, name: name)
+
+    async def never(_ticket: Ticket, _member: Member) -> None:
+        raise AssertionError
+
     with pytest.raises(FetchAborted):
-        downloader._fetch_turn(Request("http://h1/a"), house.ticket).send(None)
+        turns.keep(house.ticket, never).send(None)
     assert len(house.manager.turns) == 0
 
 
@@ -714,6 +818,30 @@ def test_a_turn_that_is_lost_and_taken_again_during_a_read_is_read_again(house: 
     house.manager.refill(["1"])
     house.thread.work_off()
     assert house.next() == "a"
+
+
+def test_windows_are_read_portion_by_portion_so_that_outcomes_are_settled_in_between(
+    house: House, monkeypatch
+) -> None:
+    monkeypatch.setattr(queue_manager, "WINDOWS_PER_READ", 2)
+    house.thread = by_hand = ByHand()
+    house.manager = house.worker("1/0")
+    for pid in range(1, 8):
+        house.provider(pid)
+        house.push(pid, *"ab")
+    house.manager.start()
+    while (first := house.manager.next_ticket()) is None:
+        by_hand.work_off(1)
+    house.manager.fetch_ended(first)
+    settling = house.manager.settle(Failed(first, 404, "", int(MONDAY_NOON), final=True))
+    waiting = [job.__name__ for _, job, _ in by_hand.jobs]
+    assert waiting.count("_read") == 1
+    by_hand.work_off(waiting.index("_try") + 1)
+    assert settling.called
+    assert len(house.manager.turns) == 7, "the others are not read yet"
+    by_hand.work_off()
+    found = {ticket.row.pid for ticket in iter(house.manager.next_ticket, None)}
+    assert found == set(range(1, 8))
 
 
 # --- the common limit --------------------------------------------------------------------------------
@@ -776,3 +904,18 @@ def test_an_hour_that_a_moved_clock_opens_is_open_also_for_turns_that_were_given
     house.moved = -3600 + 60
     house.clock.advance(2)
     assert house.next() == "a"
+
+
+def test_nothing_is_handed_out_while_too_many_outcomes_are_not_durable(house: House, monkeypatch) -> None:
+    monkeypatch.setattr(queue_manager, "UNSETTLED", 3)
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"abcdef")
+    by_hand = house.manager._settler._thread = ByHand()
+    assert [house.next(), house.finish(), house.next(), house.finish()] == ["a", None, "b", None]
+    assert (house.next(), house.finish()) == ("c", None)
+    rings = house.rings
+    assert house.next() is None
+    by_hand.work_off(1)
+    assert house.rings == rings + 1, "the engine is told when there is room again"
+    assert house.next() == "d"

@@ -5,12 +5,14 @@ from typing import Any
 
 from scrapy.settings import Settings
 
-from lcc_scrapy.middlewares import KEPT_BYTES, LEAST_BYTES, MAX_BYTES, LccRobotsMiddleware, _Known
+from lcc_scrapy.robots import KEPT_BYTES, LEAST_BYTES, MAX_BYTES, RobotsTxt, _Known
 
 
-def remembering(*sizes: int) -> LccRobotsMiddleware:
-    crawler: Any = SimpleNamespace(settings=Settings({"ROBOTSTXT_OBEY": True}))
-    made = LccRobotsMiddleware(crawler)
+def remembering(*sizes: int) -> RobotsTxt:
+    crawler: Any = SimpleNamespace(
+        settings=Settings({"ROBOTSTXT_PARSER": "lcc_scrapy.robots.LccRobotParser"})
+    )
+    made = RobotsTxt(crawler)
     for number, size in enumerate(sizes):
         made._remember(("http", f"host-{number}:80", False), _Known(None, 0.0, size))
     return made

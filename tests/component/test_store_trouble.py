@@ -8,13 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from same_thread import SameThread
+from same_thread import ByHand, SameThread
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
+from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.domain.queue import Served
+from lcc_scrapy.domain.queue import Cancelled, Served
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.storage.desk import PATIENCE, Desk, DeskRules
 from lcc_scrapy.storage.fileids import BLOCK, FileIds
@@ -168,11 +169,31 @@ def test_a_settlement_that_is_tried_again_writes_the_same_files() -> None:
     thread: Any = SameThread()
     nothing: Any = None
     settler = Settler(thread, clock, commit, FileIds(store).number)
-    settled = [settler.settle(Served(nothing, nothing, nothing)) for _ in range(3)]
+    settled = [settler.settle(Served(nothing, nothing, Body(0, "", ""))) for _ in range(3)]
     clock.advance(1)
     clock.advance(1)
     assert tries == [[1], [1], [1], [2, 3]]
     assert all(one.called for one in settled)
+
+
+def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(monkeypatch: Any) -> None:
+    monkeypatch.setattr("lcc_scrapy.storage.settler.BATCH", 4)
+    monkeypatch.setattr("lcc_scrapy.storage.settler.BATCH_BYTES", 100)
+    by_hand, commits = ByHand(), list[list[int]]()
+
+    def commit(outcomes: Any) -> Any:
+        commits.append([one.body.length if isinstance(one, Served) else 0 for one in outcomes])
+        return [Settled(outcome, "stored") for outcome in outcomes]
+
+    thread: Any = by_hand
+    nothing: Any = None
+    settler = Settler(thread, Clock(), commit)
+    for size in (1, 60, 60, 60, 200, 1, 2, 3, 4, 5):
+        body = Body(size, "", "", data=bytes(size)) if size != 3 else Body(3, "", "", path="spilled")
+        settler.settle(Served(nothing, nothing, body))
+    settler.settle(Cancelled(nothing))
+    by_hand.work_off()
+    assert commits == [[1], [60, 60], [60, 200], [1, 2, 3, 4], [5, 0]]
 
 
 def test_a_farewell_that_the_database_misses_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

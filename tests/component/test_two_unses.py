@@ -1,6 +1,8 @@
 """Two UNSes on one store, with logins, sets, kills and jobs in any order: the order of logins holds."""
 
+import json
 import random
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from same_thread import ByHand
 from twisted.internet.task import Clock
 
+from lcc_scrapy import absorber
 from lcc_scrapy.absorber import Absorber, Terms
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -17,6 +20,7 @@ from lcc_scrapy.storage import intake
 from lcc_scrapy.storage.memory import MemoryStore
 from lcc_scrapy.storage.records import OpenLogin
 from lcc_scrapy.uns.spool import ReadySet
+from lcc_scrapy.uns.spoolfile import record_line
 
 PIDS = (1, 2)
 BEAT = 10.0
@@ -26,6 +30,7 @@ class FakeSet:
     """Seven URLs, each with the number of the login in it."""
 
     setid, digest, full, ifabsent, removals, urls, unreadable = "", "", False, False, 0, 7, 0
+    end = urls
 
     def __init__(self, pid: int, connseq: int) -> None:
         self.pid, self.connseq = pid, connseq
@@ -34,6 +39,10 @@ class FakeSet:
         for number in range(offset, self.urls):
             url = f"http://h/{number}"
             yield UrlEntry(url, "text/html", furl=url, burl=f"http://login/{self.connseq}"), number + 1
+
+    def records(self, offset: int, limit: int) -> Any:
+        chunk = list(islice(self.entries(offset), limit))
+        return [json.loads(record_line(entry)) for entry, _ in chunk], offset + len(chunk)
 
     def close(self) -> None:
         pass
@@ -112,6 +121,7 @@ def test_sets_take_effect_in_the_order_of_logins_whatever_happens(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "CHUNK", 3)
+    monkeypatch.setattr(absorber, "STEP", 0)
     chance = random.Random(seed)
     store = MemoryStore()
     with store.begin() as tx:

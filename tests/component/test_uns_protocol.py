@@ -17,9 +17,10 @@ from twisted.python.failure import Failure
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.doors.peers import plain_address
 from lcc_scrapy.logs import TextFormatter
 from lcc_scrapy.uns.clerk import Office
-from lcc_scrapy.uns.conversations import Conversations, plain_address
+from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.uns.ports import Foreseen, Login
 from lcc_scrapy.uns.protocol import UnsProtocol

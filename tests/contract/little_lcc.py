@@ -1,5 +1,6 @@
 """A whole LCC in miniature over any store: sets in, fetches out, and the books that must balance."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -17,6 +18,7 @@ from lcc_scrapy.storage.records import StoredTurn, WorkerRow
 from lcc_scrapy.storage.settling import Settlement
 from lcc_scrapy.storage.tables import metadata
 from lcc_scrapy.storage.turnstile import Granted, look_around, take_turns, window_of
+from lcc_scrapy.uns.spoolfile import record_line
 
 MACHINE = 1
 START = 1_800_000_000
@@ -75,6 +77,14 @@ class FakeSet:
     def entries(self, offset):
         for number, entry in enumerate(self.content[offset // 10 :], offset // 10 + 1):
             yield entry, number * 10
+
+    @property
+    def end(self):
+        return 10 * len(self.content)
+
+    def records(self, offset, limit):
+        chunk = self.content[offset // 10 :][:limit]
+        return [json.loads(record_line(entry)) for entry in chunk], offset + 10 * len(chunk)
 
     def close(self):
         pass
@@ -276,6 +286,7 @@ def dump(store):
         tables = {name: getattr(store._tables, name) for name in store._tables.__slots__}
         errors = [replace(row, errorid=0) for _, row in sorted(tables["urlerrors"].items())]
         counters = {name: value for name, value in tables["counters"].items() if name != "errorid"}
+        del tables["tallies"]  # of what happened, whatever came of it
         return {**tables, "urlerrors": errors, "counters": counters}
     found = {}
     with store.engine.connect() as connection:
@@ -285,6 +296,7 @@ def dump(store):
                 tuple(0 if name in {"errorid", "rootid"} else value for name, value in row._mapping.items())
                 for row in rows
             ]
+    del found["tallies"]
     return found
 
 
@@ -313,6 +325,11 @@ def assert_books_balance(store, files=None):
         metas = [row.urlkey for row in cached if tx.meta(row.urlkey)]
         totals = tx.totals()
         doomed = tx.doomed(MACHINE, 1 << 60, 1_000_000)
+        kept = tx.versions([row.urlkey for row in cached])
+        versions = [version for of_one in kept.values() for version in of_one]
+        assert tx.version_files(MACHINE, [row.fetched_fileid for row in versions]) == {
+            row.fetched_fileid for row in versions
+        }
     numbers = [row.seq for row in feed]
     assert numbers == sorted(set(numbers))
     assert not numbers or 1 <= numbers[0] <= numbers[-1] <= top
@@ -323,14 +340,19 @@ def assert_books_balance(store, files=None):
     assert totals == {
         "queued": len(queued),
         "cached": len(cached),
+        "versions": len(versions),
         "bytes": sum(row.fetched_len for row in cached),
         "removed": len(tombstones),
         "doomed": len(doomed),
     }
-    live = [row.fetched_fileid for row in cached]
+    seqs = {row.urlkey: row.seq for row in cached}
+    for of_one in kept.values():
+        newest_first = [seqs[of_one[0].urlkey], *(version.seq for version in of_one)]
+        assert newest_first == sorted(set(newest_first), reverse=True)
+    live = [row.fetched_fileid for row in [*cached, *versions]]
     assert len(set(live)) == len(live)
     assert not {file.fileid for file in doomed} & set(live)
     if files is not None:
         assert {file.fileid for file in doomed} | set(live) == set(files)
-        for row in cached:
+        for row in [*cached, *versions]:
             assert sha256(files[row.fetched_fileid]).hexdigest() == row.sha256

@@ -2,6 +2,7 @@
 
 import pytest
 from little_lcc import removal, update
+from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
 from lcc_scrapy.content.files import ContentFiles
@@ -101,3 +102,25 @@ def test_a_replaced_and_a_removed_document_leave_their_files_to_it_and_free_thei
     with lcc.store.read() as tx:
         doomed = {file.fileid: file.not_before for file in tx.doomed(HERE, 1 << 60, 10)}
     assert doomed == dict.fromkeys((first, second), lcc.now + 3600)
+
+
+class Thread:
+    """Runs jobs at once; ``jobs`` counts them."""
+
+    def __init__(self):
+        self.jobs = 0
+
+    def run(self, job):
+        self.jobs += 1
+        return succeed(job())
+
+
+def test_a_backlog_takes_a_tenth_of_the_thread_s_time(monkeypatch):
+    steps = iter([(2, 0.5), (2, 0.1), (1, 0.1)])
+    monkeypatch.setattr(delete_manager, "PACE", 2)
+    monkeypatch.setattr(DeleteManager, "_timed_step", lambda _: next(steps))
+    clock, thread = Clock(), Thread()
+    DeleteManager(None, thread, clock, None, outcomes_kept=1, sets_kept=1).start()
+    for seconds, jobs in ((4.4, 1), (0.2, 2), (0.8, 2), (0.2, 3), (9.8, 3)):
+        clock.advance(seconds)
+        assert thread.jobs == jobs

@@ -11,6 +11,7 @@ from lcc_scrapy.storage import providers
 from lcc_scrapy.storage.explanation import Surroundings, explain
 from lcc_scrapy.storage.providers import NoSuchProvider
 from lcc_scrapy.storage.records import PROVIDERS_CHANGED
+from lcc_scrapy.storage.spidering import Spidering, Terms
 
 
 def changes(store):
@@ -149,6 +150,23 @@ def test_every_view_of_a_url_is_explained_and_a_provider_can_be_picked(lcc):
     lcc.push(update("a"), pid=8)
     assert len(ask(lcc, url("a"))) == 3
     assert [one.pid for one in ask(lcc, url("a"), pid=8)] == [8]
+
+
+def test_what_a_spider_found_tells_when_it_is_due(lcc):
+    spidering = Spidering(lcc.store, PID, Terms(), lcc.policy)
+    spidering.seed([url("a"), url("dead"), url("waits")], lcc.now)
+    for ticket in lcc.tickets():
+        if ticket.row.furl == url("a"):
+            lcc.settle(lcc.served(ticket, served_type="text/html"))
+        elif ticket.row.furl == url("dead"):
+            lcc.settle(lcc.failed(ticket, 404))
+    visits = {name: ask(lcc, url(name))[0].visits for name in ("a", "dead", "waits")}
+    day = lcc.now + 86_400
+    assert {name: (one.visited, one.due) for name, one in visits.items()} == {
+        "a": (lcc.now, day), "dead": (lcc.now, day), "waits": (0, 0),
+    }  # fmt: skip
+    lcc.store_pages("pushed")
+    assert ask(lcc, url("pushed"))[0].visits is None
 
 
 def test_a_removed_document_tells_when_and_why(lcc):

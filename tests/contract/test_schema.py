@@ -4,16 +4,19 @@ import logging
 
 import pytest
 import sqlalchemy
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from any_rows import row
 
+from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.storage import schema
 from lcc_scrapy.storage.sql.store import make_engine
 from lcc_scrapy.storage.tables import metadata
 
 KINDS = ("sqlite", "mariadb", "postgresql")
+REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009"]
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def test_an_upgraded_database_is_current_and_upgrading_again_does_nothing(databa
 
 
 def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_path):
-    assert schema.pending(fresh) == ["0001", "0002"]
+    assert schema.pending(fresh) == REVISIONS
     assert schema.pending(fresh)
     assert "CREATE TABLE lccurl" in schema.upgrade_sql(fresh)
     assert list(tmp_path.iterdir()) == []
@@ -47,7 +50,7 @@ def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_pa
 
 def test_an_upgrade_names_the_revisions_that_it_applied(fresh, tmp_path):
     (tmp_path / "100%").mkdir()
-    assert schema.upgrade(fresh) == ["0001", "0002"]
+    assert schema.upgrade(fresh) == REVISIONS
     assert schema.pending(fresh) == []
 
 
@@ -76,7 +79,7 @@ def test_a_database_of_a_newer_version_is_refused(fresh, tmp_path):
 
 @pytest.mark.parametrize("address", ["mysql://root@127.0.0.1/x", "postgresql://postgres@127.0.0.1/x"])
 def test_the_sql_can_be_had_for_every_dialect(address, monkeypatch):
-    monkeypatch.setattr(schema, "pending", lambda _: ["0001", "0002"])
+    monkeypatch.setattr(schema, "pending", lambda _: REVISIONS)
     text = schema.upgrade_sql(address)
     assert text.count("CREATE TABLE") == len(metadata.tables) + 1
     assert ("utf8mb4_bin" in text) == address.startswith("mysql")
@@ -92,27 +95,108 @@ def test_upgrading_leaves_logging_as_it_is(fresh, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
-    from alembic import command
-
     address = databases.empty(kind)
     engine = make_engine(address)
     table = metadata.tables["lccurl"]
     values = row(table, 1)
-    del values["subtype_seq"]
+    del values["subtype_seq"], values["furlkey"]
     with engine.begin() as connection:
         config = schema._config()
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
         connection.execute(table.insert(), values)
-    assert schema.upgrade(address) == ["0002"]
+    assert schema.upgrade(address) == REVISIONS[1:]
+    added = {"subtype_seq": 0, "furlkey": furlkey(values["pid"], values["furl"])}
     with engine.connect() as connection:
-        assert connection.execute(table.select()).one()._asdict() == {**values, "subtype_seq": 0}
+        assert connection.execute(table.select()).one()._asdict() == {**values, **added}
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_upgrade_that_was_interrupted_behind_its_tables_goes_on(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    tables = [metadata.tables[name] for name in ("qdb", "lccurl")]
+    rows = {table: [row(table, number) for number in range(1, 8)] for table in tables}
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        for table in tables:
+            known = [column for column in table.columns if column.name != "furlkey"]
+            values = [{column.name: one[column.name] for column in known} for one in rows[table]]
+            connection.execute(sqlalchemy.insert(table), values)
+        if kind == "mariadb":
+            connection.exec_driver_sql("ALTER TABLE qdb ADD furlkey BINARY(16)")
+            metadata.tables["links"].create(connection)
+    schema.upgrade(address)
+    with engine.connect() as connection:
+        for table in tables:
+            found = connection.execute(sqlalchemy.select(table.c.furlkey, table.c.pid, table.c.furl)).all()
+            assert len(found) == 7
+            assert all(bytes(filled) == furlkey(pid, furl) for filled, pid, furl in found)
+    engine.dispose()
+
+
+def test_what_was_visited_before_visits_by_guess_is_due_at_once(fresh, tmp_path):
+    (tmp_path / "100%").mkdir()
+    engine = make_engine(fresh)
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0005")
+        for number, (visited, code) in enumerate([(50, 0), (60, 404), (0, 0)]):
+            values = (number.to_bytes(16, "big"), f"http://x/{number}", visited, code)
+            connection.exec_driver_sql("INSERT INTO spidered VALUES (?, 7, ?, 0, NULL, 5, ?, ?)", values)
+    schema.upgrade(fresh)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT answered, every, changes, due FROM spidered ORDER BY furl")
+        assert [tuple(one) for one in rows] == [(50, 0, 0, 50), (0, 0, 0, 60), (0, 0, 0, 0)]
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_providers_of_whom_spiders_know_urls_are_marked_by_the_upgrade(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    spidered, scans = metadata.tables["spidered"], metadata.tables["scans"]
+    known = [{**row(spidered, number), "pid": pid} for number, pid in ((1, 7), (2, 7), (4, 8))]
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0008")
+        connection.execute(spidered.insert(), known)
+        connection.execute(scans.insert(), [{**row(scans, 1), "pid": 8, "pages": 5}])
+    assert schema.upgrade(address) == REVISIONS[8:]
+    with engine.connect() as connection:
+        found = connection.execute(sqlalchemy.select(scans.c.pid, scans.c.pages).order_by(scans.c.pid))
+        assert [tuple(one) for one in found] == [(7, 0), (8, 5)]
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("question", "index"),
+    [
+        ("SELECT urlkey FROM qdb WHERE operation = 'fetch' AND furlkey IN (?, ?)", "ix_qdb_furlkey"),
+        (
+            "SELECT column1 FROM (VALUES (?), (?)) WHERE EXISTS (SELECT 1 FROM qdb WHERE urlkey = column1)",
+            "sqlite_autoindex_qdb_1",
+        ),
+    ],
+)
+def test_what_arrivals_ask_is_looked_up_in_an_index(fresh, tmp_path, question, index):
+    (tmp_path / "100%").mkdir()
+    schema.upgrade(fresh)
+    engine = make_engine(fresh)
+    with engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}", (b"a", b"b")).all()
+        (kept,) = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'ix_qdb_furlkey'")
+    assert any(index in line.detail for line in plan)
+    assert kept[0].endswith("WHERE furlkey IS NOT NULL")
     engine.dispose()
 
 
 def test_an_upgrade_can_be_taken_back(fresh, tmp_path):
-    from alembic import command
-
     (tmp_path / "100%").mkdir()
     schema.upgrade(fresh)
     engine = make_engine(fresh)
@@ -122,3 +206,7 @@ def test_an_upgrade_can_be_taken_back(fresh, tmp_path):
         command.downgrade(config, "base")
     assert sqlalchemy.inspect(engine).get_table_names() == [schema.VERSION_TABLE]
     engine.dispose()
+
+
+def test_the_newest_revision_is_known_without_alembic():
+    assert REVISIONS[-1] == schema.NEWEST

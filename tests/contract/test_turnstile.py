@@ -374,3 +374,11 @@ def test_many_masks_that_are_closed_do_not_hide_one_that_is_open(lcc):
     lcc.push(*[update(f"later{number}", timeofday=mask) for number, mask in enumerate(later)])
     lcc.push(update("now", timeofday=f"{1 << (167 - hour):0168b}"))
     assert names_of(lcc.tickets()) == ["now"]
+
+
+def test_a_worker_of_one_provider_takes_no_share_of_the_turns(lcc):
+    for pid in range(8, 18):
+        lcc.add(pid)
+        lcc.push(update("a"), pid=pid)
+    lcc.look("spider", limit=0, pid=9)
+    assert len(lcc.look("one").granted) == 10

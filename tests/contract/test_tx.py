@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 import sqlalchemy
 from little_lcc import MACHINE, PID, START, Crash, LittleLcc, dump, key, update, url
+from sqlalchemy import event
 
+from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.providers import State, Wanted
 from lcc_scrapy.storage.records import DoomedFile, StoredTurn, TurnDelta, WorkerRow
 from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.storage.sql.many import AT_ONCE, CASES
 from lcc_scrapy.storage.sql.store import make_engine
 
 SQL = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
@@ -88,6 +91,21 @@ def test_columns_of_a_provider_are_set_and_counters_added_to(lcc):
         tx.update_provider(99, {"name": "nobody"})
     got = lcc.provider()
     assert (got.name, got.fullsetsallowed, got.lastconnseq) == ("x", 3, 3)
+
+
+def test_counters_of_many_providers_are_added_to_at_once(lcc):
+    pids = range(1000, 1000 + 2 * CASES + 1)
+    for pid in pids:
+        lcc.add(pid)
+    with lcc.store.begin() as tx:
+        tx.add_to_providers({pid: {"nurlproc": pid, "fileused": -(pid % 2)} for pid in pids})
+        tx.add_to_providers({1000: {"spaceused": 2**40}, 1001: {"nurlproc": 0}, 999: {"nurlproc": 1}})
+        tx.add_to_providers({})
+        found = tx.lock_providers(pids)
+        tx.add_to_providers({pid: {"nurlproc": -pid, "fileused": pid % 2} for pid in pids})
+        tx.add_to_providers({1000: {"spaceused": -(2**40)}})
+    assert [(one.nurlproc, one.fileused) for one in found.values()] == [(pid, -(pid % 2)) for pid in pids]
+    assert [one.spaceused for one in found.values()] == [2**40] + [0] * 2 * CASES
 
 
 def test_a_provider_goes_with_its_roots_errors_and_sets(lcc):
@@ -248,6 +266,68 @@ def test_a_turn_begins_with_its_first_url_and_goes_with_its_last(lcc):
         assert tx.turn("7") == StoredTurn("7", priority=1, waiting=1, arrivals=1)
         tx.add_to_turns({"7": TurnDelta(-1)})
         assert tx.turn("7") is None
+
+
+def test_many_turns_are_counted_at_once(lcc):
+    keys = [f"group {number}" for number in range(75)]
+    with lcc.store.begin() as tx:
+        tx.add_to_turns({key: TurnDelta(2, arrived=True, priority=2) for key in keys})
+        tx.lease_turns(keys[:1], "one", 3)
+        tx.change_turn(keys[1], {"look_at": 7.5})
+        tx.add_to_turns({key: TurnDelta(-2) for key in [*keys[:1], *keys[2:]]} | {keys[1]: TurnDelta(-1)})
+        left = tx.lock_turns(keys)
+        tx.free_turns_of("one")
+        tx.add_to_turns({keys[1]: TurnDelta(-1)})
+        assert tx.lock_turns(keys) == {}
+    assert list(left) == keys[:2]
+    assert (left[keys[0]].owner, left[keys[0]].waiting) == ("one", 0)
+    assert left[keys[1]] == StoredTurn(keys[1], priority=2, waiting=1, arrivals=1, look_at=7.5)
+
+
+def test_set_parts_are_counted_at_once_and_empty_ones_go(lcc):
+    with lcc.store.begin() as tx:
+        tx.add_to_parts(
+            {(psetid, mask, PID): 2 for psetid in range(1, 41) for mask in ("", "1" * 24)}, {PID: 1}
+        )
+        tx.add_to_parts({(1, "", PID): 3, (2, "", PID): -1, (3, "", PID): 0}, {})
+        tx.add_to_parts({(psetid, "", PID): -2 for psetid in range(3, 41)}, {})
+        parts = tx.parts(PID)
+        tx.add_to_parts({(one.psetid, one.timeofday, PID): -one.nurls for one in parts}, {})
+        assert tx.parts(PID) == []
+    assert [(one.psetid, one.nurls) for one in parts if not one.timeofday] == [(1, 5), (2, 1)]
+    assert [one.nurls for one in parts if one.timeofday] == [2] * 40
+    assert {one.pri for one in parts} == {1}
+
+
+def test_many_rows_are_replaced_and_added_at_once(lcc):
+    rows = [
+        UrlMeta(bytes([number]) * 16, "HTTP/1.1 200 OK", "[]", "192.0.2.1", START) for number in range(75)
+    ]
+    with lcc.store.begin() as tx:
+        tx.put_meta(rows[:40])
+        tx.put_meta([replace(row, headers="[1]") for row in rows])
+        tx.put_meta([])
+        assert tx.metas([row.urlkey for row in rows]) == {
+            row.urlkey: replace(row, headers="[1]") for row in rows
+        }
+
+
+@SQL
+def test_a_settlement_takes_as_many_statements_for_many_providers_as_for_one(lcc):
+    statements: list[str] = []
+    event.listen(lcc.store.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    counts = []
+    for pids in (range(100, 101), range(200, 240)):
+        outcomes = []
+        for pid in pids:
+            lcc.add(pid)
+            lcc.push(update("a"), pid=pid)
+            outcomes.append(lcc.served(lcc.ticket("a", pid)))
+        statements.clear()
+        lcc.settle(*outcomes)
+        counts.append(len(statements))
+    print(counts)
+    assert counts[1] <= counts[0] + 4 * len(AT_ONCE)
 
 
 def test_a_leased_turn_stays_until_it_is_given_back(lcc):

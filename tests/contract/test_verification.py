@@ -1,13 +1,16 @@
 """``lcc verify``: what it finds, what it leaves alone, and what repair does, on every store."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from little_lcc import MACHINE, PID, LittleLcc, assert_books_balance, removal, update
 
+from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.storage import verification
 from lcc_scrapy.storage.records import TurnDelta
 from lcc_scrapy.storage.verification import Kind, Verification
@@ -310,3 +313,93 @@ def test_rebuilding_the_queue_wakes_and_clears_turns(filed):
     with lcc.store.read() as tx:
         assert (tx.turn("nobody"), tx.turn("7").look_at, tx.turn("7").waiting) == (None, 0, 1)
     assert_books_balance(lcc.store)
+
+
+# --- compressed contents and earlier ones ----------------------------------------------------------
+
+
+def compress(filed, name, coding):
+    """Compress a file as a crawl would have written it."""
+    row = filed.cached(name)
+    packer = encoder(coding)
+    packed = packer.compress(filed.files[row.fetched_fileid]) + packer.flush()
+    filed.path(name).write_bytes(packed)
+    with filed.store.begin() as tx:
+        tx.update_cached([replace(row, file_encoding=coding)])
+    return packed
+
+
+def test_compressed_files_are_verified_by_what_they_decode_to(filed):
+    for name, coding in (("a", "gzip"), ("b", "zstd")):
+        compress(filed, name, coding)
+    assert filed.verify() == []
+    assert filed.verify(digests=False) == []
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "another", "empty", "plain"])
+def test_a_damaged_compressed_file_is_found_and_fetched_again(filed, coding, damage):
+    whole = compress(filed, "a", coding)
+    other = compress(filed, "b", coding)
+    damaged = {
+        "cut": whole[:-1],
+        "changed": whole[:-12] + bytes([whole[-12] ^ 1]) + whole[-11:],
+        "another": other,
+        "empty": b"",
+        "plain": b"what the site served",
+    }
+    filed.path("a").write_bytes(damaged[damage])
+    expected = Kind.WRONG_SIZE if damage == "empty" else Kind.WRONG_DIGEST
+    assert kinds(filed.verify()) == [expected]
+    assert kinds(filed.verify(digests=False)) == ([expected] if damage == "empty" else [])
+    filed.verify(repair=True)
+    assert filed.waiting() == [("a", "fetch")]
+    filed.fetch_all()
+    assert filed.verify() == []
+
+
+@pytest.fixture
+def with_versions(filed):
+    filed.policy = replace(filed.policy, versions=Keep(3))
+    for round_ in range(3):
+        filed.now += 10
+        filed.push(update("a"), update("b"))
+        filed.fetch_all(body=b"content %d" % round_)
+    return filed
+
+
+def versions_of(filed, name):
+    with filed.store.read() as tx:
+        return tx.versions([filed.cached(name).urlkey]).get(filed.cached(name).urlkey, [])
+
+
+def test_earlier_contents_are_no_strangers(with_versions):
+    assert len(versions_of(with_versions, "a")) == 3
+    with_versions.now += 10 * 86400
+    assert with_versions.verify(repair=True) == []
+    assert len(versions_of(with_versions, "a")) == 3
+
+
+def test_a_lost_earlier_content_is_found_and_let_go_and_its_document_stays(with_versions):
+    lost, cut, kept = versions_of(with_versions, "a")
+    before = with_versions.cached("a")
+    with_versions.content.path_of(lost.fetched_fileid).unlink()
+    with_versions.content.path_of(cut.fetched_fileid).write_bytes(b"")
+    found = with_versions.verify()
+    assert kinds(found) == [Kind.NO_FILE, Kind.WRONG_SIZE]
+    assert {one.docid for one in found} == {before.docid}
+    assert len(versions_of(with_versions, "a")) == 3
+    assert all(one.repaired for one in with_versions.verify(repair=True))
+    assert with_versions.verify() == []
+    assert versions_of(with_versions, "a") == [kept]
+    assert (with_versions.cached("a"), with_versions.waiting()) == (before, [])
+    assert_books_balance(with_versions.store, with_versions.files)
+
+
+def test_a_document_whose_content_is_lost_is_fetched_again_and_begins_without_versions(with_versions):
+    with_versions.path("a").unlink()
+    with_versions.verify(repair=True)
+    with_versions.fetch_all()
+    assert versions_of(with_versions, "a") == []
+    assert len(versions_of(with_versions, "b")) == 3
+    assert with_versions.verify() == []

@@ -13,9 +13,10 @@ from scrapy import Request
 from scrapy.settings import Settings
 
 from lcc_scrapy import fetching
-from lcc_scrapy.downloader import code_of
 from lcc_scrapy.fetching import PRIVATE_HOSTS, LccDownloadHandler
 from lcc_scrapy.settings import apply_to
+from lcc_scrapy.spiders import LccSpider
+from lcc_scrapy.turn import code_of
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -35,6 +36,7 @@ class Handling:
             "fetch_timeout": PATIENCE,
             "memory_body": 1_000_000,
             "fetch_max_bytes": 100_000_000,
+            "content_compression": "none",
         }
         self.charged = 0
         self.config = SimpleNamespace(**defaults | config)
@@ -52,7 +54,7 @@ class Handling:
 
     def handler(self, **settings: Any) -> LccDownloadHandler:
         carried = Settings(settings)
-        apply_to(carried, self.config)  # type: ignore[arg-type]
+        apply_to(carried, self.config, LccSpider)  # type: ignore[arg-type]
         crawler: Any = SimpleNamespace(settings=carried)
         known, fetching.worker_of = fetching.worker_of, lambda _: self._worker  # type: ignore[assignment]
         try:

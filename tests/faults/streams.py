@@ -34,18 +34,17 @@ def transcripts(pid: int, password: str) -> list[bytes]:
         bare.encode("latin-1"),
         dialects[0].replace("UTF-8", "windows-1252").encode("cp1252"),
         dialects[0].encode("utf-8-sig"),
-        _as_lcccp_writes(pid, password, 300),
+        _as_lcccp_writes(pid, password, {"timeofday": "0-8"}),
+        _as_lcccp_writes(pid, password, {"mtime": "1700000000", "md5": "0" * 32}),
         writing.init(Init(str(pid), password)),
     ]
 
 
-def _as_lcccp_writes(pid: int, password: str, urls: int) -> bytes:
+def _as_lcccp_writes(pid: int, password: str, more: dict[str, str]) -> bytes:
     start = SetStart(full=False, urlprefix=ROOT, set_id="", drop_outside=True)
     lines = (
-        writing.url(
-            {"curl": f"dir/{number}.html", "mimetype": "text/html", "len": str(number), "timeofday": "0-8"}
-        )
-        for number in range(urls)
+        writing.url({"curl": f"dir/{number}.html", "mimetype": "text/html", "len": str(number), **more})
+        for number in range(300)
     )
     return (
         writing.init(Init(str(pid), password))

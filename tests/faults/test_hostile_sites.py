@@ -106,7 +106,7 @@ ATTACKS = (
     Attack("endless status line", 614, lambda: endless(b"HTTP/1.1 200 ", b"x" * FLOOD)),
     Attack("endless informational answers", 614, lambda: endless(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000, 0.01)),
     Attack("dripping informational answers", 603, lambda: endless(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", 0.5)),
-    Attack("endless chunk extension", 603, lambda: endless(CHUNKED + b"2;", b"x" * FLOOD, 0.01)),
+    Attack("endless chunk extension", 614, lambda: endless(CHUNKED + b"2;", b"x" * FLOOD, 0.01)),
     Attack("endless trailers", 614, lambda: endless(CHUNKED + b"2\r\nok\r\n0\r\n", b"X: y\r\n" * 1000)),
     Attack("chunk of negative size", 614, lambda: Answer((CHUNKED + b"-2\r\nok\r\n",))),
     Attack("chunk beyond all sizes", 614, lambda: Answer((CHUNKED + b"f" * 40 + b"\r\nok\r\n",))),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from lcc_scrapy.content.together import FEW
 from lcc_scrapy.storage.means import LOOK, REST
 from tests.faults.machine import (
     ACCEPTED,
@@ -32,7 +33,7 @@ from tests.faults.outcomes import Seen, is_as_documented, rows
 from tests.harness import BIN, Lcc, lccs, wait_for
 from tests.integration.site import Site, overlaps
 
-pytestmark = [pytest.mark.alone, pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 LONG = os.environ.get("LCC_MACHINE") == "long"
 long = pytest.mark.skipif(not LONG, reason="LCC_MACHINE=long takes it in")
@@ -243,6 +244,26 @@ def test_a_body_that_cannot_be_synced_ends_the_process(make: Make) -> None:
     is_as_documented("fsync of a content file fails (EIO)", seen, seconds)
 
 
+@long
+def test_bodies_that_cannot_be_synced_together_end_the_process(make: Make) -> None:
+    world = make()
+    world.lcc.start()
+    release = threading.Event()
+    pages = [world.put(f"/p{pid}/page", held=release) for pid in range(1, 41)]
+    for pid, page in enumerate(pages, 1):
+        assert world.push(pid, page) == ACCEPTED
+    wait_for(lambda: sum(map(world.visited, pages)) > 2 * FEW, 20, "the fetches")
+    with injected(world.process, "syncfs:error=EIO"):
+        release.set()
+        assert world.ends_with() == EX_IOERR
+        told = world.push(50, world.put("/p50/new"))
+    assert "syncfs of " in world.lcc.log_text()
+    assert len(world.cached()) < len(pages)
+    seconds = started_again(world, EX_IOERR)
+    seen = Seen(told, "what is under way is fetched again", NOTHING_LOST, ENDS)
+    is_as_documented("syncfs of content files fails (EIO)", seen, seconds)
+
+
 SQLITE = {
     "fsync of the SQLite database fails (EIO)": "fdatasync:error=EIO",
     "writing to the SQLite database fails (EIO)": "pwrite64:error=EIO",
@@ -430,5 +451,5 @@ def test_an_answer_that_is_cut_off_leads_to_a_set_that_is_sent_again(make: Make,
 
 
 def test_every_trouble_is_in_the_table() -> None:
-    assert len(rows()) == 16
+    assert len(rows()) == 17
     assert all(kept for (_, _, kept, _), _ in rows().values())

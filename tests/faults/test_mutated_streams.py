@@ -96,7 +96,7 @@ def _leave(connection: socket.socket, one: Stream) -> bytes:
 
 
 def _said(one: Stream) -> list[object]:
-    return list(Codec().feed(one.data))
+    return list(Codec(runs=False).feed(one.data))
 
 
 def _logs_in(one: Stream) -> bool:

@@ -96,6 +96,23 @@ def test_what_was_written_while_an_fsync_ran_is_not_safe(run: Run) -> None:
     assert run.after(Loss.ALL) == {"a": b"first"}
 
 
+def test_a_syncfs_keeps_everything_with_its_name_that_was_there_when_it_began(run: Run) -> None:
+    run.call("mkdir", run.text(f"{DATA}/b"), "0777")
+    run.write(f"{DATA}/b/a", "hello")
+    run.line(f"8 syncfs(4<{in_hex(DATA)}> <unfinished ...>")
+    run.write(f"{DATA}/late", "too late")
+    run.line("8 <... syncfs resumed>) = 0")
+    run.write(f"{DATA}/b/a", "HE", flags="O_WRONLY")
+    assert run.after(Loss.ALL) == {"b/a": b"hello"}
+
+
+def test_a_syncfs_of_another_disk_or_one_that_failed_keeps_nothing(run: Run) -> None:
+    run.write(f"{DATA}/a", "hello")
+    run.call("syncfs", f"4<{in_hex('/elsewhere')}>")
+    run.call("syncfs", f"4<{in_hex(DATA)}>", result="-1 EIO (Input/output error)")
+    assert run.after(Loss.ALL) == {}
+
+
 def test_a_failed_fsync_keeps_nothing(run: Run) -> None:
     run.write(f"{DATA}/a", "hello")
     run.sync(DATA)
@@ -173,7 +190,7 @@ def test_what_the_model_does_not_know_is_refused(run: Run) -> None:
         run.after(Loss.ALL)
 
 
-@pytest.mark.parametrize("name", ["copy_file_range", "syncfs"])
+@pytest.mark.parametrize("name", ["copy_file_range", "sync_file_range"])
 def test_calls_of_unknown_effect_are_refused(run: Run, name: str) -> None:
     run.write(f"{DATA}/a", "hello")
     run.call(name, f"3<{in_hex(DATA + '/a')}>", "0", "0", "10")

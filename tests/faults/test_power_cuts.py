@@ -17,7 +17,7 @@ import pytest
 
 from lcc_scrapy.storage.sql.store import WAL_FIXED_IN
 from tests.faults.powercut.aftermath import cached_documents, contents, losses
-from tests.faults.powercut.careless import FORGOTTEN, SYNCHRONOUS, forgets
+from tests.faults.powercut.careless import FORGOTTEN, SYNCHRONOUS, TOGETHER, forgets
 from tests.faults.powercut.disk import Cut, Loss
 from tests.faults.powercut.recording import Recording, record
 from tests.faults.powercut.story import lcc_in
@@ -53,6 +53,15 @@ def recorded(folder: Path, care: str = "", *, wal: bool = False) -> Iterator[Rec
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
     with recorded(tmp_path_factory.mktemp("powercut")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def by_syncfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
+    """Give a run whose content files are synced together, however few there are."""
+    with recorded(tmp_path_factory.mktemp("together"), TOGETHER) as made:
+        if not any(call.name == "syncfs" for call in made.calls):
+            pytest.skip("the temporary folder is on a file system whose syncfs is not relied upon")
         yield made
 
 
@@ -111,6 +120,22 @@ def test_a_power_cut_loses_nothing_that_was_promised(
     recording: Recording, chance: random.Random, tmp_path: Path
 ) -> None:
     assert not broken(recording, chance, tmp_path / "left")
+
+
+def test_a_power_cut_loses_no_content_that_was_synced_together(
+    by_syncfs: Recording, chance: random.Random, tmp_path: Path
+) -> None:
+    assert not broken(by_syncfs, chance, tmp_path / "left")
+
+
+@pytest.mark.parametrize("care", ["content files", "content folders"])
+def test_what_is_synced_together_needs_it(
+    care: str, by_syncfs: Recording, chance: random.Random, tmp_path: Path
+) -> None:
+    def lazily(path: str) -> bool:
+        return forgets(care, path, is_folder=Path(path).is_dir())
+
+    assert broken(by_syncfs, chance, tmp_path / "left", SEARCHED, ways=WAYS, enough=ENOUGH, lazily=lazily)
 
 
 @pytest.mark.skipif(

@@ -44,8 +44,15 @@ class Project:
         """Send SIGHUP; returns what the log says from then on, once that holds ``expected``."""
         said = len(log.read_text())
         process.send_signal(signal.SIGHUP)
-        wait_for(lambda: expected in log.read_text()[said:], 60, f"{expected!r} in {log.name}")
-        return log.read_text()[said:]
+        try:
+            wait_for(
+                lambda: process.poll() is not None or expected in log.read_text()[said:], 60, repr(expected)
+            )
+        finally:
+            new = log.read_text()[said:]
+            print(f"{log.name} since SIGHUP: {new}")
+        assert process.poll() is None, f"ended with {process.returncode}: {log.read_text()[-2000:]}"
+        return new
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,17 @@ from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
 from lcc_scrapy.uns.spoolfile import SpoolHeader
 from lcc_scrapy.uns.spoolwriter import SpoolWriter
 from lcc_scrapy.users.cursor import Position
+from lcc_scrapy.wire.queries import writing
+from lcc_scrapy.wire.queries.messages import (
+    Query,
+    QueryRejected,
+    Reached,
+    ResultBegins,
+    ResultEnds,
+    Row,
+    Wanted,
+    What,
+)
 from tests.faults.streams import transcripts
 
 URLS = (
@@ -20,10 +31,47 @@ URLS = (
     "http://port.example.org:8080/a%20b/c", "http://[2001:db8::1]:80/x", "http://xn--bcher-kva.example/%C3%A9/y", "../x//y\\z",
     "//user:pw@www.example.org/dir/", "http://www.example.org\\@evil.example/dir/", "http://ｗｗｗ.example。org/dir/",
 )  # fmt: skip
+HTTP_ANSWERS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbody",
+    b"HTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+    (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"4;a=b\r\nbody\r\n0\r\nX-Sum: 1\r\n\r\n"),
+    b"HTTP/1.1 200\nX: a\n  b\n\nuntil it is closed", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+)  # fmt: skip
 NOTATIONS = (
     "mon-fri 20-06, !sat 12-14", "0-8", "!12-14", "01" * 12, str(Position("lcc", 1, 99)), "120", "User-agent: *\nDisallow: /a*b$\nAllow: /",
     "Sun, 06 Nov 1994 08:49:37 GMT\nSat, 21 Nov 2026 12:00:00 +0100",
 )  # fmt: skip
+QUERIES = (
+    Query(),
+    Query(
+        token="lcc_x",
+        since="abc",
+        limit=3,
+        wait=5,
+        content=Wanted.INSIDE,
+        mimetypes=("text/*",),
+        subtypes=("\x01\\",),
+    ),
+    Query(
+        What.ROWS,
+        docids=("0" * 32, "f" * 32),
+        providers=(7, 8),
+        url_prefixes=("http://www.example.org/é?a&b",),
+    ),
+)
+ANSWER = b"".join(
+    (
+        writing.begin(ResultBegins("an-lcc", "p")),
+        writing.row(Row("upsert", {"docid": "0" * 32, "curl": "http://a/\x01\\"}, Wanted.INSIDE)),
+        writing.content(b"some content" * 9),
+        writing.content_end(),
+        writing.row(Row("remove", {"docid": "1" * 32})),
+        writing.reached(Reached("q")),
+        writing.broken_off(QueryRejected(803, "later", 5)),
+        writing.end(ResultEnds("q", 1, 1)),
+    )
+)
 
 
 def spooled() -> bytes:
@@ -55,6 +103,12 @@ def seeds(target: str) -> Iterator[bytes]:
         yield from (b"\x20\xff\0\0" + text for text in transcripts(7, "x"))
     elif target == "url":
         yield from (text.encode() for text in URLS)
+    elif target == "query":
+        yield from (b"\x06" + writing.query(one) for one in QUERIES)
+    elif target == "answer":
+        yield b"\x06" + ANSWER
+    elif target == "http_answer":
+        yield from (b"\x06" + stream for stream in HTTP_ANSWERS)
     elif target == "spool_file":
         yield spooled()
     elif target == "notations":

@@ -15,13 +15,15 @@ from xml.etree import ElementTree as ET
 
 import yarl
 from scrapy import Request
-from scrapy.robotstxt import ProtegoRobotParser
 
 from lcc_scrapy.content.decoding import PIECE, BadCoding, decoder
 from lcc_scrapy.domain.errors import Refusal, UrlRefused
 from lcc_scrapy.domain.httpdates import retry_after_seconds
+from lcc_scrapy.domain.robots import Robots
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK, parse_mask
+from lcc_scrapy.getting import _request as outgoing_request
+from lcc_scrapy.http1.answer import Answer, HttpError
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Codec, Malformed
 from lcc_scrapy.uns.limits import Limits
@@ -45,6 +47,10 @@ from lcc_scrapy.uns.states import (
 )
 from lcc_scrapy.users.cursor import Position, StartOver
 from lcc_scrapy.wire.messages import InitAccepted, Quota
+from lcc_scrapy.wire.queries import writing
+from lcc_scrapy.wire.queries.messages import Query, Said
+from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader, ResultReader
+from tests.runs import one_by_one, plainly
 
 ROOTS = tuple(
     Root.parse(text)
@@ -70,16 +76,16 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def codec(data: bytes) -> None:
-    """Any bytes give messages and at most one complaint, the same in any pieces, within bounded memory."""
+    """Any bytes give messages and at most one complaint, the same in any pieces and in runs, in bounded memory."""
     size, stream = 1 + (data[0] if data else 0), data[1:]
     for limits in (SMALL, Limits()):
-        whole = Codec(limits).feed(stream)
+        whole = Codec(limits, runs=False).feed(stream)
         assert not any(isinstance(message, Malformed) for message in whole[:-1])
         cut, found = Codec(limits), []
         for piece in pieces(stream, size):
             found += cut.feed(piece)
             assert len(cut._normaliser._held) <= limits.element_bytes + size
-        assert found == whole, (size, found, whole)
+        assert one_by_one(found) == one_by_one(Codec(limits).feed(stream)) == whole, (size, found, whole)
 
 
 _LOGIN = Login(7, InitAccepted(3, "10.0.0.9", ("text/*",), Quota()), ROOTS, fullsets_left=1)
@@ -110,33 +116,42 @@ def conversation(data: bytes) -> None:
     """Whatever is said and whatever happens, the table is followed and the answers are well-formed."""
     choices, stream = list(data[:4]), data[4:]
     choices += [0] * (4 - len(choices))
-    talk = _Talk(choices)
-    for number, piece in enumerate(pieces(stream, 1 + choices[0])):
+    fast, plain = (_talk(choices, stream, runs=runs) for runs in (True, False))
+    plain.check()
+    assert plainly(fast.done) == plainly(plain.done)
+
+
+def _talk(choices: list[int], stream: bytes, *, runs: bool) -> "_Talk":
+    talk = _Talk(choices, runs=runs)
+    for number, piece in enumerate(pieces(stream, 1 + 16 * choices[0])):
         for event in talk.codec.feed(piece):
             talk.hear(event)
         if choices[1] < len(_NEWS) and number == choices[2]:
             talk.hear(_NEWS[choices[1]])
     talk.hear(StreamEnded(talk.codec.unfinished))
-    talk.check()
+    return talk
 
 
 class _Talk:
     """A session with a clerk who answers at once, as the choices say."""
 
-    def __init__(self, choices: list[int]) -> None:
-        self.codec = Codec(SMALL)
+    def __init__(self, choices: list[int], *, runs: bool) -> None:
+        self.codec = Codec(SMALL, runs=runs)
         self._session = Session(SMALL)
         self._choices = choices
-        self._done: list[effects.Effect] = []
+        self.done: list[effects.Effect] = []
 
     def hear(self, event: Event) -> None:
         before = self._session.state
         done = self._session.take(event)
-        self._done += done
+        self.done += done
         after = self._session.state
         assert before is after or after in {to for (state, _), to in TABLE.items() if state is before}
         assert not done or before is not State.CLOSED
         for effect in done:
+            if isinstance(effect, effects.TakeOneByOne):
+                for url in effect.run:
+                    self.hear(url)
             answer = self._answer(effect)
             if answer is not None:
                 self.hear(answer)
@@ -153,7 +168,7 @@ class _Talk:
         return None
 
     def check(self) -> None:
-        done = self._done
+        done = self.done
         opened = _count(done, effects.OpenSet)
         ended = _count(done, effects.CommitSet, effects.CountSet, effects.DropSet)
         assert ended <= opened <= 1
@@ -209,7 +224,7 @@ def _judge_url(text: str, said: str) -> None:
 
 
 def _check_connection(root: HttpUrl, parsed: HttpUrl, plain: str, said: str) -> None:
-    """Ask urllib, Scrapy and yarl (what aiohttp connects to and writes into the request line) where it leads."""
+    """Ask urllib, Scrapy and yarl where it leads, and what our own request says."""
     asked = Request(plain).url
     real, split = yarl.URL(asked, encoded=True), urlsplit(asked)
     assert asked == plain, said
@@ -223,7 +238,12 @@ def _check_connection(root: HttpUrl, parsed: HttpUrl, plain: str, said: str) -> 
     assert (real.scheme, real.port) in {(root.scheme, root.port), ("https", 443)}, (said, asked)
     assert real.user is None, said
     assert real.password is None, said
-    line = real.raw_path_qs
+    sent = outgoing_request(parsed, [], "GET", b"", None)
+    line = sent.target
+    assert (sent.origin.host, sent.origin.port) == (real.raw_host, real.port), said
+    assert sent.origin.tls == (real.scheme == "https"), said
+    assert sent.encoded().startswith(f"GET {line} HTTP/1.1\r\nHost: ".encode()), (said, line)
+    assert line == real.raw_path_qs, (said, line)
     assert line.startswith("/"), (said, line)
     assert not set(line) & set(" \t\r\n\0"), (said, line)
     asked_path = unquote(real.raw_path, errors="surrogateescape").replace("\\", "/")
@@ -279,6 +299,69 @@ def _decoded(coding: str, body: bytes, size: int) -> bytes | None:
     return bytes(found)
 
 
+# --- answers of sites ----------------------------------------------------------------------------
+
+
+def http_answer(data: bytes) -> None:
+    """Any bytes are an answer or an error, the same in any pieces; nothing stays behind for the next one."""
+    size, stream = 1 + (data[0] if data else 0), data[1:]
+    reader = Answer()
+    whole = _http_answer(reader, stream, len(stream) or 1)
+    assert whole == _http_answer(Answer(), stream, size)
+    if reader.keep and not isinstance(whole[-1], type):
+        reader.begin()
+        assert _http_answer(reader, stream, size) == whole
+
+
+def _http_answer(reader: Answer, stream: bytes, size: int) -> tuple[object, ...]:
+    body = b""
+    try:
+        for piece in pieces(stream, size):
+            reader.feed(piece)
+            body += b"".join(reader.take())
+        reader.end()
+    except HttpError as error:
+        return body + b"".join(reader.take()), type(error)
+    return reader.status, reader.reason, tuple(reader.headers), reader.version, reader.keep, body
+
+
+# --- queries and their answers --------------------------------------------------------------------
+
+
+def query(data: bytes) -> None:
+    """Any bytes are a query, a part of one, or refused, the same in any pieces; what was read can be written."""
+    size, stream = 1 + (data[0] if data else 0), data[1:]
+    whole = _query(stream, len(stream) or 1)
+    assert whole == _query(stream, size)
+    if isinstance(whole, Query):
+        assert _query(writing.query(whole), size) == whole
+
+
+def _query(stream: bytes, size: int) -> Query | str | None:
+    reader = QueryReader(1 << 20)
+    try:
+        return next(filter(None, map(reader.feed, pieces(stream, size))), None)
+    except NotUnderstood:
+        return "refused"
+
+
+def answer(data: bytes) -> None:
+    """Any bytes are an answer, a part of one, or refused; what is said before is the same in any pieces."""
+    size, stream = 1 + (data[0] if data else 0), data[1:]
+    whole, parts = _answer(stream, len(stream) or 1), _answer(stream, size)
+    assert parts[: len(whole)] == whole
+
+
+def _answer(stream: bytes, size: int) -> list[Said]:
+    reader, said = ResultReader(), []
+    try:
+        for piece in pieces(stream, size):
+            said += reader.feed(piece)
+    except NotUnderstood:
+        pass
+    return said
+
+
 # --- notations -----------------------------------------------------------------------------------
 
 
@@ -302,10 +385,23 @@ def notations(data: bytes) -> None:
     first, _, second = text.partition("\n")
     for date in (second, "Sat, 21 Nov 2026 12:00:00 GMT"):
         assert 0 <= retry_after_seconds(first, date) < math.inf
-    rules = ProtegoRobotParser(data, None)
-    assert rules.allowed("http://www.example.org/dir/a?b=c", "lcc-scrapy") in {True, False}
+    rules = Robots.parse(data, "lcc-scrapy")
+    assert rules.allowed("/robots.txt")
+    assert rules.allowed("/dir/a?b=c") in {True, False}
+    assert 0 <= rules.crawl_delay < math.inf
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (codec, conversation, url, spool_file, content_coding, notations)
+    target.__name__: target
+    for target in (
+        codec,
+        conversation,
+        url,
+        spool_file,
+        content_coding,
+        notations,
+        query,
+        answer,
+        http_answer,
+    )
 }

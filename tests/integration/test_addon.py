@@ -63,7 +63,7 @@ PARTS = """
         @classmethod
         def from_crawler(cls, crawler):
             made = cls()
-            for name in ("lcc_set_accepted", "lcc_document_stored", "lcc_document_removed"):
+            for name in ("lcc_set_accepted", "lcc_document_stored", "lcc_document_confirmed", "lcc_document_removed"):
                 method = getattr(made, name)
                 crawler.signals.connect(method, getattr(lcc_signals, name))
             return made
@@ -73,6 +73,9 @@ PARTS = """
 
         def lcc_document_stored(self, document, row):
             note(signal="stored", url=document.url, docid=document.docid, seq=row.seq, body=document.open().read().decode())
+
+        def lcc_document_confirmed(self, document, row):
+            note(signal="confirmed", served=document is not None, at=row.confirmed_time, seq=row.seq)
 
         def lcc_document_removed(self, docid, pid, reason):
             note(signal="removed", docid=docid, pid=pid, reason=reason)
@@ -179,7 +182,12 @@ def test_a_project_s_own_spider_keeps_every_setting(lcc: Lcc, shop: Shop, tmp_pa
 
 def test_the_project_s_spiders_and_the_lcc_s_are_known(lcc: Lcc, shop: Shop) -> None:
     known = "import scrapy.crawler as c, scrapy.utils.project as p; print(*c.AsyncCrawlerRunner(p.get_project_settings()).spider_loader.list())"
-    assert sorted(shop.run(lcc, "python", "-c", known).stdout.split()) == ["lcc_push", "own", "shop_push"]
+    assert sorted(shop.run(lcc, "python", "-c", known).stdout.split()) == [
+        "lcc_push",
+        "lcc_spider",
+        "own",
+        "shop_push",
+    ]
 
 
 def test_scrapy_list_shows_the_lcc_s_spiders_once_their_module_is_named(lcc: Lcc, shop: Shop) -> None:
@@ -187,7 +195,7 @@ def test_scrapy_list_shows_the_lcc_s_spiders_once_their_module_is_named(lcc: Lcc
     assert shop.run(lcc, "scrapy", "list").stdout.split() == ["own", "shop_push"]
     settings = shop.folder / "shop" / "settings.py"
     settings.write_text(OWN.replace('["shop.spiders"]', '["shop.spiders", "lcc_scrapy.spiders"]') + ADDED)
-    assert shop.run(lcc, "scrapy", "list").stdout.split() == ["lcc_push", "own", "shop_push"]
+    assert shop.run(lcc, "scrapy", "list").stdout.split() == ["lcc_push", "lcc_spider", "own", "shop_push"]
     assert shop.run(lcc, "scrapy", "lcc", "status").returncode == 0
 
 
@@ -282,6 +290,24 @@ def test_a_team_s_subclass_its_pipelines_and_signals_work(lcc: Lcc, shop: Shop, 
     assert removed == {"signal": "removed", "docid": stored["docid"], "pid": 7, "reason": removed["reason"]}
     agent, marked = site.asked("/a")[0].headers["user-agent"], site.asked("/a")[0].headers["x-shop"]
     assert (agent, marked) == ("shopbot", "yes")
+
+
+def test_a_304_and_the_same_content_once_more_are_each_announced_once(
+    lcc: Lcc, shop: Shop, site: Site
+) -> None:
+    host = f"http://127.0.0.1:{site.listen()}"
+    lcc.add_provider(7, f"{host}/")
+    lcc.start()
+    for answer in (page("same", etag='"1"'), page("same", etag='"2"'), page("", "304 Not Modified")):
+        site.put("/a", answer)
+        assert lcc.push_urls(7, [{"curl": f"{host}/a", "mimetype": "text/html"}]).returncode == 0
+        lcc.wait_until_fetched()
+    assert lcc.stop() == 0
+    stored, served, unmodified = (one for one in shop.notes() if one["signal"] != "set_accepted")
+    assert [one["signal"] for one in (stored, served, unmodified)] == ["stored", "confirmed", "confirmed"]
+    assert (served["served"], unmodified["served"]) == (True, False)
+    assert stored["seq"] == served["seq"] == unmodified["seq"]
+    assert served["at"] <= unmodified["at"]
 
 
 def test_a_feed_gets_a_team_s_items_and_no_documents(

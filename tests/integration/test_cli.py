@@ -20,14 +20,14 @@ from lcc_scrapy.cli import initialise
 from lcc_scrapy.cli.main import lcc as lcc_group
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.cache import Answer, Body
-from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
+from lcc_scrapy.domain.entries import Operation, UrlEntry, furlkey, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Failed, Place, Served
 from lcc_scrapy.storage import schema
 from lcc_scrapy.storage.batch import Batch
 from lcc_scrapy.storage.home import WorkerSlot
 from lcc_scrapy.storage.passwords import verify_password
-from lcc_scrapy.storage.records import WorkerRow
+from lcc_scrapy.storage.records import Spidered, WorkerRow
 from lcc_scrapy.storage.settling import Settlement
 from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.sql import store as sql_store
@@ -53,6 +53,7 @@ class House:
         self.url = url or f"sqlite:///{self.data}/lcc.sqlite"
         self.settings = {"LCC_DATA_DIR": str(self.data), **({"LCC_DATABASE_URL": url} if url else {})}
         self.settings["LCC_MIMETYPES"] = "*/*"
+        self.policy = QueuePolicy()
 
     @property
     def environment(self):
@@ -121,7 +122,7 @@ class House:
         with store.begin() as tx:
             Settlement(
                 tx, [outcome_of(ticket) for ticket in self.tickets(tx, pid)], owner="1/9", machineid=1,
-                now=int(time.time()), policy=QueuePolicy(),
+                now=int(time.time()), policy=self.policy,
                 keep=lambda served: content.keep([(one.fileid, one.body) for one in served]),
             ).run()  # fmt: skip
             tx.free_turns_of("1/9")
@@ -447,6 +448,7 @@ def test_a_provider_is_added_with_everything_that_was_said(house):
         PID, "--name", "Example", "--contact", "web@example.org", "--bandwidth", "200k", "--timeofday",
         "mon-fri 20-06", "--timezone", "Europe/Amsterdam", "--priority", "1", "--filesmax", "10", "--spacemax", "2M",
         "--fullsets", "unlimited", "--allow-private", "--ignore-robots", "--strict-mtime", "--declared", "strict",
+        "--revisit", "2h..18h",
         "--root", "https://docs.example.org/a/",
     )  # fmt: skip
     found = house.json("provider", "show", "7")
@@ -454,15 +456,29 @@ def test_a_provider_is_added_with_everything_that_was_said(house):
     assert (found["bandwidth"], found["filesmax"], found["spacemax"]) == (200_000, 10, 2_000_000)
     assert (found["timezone"], found["priority"], found["fullsetsallowed"]) == ("Europe/Amsterdam", 1, None)
     assert (found["allowprivate"], found["ignorerobots"], found["strictmtime"]) == (True, True, True)
-    assert (found["declared"], found["state"]) == ("strict", "active")
+    assert (found["declared"], found["state"], found["revisit"]) == ("strict", "active", "7200..21600..64800")
     assert found["roots"] == [SITE, "https://docs.example.org/a/"]
     assert "password" not in found
     text = house.lcc("provider", "show", "7").stdout
     assert "mon-fri 20-6 (Europe/Amsterdam)" in text
+    assert "2h..6h..18h" in text
     assert "argon2" not in text
     assert "argon2" not in house.lcc("provider", "list", "--json").stdout
     known = house.query("select password from pidb")[0][0]
     assert verify_password(known, "secret")
+
+
+def test_how_often_spiders_come_again_is_set_and_taken_back(small):
+    small.lcc("provider", "set", "7", "--revisit", "10m..1d..30d")
+    assert small.json("provider", "show", "7")["revisit"] == "600..86400..2592000"
+    assert "10m..1d..30d" in small.lcc("provider", "show", "7").stdout
+    small.lcc("provider", "set", "7", "--revisit", "default")
+    assert "1h..1d..30d (LCC_REVISIT)" in small.lcc("provider", "show", "7").stdout
+    for wrong in ("1h", "0s..1h", "2h..1h", "1h..x", "1h..30m..2h", "1..2..3..4", f"1h..{'9' * 400}d"):
+        assert (
+            "expected rising intervals"
+            in small.lcc("provider", "set", "7", "--revisit", wrong, status=2).stderr
+        )
 
 
 def test_what_is_not_said_has_its_default(small):
@@ -765,6 +781,20 @@ def test_explain_tells_everything_about_a_document(house):
     assert house.json("explain", SITE + "b")[0]["queued"]["before"] == 1
     house.lcc("provider", "pause", "7")
     assert "its provider is paused" in house.lcc("explain", SITE + "b").stdout
+
+
+def test_explain_tells_when_a_found_page_is_due(house):
+    house.add()
+    house.documents("a")
+    due, lies_at = 1_900_000_000, furlkey(PID, SITE + "a")
+    store = house.store()
+    with store.begin() as tx:
+        tx.insert_spidered([Spidered(lies_at, PID, SITE + "a", 1, None, 5, 6, 0, 6, 3600, 2, due)])
+    store.close()
+    assert house.json("explain", SITE + "a")[0]["visits"] == {
+        "depth": 1, "visited": 6, "answered": 6, "every": 3600, "changes": 2, "due": due,
+    }  # fmt: skip
+    assert "by guess due 2030-03-17" in house.lcc("explain", SITE + "a").stdout
 
 
 def test_explain_of_an_unknown_url_is_status_1(small):

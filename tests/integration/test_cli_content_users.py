@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 from test_cli import SITE, House, one_error, rows_of
 
-from lcc_scrapy.content_user import ContentGone, ContentLost, ContentUser, Position, StartOver
+from lcc_scrapy.content_user import ContentGone, ContentLost, ContentUser, PageText, Position, StartOver
 from lcc_scrapy.domain.entries import Operation
 from lcc_scrapy.storage.forgetting import forget_tombstones
+from lcc_scrapy.storage.named_cursors import StoreCursors
+from lcc_scrapy.users.named_cursors import NamedCursor
 
 PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -126,9 +128,9 @@ def test_select_gives_changes_to_a_command_and_keeps_what_it_took(small):
 # --- follow --------------------------------------------------------------------------------------
 
 
-def start(house, *words):
+def start(house, *words, command="follow"):
     return subprocess.Popen(
-        [*PROGRAM, "follow", *words], env=house.environment, cwd=house.folder, stdout=subprocess.PIPE,
+        [*PROGRAM, command, *words], env=house.environment, cwd=house.folder, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -206,14 +208,23 @@ def test_export_writes_a_file_at_once_and_goes_on_from_there(small):
     assert {path.name for path in small.folder.iterdir()} == {"lcc-data", "one.tar.gz", "position"}
 
 
-@pytest.mark.parametrize("form", ["zip", "tar.gz"])
+def test_rows_are_exported_with_their_texts_instead_of_contents(small):
+    small.documents("a", mimetype="text/plain")
+    words = ["export", "--text", "--no-content", "-o", "-", "--format"]
+    one, end = [json.loads(line) for line in small.lcc(*words, "jsonl").stdout.splitlines()]
+    assert (one["curl"], one["text"], "content" in one) == (SITE + "a", SITE + "a", False)
+    assert end["op"] == "end"
+    assert "--text and --no-content go with" in small.lcc(*words, "zip", status=2).stderr
+
+
+@pytest.mark.parametrize("form", ["zip", "tar.gz", "parquet"])
 def test_export_streams_to_stdout(small, form):
     small.documents("a")
     done = subprocess.run(
         [*PROGRAM, "export", "--format", form, "-o", "-"], env=small.environment, cwd=small.folder,
         capture_output=True, timeout=60, check=True,
     )  # fmt: skip
-    assert done.stdout.startswith({"zip": b"PK", "tar.gz": b"\x1f\x8b"}[form])
+    assert done.stdout.startswith({"zip": b"PK", "tar.gz": b"\x1f\x8b", "parquet": b"PAR1"}[form])
     assert done.stderr.startswith(b"lcc: 1 documents")
 
 
@@ -224,6 +235,42 @@ def test_an_export_that_fails_leaves_no_file_and_the_position(small):
     assert "lcc verify --repair" in one_error(small.lcc(*words, status=1))
     assert {path.name for path in small.folder.iterdir()} == {"lcc-data", "position"}
     assert cursor_of(small).seq == 0
+
+
+@pytest.mark.parametrize("form", ["zip", "fts5"])
+def test_an_export_that_is_told_to_stop_leaves_nothing_half(small, form):
+    small.documents("a")
+    (content,) = (path for path in (small.data / "content" / "1").rglob("*") if path.is_file())
+    content.unlink()
+    os.mkfifo(content)  # opening it waits for the other side
+    export = start(small, "--format", form, "-o", "x", "--force", command="export")
+    writer = os.open(content, os.O_WRONLY)
+    assert list(small.folder.glob(".x.*.part"))
+    export.send_signal(signal.SIGTERM)
+    os.close(writer)
+    assert export.wait(30) == 128 + signal.SIGTERM
+    export.communicate()
+    assert {path.name for path in small.folder.iterdir()} == {"lcc-data"}
+
+
+def test_a_folder_that_is_not_there_is_said_by_its_name(small):
+    for words in (["-o", "none/x.zip"], ["-o", "x.zip", "--cursor-file", "none/position"]):
+        said = one_error(small.lcc("export", "--format", "zip", *words, status=1))
+        assert said.endswith("there is no folder none")
+
+
+def test_status_tells_which_named_cursor_is_farthest_behind(small):
+    small.documents("a", "b")
+    assert small.json("status")["cursors"] == []
+    assert "farthest" not in small.lcc("status").stdout
+    store = small.store()
+    for name, seq in (("main", 0), ("other", 2)):
+        StoreCursors(store).keep(NamedCursor("engine", name, "cursor", seq, 5))
+    store.close()
+    first, second = small.json("status")["cursors"]
+    assert first == {"owner": "engine", "name": "main", "behind": 2, "moved": 5}
+    assert second["behind"] == 0
+    assert "2 named; main of engine is farthest behind: 2 changes" in small.lcc("status").stdout
 
 
 # --- the Python API ------------------------------------------------------------------------------
@@ -249,6 +296,12 @@ def test_the_api_gives_typed_changes_contents_and_a_position(small, user):
     small.push("a", operation=Operation.REMOVE)
     (gone,) = user.select(since=str(changes.position), provider=7, mimetype="text/*")
     assert (gone.op, gone.docid, gone.reason) == ("remove", rows[0].docid, "removed by its provider")
+
+
+def test_the_api_reads_texts(small, user):
+    small.documents("a", mimetype="text/plain")
+    (row,) = user.select()
+    assert user.text(row) == PageText(None, SITE + "a")
 
 
 def test_a_change_is_over_when_the_next_one_is_asked_for(small, user):

@@ -1,6 +1,7 @@
-"""Every way in which a fetch can end, by one real crawl against a server that does as it is told.
+"""Every way in which a fetch can end, by two real crawls against a server that does as it is told.
 
-The crawl runs in a project with middlewares and pipelines of its own that break what can be broken.
+One runs in a project with middlewares and pipelines of its own that break what can be broken, so that documents
+go through Scrapy's engine; the other without any, so that they go the short way.
 ``docs/outcomes.md`` is written from what is seen here: ``LCC_WRITE_DOCS=1`` renews it.
 """
 
@@ -13,10 +14,13 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 import brotli
 import pytest
@@ -24,11 +28,13 @@ from backports import zstd
 
 from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.providers import Provider
-from tests.harness import Lcc, lccs, wait_for
+from lcc_scrapy.providers.client import Address, Conversation, connect
+from lcc_scrapy.wire.messages import Init, InitAccepted, InitRejected, SetAccepted, SetStart
+from tests.harness import PASSWORD, Lcc, lccs, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Answer, Site, overlaps, page, raw, unknown_certificate
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "outcomes.md"
 FIRST = b"<p>the first edition</p>"
@@ -302,6 +308,14 @@ CASES = (
     Case("pipeline-recovers", "a team's pipeline fails once", (page(BODY),), STORED, 0, "2x page.html", RETRIED),
 )  # fmt: skip
 BY_NAME = {case.name: case for case in CASES}
+ENGINE, SHORT = "through the engine", "the short way"
+OF_A_TEAM = ("middleware-", "callback-", "pipeline-", "disk-full")
+WAYS = [
+    (way, name)
+    for way in (ENGINE, SHORT)
+    for name in BY_NAME
+    if way == ENGINE or not name.startswith(OF_A_TEAM)
+]
 
 
 @dataclass
@@ -318,10 +332,12 @@ class Seen:
 class World:
     """A site, a project, an LCC in it, and all cases done once."""
 
-    def __init__(self, lcc: Lcc, site: Site) -> None:
+    def __init__(self, lcc: Lcc, site: Site, way: str) -> None:
         self.lcc = lcc
         self.site = site
-        self.pids = {case.name: pid for pid, case in enumerate(CASES, 1)}
+        self.spider = "shop_push" if way == ENGINE else "lcc_push"
+        self.cases = [BY_NAME[name] for which, name in WAYS if which == way]
+        self.pids = {case.name: pid for pid, case in enumerate(self.cases, 1)}
         self.port, self.private = site.listen(), site.listen()
         self.tls = site.listen(unknown_certificate(lcc.folder))
         self.robots_first, self.robots_down = site.listen(), site.listen()
@@ -357,31 +373,32 @@ class World:
         self._register()
         self.site.put("/robots.txt", page(ROBOTS))
         self.site.put(f"{self.robots_down}/robots.txt", status("503 Down"))
-        self.lcc.start(spider="shop_push")
+        self.lcc.start(spider=self.spider)
         self._first_edition()
         self._second_edition()
         self.waiting = sorted(set(self._queued()))
         assert self.lcc.stop() == 0
         self.lcc.settings["LCC_HOST_PATIENCE"] = "0s"
-        self.lcc.start(spider="shop_push")
+        self.lcc.start(spider=self.spider)
         self.lcc.wait_until_fetched(60)
-        for case in CASES:
+        for case in self.cases:
             self.told[case.name] = self._codes(case)
         assert self.lcc.stop() == 0
 
     def _register(self) -> None:
         providers = [
-            Provider(self.pids[case.name], "", **{"allowprivate": True, **case.provider}) for case in CASES
+            Provider(self.pids[case.name], "", **{"allowprivate": True, **case.provider})
+            for case in self.cases
         ]
         roots = [
             list(dict.fromkeys(self.url(case, name)[: -len(name)] for name in ("page.html", "next.html")))
-            for case in CASES
+            for case in self.cases
         ]
         self.lcc.register(*providers, roots=roots)
 
     def _first_edition(self) -> None:
         pushed = False
-        for case in CASES:
+        for case in self.cases:
             names = [*(["page.html"] if case.copy else []), *case.before]
             for name in names:
                 self.site.put(f"/{case.name}/{name}", case.copy or page("x"))
@@ -390,36 +407,51 @@ class World:
                 self._push(case, *[{"curl": self.url(case, name), "mtime": 1} for name in names])
         assert pushed
         self.lcc.wait_until_fetched(60)
-        self.first = {case.name: self._row(case) for case in CASES}
+        self.first = {case.name: self._row(case) for case in self.cases}
         newest = max(row[1] for row in self.first.values() if row)
         wait_for(lambda: int(time.time()) > newest, 5, "the next second")
         self.site.visits.clear()
         self._log_before = len(self.lcc.log_text())
 
     def _second_edition(self) -> None:
-        for case in CASES:
+        for case in self.cases:
             self.site.put(f"/{case.name}/page.html", *(case.answers or (page("must not be seen"),)))
             self.site.put(f"/{case.name}/next.html", page("next"))
             for name, answer in case.further.items():
                 self.site.put(f"/{case.name}/{name}", answer)
-        for case in CASES:
+        for case in self.cases:
             self._push(
                 case,
                 {"curl": self.url(case), "mtime": 2, **case.declared},
                 {"curl": self.url(case, "next.html")},
             )
-        patient = {self.pids[case.name] for case in CASES if case.waits}
+        patient = {self.pids[case.name] for case in self.cases if case.waits}
         wait_for(
             lambda: not self.lcc.is_spooled() and set(self._queued()) == patient, 40, "all but the patient"
         )
 
+    @contextmanager
+    def _provider(self, case: Case) -> Iterator[tuple[Conversation, InitAccepted | InitRejected]]:
+        conversation = connect(Address("127.0.0.1", self.lcc.port), 60)
+        try:
+            yield conversation, conversation.login(Init(str(self.pids[case.name]), PASSWORD))
+        finally:
+            conversation.close()
+
     def _push(self, case: Case, *urls: dict[str, object]) -> None:
-        given = [{"mimetype": "text/html", **url} for url in urls]
-        wait_for(
-            lambda: self.lcc.push_urls(self.pids[case.name], given).returncode == 0,
-            20,
-            f"{case.name} to be let in: while the disk is full, nobody is",
-        )
+        given = [
+            f"<url {' '.join(f'{name}={quoteattr(str(value))}' for name, value in url.items())}/>".encode()
+            for url in ({"mimetype": "text/html", **url} for url in urls)
+        ]
+
+        def is_let_in() -> bool:
+            with self._provider(case) as (conversation, login):
+                if isinstance(login, InitRejected):
+                    return False
+                verdict = conversation.submit(SetStart(full=False), given, lambda _error: None)
+                return isinstance(verdict, SetAccepted)
+
+        wait_for(is_let_in, 20, f"{case.name} to be let in: while the disk is full, nobody is")
 
     # --- what became of it -----------------------------------------------------------------------
 
@@ -446,8 +478,9 @@ class World:
         return found[0] if found else None
 
     def _codes(self, case: Case) -> list[int]:
-        errors = self.lcc.check(self.pids[case.name])["errors"]
-        return [error["code"] for error in errors if error["url"] == self.url(case)]
+        with self._provider(case) as (_, login):
+            assert isinstance(login, InitAccepted)
+            return [error.code for error in login.errors if error.url == self.url(case)]
 
     def seen(self, case: Case) -> Seen:
         return Seen(
@@ -530,22 +563,55 @@ def _conditions(headers: dict[str, str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, World]]:
     folder = tmp_path_factory.mktemp("outcomes")
     project = make_project(folder / "project", PROJECT)
-    with Site() as site, lccs(folder) as make:
-        made = World(make(project=project, **SETTINGS), site)
+    with Site() as one, Site() as other, lccs(folder) as make:
+        made = {
+            ENGINE: World(make(project=project, **SETTINGS), one, ENGINE),
+            SHORT: World(make(**SETTINGS), other, SHORT),
+        }
         try:
-            made.run()
+            with ThreadPoolExecutor(2) as both:
+                for running in [both.submit(world.run) for world in made.values()]:
+                    running.result()
             yield made
         finally:
-            made.close()
+            for world in made.values():
+                world.close()
 
 
-@pytest.mark.parametrize("name", BY_NAME)
-def test_every_outcome_leaves_what_it_must(world: World, name: str) -> None:
+@pytest.fixture
+def world(worlds: dict[str, World]) -> World:
+    return worlds[ENGINE]
+
+
+def test_each_goes_its_way(worlds: dict[str, World]) -> None:
+    told = {
+        way: "documents go through Scrapy's engine" in world.lcc.log_text() for way, world in worlds.items()
+    }
+    assert told == {ENGINE: True, SHORT: False}
+
+
+def test_both_ways_ask_sites_alike(worlds: dict[str, World]) -> None:
+    def asked(way: str, path: str) -> dict[str, str]:
+        headers = worlds[way].site.asked(path)[0].headers
+        return {name: value for name, value in headers.items() if name != "host"}
+
+    for path in ("/ok/page.html", "/not-modified/page.html", "/redirects/e", "/robots.txt"):
+        assert asked(SHORT, path) == asked(ENGINE, path)
+    assert asked(SHORT, "/ok/page.html").keys() >= {
+        "accept",
+        "accept-language",
+        "accept-encoding",
+        "user-agent",
+    }
+
+
+@pytest.mark.parametrize(("way", "name"), WAYS)
+def test_every_outcome_leaves_what_it_must(worlds: dict[str, World], way: str, name: str) -> None:
     case = BY_NAME[name]
-    seen = world.seen(case)
+    seen = worlds[way].seen(case)
     assert seen.row == case.row
     assert seen.codes == ([case.code] if case.code else [])
     if not case.waits:
@@ -577,26 +643,40 @@ def test_the_stats_count_what_was_charged(world: World) -> None:
     assert len(counted) == 2
 
 
-def test_no_provider_ever_has_two_requests_in_flight(world: World) -> None:
-    assert {name for name in BY_NAME if overlaps(world.site.asked(f"/{name}/"))} == set()
+@pytest.mark.parametrize("way", [ENGINE, SHORT])
+def test_no_provider_ever_has_two_requests_in_flight(worlds: dict[str, World], way: str) -> None:
+    world = worlds[way]
+    assert {name for name in world.pids if overlaps(world.site.asked(f"/{name}/"))} == set()
     assert any(visit.together > 1 for visit in world.site.visits), "different providers do overlap"
 
 
-def test_every_provider_s_next_url_is_fetched_once_whatever_became_of_the_first(world: World) -> None:
+@pytest.mark.parametrize("way", [ENGINE, SHORT])
+def test_every_provider_s_next_url_is_fetched_once_whatever_became_of_the_first(
+    worlds: dict[str, World], way: str
+) -> None:
+    world = worlds[way]
     counts = {
         name: len(world.site.asked(f"/{name}/next.html"))
-        for name, case in BY_NAME.items()
+        for name, case in ((one.name, one) for one in world.cases)
         if case.place != "private"
     }
     assert set(counts.values()) == {1}, counts
 
 
-def test_nothing_connects_to_a_private_address_that_was_not_approved(world: World) -> None:
+@pytest.mark.parametrize("way", [ENGINE, SHORT])
+def test_nothing_connects_to_a_private_address_that_was_not_approved(
+    worlds: dict[str, World], way: str
+) -> None:
+    world = worlds[way]
     assert world.site.connections[world.private] == 0
 
 
-def test_a_failing_host_keeps_its_urls_in_place_until_patience_ends(world: World) -> None:
-    assert world.waiting == sorted(world.pids[case.name] for case in CASES if case.waits)
+@pytest.mark.parametrize("way", [ENGINE, SHORT])
+def test_a_failing_host_keeps_its_urls_in_place_until_patience_ends(
+    worlds: dict[str, World], way: str
+) -> None:
+    world = worlds[way]
+    assert world.waiting == sorted(world.pids[case.name] for case in world.cases if case.waits)
 
 
 def test_a_request_that_parse_document_yields_is_not_fetched_and_logged(world: World) -> None:
@@ -608,12 +688,16 @@ def test_a_failing_parse_document_is_logged(world: World) -> None:
     assert "parse_document failed for" in world.lcc.log_text()
 
 
-def test_a_wait_that_the_site_asked_for_is_kept(world: World) -> None:
+@pytest.mark.parametrize("way", [ENGINE, SHORT])
+def test_a_wait_that_the_site_asked_for_is_kept(worlds: dict[str, World], way: str) -> None:
+    world = worlds[way]
     first, second = world.site.asked("/busy-503/page.html")
     assert second.start - first.start > 1.9
 
 
-def test_no_unfinished_body_is_left_behind(world: World) -> None:
+@pytest.mark.parametrize("way", [ENGINE, SHORT])
+def test_no_unfinished_body_is_left_behind(worlds: dict[str, World], way: str) -> None:
+    world = worlds[way]
     unfinished = (world.lcc.folder / "lcc-data" / "content").rglob("tmp/*/*")
     assert list(unfinished) == []
     assert world.lcc.lcc("verify").returncode == 0

@@ -126,6 +126,34 @@ def test_a_robots_txt_larger_than_memory_bodies_is_obeyed(make_lcc: Callable[...
     assert scene.cached() == {"/p1/b"}
 
 
+def test_a_crawl_delay_is_kept_between_fetches_and_not_by_the_exempted(
+    make_lcc: Callable[..., Lcc], site: Site
+) -> None:
+    scene = Scene(make_lcc, site)
+    site.put("/robots.txt", page("User-agent: lcc-scrapy\nCrawl-delay: 1.5\n"))
+    roots = [[f"{scene.host}/p1/"], [f"{scene.host}/p2/"]]
+    both = [Provider(pid, "", allowprivate=True, ignorerobots=pid == 2) for pid in (1, 2)]
+    scene.lcc.register(*both, roots=roots)
+    scene.lcc.start()
+    for pid in (1, 2):
+        scene.push(pid, "a", "b", "c")
+    scene.lcc.wait_until_fetched(30)
+    first, second, third = site.asked("/p1/")
+    assert second.start - first.end > 1.4
+    assert third.start - second.end > 1.4
+    exempted = site.asked("/p2/")
+    assert exempted[2].start - exempted[0].end < 1.4
+
+
+def test_the_largest_crawl_delay_that_is_kept_is_a_setting(make_lcc: Callable[..., Lcc], site: Site) -> None:
+    scene = Scene(make_lcc, site, LCC_CRAWL_DELAY_MAX="0")
+    site.put("/robots.txt", page("User-agent: *\nCrawl-delay: 3600\n"))
+    scene.providers(1)
+    scene.push(1, "a", "b", "c")
+    scene.lcc.wait_until_fetched(30)
+    assert scene.cached() == {"/p1/a", "/p1/b", "/p1/c"}
+
+
 def test_an_exempted_provider_is_not_asked_about(make_lcc: Callable[..., Lcc], site: Site) -> None:
     scene = Scene(make_lcc, site)
     site.put("/robots.txt", page(RULES))

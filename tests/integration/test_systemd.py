@@ -21,6 +21,7 @@ from lcc_scrapy.domain.addresses import is_public
 from tests.harness import wait_for
 from tests.systemd_machine import UNITS, Machine, skip_unless_possible
 
+SERVERS = [f"lcc-{name}.service" for name in ("uns", "crawl", "query", "web", "files")]
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))
 OTHERS = sorted(path.name for path in [*UNITS.glob("*.timer"), *UNITS.glob("*.socket")])
 EXPOSURE = 15
@@ -41,8 +42,17 @@ def settings_of(unit: str) -> dict[str, list[str]]:
 
 def test_a_service_that_is_told_to_stop_has_longer_for_it_than_it_takes():
     stop_timeout = next(duration(each.default) for each in SETTINGS if each.name == "LCC_STOP_TIMEOUT")
-    for unit in ("lcc-uns.service", "lcc-crawl.service"):
+    for unit in SERVERS:
         assert float(settings_of(unit)["TimeoutStopSec"][0]) >= stop_timeout + 20
+
+
+def test_every_server_has_a_unit_that_names_settings_that_there_are():
+    known = {each.name for each in SETTINGS}
+    for unit in SERVERS:
+        command = unit.removeprefix("lcc-").removesuffix(".service")
+        assert settings_of(unit)["ExecStart"][0].split()[:2] == ["/opt/lcc/bin/lcc", command]
+        named = [text.strip('"').partition("=")[0] for text in settings_of(unit).get("Environment", [])]
+        assert set(named) <= known
 
 
 def test_a_crawl_that_is_told_to_stop_tells_its_processes_itself():

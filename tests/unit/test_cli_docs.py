@@ -16,8 +16,9 @@ SECTIONS = dict(re.findall(r"^## `(lcc[^`]*)`\n(.*?)(?=^## |\Z)", TEXT, re.MULTI
 def commands(command=lcc, name="lcc"):
     yield name, command
     if isinstance(command, click.Group):
-        for word, child in command.commands.items():
-            yield from commands(child, f"{name} {word}")
+        context = click.Context(command)
+        for word in command.list_commands(context):
+            yield from commands(command.get_command(context, word), f"{name} {word}")
 
 
 def options_of(command):

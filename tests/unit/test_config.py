@@ -1,5 +1,6 @@
 """Settings that cannot be read say what was expected, with their name."""
 
+import sys
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from scrapy.settings import Settings
 from lcc_scrapy.config import load
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.throttling import Rate
+from lcc_scrapy.domain.versions import Keep
+from lcc_scrapy.opening import unchecked_store
+from lcc_scrapy.spidering.links import DOCUMENTS
 
 
 @pytest.mark.parametrize(
@@ -35,6 +39,16 @@ from lcc_scrapy.domain.throttling import Rate
             "LCC_URL_LENGTH",
             "4000",
             "LCC_URL_LENGTH: '4000', expected at most 2048, which is what the database takes",
+        ),
+        ("LCC_CONTENT_COMPRESSION", "br", "LCC_CONTENT_COMPRESSION: 'br', expected none, gzip or zstd"),
+        ("LCC_KEEP_VERSIONS", "101", "LCC_KEEP_VERSIONS: '101', expected at most 100 versions"),
+        ("LCC_KEEP_VERSIONS", "5,5", "LCC_KEEP_VERSIONS: '5,5', expected for example 5, 30d or '5, 30d'"),
+        ("LCC_KEEP_VERSIONS", "30d,5", "LCC_KEEP_VERSIONS: '30d,5', expected for example 5, 30d or '5, 30d'"),
+        ("LCC_KEEP_VERSIONS", "5,5x", "LCC_KEEP_VERSIONS: '5x', expected for example 90d, 12h, 10m or 30s"),
+        (
+            "LCC_REVISIT",
+            "1d..1h",
+            "LCC_REVISIT: '1d..1h', expected rising intervals like 1h..30d or 1h..1d..30d, up to 3650d",
         ),
         ("LCC_POLL", "soon", "LCC_POLL: 'soon', expected for example 90d, 12h, 10m or 30s"),
         (
@@ -89,3 +103,47 @@ def test_an_empty_file_for_the_url_is_no_url_and_a_missing_one_is_an_error(tmp_p
         load(Settings(), given)
     file.touch()
     assert load(Settings(), given).database_url == f"sqlite:///{tmp_path}/lcc.sqlite"
+
+
+@pytest.mark.parametrize(
+    ("value", "keep"),
+    [
+        ("0", Keep()),
+        ("", Keep()),
+        ("5", Keep(5)),
+        (" 30D ", Keep(0, 30 * 86400)),
+        ("5,30d", Keep(5, 30 * 86400)),
+        ("100 , 1.5h", Keep(100, 5400)),
+    ],
+)
+def test_versions_are_kept_by_number_by_age_or_both(value, keep):
+    assert load(Settings(), {"LCC_DATA_DIR": "/", "LCC_KEEP_VERSIONS": value}).keep_versions == keep
+
+
+def test_an_ignore_file_is_read_and_a_line_that_is_wrong_is_named(tmp_path: Path) -> None:
+    given = {"LCC_DATA_DIR": str(tmp_path), "LCC_LINKS_IGNORE_FILE": str(tmp_path / "ignore")}
+    with pytest.raises(ConfigurationError, match=r"LCC_LINKS_IGNORE_FILE: .*No such file"):
+        load(Settings(given), {})
+    (tmp_path / "ignore").write_text("ads.example.org\ntwo words\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"LCC_LINKS_IGNORE_FILE: .*ignore: line 2: 'two words'"):
+        load(Settings(given), {})
+    (tmp_path / "ignore").write_text("ads.example.org\n", encoding="utf-8")
+    rules = load(Settings(given), {}).links("lcc-scrapy")
+    assert rules.ignore.covers("http://ads.example.org/")
+    assert rules.ignore.covers("http://www.example.org/a.ZIP")
+    assert not rules.ignore.covers("http://www.example.org/a.html")
+
+
+def test_kinds_of_links_are_groups_or_single_ones(tmp_path: Path) -> None:
+    given = {"LCC_DATA_DIR": str(tmp_path), "LCC_LINKS_FOLLOWED": "documents, img"}
+    assert load(Settings(given), {}).links("x").relations == DOCUMENTS | {"img"}
+    with pytest.raises(ConfigurationError, match="LCC_LINKS_FOLLOWED: 'foo', expected some of a, "):
+        load(Settings(given | {"LCC_LINKS_FOLLOWED": "a foo"}), {})
+
+
+def test_a_driver_that_is_missing_is_named_with_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(
+        ConfigurationError, match=r"psycopg is missing: pip install 'lcc-scrapy\[postgresql\]'"
+    ):
+        unchecked_store(load(Settings({"LCC_DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/x"})))

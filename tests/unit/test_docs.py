@@ -137,6 +137,11 @@ def test_no_two_decisions_have_the_same_number():
     assert len(numbers) == len(set(numbers)) > 0
 
 
+def test_the_list_of_decisions_is_in_their_order():
+    listed = re.findall(r"^- \[.+\]\((\d+-.+\.md)\)$", text_of("decisions/index.md"), re.MULTILINE)
+    assert listed == sorted(decision.name for decision in DECISIONS)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_relative_links_lead_to_files(page):
     text = without_code(page.read_text(encoding="utf-8"))

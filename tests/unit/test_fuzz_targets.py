@@ -68,7 +68,7 @@ def test_a_changed_spool_file_is_damaged_and_nothing_else(seed):
     targets.spool_file(bytes(data))
 
 
-READERS = ["content_coding", "notations", "spool_file"]
+READERS = ["content_coding", "notations", "spool_file", "query", "answer", "http_answer"]
 changes = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 9), st.binary(max_size=9)), max_size=4)
 
 

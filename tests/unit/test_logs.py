@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scrapy import Request, Spider
+from scrapy.http import Response
 
 from lcc_scrapy import logs
 from lcc_scrapy.domain.printable import printable, without_passwords
@@ -126,3 +128,15 @@ def test_what_is_printable_stays_as_it_is(text):
     assert printable(text).isprintable()
     if text.isprintable():
         assert printable(text) == text
+
+
+@pytest.mark.parametrize(("level", "told"), [(logging.INFO, False), (logging.DEBUG, True)])
+def test_what_is_said_of_pages_is_made_where_a_handler_takes_it(
+    monkeypatch: pytest.MonkeyPatch, level: int, told: bool
+) -> None:
+    handler = logging.NullHandler(level)
+    monkeypatch.setattr(logging.root, "handlers", [handler])
+    page = Response("http://a/"), Request("http://a/")
+    said = logs.QuietLogFormatter().crawled(page[1], page[0], Spider("a"))
+    assert (said is not None) == told
+    assert (logs.QuietLogFormatter().scraped({}, page[0], Spider("a")) is not None) == told

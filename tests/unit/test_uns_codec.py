@@ -1,6 +1,10 @@
-"""The codec: any encoding, any cutting, any nonsense."""
+"""The codec: any encoding, any cutting, any nonsense.
+
+``LCC_SET_URLS`` says how many URLs the set has with which memory is measured.
+"""
 
 import itertools
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -12,10 +16,12 @@ from lcc_scrapy.uns.codec import Codec, Malformed
 from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.wire import writing
 from lcc_scrapy.wire.messages import Init, SetEnd, SetStart, Url
+from tests.runs import one_by_one
 
 DATA = Path(__file__).parents[1] / "data" / "uns"
 DIALECT_A = (DATA / "dialect_a.xml").read_bytes()
 DIALECT_B = (DATA / "dialect_b.xml").read_bytes()
+MANY = int(os.environ.get("LCC_SET_URLS", "50000"))
 PASSWORD = 'geheim & "lang"'
 LOGIN = b'<lococa:init xmlns:lococa="http://www.lococa.org/1.0"><provider id="7" passwd="x"/></lococa:init>'
 
@@ -66,8 +72,11 @@ MESSAGES_B = [
 
 
 def decode(*pieces, limits=None):
-    codec = Codec(limits) if limits else Codec()
-    return [message for piece in pieces for message in codec.feed(piece)]
+    plain, fast = (Codec(limits or Limits(), runs=runs) for runs in (False, True))
+    messages = [message for piece in pieces for message in plain.feed(piece)]
+    assert one_by_one(message for piece in pieces for message in fast.feed(piece)) == messages
+    assert fast.unfinished is plain.unfinished
+    return messages
 
 
 def drip(stream, limits=None):
@@ -374,17 +383,23 @@ def elements(count):
         yield b"".join(line % (n, n) for n in range(start, start + 500))
 
 
-@pytest.mark.parametrize("count", [200_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-@pytest.mark.timeout(300)
-def test_memory_does_not_grow_with_the_set(count):
-    codec = Codec()
+def peak_of_a_set(count, *, runs):
+    codec = Codec(runs=runs)
     codec.feed(LOGIN + b'<lococa:set set="full">')
     tracemalloc.start()
     try:
-        seen = sum(len(codec.feed(block)) for block in elements(count))
+        seen = sum(len(one_by_one(codec.feed(block))) for block in elements(count))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert seen == count
     assert codec.feed(b"</lococa:set>") == [SetEnd()]
-    assert peak < 5_000_000
+    return peak
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("runs", [False, True])
+def test_memory_does_not_grow_with_the_set(runs):
+    small, large = peak_of_a_set(10_000, runs=runs), peak_of_a_set(MANY, runs=runs)
+    assert large < 5_000_000
+    assert large - small < MANY / 2, "less than half a byte for each URL"

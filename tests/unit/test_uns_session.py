@@ -31,7 +31,7 @@ from lcc_scrapy.uns.states import (
     Vanished,
     diagram,
 )
-from lcc_scrapy.wire.messages import Init, InitAccepted, Quota, SetEnd, SetStart, Url
+from lcc_scrapy.wire.messages import Init, InitAccepted, Quota, SetEnd, SetStart, Url, UrlRun
 
 ROOT = "http://www.example.org/"
 LOGIN = Login(7, InitAccepted(3, "10.0.0.9", ("text/*",), Quota()), (Root.parse(ROOT),))
@@ -39,10 +39,13 @@ FULL, PARTIAL = SetStart(full=True, urlprefix=ROOT), SetStart(full=False, urlpre
 GOOD = Url({"curl": "a.html", "mimetype": "text/html"})
 ENTRY = UrlEntry(ROOT + "a.html", "text/html", Operation.UPDATE, ROOT + "a.html", ROOT + "a.html")
 
+RUN = UrlRun({"curl": ["a.html", "b.html"], "mimetype": ["text/html"] * 2, "len": ["7", "8"]})
+
 EVENTS = {
     Init: Init("7", "x"),
     SetStart: FULL,
     Url: GOOD,
+    UrlRun: RUN,
     SetEnd: SetEnd(),
     Malformed: Malformed("bad"),
     LoginGranted: LoginGranted(LOGIN),

@@ -26,7 +26,7 @@ from lcc_scrapy.domain.errors import (
 )
 from lcc_scrapy.uns import spoolwriter
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
-from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolHeader, SpoolReader
+from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolHeader, SpoolReader, entry_of
 from lcc_scrapy.uns.spoolwriter import PER_FILE
 
 HEADER = SpoolHeader(7, 3, 1_700_000_000, "10.0.0.9", "s-1", full=True, ifabsent=True, drop_outside=True)
@@ -98,6 +98,54 @@ def test_any_entries_come_back_and_reading_may_go_on_anywhere(folder, entries):
         for position, (_, offset) in enumerate(whole):
             assert [entry for entry, _ in reader.entries(offset)] == entries[position + 1 :]
     folder.remove(ReadySet.named(path.parent, path.name))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.lists(entry_strategy), st.integers(1, 5))
+def test_records_say_what_entries_say_however_many_are_read_at_a_time(folder, entries, limit):
+    path = store(folder, entries)
+    with SpoolReader(path) as reader:
+        offset, read = 0, []
+        while found := reader.records(offset, limit)[0]:
+            assert len(found) <= limit
+            offset = reader.records(offset, limit)[1]
+            read += map(entry_of, found)
+            assert [entry for entry, _ in reader.entries(offset)] == entries[len(read) :]
+        assert read == entries
+        assert not entries or offset == reader.end
+    folder.remove(ReadySet.named(path.parent, path.name))
+
+
+def test_of_long_records_fewer_are_read_at_a_time(folder):
+    long = replace(ENTRIES[0], curl="x" * 100_000)
+    with SpoolReader(store(folder, [long] * 20)) as reader:
+        assert len(reader.records(0, 1000)[0]) < 10
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"7\n",
+        b'"u12345678"\n',
+        b'["u","curl"]\n',
+        b'["x","curl","text/html"]\n',
+        b'[["u"],"curl","text/html"]\n',
+        b'["r","a","text/html"],["r","b","text/html"]\n',
+        b'["r","a"\n"text/html"]\n',
+        b"[" * 100_000 + b"\n",
+    ],
+)
+def test_a_line_that_is_no_record_makes_a_file_damaged(folder, line):
+    path = store(folder)
+    data = path.read_bytes()
+    with SpoolReader(path) as reader:
+        first, end = reader.entries().__next__()[1], reader.end
+    bad = data[:first] + line
+    footer = data[end:].replace(b'"bytes":%d' % end, b'"bytes":%d' % len(bad))
+    path.write_bytes(bad + footer)
+    with SpoolReader(path) as reader, pytest.raises(DamagedSpoolFile, match="bad record"):
+        reader.records(0, 10)
 
 
 def test_equal_sets_have_equal_content_digests_whoever_sent_them_when(folder):

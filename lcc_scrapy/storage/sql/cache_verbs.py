@@ -6,24 +6,31 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage import tables as t
 from lcc_scrapy.storage.records import (
     DoomedFile,
 )
-from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.storage.sql import many
+from lcc_scrapy.storage.sql.rows import FURLKEY, OnConnection, RowsOf, chunks
 from lcc_scrapy.storage.tx import FEED
 
-_QUEUED = RowsOf(t.qdb, QueuedUrl)
-_CACHED = RowsOf(t.lccurl, CachedUrl)
+_QUEUED = RowsOf(t.qdb, QueuedUrl, FURLKEY)
+CACHED = RowsOf(t.lccurl, CachedUrl, FURLKEY)
 _META = RowsOf(t.lccmeta, UrlMeta)
 _TOMBS = RowsOf(t.tombstones, Tombstone)
+_VERSIONS = RowsOf(t.versions, Version)
 _DOOMED = RowsOf(t.fsmdb, DoomedFile)
+
+_NAMED = t.counters.c.name == bindparam("counter")
+_RAISE = update(t.counters).where(_NAMED).values(value=t.counters.c.value + bindparam("by"))
+_PEEK = select(t.counters.c.value).where(_NAMED)
 
 _PUSHED = Origin.PUSH.value
 
@@ -36,22 +43,24 @@ class CacheVerbs(OnConnection):
     """Verbs about cached documents, the feed, counters and files."""
 
     def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
-        return {row.urlkey: row for row in _CACHED.by_keys(self._c, keys)}
+        return {row.urlkey: row for row in CACHED.by_keys(self._c, keys)}
 
     def insert_cached(self, rows: Sequence[CachedUrl]) -> None:
-        _CACHED.insert(self._c, rows)
+        CACHED.insert(self._c, rows)
 
     def update_cached(self, rows: Sequence[CachedUrl]) -> None:
-        _CACHED.update(self._c, rows)
+        CACHED.replace(self._c, rows)
 
     def delete_cached(self, keys: Sequence[bytes]) -> None:
-        _CACHED.delete(self._c, keys)
+        CACHED.delete(self._c, keys)
         _META.delete(self._c, keys)
+        for part in chunks(keys):
+            self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
         u = t.lccurl.c
-        query = _CACHED.select().where(u.pid == pid, u.urlkey > after).order_by(u.urlkey).limit(limit)
-        return _CACHED.read(self._c, query)
+        query = CACHED.select().where(u.pid == pid, u.urlkey > after).order_by(u.urlkey).limit(limit)
+        return CACHED.read(self._c, query)
 
     def usage(self, pid: int) -> tuple[int, int]:
         u = t.lccurl.c
@@ -134,9 +143,9 @@ class CacheVerbs(OnConnection):
         _TOMBS.replace(self._c, rows)
 
     def delete_tombstones(self, keys: Sequence[bytes]) -> set[bytes]:
-        c = t.tombstones.c.urlkey
-        there = (select(c).where(c.in_(part)) for part in chunks(keys))
-        found = {bytes(key) for query in there for key in self._c.execute(query).scalars()}
+        key = ("urlkey",)
+        there = (many.select(self._c, t.tombstones.name, key, *key, part) for part in chunks(keys))
+        found = {bytes(row[0]) for rows in there for row in rows}
         _TOMBS.delete(self._c, sorted(found))
         return found
 
@@ -148,10 +157,12 @@ class CacheVerbs(OnConnection):
     def drop_tombstones(self, upto: int) -> None:
         self._c.execute(delete(t.tombstones).where(t.tombstones.c.seq <= upto))
 
-    def changes(self, after: int, limit: int, pid: int | None = None) -> list[CachedUrl | Tombstone]:
+    def changes(
+        self, after: int, limit: int, pid: int | None = None, upto: int | None = None
+    ) -> list[CachedUrl | Tombstone]:
         rows: list[CachedUrl | Tombstone] = []
-        upto = self.peek(FEED)
-        for kind in (_CACHED, _TOMBS):
+        upto = self.peek(FEED) if upto is None else upto
+        for kind in (CACHED, _TOMBS):
             c = kind.table.c
             query = kind.select().where(c.seq > after, c.seq <= upto)
             if pid is not None:
@@ -161,29 +172,59 @@ class CacheVerbs(OnConnection):
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         return (
-            _named(_CACHED.read(self._c, _CACHED.select().where(_names(t.lccurl, url))), url),
+            _named(CACHED.read(self._c, CACHED.select().where(_names(t.lccurl, url))), url),
             _named(_QUEUED.read(self._c, _QUEUED.select().where(_names(t.qdb, url))), url),
             _named(_TOMBS.read(self._c, _TOMBS.select().where(_names(t.tombstones, url))), url),
         )
 
     def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
         c = t.lccurl.c.urlkey
-        return _CACHED.read(self._c, _CACHED.select().where(c > after).order_by(c).limit(limit))
+        return CACHED.read(self._c, CACHED.select().where(c > after).order_by(c).limit(limit))
 
     def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
         u = t.lccurl.c
         found = {}
         for part in chunks(fileids):
-            query = _CACHED.select().where(u.fetched_machineid == machineid, u.fetched_fileid.in_(part))
-            found.update({row.fetched_fileid: row for row in _CACHED.read(self._c, query)})
+            query = CACHED.select().where(u.fetched_machineid == machineid, u.fetched_fileid.in_(part))
+            found.update({row.fetched_fileid: row for row in CACHED.read(self._c, query)})
+        return found
+
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        c = t.versions.c
+        found: dict[bytes, list[Version]] = {}
+        for part in chunks(keys):
+            query = _VERSIONS.select().where(c.urlkey.in_(part)).order_by(c.seq.desc())
+            for row in _VERSIONS.read(self._c, query):
+                found.setdefault(row.urlkey, []).append(row)
+        return found
+
+    def insert_versions(self, rows: Sequence[Version]) -> None:
+        _VERSIONS.insert(self._c, rows)
+
+    def delete_versions(self, seqs: Sequence[int]) -> None:
+        _VERSIONS.delete(self._c, seqs)
+
+    def outgrown(self, pid: int, before: int, count: int, after: bytes, limit: int) -> list[bytes]:
+        c = t.versions.c
+        too_much = or_(func.min(c.replaced_time) <= before, func.count() > count)
+        query = select(c.urlkey).where(c.pid == pid, c.urlkey > after).group_by(c.urlkey).having(too_much)
+        return [bytes(key) for key in self._c.execute(query.order_by(c.urlkey).limit(limit)).scalars()]
+
+    def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        c = t.versions.c
+        found: set[int] = set()
+        for part in chunks(fileids):
+            query = select(c.fetched_fileid).where(
+                c.fetched_machineid == machineid, c.fetched_fileid.in_(part)
+            )
+            found.update(self._c.execute(query).scalars())
         return found
 
     def take(self, counter: str, count: int) -> int:
-        c = t.counters.c
-        raised = update(t.counters).where(c.name == counter).values(value=c.value + count)
-        if not self._c.execute(raised).rowcount:
+        raised = {"counter": counter, "by": count}
+        if not self._c.execute(_RAISE, raised).rowcount:
             self._add_counter(counter)
-            self._c.execute(raised)
+            self._c.execute(_RAISE, raised)
         return self.peek(counter) - count + 1
 
     def _add_counter(self, counter: str) -> None:
@@ -192,8 +233,7 @@ class CacheVerbs(OnConnection):
             self._c.execute(insert(t.counters).values(name=counter, value=0))
 
     def peek(self, counter: str) -> int:
-        query = select(t.counters.c.value).where(t.counters.c.name == counter)
-        return int(self._c.execute(query).scalar() or 0)
+        return int(self._c.execute(_PEEK, {"counter": counter}).scalar() or 0)
 
     def doom(self, files: Sequence[DoomedFile]) -> None:
         _DOOMED.insert(self._c, files)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import and_, delete, insert, or_, select, update
 
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage import tables as t
@@ -12,6 +12,7 @@ from lcc_scrapy.storage.records import (
     ProviderSet,
     UrlErrorRecord,
 )
+from lcc_scrapy.storage.sql import many
 from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
 
 _PROVIDERS = RowsOf(t.pidb, Provider)
@@ -27,12 +28,7 @@ class ProviderVerbs(OnConnection):
         return next(iter(_PROVIDERS.by_keys(self._c, [pid])), None)
 
     def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
-        query = _PROVIDERS.select().where(t.pidb.c.pid.in_(bindparam("keys", expanding=True)))
-        query = query.order_by(t.pidb.c.pid).with_for_update()
-        rows = (
-            row for part in chunks(sorted(set(pids))) for row in _PROVIDERS.read(self._c, query, keys=part)
-        )
-        return {row.pid: row for row in rows}
+        return {row.pid: row for row in _PROVIDERS.by_keys(self._c, set(pids), lock=True)}
 
     def providers(self, after: int = -1, limit: int = 1000) -> list[Provider]:
         query = _PROVIDERS.select().where(t.pidb.c.pid > after).order_by(t.pidb.c.pid).limit(limit)
@@ -47,12 +43,14 @@ class ProviderVerbs(OnConnection):
             self._c.execute(update(t.pidb).where(t.pidb.c.pid == pid).values(**values))
 
     def add_to_provider(self, pid: int, deltas: Mapping[str, int]) -> None:
-        changes = {name: t.pidb.c[name] + delta for name, delta in deltas.items() if delta}
-        if changes:
-            self._c.execute(update(t.pidb).where(t.pidb.c.pid == pid).values(**changes))
+        self.add_to_providers({pid: deltas})
+
+    def add_to_providers(self, deltas: Mapping[int, Mapping[str, int]]) -> None:
+        many.add(self._c, t.pidb.name, "pid", deltas)
 
     def delete_provider(self, pid: int) -> None:
-        for table in (t.pidb, t.proots, t.urlerrors, t.outcomes, t.psets, t.logins):
+        told_of_it = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans)
+        for table in (t.pidb, t.proots, *told_of_it, t.misses, t.suspects):
             self._c.execute(delete(table).where(table.c.pid == pid))
 
     def members(self, turnkeys: Iterable[str]) -> list[Provider]:

@@ -1,16 +1,23 @@
 """Values to rows and back: the columns of a table stand in the order of the fields of its value."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Column, Connection, Table, bindparam, select
+from sqlalchemy import Boolean, Column, Connection, Table, bindparam, select
+
+from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.storage.sql import many
+from lcc_scrapy.storage.sql.values import maker
 
 IN_LIST = 1000
 """Keys per statement: far below every database's limit on parameters."""
 
 Value = TypeVar("Value")
+
+FURLKEY: Mapping[str, Callable[[Any], object]] = {"furlkey": lambda row: furlkey(row.pid, row.furl)}
+"""The derived column of ``qdb`` and ``lccurl``."""
 
 
 def chunks(items: Iterable[Any], size: int = IN_LIST) -> Iterator[list[Any]]:
@@ -21,18 +28,28 @@ def chunks(items: Iterable[Any], size: int = IN_LIST) -> Iterator[list[Any]]:
 
 
 class RowsOf(Generic[Value]):
-    """One table and the frozen dataclass its rows are read into; the first column is the key."""
+    """One table and the frozen dataclass its rows are read into; the first column is the key.
 
-    def __init__(self, table: Table, value: type[Value]) -> None:
+    ``derived`` columns are written from the other ones, by name, and not read.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        value: type[Value],
+        derived: Mapping[str, Callable[[Value], object]] | None = None,
+    ) -> None:
         self.table = table
         self.value = value
+        self._make = maker(value)
         self.names = tuple(field.name for field in fields(value))  # type: ignore[arg-type]
         self.columns: list[Column[Any]] = [table.c[name] for name in self.names]
         self.key: Column[Any] = self.columns[0]
-        self._in_order = attrgetter(*self.names)
-        self._by_keys = select(*self.columns).where(self.key.in_(bindparam("keys", expanding=True)))
-        self._insert = table.insert()
-        self._delete = table.delete().where(self.key.in_(bindparam("keys", expanding=True)))
+        self._derived = dict(derived or {})
+        self._written = (*self.names, *self._derived)
+        self._of_value = attrgetter(*self.names)
+        self._booleans = [n for n, column in enumerate(self.columns) if isinstance(column.type, Boolean)]
+        self._changes = dict.fromkeys(self._written[1:], many.REPLACE)
         self._update = table.update().where(self.key == bindparam("b_key"))
 
     def select(self) -> Any:
@@ -41,25 +58,37 @@ class RowsOf(Generic[Value]):
 
     def read(self, connection: Connection, statement: Any, **parameters: Any) -> list[Value]:
         """Run a select of whole rows."""
-        return [self.value(*row) for row in connection.execute(statement, parameters)]
+        return [self._make(*row) for row in connection.execute(statement, parameters)]
 
-    def by_keys(self, connection: Connection, keys: Iterable[Any]) -> list[Value]:
-        """Return the rows of these keys, in no order."""
-        return [row for part in chunks(keys) for row in self.read(connection, self._by_keys, keys=part)]
+    def by_keys(self, connection: Connection, keys: Iterable[Any], *, lock: bool = False) -> list[Value]:
+        """Return the rows of these keys, in no order; ``lock`` them, by rising key, and have them in that."""
+        parts = chunks(sorted(keys) if lock else keys)
+        return [row for part in parts for row in self._some_by_keys(connection, part, lock=lock)]
+
+    def _some_by_keys(self, connection: Connection, keys: list[Any], *, lock: bool) -> list[Value]:
+        rows = many.select(connection, self.table.name, self.names, self.names[0], keys, lock=lock)
+        make = self._make
+        return [make(*row) for row in (map(self._with_booleans, rows) if self._booleans else rows)]
+
+    def _with_booleans(self, row: Sequence[Any]) -> list[Any]:
+        """Return a row as it should be where the database has no type for what is true or false."""
+        values = list(row)
+        for place in self._booleans:
+            values[place] = bool(values[place])
+        return values
 
     def as_dict(self, value: Value) -> dict[str, Any]:
         """Return the columns of a value."""
-        return {name: getattr(value, name) for name in self.names}
+        row = {name: getattr(value, name) for name in self.names}
+        return row | {name: derive(value) for name, derive in self._derived.items()}
+
+    def in_order(self, value: Value) -> many.Row:
+        """Return the columns of a value as they are written, the derived ones last."""
+        return (*self._of_value(value), *(derive(value) for derive in self._derived.values()))
 
     def insert(self, connection: Connection, values: Sequence[Value]) -> None:
         """Add rows, many in one statement."""
-        if not values:
-            return
-        if connection.dialect.positional:
-            statement = str(self._insert.compile(dialect=connection.dialect))
-            connection.exec_driver_sql(statement, list(map(self._in_order, values)))
-        else:
-            connection.execute(self._insert, [self.as_dict(value) for value in values])
+        many.insert(connection, self.table.name, self._written, list(map(self.in_order, values)))
 
     def update(self, connection: Connection, values: Sequence[Value]) -> None:
         """Replace rows by key."""
@@ -71,12 +100,23 @@ class RowsOf(Generic[Value]):
     def delete(self, connection: Connection, keys: Sequence[Any]) -> None:
         """Remove rows by key."""
         for part in chunks(keys):
-            connection.execute(self._delete, {"keys": part})
+            many.delete(connection, self.table.name, self.names[0], part)
 
     def replace(self, connection: Connection, values: Sequence[Value]) -> None:
-        """Add or replace rows by key, on every database alike."""
-        self.delete(connection, [getattr(value, self.names[0]) for value in values])
-        self.insert(connection, values)
+        """Add rows, or replace those with the same key, which alone is the primary key; many at once."""
+        rows = list(map(self.in_order, values))
+        keys = (self.names[0],)
+        many.insert(connection, self.table.name, self._written, rows, keys=keys, changes=self._changes)
+
+
+def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Add a row, or change the one with its primary key.
+
+    One statement: of several who do so at the same time, nobody fails.
+    """
+    keys = tuple(column.name for column in table.primary_key)
+    changes = {name: many.REPLACE for name in row if name not in keys}
+    many.insert(connection, table.name, tuple(row), [tuple(row.values())], keys=keys, changes=changes)
 
 
 class OnConnection:

@@ -1,52 +1,50 @@
 """Verbs about turns and the workers that lease them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import and_, case, delete, func, or_, select, text, update
 
 from lcc_scrapy.storage import tables as t
 from lcc_scrapy.storage.records import StoredTurn, TurnDelta, WorkerRow
+from lcc_scrapy.storage.sql import many
 from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
 
 _TURNS = RowsOf(t.turns, StoredTurn)
 _WORKERS = RowsOf(t.workers, WorkerRow)
+
+_ADDED = {
+    "waiting": many.ADD,
+    "arrivals": many.ADD,
+    "look_at": "CASE WHEN NEW.arrivals > 0 THEN 0 ELSE OLD END",
+}
+_OVER = "owner = '' AND waiting <= 0 AND not_before = 0"
+"""Turns that nobody holds, that have no URLs, and nothing to remember."""
 
 
 class TurnVerbs(OnConnection):
     """Verbs about turns and the workers that lease them."""
 
     def add_to_turns(self, deltas: Mapping[str, TurnDelta]) -> None:
-        for turnkey, delta in sorted(deltas.items()):
-            if not self._add_to_turn(turnkey, delta):
-                self._add_turn(turnkey, delta.priority)
-                self._add_to_turn(turnkey, delta)
-            if delta.waiting < 0:
-                self._drop_empty(turnkey)
+        turns = [
+            StoredTurn(key, priority=delta.priority, waiting=delta.waiting, arrivals=int(delta.arrived))
+            for key, delta in sorted(deltas.items())
+        ]
+        many.insert(
+            self._c,
+            t.turns.name,
+            _TURNS.names,
+            list(map(_TURNS.in_order, turns)),
+            keys=("turnkey",),
+            changes=_ADDED,
+        )
+        self._drop_empty([turn.turnkey for turn in turns if turn.waiting < 0])
 
-    def _add_to_turn(self, turnkey: str, delta: TurnDelta) -> int:
-        c = t.turns.c
-        values: dict[str, object] = {"waiting": c.waiting + delta.waiting}
-        if delta.arrived:
-            values |= {"arrivals": c.arrivals + 1, "look_at": 0.0}
-        return self._c.execute(update(t.turns).where(c.turnkey == turnkey).values(**values)).rowcount
-
-    def _add_turn(self, turnkey: str, priority: int) -> None:
-        """Add a turn, unless another writer does so at this moment: a group has many providers."""
-        with suppress(IntegrityError), self._c.begin_nested():
-            self._c.execute(insert(t.turns), [_TURNS.as_dict(StoredTurn(turnkey, priority=priority))])
-
-    def _drop_empty(self, turnkey: str) -> None:
-        c = t.turns.c
-        self._c.execute(delete(t.turns).where(c.turnkey == turnkey, _is_over()))
+    def _drop_empty(self, turnkeys: Iterable[str]) -> None:
+        for part in chunks(turnkeys):
+            many.delete(self._c, t.turns.name, "turnkey", part, _OVER)
 
     def lock_turns(self, turnkeys: Iterable[str]) -> dict[str, StoredTurn]:
-        query = _TURNS.select().where(t.turns.c.turnkey.in_(bindparam("keys", expanding=True)))
-        query = query.order_by(t.turns.c.turnkey).with_for_update()
-        parts = chunks(sorted(set(turnkeys)))
-        return {row.turnkey: row for part in parts for row in _TURNS.read(self._c, query, keys=part)}
+        return {row.turnkey: row for row in _TURNS.by_keys(self._c, set(turnkeys), lock=True)}
 
     def turnkeys(self, after: str, limit: int) -> list[str]:
         key = t.turns.c.turnkey
@@ -89,7 +87,7 @@ class TurnVerbs(OnConnection):
             "failing_since": lease.failing_since,
         }
         self._c.execute(update(t.turns).where(ours).values(**values))
-        self._drop_empty(lease.turnkey)
+        self._drop_empty([lease.turnkey])
 
     def wake_turns(self) -> None:
         self._c.execute(update(t.turns).where(t.turns.c.look_at > 0).values(look_at=0.0))
@@ -97,7 +95,7 @@ class TurnVerbs(OnConnection):
     def free_turns_of(self, owner: str) -> int:
         freed = self._c.execute(update(t.turns).where(t.turns.c.owner == owner).values(owner="")).rowcount
         if freed:
-            self._c.execute(delete(t.turns).where(_is_over()))
+            self._c.execute(delete(t.turns).where(text(_OVER)))
         return freed
 
     def forget_turns(self, now: float) -> None:
@@ -127,9 +125,3 @@ class TurnVerbs(OnConnection):
 
     def drop_worker(self, owner: str) -> None:
         self._c.execute(delete(t.workers).where(t.workers.c.owner == owner))
-
-
-def _is_over() -> Any:
-    """Match turns that nobody holds, that have no URLs, and nothing to remember."""
-    c = t.turns.c
-    return and_(c.owner == "", c.waiting <= 0, c.not_before == 0)

@@ -3,11 +3,13 @@
 from lcc_scrapy.users.exports.archives import TarGz, Zip
 from lcc_scrapy.users.exports.interface import ExportFormat
 from lcc_scrapy.users.exports.jsonl import JsonLinesWithContent
+from lcc_scrapy.users.exports.parquet import Parquet
 from lcc_scrapy.users.exports.warc import Warc
 
 FORMATS = {
     "tar.gz": ExportFormat(TarGz),
     "zip": ExportFormat(Zip),
-    "jsonl": ExportFormat(JsonLinesWithContent),
+    "jsonl": ExportFormat(JsonLinesWithContent, rows=True),
+    "parquet": ExportFormat(Parquet, rows=True),
     "warc": ExportFormat(Warc, answers=True),
 }

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import IO, Protocol
 
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
+from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.users.formats import Record
+from lcc_scrapy.users.text import PageText
 
 LEVEL = 6
 """Of compression: what gzip itself takes, at a third of the time that the highest one costs."""
@@ -15,20 +17,34 @@ LEVEL = 6
 class Item:
     """A document to be written: its row, the same as in the manifest, and its name inside an archive.
 
-    ``answer`` is what its site answered, where the format asked for that and it is known.
+    ``answer`` is what its site answered, where the format asked for that and it is known; ``text`` what
+    there is to read in it, where somebody asked for that.
     """
 
     row: CachedUrl
     record: Record
     name: str
     answer: UrlMeta | None = None
+    text: PageText | None = None
+
+
+def text_fields(item: Item) -> Record:
+    """Return the columns of a document's text: none when nobody asked for it, null when there is none."""
+    return {"title": item.text.title, "text": item.text.text} if item.text else {}
+
+
+class NoText(LccError):
+    """There is no text in a document, for a format that is about text."""
 
 
 class Export(Protocol):
     """Writes one export into a stream that cannot be rewound; nothing of a document's size in memory."""
 
     def document(self, item: Item, content: IO[bytes]) -> None:
-        """Write a document; ``content`` gives ``item.row.fetched_len`` bytes."""
+        """Write a document; ``content`` gives ``item.row.fetched_len`` bytes.
+
+        Raises ``NoText``: it counts as departed, so that nothing is found of what it was before.
+        """
 
     def departure(self, one: Record) -> None:
         """Write a removal or a leave; archives need not, for the manifest has it."""
@@ -42,10 +58,17 @@ class Export(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """How to make an export; ``answers`` = it wants to know what the sites answered."""
+    """How to make an export; ``answers`` = it wants to know what the sites answered.
 
-    make: Callable[[IO[bytes]], Export]
+    ``rows`` = it writes rows, which can hold a text, and ``make`` takes ``content=False``. ``rebuild`` says
+    why whoever takes the export cannot take changes, so that it has to be given everything every time;
+    empty = it can.
+    """
+
+    make: Callable[..., Export]
     answers: bool = False
+    rows: bool = False
+    rebuild: str = ""
 
 
 class Archive:

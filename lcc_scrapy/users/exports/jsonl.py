@@ -1,10 +1,12 @@
-"""Documents as JSON lines: the columns of ``lcc select``, and ``content`` in base64."""
+"""Documents as JSON lines: the columns of ``lcc select``, ``title`` and ``text`` where somebody wants them,
+and ``content`` in base64.
+"""
 
 import base64
 import json
 from typing import IO
 
-from lcc_scrapy.users.exports.interface import Item
+from lcc_scrapy.users.exports.interface import Item, text_fields
 from lcc_scrapy.users.formats import Record
 
 _BLOCK = 3 * 64 * 1024
@@ -14,16 +16,19 @@ _BLOCK = 3 * 64 * 1024
 class JsonLinesWithContent:
     """One object a line; the last one has the cursor, and tells by being there that nothing is missing."""
 
-    def __init__(self, out: IO[bytes]) -> None:
+    def __init__(self, out: IO[bytes], *, content: bool = True) -> None:
         self._out = out
+        self._content = content
 
     def document(self, item: Item, content: IO[bytes]) -> None:
         """Write a line, piece by piece."""
-        self._out.write(_line(item.record)[:-1])
-        self._out.write(b', "content": "')
-        while block := content.read(_BLOCK):
-            self._out.write(base64.b64encode(block))
-        self._out.write(b'"}\n')
+        self._out.write(_line({**item.record, **text_fields(item)})[:-1])
+        if self._content:
+            self._out.write(b', "content": "')
+            while block := content.read(_BLOCK):
+                self._out.write(base64.b64encode(block))
+            self._out.write(b'"')
+        self._out.write(b"}\n")
 
     def departure(self, one: Record) -> None:
         """Write a line."""

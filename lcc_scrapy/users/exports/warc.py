@@ -6,7 +6,6 @@ is that of the body. A document without an answer, or from elsewhere than HTTP, 
 record. The manifest, removals in it, is a ``metadata`` record at the end.
 """
 
-import gzip
 import ipaddress
 import json
 import re
@@ -19,7 +18,8 @@ from lcc_scrapy import __version__
 from lcc_scrapy.content.decoding import is_decoded
 from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.users.exports.interface import LEVEL, Archive, Item
+from lcc_scrapy.users.exports.gzipping import Gzip
+from lcc_scrapy.users.exports.interface import Archive, Item
 from lcc_scrapy.users.formats import Record
 
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]+")
@@ -32,8 +32,8 @@ class Warc(Archive):
     """Writes WARC 1.1."""
 
     def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
-        self._writer = _writer(out)
+        self._gzip = Gzip(out)
+        self._writer = _writer(self._gzip)
         facts = {"software": f"lcc-scrapy/{__version__}", "format": "WARC File Format 1.1"}
         self._member(self._writer.create_warcinfo_record(None, facts))
 
@@ -63,6 +63,10 @@ class Warc(Archive):
         del last
         self._write("metadata", {"Content-Type": "application/jsonl"}, manifest, size)
 
+    def close(self) -> None:
+        """Write what is compressed still."""
+        self._gzip.close()
+
     def _write(
         self,
         kind: str,
@@ -81,12 +85,11 @@ class Warc(Archive):
 
     def _member(self, record: Any) -> None:
         """Write a record as a gzip member of its own; warcio itself knows the slowest level only."""
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=LEVEL, fileobj=self._out, mtime=0) as member:
-            self._writer.out = member
-            self._writer.write_record(record)
+        self._writer.write_record(record)
+        self._gzip.end_member()
 
 
-def _writer(out: IO[bytes]) -> Any:
+def _writer(out: Gzip) -> Any:
     try:
         from warcio.warcwriter import WARCWriter  # noqa: PLC0415 - an extra
     except ImportError:

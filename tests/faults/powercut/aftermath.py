@@ -11,8 +11,12 @@ from sqlalchemy.exc import DBAPIError
 
 from lcc_scrapy.cli.initialise import found
 from lcc_scrapy.config import Config, load
+from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.content.files import ContentFiles, relative_path
+from lcc_scrapy.content.stored import decoded
+from lcc_scrapy.domain.compression import ZSTD
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.opening import check_owner, machine_number, open_store
 from lcc_scrapy.storage.feed import StoreFeed
 from lcc_scrapy.storage.home import Home
 from lcc_scrapy.storage.intake import Intake
@@ -21,7 +25,6 @@ from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.verification import Kind, Verification
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.wiring import check_owner, machine_number, open_store
 from tests.faults.powercut.story import DOCUMENTS, PIDS, Contents, ProviderSet, body, contents_after, curl
 from tests.harness import Lcc
 
@@ -172,7 +175,7 @@ class _Look:
         yield from (f"{one.kind}: {one.detail}" for one in found if one.kind is not Kind.NO_ROW)
         whole = self._digests()
         for fileid, _ in content.all_files():
-            if sha256(content.path_of(fileid).read_bytes()).digest() not in whole:
+            if not any(_digest(content, fileid, coding) in whole for coding in ("", ZSTD)):
                 yield f"a half file: {relative_path(content.machineid, fileid)}"
 
     def _digests(self) -> set[bytes]:
@@ -181,6 +184,15 @@ class _Look:
             for one in self._sets
             for document, version in one.updates
         }
+
+
+def _digest(content: ContentFiles, fileid: int, coding: str) -> bytes:
+    """Return the digest of what a file decodes to; empty where it does not."""
+    try:
+        with decoded(content.open(fileid), coding) as stream:
+            return sha256(stream.read()).digest()
+    except BadCoding:
+        return b""
 
 
 def _keys(site: str) -> dict[object, tuple[int, int]]:
@@ -200,10 +212,10 @@ def _differences(has: Contents, should: Contents) -> Iterator[str]:
 def cached_documents(lcc: Lcc, site: str) -> Contents:
     """Return what is in the cache, as ``(pid, document): version``, by the bytes of the content files."""
     known = _keys(site)
-    rows = lcc.sql("select curl, furl, fetched_machineid, fetched_fileid from lccurl")
+    rows = lcc.sql("select curl, furl, fetched_machineid, fetched_fileid, file_encoding from lccurl")
     found = {}
-    for url, furl, machineid, fileid in rows:
+    for url, furl, machineid, fileid, coding in rows:
         key, version = known[url], _version(furl)
-        right = lcc.path_of(machineid, fileid).read_bytes() == body(*key, version)
+        right = lcc.content(machineid, fileid, coding) == body(*key, version)
         found[key] = version if right else -1
     return found

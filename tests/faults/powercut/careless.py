@@ -1,7 +1,7 @@
 """Starts ``scrapy`` with one care less: what a power cut must then be seen to destroy.
 
 ``python careless.py CARE crawl lcc_push``, where the care is one of ``SYNCHRONOUS`` (SQLite syncs less) or of
-``FORGOTTEN`` (an fsync does nothing).
+``FORGOTTEN`` (an fsync does nothing), or ``TOGETHER``, which leaves out nothing: all content files go by syncfs.
 """
 
 import os
@@ -12,7 +12,11 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, dbapi2
 
+from lcc_scrapy.content import together
+
 SYNCHRONOUS = ("NORMAL", "OFF")
+
+TOGETHER = "together"
 
 FORGOTTEN = {
     "spool files": re.compile(r".*/spool/.*"),
@@ -48,6 +52,8 @@ def main(care: str) -> None:
     if care in SYNCHRONOUS:
         _Hasty.synchronous = care
         dbapi2.connect = partial(dbapi2.connect, factory=_Hasty)
+    elif care == TOGETHER:
+        together.FEW = 0
     else:
         os.fsync = partial(_fsync, care, os.fsync)
     from scrapy.cmdline import execute

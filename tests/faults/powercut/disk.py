@@ -298,6 +298,17 @@ class Disk:
             self.syncs += 1
             found.sync(call.began)
 
+    def _syncfs(self, call: Call) -> None:
+        if self._has(call.descriptor(0)[1]):
+            self.syncs += 1
+            self._sync_all(self.parent, PurePosixPath(self.data).parent, call.began)
+
+    def _sync_all(self, what: File | Folder, path: PurePosixPath, began: int) -> None:
+        if not self._lazily(str(path)):
+            what.sync(began)
+        for name, inside in what.now.items() if isinstance(what, Folder) else ():
+            self._sync_all(inside, path / name, began)
+
     def _mkdir(self, call: Call) -> None:
         path = call.path(1 if call.name == "mkdirat" else 0)
         if self._has(path):

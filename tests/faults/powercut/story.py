@@ -126,6 +126,8 @@ def lcc_in(folder: Path) -> Lcc:
             "LCC_FULLSETS": "1000",
             "LCC_FILE_GRACE": "1s",
             "LCC_BALLAST": "64k",
+            "LCC_CONTENT_COMPRESSION": "zstd",
+            "LCC_KEEP_VERSIONS": "1",
         },
     )
 

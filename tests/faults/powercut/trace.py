@@ -16,10 +16,10 @@ SENDING = ("write", "writev", "sendto", "sendmsg")
 _MODELLED = (
     "open", "openat", "creat", "write", "pwrite64", "writev", "pwritev", "ftruncate", "truncate", "fsync",
     "fdatasync", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat",
-    "rmdir", "lseek", "mmap", "fallocate",
+    "rmdir", "lseek", "mmap", "fallocate", "syncfs",
 )  # fmt: skip
 NOT_MODELLED = (
-    "openat2", "pwritev2", "sync", "syncfs", "sync_file_range", "copy_file_range", "sendfile",
+    "openat2", "pwritev2", "sync", "sync_file_range", "copy_file_range", "sendfile",
     "splice", "symlink", "symlinkat",
 )  # fmt: skip
 """Recorded all the same: one of them on the data folder is an error, not something overlooked.

@@ -1,4 +1,4 @@
-"""TLS in front of the UNS: which files, which parameters, and how a certificate is renewed while it listens.
+"""TLS in front of a server: which files, which parameters, and how a certificate is renewed while it listens.
 
 Two kinds of Twisted's endpoint strings are served here rather than by Twisted itself, so that parameters are
 set in one place, a file may hold the whole chain, and certificates can be read anew:

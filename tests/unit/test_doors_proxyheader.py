@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.uns.proxyheader import LONGEST, Introduced, NotIntroduced, read_header
+from lcc_scrapy.doors.proxyheader import LONGEST, Introduced, NotIntroduced, read_header
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 REST = b"<?xml version='1.0'?>"

@@ -15,8 +15,8 @@ from twisted.internet.interfaces import IAddress, IDelayedCall, IProtocol, IReac
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
-from lcc_scrapy.uns.conversations import plain_address
-from lcc_scrapy.uns.proxyheader import NotIntroduced, read_header
+from lcc_scrapy.doors.peers import plain_address
+from lcc_scrapy.doors.proxyheader import NotIntroduced, read_header
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ class HouseRules:
     """Connections that wait for their header at a time; more are cut."""
     seconds: float
     """For the header; then the connection is cut."""
+    name: str = "uns"
+    """Of the server, for the log."""
 
 
 class Gatehouse(Factory):
@@ -58,7 +60,8 @@ class Gatehouse(Factory):
     def buildProtocol(self, addr: IAddress | None) -> "Arrival | None":  # noqa: N802 - Twisted's name
         proxy = plain_address(getattr(addr, "host", None))
         if getattr(addr, "host", None) is not None and not self._trusts(proxy):
-            _log.warning("uns %s is not in LCC_UNS_PROXIES: cut", proxy)
+            name = self.rules().name
+            _log.warning("%s %s is not in LCC_%s_PROXIES: cut", name, proxy, name.upper())
             return None
         if len(self.waiting) >= self.rules().most:
             return None
@@ -91,7 +94,7 @@ class Arrival(Protocol):
         try:
             introduced = read_header(self._heard)
         except NotIntroduced as error:
-            _log.warning("uns %s from proxy %s: cut", error, self._proxy)
+            _log.warning("%s %s from proxy %s: cut", self._gatehouse.rules().name, error, self._proxy)
             self.cut()
             return
         if introduced is not None:

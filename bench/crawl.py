@@ -1,0 +1,199 @@
+"""How fast the LCC crawls, against Scrapy and what teams build of it, side by side.
+
+Every crawler fetches the same pages of one nginx, in processes of its own, its queue full before it starts.
+Rounds are interleaved, each begins with another crawler, and each run is measured without its start.
+All obey robots.txt, log at INFO, and have as many fetches in flight: 64, or one of each provider.
+
+    python bench/crawl.py                                    # everything, an hour
+    python bench/crawl.py --only scrapy lcc-sqlite --providers 64 --sizes 8000
+    python bench/crawl.py --only lcc-sqlite --providers 64 --sizes 8000 --rounds 1 --profile lcc.prof
+
+Crawlers: see VARIANTS of crawling/variants.py. ``--profile`` writes what cProfile saw of the main thread.
+"""
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from crawling import plot, running, tables
+from crawling.running import Failed, Launch, Measured
+from crawling.site import Site
+from crawling.variants import BY_NAME, SCRAPY, VARIANTS, Job, Variant
+
+SECONDS = 8.0
+"""How long the pages of a run are to last, by what its crawler did in earlier rounds."""
+
+LEAST = 8
+"""Pages of each provider at least: the first one brings its robots.txt with it."""
+
+TITLES = {one.name: one.title for one in VARIANTS}
+USUAL = 64
+"""With so many providers two processes are measured as well, and the targets hold."""
+
+PROVIDERS, SIZES = (1, 8, USUAL, 1000), (8_000, 200_000)
+FEWER, FEW = (1, USUAL), ("scrapy", "lcc-sqlite")
+"""With ``--quick``: how many providers, and who runs under other than the first conditions."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Conditions under which crawlers are compared; ``size`` is that of a page in bytes."""
+
+    providers: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.providers:,} provider{'s' * (self.providers > 1)}, pages of {self.size / 1000:g} KB"
+
+
+@dataclass
+class Bench:
+    """All runs of all cells."""
+
+    folder: Path
+    site: Site
+    servers: ExitStack
+    """Gives back what was used on servers."""
+    pages: int = 0
+    """In every run; 0 = so many that it lasts ``SECONDS``."""
+    profile: Path | None = None
+    runs: dict[Cell, dict[str, list[Measured]]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
+    _count: int = 0
+
+    def compare(self, cell: Cell, variants: list[Variant], rounds: int) -> None:
+        """Run crawlers under the same conditions, in turns; in each round another one begins."""
+        able = [one for one in variants if not one.missing()]
+        self.runs[cell] = {one.name: [] for one in variants}
+        for number in range(rounds):
+            print(f"{cell}: round {number + 1} of {rounds}", flush=True)
+            first = number % len(able)
+            for variant in able[first:] + able[:first]:
+                self._try(cell, variant)
+
+    def _try(self, cell: Cell, variant: Variant) -> None:
+        try:
+            found = self._once(cell, variant)
+        except Failed as error:
+            self.failures.append(f"{variant.name}, {cell}: {error}")
+            print(f"  {self.failures[-1]}", flush=True)
+            return
+        self.runs[cell][variant.name].append(found)
+        print(
+            f"  {variant.name:12}{found.rate:8,.0f} pages/s {found.cpu:7.3f} CPU s per 1,000"
+            f" {found.peak:5.0f} MB {found.others:5.2f} other CPUs {found.pages:7,} pages",
+            flush=True,
+        )
+
+    def _once(self, cell: Cell, variant: Variant) -> Measured:
+        self._count += 1
+        folder = self.folder / f"{self._count:04d}-{variant.name}"
+        folder.mkdir()
+        job = Job(self.site, folder, cell.providers, cell.size, self._pages(cell, variant))
+        ready = self.servers.enter_context(variant.prepare(job))
+        os.sync()  # what others wrote is not to be waited for
+        found = running.run(self._profiled(ready.launch), self.site, job.pages, job.providers, ready.settled)
+        self.loads.append(os.getloadavg()[0])
+        ready.check()
+        return found
+
+    def _pages(self, cell: Cell, variant: Variant) -> int:
+        known = self.runs[cell][variant.name]
+        pace = median(one.rate for one in known) if known else variant.pace
+        each = round((self.pages or pace * SECONDS) / cell.providers)
+        return max(each, LEAST) * cell.providers
+
+    def _profiled(self, launch: Launch) -> Launch:
+        if self.profile is None:
+            return launch
+        profiler = (sys.executable, "-m", "cProfile", "-o", str(self.profile.absolute()), *SCRAPY[1:])
+        commands = [(*profiler, *command[len(SCRAPY) :]) for command in launch.commands]
+        return replace(launch, commands=commands)
+
+
+def main() -> None:
+    """Measure, print and draw."""
+    given = options()
+    with running.scratch(given.scratch) as folder, ExitStack() as servers:
+        site = Site(folder / "site", given.sizes)
+        servers.callback(site.close)
+        bench = Bench(folder, site, servers, given.pages, given.profile)
+        for cell in (Cell(providers, size) for size in given.sizes for providers in given.providers):
+            bench.compare(cell, chosen(given, cell), given.rounds)
+            report(bench, cell, given.markdown)
+    if bench.loads:
+        print(f"load {min(bench.loads):.1f}-{max(bench.loads):.1f}, median {median(bench.loads):.1f}")
+    if given.plot:
+        given.plot.write_text(drawn(bench))
+    if bench.failures:
+        raise SystemExit(f"{len(bench.failures)} runs failed:\n" + "\n".join(bench.failures))
+
+
+def chosen(given: argparse.Namespace, cell: Cell) -> list[Variant]:
+    """Return who runs under some conditions."""
+    names = given.only
+    if cell.providers != USUAL:
+        names = [name for name in names if not name.endswith("-2")]
+    if given.quick and cell != Cell(USUAL, SIZES[0]):
+        names = [name for name in names if name in FEW]
+    return [BY_NAME[name] for name in names]
+
+
+def report(bench: Bench, cell: Cell, markdown: Path | None) -> None:
+    """Show what came of a cell."""
+    runs = bench.runs[cell]
+    tables.show(str(cell), tables.HEADINGS, tables.crawlers(runs, TITLES), markdown)
+    reached = tables.targets(runs, TITLES)
+    if cell.providers == USUAL and reached:
+        tables.show(f"the LCC, {cell}", tables.TARGET_HEADINGS, reached, markdown)
+    for one in (BY_NAME[name] for name in runs):
+        if reason := one.missing():
+            print(f"{one.name} did not run: {reason}")
+
+
+def drawn(bench: Bench) -> str:
+    """Draw pages/s of all cells, as ratios."""
+    groups = []
+    for cell, runs in bench.runs.items():
+        bars = []
+        for name, mine in runs.items():
+            base = runs.get(tables.base_of(name), [])
+            if mine and len(mine) == len(base):
+                ratio = tables.Ratio.of(mine, base, tables.rate)
+                ours = name.startswith("lcc")
+                bars.append(plot.Bar(name, ratio.value, ratio.lowest, ratio.highest, ours))
+        groups.append((str(cell), bars))
+    return plot.chart("pages/s, as a multiple of Scrapy as shipped (two processes: of two)", groups)
+
+
+def options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, help="default 5")
+    parser.add_argument("--pages", type=int, help="in every run (default: some eight seconds' worth)")
+    parser.add_argument("--providers", type=int, nargs="+", help=f"default {PROVIDERS}")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="bytes of a page")
+    parser.add_argument("--only", nargs="+", default=list(BY_NAME), choices=list(BY_NAME), metavar="CRAWLER")
+    parser.add_argument("--quick", action="store_true", help="one round of few pages, to see that all goes")
+    parser.add_argument("--profile", type=Path, help="write a profile of the last crawl of one process")
+    parser.add_argument("--markdown", type=Path, help="append the tables to this file")
+    parser.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG)")
+    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
+    given = parser.parse_args()
+    given.rounds = given.rounds or (1 if given.quick else 5)
+    given.pages = given.pages or (320 if given.quick else 0)
+    given.providers = given.providers or (FEWER if given.quick else PROVIDERS)
+    if given.profile and any(name.endswith("-2") for name in given.only):
+        parser.error("--profile: choose crawlers of one process with --only")
+    return given
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What ``bench/crawl.py`` is made of: the site, the crawlers, the measuring, the tables."""

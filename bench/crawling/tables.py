@@ -1,0 +1,118 @@
+"""Tables of what was measured: medians, ranges, ratios of medians."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from crawling.running import Measured
+
+Runs = Mapping[str, Sequence[Measured]]
+"""What each variant did, round by round."""
+
+HEADINGS = (
+    "crawler", "pages/s", "range", "x Scrapy as shipped", "range", "CPU s per 1,000", "peak MB", "other CPUs",
+    "n",
+)  # fmt: skip
+
+TARGETS = (
+    ("lcc-sqlite", "scrapy", 6.0),
+    ("lcc-sqlite", "tuned", 3.0),
+    ("lcc-sqlite", "jobdir", 15.0),
+    ("lcc-sqlite", "redis", 15.0),
+    ("lcc-2", "scrapy-2", 5.0),
+)
+"""(who, against whom, at least so many times the pages/s), with 64 providers and pages of 8 KB."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One variant against another: the ratio of the medians, lowest and highest of the rounds' ratios."""
+
+    value: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(
+        cls, ours: Sequence[Measured], theirs: Sequence[Measured], what: Callable[[Measured], float]
+    ) -> "Ratio":
+        """Compare runs of the same rounds."""
+        by_round = [what(one) / what(other) for one, other in zip(ours, theirs, strict=True)]
+        value = median(map(what, ours)) / median(map(what, theirs))
+        return cls(value, min(by_round), max(by_round))
+
+    @property
+    def range(self) -> str:
+        """Return it as a text."""
+        return f"{self.lowest:.2f}-{self.highest:.2f}"
+
+
+def rate(one: Measured) -> float:
+    return one.rate
+
+
+def cpu(one: Measured) -> float:
+    return one.cpu
+
+
+def base_of(name: str) -> str:
+    """Return what a variant is compared with: two processes with two."""
+    return "scrapy-2" if name.endswith("-2") else "scrapy"
+
+
+def crawlers(runs: Runs, titles: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return a row for each variant; dashes where it did not run."""
+    return [_crawler(titles[name], mine, runs.get(base_of(name), ())) for name, mine in runs.items()]
+
+
+def _crawler(title: str, mine: Sequence[Measured], base: Sequence[Measured]) -> tuple[str, ...]:
+    if not mine:
+        return (title, *["-"] * (len(HEADINGS) - 2), "0")
+    rates = [one.rate for one in mine]
+    ratio = Ratio.of(mine, base, rate) if len(base) == len(mine) else None
+    return (
+        title, f"{median(rates):,.0f}", f"{min(rates):,.0f}-{max(rates):,.0f}",
+        f"{ratio.value:.2f}" if ratio else "-", ratio.range if ratio else "-",
+        f"{median(one.cpu for one in mine):.3f}", f"{median(one.peak for one in mine):,.0f}",
+        f"{median(one.others for one in mine):.2f}", str(len(mine)),
+    )  # fmt: skip
+
+
+TARGET_HEADINGS = ("against", "x pages/s", "range", "at least", "x CPU per page", "range")
+
+
+def targets(runs: Runs, titles: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return what is reached of the targets, of those whose variants ran in all rounds."""
+    table = []
+    for who, against, least in TARGETS:
+        ours, theirs = runs.get(who, ()), runs.get(against, ())
+        if ours and len(ours) == len(theirs):
+            faster, cheaper = Ratio.of(ours, theirs, rate), Ratio.of(theirs, ours, cpu)
+            told = (f"{faster.value:.2f}", faster.range, f"{least:g}", f"{cheaper.value:.2f}", cheaper.range)
+            table.append((titles[against], *told))
+    return table
+
+
+def plain(headings: Sequence[str], table: Sequence[Sequence[str]]) -> str:
+    """Write a table for a terminal: the first column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(headings, *table, strict=True)]
+    lines = []
+    for line in (headings, *table):
+        first, *others = zip(line, widths, strict=True)
+        lines.append("  ".join([first[0].ljust(first[1]), *(text.rjust(width) for text, width in others)]))
+    return "\n".join(lines)
+
+
+def markdown(headings: Sequence[str], table: Sequence[Sequence[str]]) -> str:
+    """Write a table for the documentation."""
+    rule = ["---", *["---:"] * (len(headings) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (headings, rule, *table))
+
+
+def show(title: str, headings: Sequence[str], table: Sequence[Sequence[str]], file: Path | None) -> None:
+    """Print a table, and append it to a file of Markdown if one is given."""
+    print(f"\n{title}\n{plain(headings, table)}\n", flush=True)
+    if file is not None:
+        with file.open("a") as out:
+            out.write(f"**{title}**\n\n{markdown(headings, table)}\n\n")

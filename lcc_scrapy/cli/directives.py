@@ -1,0 +1,179 @@
+"""``lcc directives``: requests for URLs, with how far to go from there and who wants to know."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
+
+if TYPE_CHECKING:
+    from lcc_scrapy.domain.directives import Directive, Territories
+    from lcc_scrapy.storage.sql import SqlStore
+
+BATCH = 1000
+"""Directives, or owners in them, that are taken in one transaction."""
+
+_SHOWN = 20
+"""Wrong directives that are told one by one."""
+
+_FORMS = ("text", "xml", "jsonl")
+
+
+@click.command()
+@click.argument("file", type=click.File("rb"))
+@click.option(
+    "--provider",
+    "pid",
+    type=click.IntRange(1),
+    metavar="PID",
+    help="Only what lies in this provider's roots.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMS),
+    help="How FILE is written; as it looks if this is not said.",
+)
+@click.option("--skip-bad", is_flag=True, help="Leave out what is wrong, and take the rest.")
+@printing.json_option
+@pass_lcc
+def directives(
+    lcc: Lcc, file: BinaryIO, pid: int | None, form: str | None, *, skip_bad: bool, as_json: bool
+) -> None:
+    """Ask for the URLs that FILE (- = stdin) names: one [link, parent link, depth, {owners}] a line.
+
+    What is not in the LCC yet waits to be fetched; `scrapy crawl lcc_spider` follows
+    links from there. If anything in FILE is wrong, nothing of it is taken.
+
+    \b
+    lcc directives requests
+    echo '[http://www.example.org/news.html, , 1, {anna, bert}]' | lcc directives -
+    lcc directives requests.xml --provider 7 --skip-bad --json
+    """  # noqa: D301
+    from lcc_scrapy.storage.directives import territories
+
+    with lcc.store() as store, _whole(file) as whole, printing.progress("taking") as shown:
+        source = Source(whole, form or _looks_like(whole), territories(store, pid))
+        count, bad = _check(source)
+        if bad and not skip_bad:
+            raise Failure(
+                f"{bad} of {count} directives are wrong: none was taken (--skip-bad takes the rest)"
+            )
+        taking = Taking(lcc, store)
+        for one in source.good():
+            taking.add(*one)
+            shown(taking.taken, count - bad)
+        taking.flush()
+    done = {"directives": taking.taken, "queued": taking.queued, "wrong": bad}
+    if as_json:
+        printing.as_json(done)
+    else:
+        click.echo(f"{taking.taken} directives taken, {taking.queued} URLs to be fetched for them")
+
+
+class Source:
+    """The directives of a file, which may be read several times, each with its provider."""
+
+    def __init__(self, file: BinaryIO, form: str, territories: "Territories") -> None:
+        self._file = file
+        self._form = form
+        self._territories = territories
+        self._start = file.tell()
+
+    def read(self) -> "Iterator[tuple[int, int, Directive | str]]":
+        """Yield line, provider and directive, or line, 0 and what is wrong."""
+        from lcc_scrapy.wire.directives import READERS, Unreadable
+
+        self._file.seek(self._start)
+        try:
+            for number, said in READERS[self._form](self._file):
+                yield number, *self._placed(said)
+        except Unreadable as error:
+            raise Failure(f"{printing.plain(error)}; nothing was taken") from None
+
+    def _placed(self, said: "Directive | str") -> "tuple[int, Directive | str]":
+        if isinstance(said, str):
+            return 0, said
+        try:
+            return self._territories.whose(said.link), said
+        except ValueError as error:
+            return 0, str(error)
+
+    def good(self) -> "Iterator[tuple[int, Directive]]":
+        """Yield provider and directive of those that are right."""
+        return ((pid, said) for _, pid, said in self.read() if not isinstance(said, str))
+
+
+class Taking:
+    """Takes directives in batches, one transaction for each provider in a batch."""
+
+    def __init__(self, lcc: Lcc, store: "SqlStore") -> None:
+        self._config = lcc.config
+        self._store = store
+        self._batch: dict[int, list[Directive]] = {}
+        self._size = 0
+        self.taken = 0
+        self.queued = 0
+
+    def add(self, pid: int, one: "Directive") -> None:
+        """Take one, at once or with others."""
+        self._batch.setdefault(pid, []).append(one)
+        self._size += max(1, len(one.owners))
+        if self._size >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Take those that are left."""
+        from lcc_scrapy.storage.directives import Directives, NotTaken
+        from lcc_scrapy.storage.spidering import Spidering, Terms
+
+        terms = Terms(queue_max=self._config.queue_max)
+        for pid, asked in self._batch.items():
+            spidering = Spidering(self._store, pid, terms, self._config.policy)
+            while spidering.locate():
+                pass
+            try:
+                self.queued += Directives(spidering).ask(asked, int(time.time()))
+            except NotTaken as error:
+                raise Failure(f"{error}; {self.taken} were taken, FILE may be given again") from error
+            self.taken += len(asked)
+        self._batch, self._size = {}, 0
+
+
+def _check(source: Source) -> tuple[int, int]:
+    """Tell what is wrong; returns how many directives there are, and how many of them are wrong."""
+    count = bad = 0
+    for number, _, said in source.read():
+        count += 1
+        if isinstance(said, str):
+            bad += 1
+            if bad <= _SHOWN:
+                click.echo(f"lcc: line {number}: {printing.plain(said)}", err=True)
+    if bad > _SHOWN:
+        click.echo(f"lcc: and {bad - _SHOWN} more", err=True)
+    return count, bad
+
+
+@contextmanager
+def _whole(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Return what can be read twice: the file itself, or a copy of a pipe."""
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        copy.seek(0)
+        yield copy
+
+
+def _looks_like(file: BinaryIO) -> str:
+    start = file.tell()
+    first = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    file.seek(start)
+    return {b"<": "xml", b"\xff": "xml", b"\xfe": "xml", b"{": "jsonl"}.get(first, "text")

@@ -1,0 +1,197 @@
+"""``lcc token``: who may read over the network."""
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.selecting import patterns
+from lcc_scrapy.users.tokens import (
+    LABEL_MAX,
+    READ,
+    RESTRICTION_MAX,
+    SCOPES,
+    Token,
+    digest_of,
+    new_secret,
+)
+
+
+@click.group(cls=LccGroup)
+def token() -> None:
+    """Add, list and revoke the tokens of `lcc web`, `lcc query` and `lcc files`.
+
+    \b
+    (umask 077; lcc token add search-engine > token)
+    lcc token list
+    lcc token revoke 0f3c2a9b8d7e
+    """  # noqa: D301
+
+
+def _label(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    if not text.strip() or len(text) > LABEL_MAX or not text.isprintable():
+        raise click.BadParameter(f"{text!r}, expected 1 to {LABEL_MAX} printable characters")
+    return text
+
+
+def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
+    from lcc_scrapy.config import duration
+
+    try:
+        return int(duration(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@token.command()
+@click.argument("label", callback=_label)
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(SCOPES),
+    multiple=True,
+    default=(READ,),
+    show_default=True,
+    help="What it is good for: the feed and documents, the metrics, or content files for `lcc web` on"
+    " another machine. May be repeated.",
+)
+@click.option(
+    "--expires",
+    "lifetime",
+    default="365d",
+    show_default=True,
+    callback=_lifetime,
+    metavar="DURATION",
+    help="How long it is good, for example 90d or 12h; 0 = for ever.",
+)
+@click.option(
+    "--provider",
+    "providers",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="PID",
+    help="Only for documents of this provider; may be repeated.",
+)
+@click.option(
+    "--mimetype",
+    "mimetypes",
+    callback=patterns,
+    multiple=True,
+    metavar="PATTERN",
+    help="Only for these documents, for example 'text/*'; may be repeated.",
+)
+@pass_lcc
+def add(
+    lcc: Lcc,
+    *,
+    label: str,
+    scopes: tuple[str, ...],
+    lifetime: int,
+    providers: tuple[int, ...],
+    mimetypes: tuple[str, ...],
+) -> None:
+    """Make a token for LABEL and print it, once: only its SHA-256 is kept.
+
+    LABEL says whose it is. To change a token for another one, add one with the same label, hand it over,
+    then revoke the old one: named cursors belong to the label.
+
+    \b
+    (umask 077; lcc token add search-engine > token)
+    lcc token add prometheus --scope metrics --expires 0
+    lcc token add intranet --provider 7 --mimetype 'text/*' --expires 90d
+    """  # noqa: D301
+    from lcc_scrapy.storage.tokens import StoreTokens
+
+    if set(scopes) != {READ} and (providers or mimetypes):
+        raise click.UsageError("--provider and --mimetype go with no other --scope than read")
+    now = int(time.time())
+    secret = new_secret()
+    made = Token(
+        digest_of(secret),
+        label,
+        " ".join(sorted(set(scopes))),
+        _restriction(providers),
+        _restriction(mimetypes),
+        created=now,
+        expires=now + lifetime if lifetime else 0,
+    )
+    with lcc.store() as store:
+        StoreTokens(store).add(made)
+    printing.note(f"token {made.tokenid} of {label}: {_goodness(made)}")
+    click.echo(secret)
+
+
+def _restriction(values: tuple[Any, ...]) -> str:
+    text = " ".join(map(str, sorted(set(values))))
+    if len(text) > RESTRICTION_MAX:
+        raise Failure(
+            f"more than {RESTRICTION_MAX} characters of providers or mimetypes: take several tokens"
+        )
+    return text
+
+
+def _goodness(one: Token) -> str:
+    until = f"until {printing.moment(one.expires)}" if one.expires else "for ever"
+    return f"good for {one.scopes} {until}"
+
+
+@token.command("list")
+@printing.json_option
+@pass_lcc
+def list_(lcc: Lcc, *, as_json: bool) -> None:
+    """List all tokens, oldest first, those that have expired too.
+
+    \b
+    lcc token list
+    lcc token list --json
+    """  # noqa: D301
+    from lcc_scrapy.storage.tokens import StoreTokens
+
+    with lcc.store() as store:
+        found = StoreTokens(store).all()
+    if as_json:
+        printing.as_json([_facts(one) for one in found])
+        return
+    printing.table(
+        ("id", "label", "scopes", "providers", "mimetypes", "created", "expires", "used"),
+        [_row(one) for one in found],
+    )
+
+
+def _facts(one: Token) -> dict[str, object]:
+    facts = {name: value for name, value in asdict(one).items() if name != "digest"}
+    lists = {name: str(facts[name]).split() for name in ("scopes", "providers", "mimetypes")}
+    return {"id": one.tokenid, **facts, **lists, "expired": one.has_expired(int(time.time()))}
+
+
+def _row(one: Token) -> tuple[str, ...]:
+    expired = " (expired)" if one.has_expired(int(time.time())) else ""
+    return (
+        one.tokenid,
+        one.label,
+        one.scopes,
+        one.providers or "all",
+        one.mimetypes or "all",
+        printing.moment(one.created),
+        f"{printing.moment(one.expires) or 'never'}{expired}",
+        printing.moment(one.used) or "never",
+    )
+
+
+@token.command()
+@click.argument("tokenid", metavar="ID")
+@pass_lcc
+def revoke(lcc: Lcc, *, tokenid: str) -> None:
+    """Let a token be good no more, from the next request on; ID is that of `lcc token list`.
+
+    \b
+    lcc token revoke 0f3c2a9b8d7e
+    """  # noqa: D301
+    from lcc_scrapy.storage.tokens import StoreTokens
+
+    with lcc.store() as store:
+        gone = StoreTokens(store).revoke(tokenid)
+    click.echo(f"token {gone.tokenid} of {gone.label} revoked")

@@ -1,0 +1,94 @@
+"""``lcc web``: the HTTP API for content users."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
+from lcc_scrapy.domain.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from lcc_scrapy.config import Config
+    from lcc_scrapy.content_user import ContentUser
+    from lcc_scrapy.storage.sql import SqlStore
+    from lcc_scrapy.users.web.endpoint import Endpoint
+    from lcc_scrapy.users.web.ports import Lcc as WebLcc
+    from lcc_scrapy.users.web.serving import Service
+
+
+@click.command()
+@pass_lcc
+@never_to_be_tried_again()
+def web(lcc: Lcc) -> None:
+    """Serve changes and contents to content users over HTTP, at LCC_WEB_ENDPOINT.
+
+    Whoever asks needs a token (`lcc token add`). It runs until SIGTERM or Ctrl-C; the log goes to stderr,
+    or to LOG_FILE. docs/http-api.md tells what can be asked for.
+
+    \b
+    lcc web
+    lcc -s LCC_WEB_ENDPOINT=127.0.0.1:9080 web
+    curl -H "Authorization: Bearer $(cat token)" http://127.0.0.1:8080/v1/changes
+    """  # noqa: D301
+    from lcc_scrapy import logs
+
+    config = lcc.config
+    endpoint = config.web_endpoint
+    if endpoint is None:
+        raise ConfigurationError("LCC_WEB_ENDPOINT is empty: say where to listen")
+    logs.begin(lcc.settings, config.log_format)
+    with needs_web("lcc web"):
+        from lcc_scrapy.users.resourcesync.routes import make_router
+        from lcc_scrapy.users.web import app
+        from lcc_scrapy.users.web.serving import Server
+    from lcc_scrapy.content_user import ContentUser
+    from lcc_scrapy.storage.publications import StorePublications
+
+    with lcc.store() as store, ContentUser(config) as user:
+        documents = make_router(StorePublications(store), config.web_url)
+        made = app.make_app(_seen(config, store, user), [documents])
+        Server(made, service(config, endpoint), lambda: app.stop(made)).serve_until_told()
+
+
+@contextmanager
+def needs_web(command: str) -> Iterator[None]:
+    """Say what to install where the extra is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigurationError(f"`{command}` needs pip install 'lcc-scrapy[web]' ({error})") from None
+
+
+def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
+    from lcc_scrapy.storage.measures import measures
+    from lcc_scrapy.storage.named_cursors import StoreCursors
+    from lcc_scrapy.storage.tokens import StoreTokens
+    from lcc_scrapy.users.web.ports import Bounds
+    from lcc_scrapy.users.web.ports import Lcc as WebLcc
+
+    return WebLcc(
+        user.feed,
+        user.open,
+        StoreTokens(store),
+        StoreCursors(store),
+        lambda: measures(store, config.spool_dir, int(time.time()), config.push_grace),
+        bounds=Bounds(config.web_waiters, config.web_exports, config.poll, config.http_silence),
+    )
+
+
+def service(config: "Config", endpoint: "Endpoint") -> "Service":
+    """Return how an application is served there."""
+    from lcc_scrapy.users.web.serving import Service
+
+    return Service(
+        endpoint,
+        certificate=config.http_certificate,
+        key=config.http_key,
+        allow_plain_remote=config.http_allow_plain_remote,
+        connections=config.http_connections,
+        silence=config.http_silence,
+        stop_seconds=config.stop_timeout,
+    )

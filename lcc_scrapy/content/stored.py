@@ -1,0 +1,62 @@
+"""Contents as they were served, out of files and bodies that may be compressed."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from lcc_scrapy.content.decoding import Decoder, decoder
+from lcc_scrapy.domain.cache import Body
+
+_BLOCK = 256 * 1024
+
+
+def decoded(file: IO[bytes], coding: str) -> IO[bytes]:
+    """Return the content of a file with this coding (empty = none) as a stream; closing it closes the file.
+
+    Reading raises ``BadCoding`` where the file is damaged.
+    """
+    return io.BufferedReader(_Decoded(file, decoder(coding))) if coding else file
+
+
+def open_body(body: Body) -> IO[bytes]:
+    """Open a fetched body for reading, decoded, wherever it lies."""
+    if body.path:
+        return decoded(Path(body.path).open("rb"), body.encoding)
+    return io.BytesIO(body.data or b"")
+
+
+class _Decoded(io.RawIOBase):
+    """Decodes while it is read, in pieces of bounded size."""
+
+    def __init__(self, file: IO[bytes], coding: Decoder) -> None:
+        self._file = file
+        self._pieces = self._decode(coding)
+        self._rest = memoryview(b"")
+
+    def _decode(self, coding: Decoder) -> Iterator[bytes]:
+        while block := self._file.read(_BLOCK):
+            yield from coding.feed(block)
+        coding.end()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, or a part of it; 0 = the end."""
+        target = memoryview(buffer).cast("B")
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        taken = self._rest[: len(target)]
+        target[: len(taken)] = taken
+        self._rest = self._rest[len(taken) :]
+        return len(taken)
+
+    def close(self) -> None:
+        """Close the file too."""
+        self._file.close()
+        super().close()

@@ -1,0 +1,66 @@
+"""What the rules make of updates that are new: neither waiting nor cached, and named once.
+
+Most URLs of most sets are like that, and for each of them ``queue.update_row`` gives the same row but for
+what was declared. So their rows are made here many at a time, straight from the *records* of the set, the
+values of which stand in the order of the spool file: letter, curl, mimetype, furl, burl, subtype, mtime,
+len, md5, timeofday (``uns.spoolfile``); a removal ends after the mimetype.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from lcc_scrapy.domain.entries import ANY_TYPE, Origin, furlkey
+from lcc_scrapy.domain.queue import FETCH
+
+NEW_COLUMNS = (
+    "urlkey", "curl", "mimetype", "furl", "burl", "subtype", "mtime", "len", "md5", "timeofday",
+    "position", "furlkey",
+)  # fmt: skip
+"""What the values of a new row are, in order; the last one is left out where nobody asks for it."""
+
+MASK = NEW_COLUMNS.index("timeofday")
+
+Record = Sequence[Any]
+NewRow = tuple[Any, ...]
+
+
+def keys_of(pid: int, records: Iterable[Record]) -> list[bytes]:
+    """Return the ``urlkey`` of each."""
+    begin = f"{pid}\0"
+    texts = (f"{begin}{record[1]}\0{record[2]}" for record in records)
+    return [sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
+
+
+def visits_of(pid: int, updates: Iterable[Record]) -> list[bytes]:
+    """Return the key of a spider's visit to the same place, for each update."""
+    return keys_of(pid, (("", record[3], ANY_TYPE) for record in updates))
+
+
+def repeated(keys: Sequence[bytes]) -> set[bytes]:
+    """Return the keys that are there more than once."""
+    if len(set(keys)) == len(keys):
+        return set()
+    return {key for key, count in Counter(keys).items() if count > 1}
+
+
+def new_rows(pid: int, updates: Iterable[tuple[int, bytes, Record]], *, by_furl: bool) -> list[NewRow]:
+    """Return the rows of new updates, given with position and key; ``by_furl``: with their ``furlkey``."""
+    if by_furl:
+        return [(key, *record[1:], number, furlkey(pid, record[3])) for number, key, record in updates]
+    return [(key, *record[1:], number) for number, key, record in updates]
+
+
+def same_in_all(pid: int, psetid: int) -> dict[str, str | int]:
+    """Return the other columns of the new rows of a set, as ``queue.update_row`` gives them."""
+    return {
+        "pid": pid,
+        "psetid": psetid,
+        "operation": FETCH,
+        "version": 1,
+        "tries": 0,
+        "not_before": 0,
+        "origin": Origin.PUSH.value,
+        "seen": psetid,
+    }

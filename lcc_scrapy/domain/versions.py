@@ -1,0 +1,99 @@
+"""Versions: earlier contents of documents that are kept beside the newest one (seed 002 section 4).
+
+They belong to a document that is there: when it goes, for whatever reason, they go with it
+(docs/decisions/0067).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lcc_scrapy.domain.cache import CachedUrl
+
+MOST = 100
+"""Versions of one document, whatever the setting says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How many earlier contents of a document are kept, and for how long after they were replaced (seconds).
+
+    0 = no such bound; both 0 = none are kept. Whichever bound is reached first counts.
+    """
+
+    count: int = 0
+    age: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.count or self.age)
+
+    @property
+    def most(self) -> int:
+        """Versions of one document that are kept at most."""
+        return (self.count or MOST) if self else 0
+
+    def replaced_before(self, now: int) -> int:
+        """Return the moment (epoch seconds) up to which what was replaced is too old; -1 = nothing is."""
+        return now - int(self.age) if self.age else -1
+
+
+KEEP_NONE = Keep()
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An earlier content of a document (one row of ``versions``); names and units are those of ``CachedUrl``.
+
+    ``seq`` is the last one that the document had with this content, and no other version has it.
+    ``replaced_time`` is when the next content was stored.
+    """
+
+    seq: int
+    urlkey: bytes
+    pid: int
+    replaced_time: int
+    fetched_time: int
+    fetched_machineid: int
+    fetched_fileid: int
+    fetched_len: int
+    fetched_md5: str
+    sha256: str
+    served_type: str
+    served_charset: str
+    file_encoding: str
+    final_url: str
+    etag: str
+    last_modified: str
+
+    @property
+    def docid(self) -> str:
+        """The key of the document as 32 hex digits."""
+        return self.urlkey.hex()
+
+
+def version_of(row: CachedUrl, now: int) -> Version:
+    """Return what is kept of a row whose content is replaced ``now`` (epoch seconds)."""
+    return Version(
+        row.seq,
+        row.urlkey,
+        row.pid,
+        now,
+        row.fetched_time,
+        row.fetched_machineid,
+        row.fetched_fileid,
+        row.fetched_len,
+        row.fetched_md5,
+        row.sha256,
+        row.served_type,
+        row.served_charset,
+        row.file_encoding,
+        row.final_url,
+        row.etag,
+        row.last_modified,
+    )
+
+
+def outlived(versions: Sequence[Version], keep: Keep, now: int) -> list[Version]:
+    """Return which of a document's versions (newest first) are not kept any longer."""
+    before = keep.replaced_before(now)
+    within, beyond = versions[: keep.most], versions[keep.most :]
+    return [*beyond, *(one for one in within if one.replaced_time <= before)]

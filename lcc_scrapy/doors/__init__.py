@@ -1,0 +1,1 @@
+"""Where connections arrive: endpoints, TLS, proxies, and whose connection it is."""

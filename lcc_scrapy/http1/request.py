@@ -1,0 +1,64 @@
+"""What is sent: the head of a request as it stands on the wire."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+REPEATABLE = frozenset({"GET", "HEAD"})
+"""Methods that do no harm when they are sent twice."""
+
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_USUAL_PORTS = {False: 80, True: 443}
+
+
+class Origin(NamedTuple):
+    """Whom connections are kept for. ``host`` is a name or an address, without brackets.
+
+    ``proxy`` is the host and port of an HTTP proxy on the way, ``pass_word`` what it wants to see in a
+    Proxy-Authorization where there has to be a tunnel.
+    """
+
+    host: str
+    port: int
+    tls: bool = False
+    proxy: tuple[str, int] | None = None
+    pass_word: bytes = b""
+
+    @property
+    def authority(self) -> str:
+        """``host:port`` as in CONNECT."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def shown(self) -> str:
+        """What Host says: the port only where it is not the usual one."""
+        usual = self.port == _USUAL_PORTS[self.tls]
+        return self.authority.rpartition(":")[0] if usual else self.authority
+
+
+class Request(NamedTuple):
+    """One request. ``target`` is what stands in its first line, ASCII; ``data`` is its body."""
+
+    origin: Origin
+    target: str
+    headers: Sequence[tuple[bytes, bytes]]
+    method: str = "GET"
+    data: bytes = b""
+
+    def encoded(self) -> bytes:
+        """Return it as it is sent; Host and Content-Length are added where they are missing.
+
+        Raises ``ValueError`` where a line would not be one.
+        """
+        lines = [f"{self.method} {self.target} HTTP/1.1".encode("ascii")]
+        names = {name.lower() for name, _ in self.headers}
+        if b"host" not in names:
+            lines.append(b"Host: " + self.origin.shown.encode("ascii"))
+        lines += [name + b": " + value for name, value in self.headers]
+        if (self.data or self.method in _WITH_BODY) and b"content-length" not in names:
+            lines.append(b"Content-Length: %d" % len(self.data))
+        head = b"\r\n".join(lines)
+        breaks = len(lines) - 1
+        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
+            raise ValueError("line break or NUL in a request")
+        return head + b"\r\n\r\n" + self.data

@@ -1,0 +1,94 @@
+"""Opening what an LCC consists of: its database, its machine's number, its disks.
+
+Nothing here needs Scrapy or an event loop, so that commands which only look something up begin at once.
+"""
+
+from collections.abc import Container
+from pathlib import Path
+
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from lcc_scrapy.config import Config
+from lcc_scrapy.content.ballast import Ballast
+from lcc_scrapy.content.identity import machine_identity
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
+from lcc_scrapy.domain.room import Reserve
+from lcc_scrapy.storage import schema
+from lcc_scrapy.storage.closed import refuse_closed
+from lcc_scrapy.storage.disks import Disks
+from lcc_scrapy.storage.feed import LCC_ID
+from lcc_scrapy.storage.home import Home
+from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.storage.tx import Store
+
+
+def open_store(config: Config, *, check: bool = True, tolerated: Container[str] = ()) -> SqlStore:
+    """Open the database; raises ``ConfigurationError`` with what to do when it cannot be used.
+
+    A database that is closed for one of the ``tolerated`` reasons is opened all the same.
+    """
+    store = unchecked_store(config)
+    try:
+        if check:
+            check_store(config, store, tolerated)
+    except StoreUnavailable as error:
+        raise ConfigurationError(f"the database does not answer: {error}") from None
+    return store
+
+
+def unchecked_store(config: Config) -> SqlStore:
+    """Return the store of a database that nobody has spoken to yet."""
+    try:
+        return SqlStore(config.database_url)
+    except ModuleNotFoundError as error:
+        extra = "pip install 'lcc-scrapy[postgresql]'" if error.name == "psycopg" else "install it"
+        raise ConfigurationError(f"LCC_DATABASE_URL: {error.name} is missing: {extra}") from None
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise ConfigurationError(f"LCC_DATABASE_URL: {error}") from None
+
+
+def check_store(config: Config, store: SqlStore, tolerated: Container[str] = ()) -> None:
+    """Refuse a database that must not be worked with; ``StoreUnavailable`` when it does not answer.
+
+    One that is closed for one of the ``tolerated`` reasons is let pass.
+    """
+    if schema.is_missing_file(config.database_url):
+        raise ConfigurationError(
+            f"the database file {store.url.database} does not exist:"
+            " correct LCC_DATABASE_URL, or bring the file back"
+        )
+    try:
+        waiting = schema.pending(config.database_url)
+        if waiting:
+            raise ConfigurationError(f"the database needs `lcc db upgrade` (waiting: {', '.join(waiting)})")
+        store.check()
+        with store.read() as tx:
+            refuse_closed(tx, tolerated)
+    except DBAPIError as error:
+        raise ConfigurationError(f"the database cannot be used: {error.orig}") from None
+
+
+def check_owner(home: Home, store: Store) -> None:
+    """Refuse a database that belongs to another LCC than the data folder."""
+    with store.read() as tx:
+        theirs = tx.info(LCC_ID)
+    if theirs != home.lcc_id:
+        raise ConfigurationError(f"the database belongs to LCC {theirs}, {home.folder} to LCC {home.lcc_id}")
+
+
+def disks_of(config: Config, *folders: Path) -> Disks:
+    """Return the disks of the data folder and of others."""
+    reserve = Reserve(config.disk_min_free, config.ballast)
+    return Disks([config.data_dir, *folders], reserve, Ballast(config.data_dir, config.ballast))
+
+
+def machine_number(config: Config, store: Store) -> int:
+    """Return this machine's number, which ``lcc init`` registered."""
+    identity = machine_identity(config.content_dir)
+    with store.read() as tx:
+        number = tx.machine(identity) if identity else None
+    if number is None:
+        raise ConfigurationError(
+            f"content folder {config.content_dir} is not registered: run `lcc init --machine`"
+        )
+    return number

@@ -1,0 +1,212 @@
+"""robots.txt (RFC 9309), looked up once per host inside the turn that needs it first.
+
+Everybody waits for the one look-up of a host, its bytes are charged to the turn that caused it, and a host
+that fails to answer it counts as a host that fails.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from scrapy.crawler import Crawler
+from scrapy.exceptions import (
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
+from scrapy.robotstxt import RobotParser
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.python import to_unicode
+
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.robots import MAX_BYTES, Robots, product_token
+from lcc_scrapy.domain.roots import HttpUrl
+
+KEEP = 86400.0
+"""Seconds for which an answer is used (RFC 9309 section 2.4)."""
+
+KEPT_BYTES = 8_000_000
+"""Of answers that are remembered; the one not used for longest goes first. Parsed, they take 30 times it."""
+
+LEAST_BYTES = 500
+"""What an answer counts at least, so that no more than 16,000 hosts are remembered."""
+
+MOST_READ = 8 * MAX_BYTES
+"""Bytes of an answer that are read at all; what comes after ``MAX_BYTES`` is not looked at."""
+
+MAX_REDIRECTS = 5
+TOO_MANY_REQUESTS = 429
+
+LARGE = 20_000
+"""Bytes from which on an answer is parsed beside the event loop."""
+
+
+class RobotsForbidden(IgnoreRequest):
+    """robots.txt does not permit the URL (611)."""
+
+
+class RobotsUnavailable(DownloadConnectionRefusedError):
+    """robots.txt cannot be had from its host now, so nothing may be fetched from there (602)."""
+
+
+class LccRobotParser(RobotParser):
+    """robots.txt by RFC 9309, for the agent of the crawler; a project may set another ROBOTSTXT_PARSER."""
+
+    def __init__(self, robots: Robots) -> None:
+        self._robots = robots
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> "LccRobotParser":
+        """Read a robots.txt."""
+        return cls(Robots.parse(robotstxt_body, product_token(_agent(crawler.settings))))
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:  # noqa: ARG002
+        """Tell whether a URL may be fetched."""
+        return self.permits(HttpUrl.parse(to_unicode(url)))
+
+    def permits(self, url: HttpUrl) -> bool:
+        """Tell whether a URL may be fetched that has been parsed already."""
+        return self._robots.allowed(f"{url.path}?{url.query}" if url.query else url.path)
+
+    def crawl_delay(self, user_agent: str | bytes) -> float | None:  # noqa: ARG002
+        """Return the seconds between two fetches, None = nothing said."""
+        return self._robots.crawl_delay or None
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """Return the sitemaps it names, as written."""
+        return self._robots.sitemaps
+
+
+def _agent(settings: BaseSettings) -> str:
+    return str(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsAnswer:
+    """What came of asking for one URL on the way to a robots.txt; ``location`` as written, of a redirect."""
+
+    status: int
+    body: bytes
+    location: str = ""
+
+
+Ask = Callable[[HttpUrl], Awaitable[RobotsAnswer]]
+"""Fetches one URL of up to ``MOST_READ`` bytes without following redirects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What robots.txt says of a URL it permits: seconds between fetches (0 = nothing said), sitemaps."""
+
+    crawl_delay: float = 0.0
+    sitemaps: tuple[str, ...] = ()
+
+
+NO_RULES = Permission()
+
+_Host = tuple[str, str, bool]
+"""Scheme, host with port, and whether private addresses are permitted: not everybody may ask everywhere."""
+
+
+@dataclass(slots=True)
+class _Known:
+    parser: RobotParser | None
+    until: float
+    size: int
+
+
+class RobotsTxt:
+    """The robots.txt of all hosts, as far as they are remembered."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._agent = _agent(crawler.settings)
+        self._parser = load_object(crawler.settings["ROBOTSTXT_PARSER"])
+        self._known: OrderedDict[_Host, _Known] = OrderedDict()
+        self._kept = 0
+        self._looking: dict[_Host, asyncio.Task[RobotParser | None]] = {}
+
+    async def permission(self, url: HttpUrl, ask: Ask, *, private: bool) -> Permission:
+        """Return what holds for a URL, looking its host's rules up by ``ask`` when they are not known.
+
+        Raises ``RobotsForbidden``, or what kept robots.txt from being read.
+        """
+        host = (url.scheme, url.netloc, private)
+        known = self._known.get(host)
+        if known is not None and known.until > time.monotonic():
+            self._known.move_to_end(host)
+            return self._judged(known.parser, url)
+        looking = self._looking.get(host)
+        if looking is None:
+            looking = asyncio.ensure_future(self._look_up(host, url, ask))
+            self._looking[host] = looking
+            looking.add_done_callback(lambda _: self._looking.pop(host, None))
+        return self._judged(await asyncio.shield(looking), url)
+
+    def _judged(self, parser: RobotParser | None, url: HttpUrl) -> Permission:
+        if parser is None:
+            return NO_RULES
+        if not self._permits(parser, url):
+            raise RobotsForbidden(str(url))
+        return Permission(parser.crawl_delay(self._agent) or 0.0, getattr(parser, "sitemaps", ()))
+
+    def _permits(self, parser: RobotParser, url: HttpUrl) -> bool:
+        if isinstance(parser, LccRobotParser):
+            return parser.permits(url)
+        return parser.allowed(str(url), self._agent)
+
+    async def _look_up(self, host: _Host, url: HttpUrl, ask: Ask) -> RobotParser | None:
+        answer = await _rules(url, ask)
+        rules, parser = b"", None
+        if answer is not None:
+            rules = answer.body[: MAX_BYTES + 1]
+            parser = await self._parse(rules)
+        self._remember(host, _Known(parser, time.monotonic() + KEEP, max(len(rules), LEAST_BYTES)))
+        return parser
+
+    async def _parse(self, rules: bytes) -> RobotParser:
+        if len(rules) < LARGE:
+            return self._built(rules)
+        return await asyncio.get_running_loop().run_in_executor(None, self._built, rules)
+
+    def _built(self, rules: bytes) -> RobotParser:
+        parser: RobotParser = build_from_crawler(self._parser, self._crawler, rules)
+        return parser
+
+    def _remember(self, host: _Host, answer: _Known) -> None:
+        before = self._known.pop(host, None)
+        self._known[host] = answer
+        self._kept += answer.size - (before.size if before else 0)
+        while self._kept > KEPT_BYTES:
+            self._kept -= self._known.popitem(last=False)[1].size
+
+
+async def _rules(url: HttpUrl, ask: Ask) -> RobotsAnswer | None:
+    """Return the answer with rules, or None when there are none (4xx, endless redirects)."""
+    target = HttpUrl(url.scheme, url.host, url.port, "/robots.txt", "")
+    for _ in range(MAX_REDIRECTS + 1):
+        answer = await _answer(target, ask)
+        if answer.status >= 500 or answer.status == TOO_MANY_REQUESTS:  # noqa: PLR2004
+            raise RobotsUnavailable(f"{target} answers {answer.status}")
+        if answer.status < 300:  # noqa: PLR2004
+            return answer
+        if not answer.location:
+            return None
+        try:
+            target = HttpUrl.parse(urljoin(str(target), answer.location))
+        except (UrlRefused, ValueError):
+            return None
+    return None
+
+
+async def _answer(target: HttpUrl, ask: Ask) -> RobotsAnswer:
+    try:
+        return await ask(target)
+    except (DownloadTimeoutError, ResponseDataLossError) as error:
+        raise RobotsUnavailable(str(error)) from error

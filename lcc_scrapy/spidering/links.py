@@ -1,0 +1,128 @@
+"""Links of a page, as a spider follows them (seed 002 section 4.2, "URL extractor and normalizer").
+
+Nothing here fetches, and nothing that a page may contain raises an error: what cannot be read has no links.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.spidering import directives, html
+from lcc_scrapy.spidering.canonical import canonical
+from lcc_scrapy.spidering.ignoring import NOTHING, IgnoreList
+
+_log = logging.getLogger(__name__)
+
+DOCUMENTS = frozenset(
+    ("a", "area", "frame", "iframe", "link", "next", "prev", "alternate", "feed", "canonical", "refresh")
+)
+"""Relations whose targets are pages themselves. ``link``: another ``rel`` of a link element (up, index…)."""
+
+REQUISITES = frozenset(
+    ("stylesheet", "icon", "img", "source", "video", "audio", "track", "embed", "object", "script")
+)
+"""Relations whose targets are parts of the page that names them."""
+
+HTML = frozenset({"text/html", "application/xhtml+xml"})
+"""Mimetypes of pages whose links are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where a page points. ``url`` is absolute, canonical and without fragment; it is http or https.
+
+    ``relation`` is one of ``DOCUMENTS`` or ``REQUISITES``; ``nofollow`` tells that the author asks not to
+    follow this link (rel=nofollow, ugc or sponsored).
+    """
+
+    url: str
+    relation: str
+    nofollow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page says to a spider: its links, each URL once, in the order of the page.
+
+    ``index``: the document may be kept; ``follow``: its links may be followed (meta robots, X-Robots-Tag).
+    """
+
+    links: tuple[Link, ...] = ()
+    index: bool = True
+    follow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRules:
+    """What is wanted of a page.
+
+    ``relations``: kinds of links; ``most``: links at most, further ones are dropped; ``longest``: bytes of a
+    page that are looked at; ``ignore``: URLs not to be given; ``strip``: parameters to leave out of URLs, in
+    lower case; ``agent``: the product token by which robots directives may address us, in lower case.
+    """
+
+    relations: frozenset[str] = DOCUMENTS
+    most: int = 10_000
+    longest: int = 4_000_000
+    ignore: IgnoreList = NOTHING
+    strip: frozenset[str] = frozenset()
+    agent: str = "lcc-scrapy"
+
+
+def read_page(  # noqa: PLR0917
+    body: bytes,
+    url: str,
+    mimetype: str,
+    charset: str,
+    headers: Sequence[tuple[str, str]],
+    rules: LinkRules,
+) -> Page:
+    """Read a page that was served at ``url`` (the last one, after redirects).
+
+    ``mimetype`` and ``charset`` are as served, "" = not said; no mimetype counts as HTML. Pages of other
+    types have no links, but may have an X-Robots-Tag. Takes up to a second: not for the event loop.
+    """
+    said = directives.of_headers(headers, rules.agent)
+    if mimetype and mimetype.lower() not in HTML:
+        return Page((), said.index, said.follow)
+    collector = html.Collector(rules.relations, rules.agent, rules.most)
+    charset = html.collect(body[: rules.longest], charset, collector)
+    base = _base(collector.base, url)
+    links = _links(collector.found.items(), base, charset, rules)
+    said = said.both(collector.directives)
+    return Page(tuple(links), said.index, said.follow)
+
+
+def _base(own: str, url: str) -> str:
+    """Return what the links of a page are seen from; a ``base`` that is no http URL does not count."""
+    try:
+        return canonical(own, url) if own else url
+    except UrlRefused:
+        return url
+
+
+def _links(
+    found: Iterable[tuple[tuple[str, str], bool]], base: str, charset: str, rules: LinkRules
+) -> Iterator[Link]:
+    links: dict[str, Link] = {}
+    for (href, relation), nofollow in found:
+        url = _url(href, base, charset, rules)
+        if url:
+            before = links.get(url)
+            links[url] = Link(
+                url, before.relation if before else relation, nofollow and (before is None or before.nofollow)
+            )
+    return iter(links.values())
+
+
+def _url(href: str, base: str, charset: str, rules: LinkRules) -> str:
+    """Return the canonical URL of a link, "" when it leads nowhere that is to be fetched."""
+    if not href.strip():
+        return ""
+    try:
+        url = canonical(href, base, charset, rules.strip)
+    except UrlRefused as error:
+        _log.debug("link on %s left out: %s", base, error)
+        return ""
+    return "" if rules.ignore.covers(url) else url

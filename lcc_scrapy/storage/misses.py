@@ -1,0 +1,83 @@
+"""Changes that a provider did not push: they are counted here, and judged when their grace is over."""
+
+from collections.abc import Iterable
+
+from lcc_scrapy.domain.misses import DAY, Counts, begin_of, falls_back, first_day, share_missed
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.storage import wishes
+from lcc_scrapy.storage.records import Suspect
+from lcc_scrapy.storage.tx import Tx
+
+REASON = "missed changes"
+"""Why a full set is wanted from a provider that misses too many."""
+
+
+def period_of(provider: Provider, now: int) -> int:
+    """Return for how many seconds a provider's changes have been counted, as far as that still counts."""
+    return max(0, now - begin_of(now, max(provider.created, provider.countedsince)))
+
+
+def watched(provider: Provider, confirmed: int, now: int) -> int:
+    """Return for how many of these seconds nobody had looked at a document."""
+    return min(max(0, now - confirmed), period_of(provider, now))
+
+
+def counts_of(tx: Tx, provider: Provider, now: int, grace: float) -> Counts:
+    """Return what counts of a provider now; suspects are missed when their grace is over."""
+    counted = tx.missed(provider.pid, first_day(now))
+    missed = counted.missed + tx.count_suspects(provider.pid, now - int(grace))
+    return Counts(
+        provider.fileused,
+        period_of(provider, now),
+        counted.pushed,
+        counted.sampled,
+        missed,
+        counted.watched,
+    )
+
+
+def settle_late(tx: Tx, pid: int, now: int, grace: float, keys: Iterable[bytes] | None = None) -> None:
+    """Count the suspects among ``keys`` (None = all) as pushed, if late: their grace is not over."""
+    if not tx.count_suspects(pid, now):
+        return
+    late = tx.drop_suspects(pid, now - int(grace), now, None if keys is None else list(keys))
+    if late:
+        tx.add_missed(pid, now // DAY, {"pushed": late})
+
+
+def judge(tx: Tx, pid: int, now: int, grace: float) -> bool:
+    """Count suspects whose grace is over as missed, and tell whether their provider is to be visited."""
+    provider = tx.lock_providers([pid]).get(pid)
+    if provider is None:
+        return False
+    missed = tx.drop_suspects(pid, 0, now - int(grace))
+    if missed:
+        tx.add_missed(pid, now // DAY, {"missed": missed})
+    share = share_missed(counts_of(tx, provider, now, grace))
+    falling = falls_back(share, provider.fallback, falling=provider.fallingback)
+    if falling != provider.fallingback:
+        tx.update_provider(pid, {"fallingback": falling})
+        _wish(tx, provider, falling=falling)
+    return falling
+
+
+def needs_judging(tx: Tx, provider: Provider, now: int, grace: float) -> bool:
+    """Tell whether ``judge`` would change anything."""
+    if tx.count_suspects(provider.pid, now - int(grace)):
+        return True
+    if not (provider.fallback or provider.fallingback):
+        return False
+    share = share_missed(counts_of(tx, provider, now, grace))
+    return falls_back(share, provider.fallback, falling=provider.fallingback) != provider.fallingback
+
+
+def _wish(tx: Tx, provider: Provider, *, falling: bool) -> None:
+    if falling:
+        wishes.want(tx, provider.pid, REASON)
+    elif provider.fullsetwanted == REASON:
+        wishes.withdraw(tx, provider.pid)
+
+
+def suspect(tx: Tx, keys: Iterable[bytes], pid: int, now: int) -> None:
+    """Take note of documents that had changed when they were looked at by guess."""
+    tx.put_suspects([Suspect(key, pid, now) for key in keys])

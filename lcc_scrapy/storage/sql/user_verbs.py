@@ -1,0 +1,67 @@
+"""Verbs about content users, their tokens and named cursors, and about what the metrics tell."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import and_, delete, func, select, update
+
+from lcc_scrapy.storage import tables as t
+from lcc_scrapy.storage.records import Ledger
+from lcc_scrapy.storage.sql import many
+from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, put
+from lcc_scrapy.users.named_cursors import NamedCursor
+from lcc_scrapy.users.tokens import Token
+
+_TOKENS = RowsOf(t.tokens, Token)
+_CURSORS = RowsOf(t.cursors, NamedCursor)
+
+
+class UserVerbs(OnConnection):
+    """Verbs about content users, their tokens and named cursors, and about what the metrics tell."""
+
+    def tally(self, counts: Mapping[str, int]) -> None:
+        rows = sorted(counts.items())  # in one order, so that no two wait for each other
+        names, changes = ("name", "value"), {"value": many.ADD}
+        many.insert(self._c, t.tallies.name, names, rows, keys=names[:1], changes=changes)
+
+    def tallies(self) -> dict[str, int]:
+        rows = self._c.execute(select(t.tallies.c.name, t.tallies.c.value))
+        return {name: int(value) for name, value in rows}
+
+    def ledger(self) -> dict[str, Ledger]:
+        p = t.pidb.c
+        sums = [func.coalesce(func.sum(column), 0) for column in (p.fileused, p.spaceused, p.heldremovals)]
+        rows = self._c.execute(select(p.state, func.count(), *sums).group_by(p.state))
+        return {state: Ledger(*map(int, numbers)) for state, *numbers in rows}
+
+    def insert_token(self, token: Token) -> None:
+        _TOKENS.insert(self._c, [token])
+
+    def token(self, digest: str) -> Token | None:
+        return next(iter(_TOKENS.by_keys(self._c, [digest])), None)
+
+    def tokens(self) -> list[Token]:
+        c = t.tokens.c
+        return _TOKENS.read(self._c, _TOKENS.select().order_by(c.created, c.digest))
+
+    def note_token_use(self, digest: str, now: int) -> None:
+        c = t.tokens.c
+        self._c.execute(update(t.tokens).where(c.digest == digest, c.used < now).values(used=now))
+
+    def delete_token(self, digest: str) -> None:
+        _TOKENS.delete(self._c, [digest])
+
+    def named_cursors(self, owner: str | None = None, limit: int = 1000) -> list[NamedCursor]:
+        c = t.cursors.c
+        query = _CURSORS.select() if owner is None else _CURSORS.select().where(c.owner == owner)
+        return _CURSORS.read(self._c, query.order_by(c.owner, c.name).limit(limit))
+
+    def put_named_cursor(self, cursor: NamedCursor) -> None:
+        put(self._c, t.cursors, _CURSORS.as_dict(cursor))
+
+    def delete_named_cursor(self, owner: str, name: str) -> bool:
+        return bool(self._c.execute(delete(t.cursors).where(_is(owner, name))).rowcount)
+
+
+def _is(owner: str, name: str) -> Any:
+    return and_(t.cursors.c.owner == owner, t.cursors.c.name == name)

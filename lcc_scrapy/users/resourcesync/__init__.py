@@ -1,0 +1,1 @@
+"""ResourceSync (ANSI/NISO Z39.99-2017): the feed as documents that standard harvesters follow."""

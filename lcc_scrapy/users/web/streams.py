@@ -1,0 +1,119 @@
+"""Contents and exports on their way out: in pieces, as fast as the client takes them."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
+from io import BufferedWriter, RawIOBase
+from typing import IO, Any, TypeVar
+
+import anyio
+from anyio import CapacityLimiter, from_thread, to_thread
+from anyio.streams.memory import MemoryObjectSendStream
+from fastapi.responses import StreamingResponse
+from starlette.types import Send
+
+from lcc_scrapy.domain.errors import LccError
+
+PIECE = 64 * 1024
+_WAITING = 8
+"""Pieces of an export that wait for the client."""
+
+
+_Piece = TypeVar("_Piece", str, bytes)
+
+
+class Broken(Exception):
+    """An answer cannot be completed; the client must see that it is not whole."""
+
+
+def unless_broken(written: Iterable[_Piece]) -> Iterator[_Piece]:
+    """Yield what an answer is written of; raises ``Broken`` when it cannot go on."""
+    try:
+        yield from written
+    except LccError as error:
+        raise Broken(str(error)) from error
+
+
+async def pieces(stream: IO[bytes], part: range) -> AsyncIterator[bytes]:
+    """Yield a part of a stream, which is closed at the end; raises ``Broken`` when it ends before."""
+    left = len(part)
+    try:
+        await to_thread.run_sync(_skip, stream, part.start)
+        while left:
+            data = await to_thread.run_sync(stream.read, min(PIECE, left))
+            if not data:
+                raise Broken("the content file is shorter than its row says: run `lcc verify --repair`")
+            left -= len(data)
+            yield data
+    except (OSError, LccError) as error:
+        raise Broken(str(error)) from error
+    finally:
+        stream.close()
+
+
+def _skip(stream: IO[bytes], count: int) -> None:
+    if stream.seekable():
+        stream.seek(count)
+        return
+    while count and (data := stream.read(min(PIECE, count))):
+        count -= len(data)
+
+
+class Written(StreamingResponse):
+    """An answer that ``write`` writes into a file in a thread of its own.
+
+    It is held up while the client is; when the client is gone its next write fails.
+    """
+
+    def __init__(
+        self, write: Callable[[IO[bytes]], object], threads: CapacityLimiter, **options: Any
+    ) -> None:
+        super().__init__((), **options)
+        self._write = write
+        self._threads = threads
+        self._broken: Broken | None = None
+
+    async def stream_response(self, send: Send) -> None:
+        """Send what is written."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        putting, getting = anyio.create_memory_object_stream[bytes](_WAITING)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run, putting)
+            async with getting:
+                async for piece in getting:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if self._broken is not None:
+            raise self._broken
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _run(self, putting: MemoryObjectSendStream[bytes]) -> None:
+        async with putting:
+            try:
+                await to_thread.run_sync(partial(self._write_all, putting), limiter=self._threads)
+            except Broken as error:
+                self._broken = error
+
+    def _write_all(self, putting: MemoryObjectSendStream[bytes]) -> None:
+        try:
+            with BufferedWriter(_Pipe(putting), PIECE) as out:
+                self._write(out)
+        except (OSError, LccError) as error:
+            raise Broken(str(error)) from error
+
+
+class _Pipe(RawIOBase):
+    """A file whose writer, in a thread, waits for who reads on the event loop."""
+
+    def __init__(self, putting: MemoryObjectSendStream[bytes]) -> None:
+        self._putting = putting
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Hand a piece over; fails when nobody reads any more."""
+        try:
+            from_thread.run(self._putting.send, bytes(data))
+        except anyio.BrokenResourceError:
+            raise BrokenPipeError("the client is gone") from None
+        return len(data)

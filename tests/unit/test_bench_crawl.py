@@ -1,0 +1,129 @@
+"""What ``bench/crawl.py`` makes of logs and samples: nothing is run here."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def bench():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[2] / "bench")
+        import crawl
+        from crawling import plot, running, site, tables, variants
+    return SimpleNamespace(
+        crawl=crawl, plot=plot, running=running, site=site, tables=tables, variants=variants
+    )
+
+
+@pytest.fixture
+def did(bench):
+    return lambda rate, cpu=1.0: bench.running.Measured(rate, cpu, 100.0, 0.1, 1000, 0)
+
+
+def line(at, path, status=200):
+    return f"{at:.3f} {status} {path}\n".encode()
+
+
+def served(bench, *lines):
+    made = bench.running.Served()
+    made.read(b"".join(lines))
+    return made
+
+
+def test_pages_and_robots_are_told_apart_and_errors_are_no_pages(bench):
+    log = [line(1, "/robots.txt"), line(3, "/b", 304), line(2, "/a"), line(4, "/c", 500)]
+    assert served(bench, *log) == bench.running.Served(pages=2, unchanged=1, robots=1)
+
+
+def test_the_log_is_read_in_whatever_portions_it_comes(bench):
+    made = bench.running.Served()
+    for portion in (b"1.000 200 ", b"/a\n2.0", b"00 200 /b\n", b""):
+        made.read(portion)
+    assert made.pages == 2
+
+
+def test_measuring_begins_when_every_host_was_asked_for_its_robots_txt(bench):
+    robots, pages = line(1, "/robots.txt"), [line(2, "/a")] * 30
+    assert not served(bench, robots, *pages).has(20, hosts=2, total=100)
+    assert served(bench, robots, robots, *pages).has(20, hosts=2, total=100)
+    assert not served(bench, robots, robots, *pages).has(31, hosts=2, total=100)
+
+
+def test_who_asks_for_no_robots_txt_is_measured_from_the_middle(bench):
+    assert served(bench, *[line(2, "/a")] * 30).has(20, hosts=2, total=60)
+
+
+def test_what_is_done_between_two_marks_is_measured(bench):
+    mark, sample = bench.running.Mark, bench.running.Sample
+    begun, ended = mark(200, sample(10.0, 3.0, 40.0)), mark(700, sample(15.0, 7.0, 41.0))
+    found = bench.running.measured(begun, ended, 90_000_000, bench.running.Served(1000, 3))
+    assert found == bench.running.Measured(100.0, 8.0, 90.0, 0.2, 1000, 3)
+
+
+def test_nothing_done_between_two_marks_cannot_be_measured(bench):
+    mark = bench.running.Mark(200, bench.running.Sample(10.0, 3.0, 40.0))
+    with pytest.raises(bench.running.Failed, match="too few"):
+        bench.running.measured(mark, mark, 1, bench.running.Served(200))
+
+
+def test_the_quick_form_has_a_row_for_every_crawler(bench, did, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["crawl.py", "--quick"])
+    given = bench.crawl.options()
+    usual = bench.crawl.Cell(64, 8000)
+    chosen = [one.name for one in bench.crawl.chosen(given, usual)]
+    assert chosen == [one.name for one in bench.variants.VARIANTS]
+    assert usual in [bench.crawl.Cell(p, s) for p in given.providers for s in given.sizes]
+    rows = bench.tables.crawlers({name: [did(100)] for name in chosen}, bench.crawl.TITLES)
+    assert [row[0] for row in rows] == list(bench.crawl.TITLES.values())
+    assert {len(row) for row in rows} == {len(bench.tables.HEADINGS)}
+
+
+def test_two_processes_are_compared_with_two(bench, did):
+    runs = {"scrapy": [did(100)], "scrapy-2": [did(200)], "lcc-2": [did(900)], "redis": []}
+    rows = bench.tables.crawlers(runs, bench.crawl.TITLES)
+    assert [row[3] for row in rows] == ["1.00", "1.00", "4.50", "-"]
+    assert [row[-1] for row in rows] == ["1", "1", "1", "0"]
+
+
+def test_targets_are_ratios_of_medians_with_the_range_of_the_rounds(bench, did):
+    runs = {"scrapy": [did(100), did(200), did(50)], "lcc-sqlite": [did(500, 0.5), did(600), did(700, 0.1)]}
+    assert bench.tables.targets(runs, bench.crawl.TITLES) == [
+        (bench.crawl.TITLES["scrapy"], "6.00", "3.00-14.00", "6", "2.00", "1.00-10.00")
+    ]
+
+
+def test_what_failed_in_a_round_is_not_compared(bench, did):
+    runs = {"scrapy": [did(100)], "lcc-sqlite": [did(500), did(600)]}
+    assert bench.tables.targets(runs, bench.crawl.TITLES) == []
+    assert bench.tables.crawlers(runs, bench.crawl.TITLES)[1][3] == "-"
+
+
+def test_tables_are_lined_up_in_plain_text_and_in_markdown(bench):
+    assert bench.tables.plain(("a", "n"), [("long", "1"), ("b", "10")]) == "a      n\nlong   1\nb     10"
+    assert bench.tables.markdown(("a", "n"), [("b", "1")]) == "| a | n |\n| --- | ---: |\n| b | 1 |"
+
+
+def test_every_provider_has_a_host_of_this_machine(bench):
+    site = SimpleNamespace(port=80)
+    roots = [bench.site.Site.root(site, pid) for pid in range(1, 1001)]
+    assert len(set(roots)) == 1000
+    hosts = [root.removeprefix("http://").removesuffix(":80/").split(".") for root in roots]
+    assert all(host[0] == "127" and 0 < int(host[3]) < 255 for host in hosts)
+
+
+def test_a_page_is_as_large_as_it_should_be(bench):
+    assert [len(bench.site.document(size)) for size in (8_000, 200_000)] == [8_000, 200_000]
+
+
+def test_the_chart_is_xml_with_a_bar_for_each_crawler(bench, did):
+    made = SimpleNamespace(
+        runs={bench.crawl.Cell(64, 8000): {"scrapy": [did(1)], "lcc-sqlite": [did(6)], "redis": []}}
+    )
+    texts = [
+        one.text for one in ET.fromstring(bench.crawl.drawn(made)).iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert texts[1:] == ["64 providers, pages of 8 KB", "scrapy", "1.00", "lcc-sqlite", "6.00"]

@@ -1,0 +1,39 @@
+"""``lcc web`` and ``lcc files`` as real processes."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
+
+
+@contextmanager
+def serving(house, command="web", **settings):
+    """Start a server on a port that is free; gives its port and its process, and stops it."""
+    log = house.folder / f"{command}.log"
+    name = "LCC_WEB_ENDPOINT" if command == "web" else "LCC_FILES_ENDPOINT"
+    environment = {**house.environment, name: "127.0.0.1:0", "LCC_POLL": "0.1", **settings}
+    with (
+        log.open("w") as out,
+        subprocess.Popen([*PROGRAM, command], env=environment, cwd=house.folder, stderr=out) as process,
+    ):
+        try:
+            yield _port(log, process), process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+    assert process.returncode == 0, log.read_text()
+    assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def _port(log, process):
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        found = re.search(r"listening on \S+:(\d+)$", log.read_text(), re.MULTILINE)
+        if found:
+            return int(found[1])
+        time.sleep(0.05)
+    raise AssertionError(log.read_text())

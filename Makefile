@@ -62,7 +62,7 @@ bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of
 	$(BIN)/python bench/feed.py --rounds 1 --documents 2000
 	$(BIN)/python bench/intake.py --rounds 1 --urls 2000
 	$(BIN)/python bench/turns.py --registered 3 --active 3
-	$(BIN)/python bench/safequeue.py --urls 1000
+	$(BIN)/python bench/safequeue.py --urls 20000
 	$(BIN)/python bench/export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz
 	$(BIN)/python bench/compression.py docs
 	$(BIN)/python bench/revisits.py --pages 50 --every 24

@@ -351,8 +351,8 @@ def reopen(environment: dict[str, str], site: Site) -> Opened:
         )
     try:
         while not site.asked:
-            if crawl.poll() is not None or time.monotonic() - begun > 600:
-                raise SystemExit("the crawl does not fetch: see " + log.name)
+            if crawl.poll() is not None or time.monotonic() - begun > 60:
+                raise SystemExit(f"the crawl does not fetch: it needs more --urls, or see {log.name}")
             time.sleep(0.005)
         time.sleep(FETCHING)
         return Opened(site.asked[0] - begun, len(site.asked) / FETCHING, peak(crawl.pid))

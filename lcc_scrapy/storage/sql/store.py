@@ -9,6 +9,7 @@ or MySQL that lives and says nothing after ``SILENCE``. What the URL says about 
 
 import socket
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,9 @@ from lcc_scrapy.storage.sql.tx import SqlTx
 from lcc_scrapy.storage.tx import Tx
 
 BUSY_TIMEOUT = 30
+LOOK_AGAIN = 0.001
+"""Seconds after which a writer of SQLite looks again whether another one is done."""
+
 CONNECT_TIMEOUT = 10
 SILENCE = 600
 """Seconds; the longest statements, which count or hold the millions of rows of a provider, take minutes."""
@@ -181,8 +185,27 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    reading = connection.get_execution_options().get(READING)
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    if connection.get_execution_options().get(READING):
+        connection.exec_driver_sql("BEGIN")
+        return
+    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while not _begins_writing(connection, last=time.monotonic() > deadline):
+        time.sleep(LOOK_AGAIN)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout={1000 * BUSY_TIMEOUT}")
+
+
+def _begins_writing(connection: Connection, *, last: bool) -> bool:
+    """Try to become SQLite's writer. Left to itself, it would sleep for up to a tenth of a second between its
+    tries, and a process that writes without a pause would keep all others out.
+    """
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    except OperationalError as error:
+        if last or getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
 
 
 _DURABLE = {

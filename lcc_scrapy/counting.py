@@ -1,21 +1,64 @@
 """Scrapy's statistics of downloads, where its own middleware for them is not in use."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable
 
 from scrapy.statscollectors import StatsCollector
 from scrapy.utils.python import global_object_name
 
+Count = Callable[..., None]
+"""Adds to a statistic: its name, and how much (1)."""
 
-def counter(stats: StatsCollector | None) -> Callable[..., None]:
-    """Return what adds to a statistic: its name, and how much (1)."""
+HANDED_OVER = 0.5
+"""Seconds after which Scrapy is told what was counted meanwhile."""
+
+
+def counter(stats: StatsCollector | None) -> Count:
+    """Return what adds to a statistic at once."""
     return (lambda _name, _count=1: None) if stats is None else stats.inc_value
+
+
+class Tally:
+    """Counts for Scrapy's statistics, which take as long for each of the eight counts of a page as it takes
+    to parse its URL: they are told twice a second. Must be made and used in the event loop.
+    """
+
+    def __init__(self, stats: StatsCollector | None) -> None:
+        self._tell = counter(stats)
+        self._counts: Counter[str] = Counter()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def count(self, name: str, count: int = 1) -> None:
+        """Add to a statistic."""
+        self._counts[name] += count
+        if self._timer is None:
+            if self._closed:
+                self._hand_over()
+            else:
+                self._timer = self._loop.call_later(HANDED_OVER, self._hand_over)
+
+    def _hand_over(self) -> None:
+        self._timer = None
+        for name, count in self._counts.items():
+            self._tell(name, count)
+        self._counts.clear()
+
+    def close(self) -> None:
+        """Hand over what was counted; from now on it is done at once."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._hand_over()
 
 
 class Downloads:
     """Counts requests, answers by status and errors by type, under the names that Scrapy gives them."""
 
-    def __init__(self, stats: StatsCollector | None) -> None:
-        self._count = counter(stats)
+    def __init__(self, count: Count) -> None:
+        self._count = count
 
     def begun(self) -> None:
         """Count a request."""

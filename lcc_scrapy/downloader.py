@@ -10,7 +10,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy import logs
-from lcc_scrapy.counting import Downloads
+from lcc_scrapy.counting import Downloads, counter
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.fetching import BODY
 from lcc_scrapy.scheduler import TICKET
@@ -27,8 +27,10 @@ class LccDownloader(Downloader):
         self._worker = required_worker(crawler)
         logs.install(self._worker.config.log_format)  # Scrapy has just made its handler anew
         super().__init__(crawler)
-        self._turns: TurnKeeper[Response] = TurnKeeper(self._worker, crawler.stats, _header)
-        self._downloads = Downloads(None if has_scrapys_middlewares(crawler.settings) else crawler.stats)
+        self._turns: TurnKeeper[Response] = TurnKeeper(self._worker, counter(crawler.stats), _header)
+        self._downloads = Downloads(
+            counter(None if has_scrapys_middlewares(crawler.settings) else crawler.stats)
+        )
         self._begun = 0
 
     def needs_backout(self) -> bool:

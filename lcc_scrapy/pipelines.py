@@ -6,6 +6,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from lcc_scrapy import signals
+from lcc_scrapy.counting import counter
 from lcc_scrapy.domain.queue import Served
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.wiring import required_worker
@@ -30,5 +31,5 @@ class LccPipeline:
         settled = await maybe_deferred_to_future(
             self._worker.manager.settle(Served(item.ticket, item.answer, item.content))
         )
-        signals.announce(self._crawler, settled, item)
+        signals.announce(self._crawler, counter(self._crawler.stats), settled, item)
         return item

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -30,12 +31,23 @@ from lcc_scrapy.storage.records import StoredTurn, WorkerRow
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import Settled
 from lcc_scrapy.storage.thread import Clock, StoreThread
-from lcc_scrapy.storage.turnstile import Granted, Member, News, Window, look_around, window_of
-from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.storage.turnstile import (
+    Granted,
+    Member,
+    News,
+    RowsDue,
+    Window,
+    look_around,
+    window_of,
+)
+from lcc_scrapy.storage.tx import Store, Tx
 
 _log = logging.getLogger(__name__)
 
 LEASES_PER_LOOK = 500
+READ_ON = 4
+"""A window is read again when no more than this part of it is left: what is left is read twice."""
+
 WINDOWS_PER_READ = 50
 """Windows read in one transaction, so that settling never waits long."""
 
@@ -122,6 +134,10 @@ class Held:
             failing_since=backoff.failing_since,
             arrivals=self.arrivals,
         )
+
+
+Wanted = tuple[Held, frozenset[bytes]]
+"""A turn whose window is to be read, and the keys that were out by then."""
 
 
 class QueueManager:
@@ -273,7 +289,7 @@ class QueueManager:
         held.out.add(ticket.row.urlkey)
         if ticket.turnkey in self._reading:
             self._reading[ticket.turnkey].add(ticket.row.urlkey)
-        if held.turn.more and len(held.turn.window) <= self._window_size() // 2:
+        if held.turn.more and len(held.turn.window) <= self._window_size() // READ_ON:
             self.refill([ticket.turnkey])
 
     def _window_size(self) -> int:
@@ -634,16 +650,20 @@ class QueueManager:
             self._reading[turnkey] = set()
         return turnkeys
 
-    def _read(self, wanted: list[tuple[Held, frozenset[bytes]]], limit: int) -> list[tuple[Held, Window]]:
-        now, zone = self._now(), self._zone
-        with self._store.begin() as tx:
-            return [
-                (
-                    held,
-                    window_of(tx, held.lease, [*held.members.values()], now, zone=zone, limit=limit, out=out),
-                )
-                for held, out in wanted
-            ]
+    def _read(self, wanted: list[Wanted], limit: int) -> list[tuple[Held, Window]]:
+        """Read windows, keeping nobody from writing unless rows that were set aside are due."""
+        try:
+            with self._store.read() as tx:
+                return self._windows(tx, wanted, limit, bring_back=False)
+        except RowsDue:
+            with self._store.begin() as tx:
+                return self._windows(tx, wanted, limit, bring_back=True)
+
+    def _windows(
+        self, tx: Tx, wanted: list[Wanted], limit: int, *, bring_back: bool
+    ) -> list[tuple[Held, Window]]:
+        read = partial(window_of, tx, now=self._now(), zone=self._zone, limit=limit, bring_back=bring_back)
+        return [(held, read(held.lease, [*held.members.values()], out=out)) for held, out in wanted]
 
     def _filled(self, windows: list[tuple[Held, Window]]) -> None:
         now = self._now()

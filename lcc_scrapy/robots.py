@@ -117,6 +117,7 @@ _Host = tuple[str, str, bool]
 @dataclass(slots=True)
 class _Known:
     parser: RobotParser | None
+    permission: Permission
     until: float
     size: int
 
@@ -130,18 +131,26 @@ class RobotsTxt:
         self._parser = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._known: OrderedDict[_Host, _Known] = OrderedDict()
         self._kept = 0
-        self._looking: dict[_Host, asyncio.Task[RobotParser | None]] = {}
+        self._looking: dict[_Host, asyncio.Task[_Known]] = {}
+
+    def known(self, url: HttpUrl, *, private: bool) -> Permission | None:
+        """Return what holds for a URL, None where its host has to be asked; raises ``RobotsForbidden``."""
+        host = (url.scheme, url.netloc, private)
+        known = self._known.get(host)
+        if known is None or known.until <= time.monotonic():
+            return None
+        self._known.move_to_end(host)
+        return self._judged(known, url)
 
     async def permission(self, url: HttpUrl, ask: Ask, *, private: bool) -> Permission:
         """Return what holds for a URL, looking its host's rules up by ``ask`` when they are not known.
 
         Raises ``RobotsForbidden``, or what kept robots.txt from being read.
         """
+        known = self.known(url, private=private)
+        if known is not None:
+            return known
         host = (url.scheme, url.netloc, private)
-        known = self._known.get(host)
-        if known is not None and known.until > time.monotonic():
-            self._known.move_to_end(host)
-            return self._judged(known.parser, url)
         looking = self._looking.get(host)
         if looking is None:
             looking = asyncio.ensure_future(self._look_up(host, url, ask))
@@ -149,26 +158,26 @@ class RobotsTxt:
             looking.add_done_callback(lambda _: self._looking.pop(host, None))
         return self._judged(await asyncio.shield(looking), url)
 
-    def _judged(self, parser: RobotParser | None, url: HttpUrl) -> Permission:
-        if parser is None:
-            return NO_RULES
-        if not self._permits(parser, url):
+    def _judged(self, known: _Known, url: HttpUrl) -> Permission:
+        if known.parser is not None and not self._permits(known.parser, url):
             raise RobotsForbidden(str(url))
-        return Permission(parser.crawl_delay(self._agent) or 0.0, getattr(parser, "sitemaps", ()))
+        return known.permission
 
     def _permits(self, parser: RobotParser, url: HttpUrl) -> bool:
         if isinstance(parser, LccRobotParser):
             return parser.permits(url)
         return parser.allowed(str(url), self._agent)
 
-    async def _look_up(self, host: _Host, url: HttpUrl, ask: Ask) -> RobotParser | None:
+    async def _look_up(self, host: _Host, url: HttpUrl, ask: Ask) -> _Known:
         answer = await _rules(url, ask)
-        rules, parser = b"", None
+        rules, parser, permission = b"", None, NO_RULES
         if answer is not None:
             rules = answer.body[: MAX_BYTES + 1]
             parser = await self._parse(rules)
-        self._remember(host, _Known(parser, time.monotonic() + KEEP, max(len(rules), LEAST_BYTES)))
-        return parser
+            permission = Permission(parser.crawl_delay(self._agent) or 0.0, getattr(parser, "sitemaps", ()))
+        known = _Known(parser, permission, time.monotonic() + KEEP, max(len(rules), LEAST_BYTES))
+        self._remember(host, known)
+        return known
 
     async def _parse(self, rules: bytes) -> RobotParser:
         if len(rules) < LARGE:

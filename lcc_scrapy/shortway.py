@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from scrapy.crawler import Crawler
@@ -15,7 +16,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy import signals
-from lcc_scrapy.counting import Downloads, counter
+from lcc_scrapy.counting import Count, Downloads, Tally
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Served, Ticket, is_found
 from lcc_scrapy.domain.roots import HttpUrl
@@ -51,11 +52,12 @@ class ShortWay:
         self._worker = worker
         self._crawler = crawler
         self._loop = asyncio.get_running_loop()
-        self._requests = _Requests(worker, crawler)
+        self._tally = Tally(crawler.stats)
+        self._count = self._tally.count
+        self._requests = _Requests(worker, crawler, self._count)
         self._turns: TurnKeeper[_Arrival] = TurnKeeper(
-            worker, crawler.stats, lambda arrival, name: header(arrival.reply, name)
+            worker, self._count, lambda arrival, name: header(arrival.reply, name)
         )
-        self._count = counter(crawler.stats)
         self._fetching: set[asyncio.Task[None]] = set()
         self._unsettled = 0
         self._going = False
@@ -88,6 +90,7 @@ class ShortWay:
         if self._fetching:
             await asyncio.wait(self._fetching)
         await self._requests.close()
+        self._tally.close()
 
     async def _fetch(self, ticket: Ticket) -> None:
         outcome: Outcome | None
@@ -128,7 +131,7 @@ class ShortWay:
     def _settled(self, settled: Settled) -> None:
         if settled.result == STORED:
             self._count("item_scraped_count")
-        signals.announce(self._crawler, settled)
+        signals.announce(self._crawler, self._count, settled)
 
     def _not_settled(self, failure: Failure, outcome: Outcome) -> None:
         """Give up one outcome that cannot be settled, as the long way does for a pipeline that fails.
@@ -145,34 +148,32 @@ class ShortWay:
 class _Requests:
     """Requests to sites, each after a look at robots.txt."""
 
-    def __init__(self, worker: Worker, crawler: Crawler) -> None:
+    def __init__(self, worker: Worker, crawler: Crawler, count: Count) -> None:
         settings = crawler.settings
         self._worker = worker
         self._robots = RobotsTxt(crawler) if settings.getbool("ROBOTSTXT_OBEY") else None
         self._getter = Getter(worker, verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"))
-        self._downloads = Downloads(crawler.stats)
+        self._downloads = Downloads(count)
         self._headers = _fields({**default_headers(settings), "Accept-Encoding": ACCEPT_ENCODING})
 
     async def get(self, url: HttpUrl, ticket: Ticket, member: Member) -> Reply:
         """Get a URL if robots.txt permits it; raises as ``Getter.get`` and ``RobotsTxt.permission`` do."""
-        turn = TurnPass(ticket.turnkey, ticket.token)
+        turn, private = TurnPass(ticket.turnkey, ticket.token), url.netloc in member.private_hosts
         if self._robots is not None and not member.provider.ignorerobots:
-            await self._ask_robots(self._robots, url, turn, member.private_hosts)
+            permission = self._robots.known(url, private=private)
+            if permission is None:
+                ask = partial(self._ask, turn=turn, private_hosts=member.private_hosts)
+                permission = await self._robots.permission(url, ask, private=private)
+            self._worker.space(turn, permission.crawl_delay)
         types = self._worker.config.mimetypes if is_found(ticket.row) else None
-        headers = [*self._headers, *_conditions(ticket)]
+        headers = self._headers
+        if ticket.etag or ticket.last_modified:
+            headers = [*headers, *_conditions(ticket)]
         return await self._get(url, headers, turn=turn, private_hosts=member.private_hosts, types=types)
 
-    async def _ask_robots(
-        self, robots: RobotsTxt, url: HttpUrl, turn: TurnPass, private_hosts: frozenset[str]
-    ) -> None:
-        async def ask(target: HttpUrl) -> RobotsAnswer:
-            reply = await self._get(
-                target, self._headers, turn=turn, private_hosts=private_hosts, in_memory=MOST_READ
-            )
-            return RobotsAnswer(reply.status, reply.body.data or b"", header(reply, "Location", "utf-8"))
-
-        permission = await robots.permission(url, ask, private=url.netloc in private_hosts)
-        self._worker.space(turn, permission.crawl_delay)
+    async def _ask(self, url: HttpUrl, **options: Any) -> RobotsAnswer:
+        reply = await self._get(url, self._headers, in_memory=MOST_READ, **options)
+        return RobotsAnswer(reply.status, reply.body.data or b"", header(reply, "Location", "utf-8"))
 
     async def _get(self, url: HttpUrl, headers: Fields, **options: Any) -> Reply:
         self._downloads.begun()

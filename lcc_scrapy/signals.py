@@ -13,6 +13,7 @@ from typing import Any
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy.crawler import Crawler
 
+from lcc_scrapy.counting import Count
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.storage import settling
 from lcc_scrapy.storage.settling import Settled
@@ -25,12 +26,11 @@ lcc_document_removed = object()
 _BY_RESULT = {settling.STORED: lcc_document_stored, settling.CONFIRMED: lcc_document_confirmed}
 
 
-def announce(crawler: Crawler, settled: Settled, document: LccDocument | None = None) -> None:
-    """Count what became of a fetch in the stats and send the signal that fits."""
-    if crawler.stats is not None:
-        crawler.stats.inc_value(f"lcc/{settled.result}")
-        if settled.code:
-            crawler.stats.inc_value(f"lcc/code/{settled.code}")
+def announce(crawler: Crawler, count: Count, settled: Settled, document: LccDocument | None = None) -> None:
+    """Count what became of a fetch and send the signal that fits."""
+    count(f"lcc/{settled.result}")
+    if settled.code:
+        count(f"lcc/code/{settled.code}")
     signal = _BY_RESULT.get(settled.result)
     if signal is not None and is_heard(crawler, signal):
         crawler.signals.send_catch_log(signal, document=document, row=settled.row)

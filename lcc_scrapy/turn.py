@@ -1,8 +1,7 @@
 """A fetch with all its redirects is one turn, which ends exactly once, whichever way a URL goes."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from urllib.parse import urljoin
 
@@ -17,10 +16,9 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
-from scrapy.statscollectors import StatsCollector
 
 from lcc_scrapy import logs
-from lcc_scrapy.counting import counter
+from lcc_scrapy.counting import Count
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefused
 from lcc_scrapy.domain.httpdates import retry_after_seconds
@@ -103,11 +101,9 @@ class TurnKeeper(Generic[Got]):
     ``header(answer, name)`` returns the first header of a name, empty = none.
     """
 
-    def __init__(
-        self, worker: Worker, stats: StatsCollector | None, header: Callable[[Got, str], str]
-    ) -> None:
+    def __init__(self, worker: Worker, count: Count, header: Callable[[Got, str], str]) -> None:
         self._worker = worker
-        self._count = counter(stats)
+        self._count = count
         self._header = header
 
     async def keep(self, ticket: Ticket, fetch: Callable[[Ticket, Member], Awaitable[Got]]) -> Got:
@@ -115,22 +111,26 @@ class TurnKeeper(Generic[Got]):
 
         Raises what ``fetch`` does, and ``TurnDelayed`` where the URL waits in its place.
         """
-        manager = self._worker.manager
-        with self._turn(ticket):
-            try:
-                answer = await fetch(ticket, self._member(ticket))
-            except FetchAborted:
-                manager.put_back(ticket)
-                raise
-            except (NotDurable, Exhausted, DiskFailed) as error:
-                self._worker.means.notice(error)
-                manager.put_back(ticket)
-                raise TurnDelayed(str(error)) from error
-            except Exception as error:
-                self._judge(ticket, code_of(error), error, 0.0)
-                raise
+        try:
+            answer = await self._fetched(ticket, fetch)
             self._judge(ticket, answer.status, None, self._retry_after(answer))
             return answer
+        finally:
+            self._end(ticket)
+
+    async def _fetched(self, ticket: Ticket, fetch: Callable[[Ticket, Member], Awaitable[Got]]) -> Got:
+        try:
+            return await fetch(ticket, self._member(ticket))
+        except FetchAborted:
+            self._worker.manager.put_back(ticket)
+            raise
+        except (NotDurable, Exhausted, DiskFailed) as error:
+            self._worker.means.notice(error)
+            self._worker.manager.put_back(ticket)
+            raise TurnDelayed(str(error)) from error
+        except Exception as error:
+            self._judge(ticket, code_of(error), error, 0.0)
+            raise
 
     def _member(self, ticket: Ticket) -> Member:
         member = self._worker.manager.member(ticket)
@@ -138,17 +138,13 @@ class TurnKeeper(Generic[Got]):
             raise FetchAborted("the turn was lost, or its provider went")
         return member
 
-    @contextmanager
-    def _turn(self, ticket: Ticket) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            charged = self._worker.manager.fetch_ended(ticket)
-            if logs.tells_of_pages():
-                row = ticket.row
-                what = {"bytes": charged, "url": row.furl, "pid": row.pid, "psetid": row.psetid}
-                _log.debug("charged %(bytes)d bytes for %(url)s", what)
-            self._count("lcc/bytes_charged", charged)
+    def _end(self, ticket: Ticket) -> None:
+        charged = self._worker.manager.fetch_ended(ticket)
+        if logs.tells_of_pages():
+            row = ticket.row
+            what = {"bytes": charged, "url": row.furl, "pid": row.pid, "psetid": row.psetid}
+            _log.debug("charged %(bytes)d bytes for %(url)s", what)
+        self._count("lcc/bytes_charged", charged)
 
     def _judge(self, ticket: Ticket, code: int, error: Exception | None, retry_after: float) -> None:
         """Delay the turn when the host failed; after long enough the URL is given up instead."""

@@ -36,6 +36,9 @@ _COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_-]+)")
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SAFE = "/%:=&?~+!$,;@()*"
+_PLAIN = re.compile(r"[A-Za-z0-9._~/-]*")
+"""What is compared as it is."""
+
 _DATA = re.compile(r"[:/?@]")
 
 
@@ -99,8 +102,10 @@ class Robots:
         """Tell whether a path with its query, percent-encoded, may be fetched (section 2.2.2)."""
         if target == "/robots.txt":
             return True
-        path = _normal(target).replace("*", "%2A").replace("$", "%24")
-        query = _query_encoded(path)
+        path = query = target
+        if not _PLAIN.fullmatch(target):
+            path = _normal(target).replace("*", "%2A").replace("$", "%24")
+            query = _query_encoded(path)
         for rule in self.rules:
             if rule.path.matches(path) or rule.query.matches(query):
                 return rule.allow

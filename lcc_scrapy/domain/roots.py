@@ -22,6 +22,12 @@ _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _AUTHORITY = re.compile(r"[^\[\]]*|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$")
 _UNSAFE_PATH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(https?)://([a-z0-9._-]+)(?::([1-9][0-9]{0,3}))?(/[A-Za-z0-9_.~/%:=&+!$,;'@()*-]*)"
+    r"(?:\?([A-Za-z0-9_.~/%:=&?+!$,;@()*-]+))?"
+)
+"""URLs that are requested as they are written."""
+
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*-]*")
 _LOOKS_ODD = re.compile(r"[%\\]|/\.")
 _SAFE = "/%:=&?~#+!$,;'@()*"
@@ -50,6 +56,10 @@ class HttpUrl:
 
         Raises ``UrlRefused`` 705 (not valid, or not http(s)) or 707 (longer than ``URL_MAX``).
         """
+        plain = _PLAIN.fullmatch(text)
+        if plain is not None and len(text) <= URL_MAX:
+            scheme, host, port, path, query = plain.groups(default="")
+            return cls(scheme, _host(host), int(port) if port else _DEFAULT_PORT[scheme], path, query)
         if len(text) > URL_MAX:
             raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
         if _UNUSABLE.search(text):

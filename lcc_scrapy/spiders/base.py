@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy import logs, signals
 from lcc_scrapy.config import load, unknown_settings
+from lcc_scrapy.counting import counter
 from lcc_scrapy.domain.cache import Answer
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.queue import Outcome, Ticket
@@ -139,7 +140,7 @@ class LccSpider(Spider):
 
     async def _settle(self, outcome: Outcome) -> None:
         settled = await maybe_deferred_to_future(self.worker.manager.settle(outcome))
-        signals.announce(self.crawler, settled)
+        signals.announce(self.crawler, counter(self.crawler.stats), settled)
 
 
 def _whose(ticket: Ticket) -> dict[str, int]:

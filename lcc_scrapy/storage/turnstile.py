@@ -19,6 +19,10 @@ MASKS_PER_LOOK = 256
 """Different hour masks of one provider, open now, that are looked at together; others follow after these."""
 
 
+class RowsDue(Exception):
+    """Rows that were set aside have to be brought back before a window can be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """A provider of a turn, with the roots inside which it may be fetched from.
@@ -232,15 +236,18 @@ def window_of(
     zone: tzinfo,
     limit: int,
     out: Collection[bytes],
+    bring_back: bool = True,
 ) -> Window:
     """Return the next tickets of a turn: those of its active members in a ring, each in its order.
 
     ``zone`` is the LCC's, ``out`` are keys already handed out and not settled. Rows that were set aside
-    are brought back when they are due.
+    are brought back when they are due; without ``bring_back``, ``RowsDue`` is raised instead.
     """
     stored = tx.turn(lease.turnkey)
     active = [member for member in members if member.provider.state == State.ACTIVE]
-    heads = [_heads(tx, member, now, zone=zone, limit=limit, out=out) for member in active]
+    heads = [
+        _heads(tx, member, now, zone=zone, limit=limit, out=out, bring_back=bring_back) for member in active
+    ]
     rows = interleave([found for found, _ in heads])
     cached = tx.cached([row.urlkey for row in rows[:limit]])
     tickets = tuple(_ticket(row, lease, cached.get(row.urlkey)) for row in rows[:limit])
@@ -249,7 +256,14 @@ def window_of(
 
 
 def _heads(
-    tx: Tx, member: Member, now: float, *, zone: tzinfo, limit: int, out: Collection[bytes]
+    tx: Tx,
+    member: Member,
+    now: float,
+    *,
+    zone: tzinfo,
+    limit: int,
+    out: Collection[bytes],
+    bring_back: bool,
 ) -> tuple[list[QueuedUrl], float]:
     """Return a provider's next rows by set and position among open hours, and when others open or are due."""
     provider, zone = member.provider, member.zone(zone)
@@ -261,6 +275,8 @@ def _heads(
     for mask in open_[:MASKS_PER_LOOK]:
         due = tx.next_due(provider.pid, mask)
         if 0 < due <= now:
+            if not bring_back:
+                raise RowsDue
             tx.return_due(provider.pid, mask, int(now))
             due = tx.next_due(provider.pid, mask)
         look_at = min(look_at, due or NEVER)

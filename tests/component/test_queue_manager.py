@@ -10,6 +10,7 @@ from same_thread import ByHand, LosesAnswers
 from twisted.internet.task import Clock
 
 from lcc_scrapy import queue_manager
+from lcc_scrapy.counting import counter
 from lcc_scrapy.domain.bandwidth import CREDIT
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import UrlEntry, urlkey
@@ -762,7 +763,7 @@ def test_a_turn_whose_provider_went_just_before_the_fetch_began_is_given_back(ho
     providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
     house.clock.advance(2)
     worker: Any = SimpleNamespace(manager=house.manager)
-    turns: TurnKeeper[Any] = TurnKeeper(worker, None, lambda _, name: name)
+    turns: TurnKeeper[Any] = TurnKeeper(worker, counter(None), lambda _, name: name)
 
     async def never(_ticket: Ticket, _member: Member) -> None:
         raise AssertionError

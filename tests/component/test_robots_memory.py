@@ -5,7 +5,7 @@ from typing import Any
 
 from scrapy.settings import Settings
 
-from lcc_scrapy.robots import KEPT_BYTES, LEAST_BYTES, MAX_BYTES, RobotsTxt, _Known
+from lcc_scrapy.robots import KEPT_BYTES, LEAST_BYTES, MAX_BYTES, NO_RULES, RobotsTxt, _Known
 
 
 def remembering(*sizes: int) -> RobotsTxt:
@@ -14,7 +14,7 @@ def remembering(*sizes: int) -> RobotsTxt:
     )
     made = RobotsTxt(crawler)
     for number, size in enumerate(sizes):
-        made._remember(("http", f"host-{number}:80", False), _Known(None, 0.0, size))
+        made._remember(("http", f"host-{number}:80", False), _Known(None, NO_RULES, 0.0, size))
     return made
 
 
@@ -31,5 +31,5 @@ def test_of_small_ones_thousands_are_kept() -> None:
 
 def test_an_answer_that_is_renewed_counts_once() -> None:
     made = remembering(1000)
-    made._remember(("http", "host-0:80", False), _Known(None, 0.0, 3000))
+    made._remember(("http", "host-0:80", False), _Known(None, NO_RULES, 0.0, 3000))
     assert made._kept == 3000

@@ -27,6 +27,9 @@ from crawling.variants import BY_NAME, SCRAPY, VARIANTS, Job, Variant
 SECONDS = 8.0
 """How long the pages of a run are to last, by what its crawler did in earlier rounds."""
 
+SHARING = 3
+"""How many times as long two processes run: it takes the LCC's some seconds to have shared the providers."""
+
 LEAST = 8
 """Pages of each provider at least: the first one brings its robots.txt with it."""
 
@@ -105,7 +108,8 @@ class Bench:
     def _pages(self, cell: Cell, variant: Variant) -> int:
         known = self.runs[cell][variant.name]
         pace = median(one.rate for one in known) if known else variant.pace
-        each = round((self.pages or pace * SECONDS) / cell.providers)
+        seconds = SECONDS * (SHARING if variant.name.endswith("-2") else 1)
+        each = round((self.pages or pace * seconds) / cell.providers)
         return max(each, LEAST) * cell.providers
 
     def _profiled(self, launch: Launch) -> Launch:

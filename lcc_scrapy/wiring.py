@@ -41,7 +41,7 @@ from lcc_scrapy.storage.sampling import Sampling
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import FILEID, Settled, Settlement
 from lcc_scrapy.storage.spidering import Spidering
-from lcc_scrapy.storage.thread import StoreThread, keep_timers_steady
+from lcc_scrapy.storage.thread import Beside, StoreThread, keep_timers_steady
 from lcc_scrapy.uns.spool import ReadySet
 from lcc_scrapy.users.content import LocalContent
 from lcc_scrapy.users.elsewhere import OtherMachines
@@ -377,8 +377,8 @@ class Worker:
             signals.announce_removal(self._crawler, step.pid, key, reason)
 
     def _commit(self, outcomes: Sequence[Outcome]) -> list[Settled]:
-        """Settle outcomes durably (in the store's thread): files first, then rows, in one transaction."""
-        with self._store.begin() as tx:
+        """Settle outcomes durably (in the store's thread): rows are committed when their files are on disk."""
+        with self._store.begin() as tx, Beside(self._keep) as files:
             return Settlement(
                 tx,
                 outcomes,
@@ -386,7 +386,7 @@ class Worker:
                 machineid=self._machineid,
                 now=self.now(),
                 policy=self.config.policy,
-                keep=self._keep,
+                keep=files.begin,
             ).run()
 
     def _keep(self, kept: Sequence[Served]) -> None:

@@ -120,30 +120,32 @@ def run(
     """Run a crawl of so many pages of so many hosts of a site, and measure it.
 
     Pages that were served count, from the first fifth of them to the last tenth. With ``settled``, which
-    tells how many the crawl has done with for good, all count, from the first one's request until the last
-    one is settled; it is asked at the beginning and the end only, so as not to be in the way.
+    tells how many the crawl has done with for good, it ends when all but a tenth are settled, and those that
+    were served before the beginning do not count though they were settled after it.
     """
     book, served, marks = Book(site.pid), Served(), list[Mark]()
-    low, high = (0.0, 1.0) if settled else STEADY
+    low, high = STEADY
     done = settled or (lambda: served.pages)
     with site.log.open("rb") as log, started(launch) as crawl:
         pids = [one.pid for one in crawl]
 
-        def mark() -> None:
-            if not marks:
-                book.forget_peaks()  # those of short helpers at the start
+        def begin() -> None:
+            book.forget_peaks()  # those of short helpers at the start
+            marks.append(Mark(served.pages, book.look(pids)))
+
+        def end() -> None:
             marks.append(Mark(done(), book.look(pids)))
 
         log.seek(0, os.SEEK_END)
         for _ in looks(crawl, launch.folder):
             book.look(pids)
             served.read(log.read())
-            begins = not marks and served.has(low * pages, hosts, pages)
-            ends = len(marks) == 1 and served.pages >= high * pages and done() >= high * pages
-            if begins or ends:
-                mark()
+            if not marks and served.has(low * pages, hosts, pages):
+                begin()
+            elif len(marks) == 1 and served.pages >= high * pages and done() >= high * pages:
+                end()
         if len(marks) == 1:
-            mark()
+            end()
     if len(marks) < 2:
         raise Failed(f"{served.pages:,} of {pages:,} pages were served: see {launch.folder}")
     return measured(*marks, book.peak, served)

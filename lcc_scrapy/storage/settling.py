@@ -1,6 +1,6 @@
 """Settling: what becomes of the queue, the cache and the provider's errors after fetches ended.
 
-All outcomes of a call go into one transaction; bodies are put on disk before their rows are written,
+All outcomes of a call go into one transaction; bodies are put on disk before their rows are committed,
 and only those that are kept (seed 003 section 6 "Some Notes").
 """
 
@@ -63,7 +63,8 @@ class Settlement:
 
     A served body that brings no file id is given one here.
 
-    ``keep`` is called once, before rows are written, with the bodies to put on disk durably.
+    ``keep`` is called once, before rows are written, with the bodies to put on disk: that has to be done, and
+    durable, before the transaction is committed.
     """
 
     def __init__(

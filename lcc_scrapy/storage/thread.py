@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from threading import Thread
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.threadpool import ThreadPool
@@ -96,6 +96,38 @@ class StoreThread:
         """Finish the jobs that were given and end the thread; one that was abandoned is left behind."""
         if not self._abandoned:
             self._pool.stop()
+
+
+class Beside:
+    """Runs one blocking call in a thread of its own while a block goes on; it has ended when the block has.
+
+    What it raises is raised at the end of the block, unless that has failed by itself.
+    """
+
+    def __init__(self, work: Callable[..., object]) -> None:
+        self._work = work
+        self._thread: Thread | None = None
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def begin(self, *args: Any) -> None:
+        """Begin the call."""
+        self._thread = Thread(target=self._run, args=args, daemon=True, name="lcc-beside")
+        self._thread.start()
+
+    def _run(self, *args: Any) -> None:
+        try:
+            self._work(*args)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            self._error = error
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
 
 
 def _stops() -> StoreUnavailable:

@@ -1,7 +1,9 @@
 # ruff: noqa: RUF001 - look-alikes are what this is about
 """Which URLs lie inside a root: hundreds of spellings (design section 3 ``proots``)."""
 
+import re
 from posixpath import normpath
+from unittest.mock import patch
 from urllib.parse import unquote
 
 import pytest
@@ -9,6 +11,7 @@ import yarl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.domain import roots
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, hosts, inside
 
@@ -308,3 +311,18 @@ def test_any_text_is_parsed_or_refused(text):
     if url is not None:
         assert str(url).isascii()
         assert HttpUrl.parse(str(url)) == url
+
+
+@given(st.from_regex(roots._PLAIN, fullmatch=True))
+def test_plain_urls_are_read_as_all_others_are(text: str) -> None:
+    """The quick reading of a plain URL and the thorough one agree, in what they refuse as well."""
+
+    def read() -> object:
+        try:
+            return HttpUrl.parse(text)
+        except UrlRefused as error:
+            return error.code
+
+    quick = read()
+    with patch.object(roots, "_PLAIN", re.compile("(?!)")):
+        assert read() == quick

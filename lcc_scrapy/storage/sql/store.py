@@ -57,6 +57,7 @@ class SqlStore:
     def __init__(self, url: str | URL, *, silence: int | None = SILENCE) -> None:
         self.url = make_url(url)
         self.engine = make_engine(url, silence=silence)
+        self._is_sqlite = self.engine.dialect.name == "sqlite"
 
     def begin(self) -> Any:
         """Open a writing transaction."""
@@ -72,6 +73,8 @@ class SqlStore:
             connection.execution_options(**{READING: reading})
             with connection.begin():
                 yield SqlTx(connection)
+                if self._is_sqlite:
+                    _commit_sqlite(connection)
 
     def check(self) -> None:
         """Refuse a database that would not keep what it commits; raises as ``begin`` does."""
@@ -185,22 +188,29 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    if connection.get_execution_options().get(READING):
-        connection.exec_driver_sql("BEGIN")
-        return
+    reading = connection.get_execution_options().get(READING)
+    _wait_for_sqlite(connection, "BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _commit_sqlite(connection: Connection) -> None:
+    """Commit; SQLAlchemy then has nothing left to do."""
+    _wait_for_sqlite(connection, "COMMIT")
+
+
+def _wait_for_sqlite(connection: Connection, statement: str) -> None:
+    """Execute what may have to wait for other processes. Left to itself, SQLite would sleep for up to a tenth
+    of a second between two tries, and one process that writes without a pause would keep all others out.
+    """
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     deadline = time.monotonic() + BUSY_TIMEOUT
-    while not _begins_writing(connection, last=time.monotonic() > deadline):
+    while not _executed(connection, statement, last=time.monotonic() > deadline):
         time.sleep(LOOK_AGAIN)
     connection.exec_driver_sql(f"PRAGMA busy_timeout={1000 * BUSY_TIMEOUT}")
 
 
-def _begins_writing(connection: Connection, *, last: bool) -> bool:
-    """Try to become SQLite's writer. Left to itself, it would sleep for up to a tenth of a second between its
-    tries, and a process that writes without a pause would keep all others out.
-    """
+def _executed(connection: Connection, statement: str, *, last: bool) -> bool:
     try:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql(statement)
     except OperationalError as error:
         if last or getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY != sqlite3.SQLITE_BUSY:
             raise

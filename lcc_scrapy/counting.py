@@ -21,13 +21,13 @@ def counter(stats: StatsCollector | None) -> Count:
 
 class Tally:
     """Counts for Scrapy's statistics, which take as long for each of the eight counts of a page as it takes
-    to parse its URL: they are told twice a second. Must be made and used in the event loop.
+    to parse its URL: they are told twice a second. Must be used in ``loop``.
     """
 
-    def __init__(self, stats: StatsCollector | None) -> None:
+    def __init__(self, stats: StatsCollector | None, loop: asyncio.AbstractEventLoop) -> None:
         self._tell = counter(stats)
         self._counts: Counter[str] = Counter()
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 

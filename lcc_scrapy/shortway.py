@@ -52,7 +52,7 @@ class ShortWay:
         self._worker = worker
         self._crawler = crawler
         self._loop = asyncio.get_running_loop()
-        self._tally = Tally(crawler.stats)
+        self._tally = Tally(crawler.stats, self._loop)
         self._count = self._tally.count
         self._requests = _Requests(worker, crawler, self._count)
         self._turns: TurnKeeper[_Arrival] = TurnKeeper(

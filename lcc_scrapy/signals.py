@@ -7,13 +7,12 @@ after a 304.
 ``lcc_document_removed(docid, pid, reason)`` — a document left the cache.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy.crawler import Crawler
 
-from lcc_scrapy.counting import Count
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.storage import settling
 from lcc_scrapy.storage.settling import Settled
@@ -26,7 +25,9 @@ lcc_document_removed = object()
 _BY_RESULT = {settling.STORED: lcc_document_stored, settling.CONFIRMED: lcc_document_confirmed}
 
 
-def announce(crawler: Crawler, count: Count, settled: Settled, document: LccDocument | None = None) -> None:
+def announce(
+    crawler: Crawler, count: Callable[..., None], settled: Settled, document: LccDocument | None = None
+) -> None:
     """Count what became of a fetch and send the signal that fits."""
     count(f"lcc/{settled.result}")
     if settled.code:

@@ -377,7 +377,7 @@ class Worker:
             signals.announce_removal(self._crawler, step.pid, key, reason)
 
     def _commit(self, outcomes: Sequence[Outcome]) -> list[Settled]:
-        """Settle outcomes durably (in the store's thread): rows are committed when their files are on disk."""
+        """Settle outcomes durably (in the store's thread): when files are on disk, rows are committed."""
         with self._store.begin() as tx, Beside(self._keep) as files:
             return Settlement(
                 tx,

@@ -418,9 +418,9 @@ def test_sqlite_takes_the_writers_lock_at_once_and_only_for_writers(store):
                 pass
         finally:
             sqlalchemy.event.remove(store.engine, "before_cursor_execute", note)
-        return statements
+        return [one for one in statements if not one.startswith("PRAGMA busy_timeout")]
 
-    assert begun(store.begin()) == ["BEGIN IMMEDIATE"]
+    assert begun(store.begin()) == ["BEGIN IMMEDIATE", "COMMIT"]
     assert begun(store.read()) == ["BEGIN"]
     with store.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2

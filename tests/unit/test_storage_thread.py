@@ -26,9 +26,14 @@ def test_what_it_raises_is_raised_at_the_end_of_the_block() -> None:
         raise NotDurable("no space")
 
     reached = []
-    with pytest.raises(NotDurable, match="no space"), Beside(fails) as work:
-        work.begin()
-        reached.append("the end of the block")
+
+    def block() -> None:
+        with Beside(fails) as work:
+            work.begin()
+            reached.append("the end of the block")
+
+    with pytest.raises(NotDurable, match="no space"):
+        block()
     assert reached
 
 
@@ -40,9 +45,13 @@ def test_a_block_that_fails_waits_for_it_and_tells_of_its_own_failure() -> None:
         done.append(True)
         raise NotDurable("no space")
 
-    with pytest.raises(ZeroDivisionError), Beside(fails_late) as work:
-        work.begin()
-        raise ZeroDivisionError
+    def block() -> None:
+        with Beside(fails_late) as work:
+            work.begin()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        block()
     assert done
 
 

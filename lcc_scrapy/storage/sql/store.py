@@ -73,7 +73,7 @@ class SqlStore:
             connection.execution_options(**{READING: reading})
             with connection.begin():
                 yield SqlTx(connection)
-                if self._is_sqlite:
+                if self._is_sqlite and not reading:
                     _commit_sqlite(connection)
 
     def check(self) -> None:
@@ -188,8 +188,10 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    reading = connection.get_execution_options().get(READING)
-    _wait_for_sqlite(connection, "BEGIN" if reading else "BEGIN IMMEDIATE")
+    if connection.get_execution_options().get(READING):
+        connection.exec_driver_sql("BEGIN")
+    else:
+        _wait_for_sqlite(connection, "BEGIN IMMEDIATE")
 
 
 def _commit_sqlite(connection: Connection) -> None:

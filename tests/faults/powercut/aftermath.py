@@ -170,12 +170,15 @@ class _Look:
         return cached, wanted
 
     def _files(self, store: SqlStore, content: ContentFiles) -> Iterator[str]:
-        """Compare rows and files; a file that no row has is no loss, but whole it must be."""
-        found = Verification(store, content, self._config.policy).run()
+        """Compare rows and files; a file that no row has is no loss, be it whole or half."""
+        found = list(Verification(store, content, self._config.policy).run())
         yield from (f"{one.kind}: {one.detail}" for one in found if one.kind is not Kind.NO_ROW)
+        lone = {one.fileid for one in found if one.kind is Kind.NO_ROW}
         whole = self._digests()
         for fileid, _ in content.all_files():
-            if not any(_digest(content, fileid, coding) in whole for coding in ("", ZSTD)):
+            if fileid not in lone and not any(
+                _digest(content, fileid, coding) in whole for coding in ("", ZSTD)
+            ):
                 yield f"a half file: {relative_path(content.machineid, fileid)}"
 
     def _digests(self) -> set[bytes]:

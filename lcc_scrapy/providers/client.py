@@ -77,6 +77,8 @@ def connect(address: Address, timeout: float, tls: ssl.SSLContext | None = None)
         raise Unreachable(f"{address.host}: {error.strerror}") from None
     except (OSError, UnicodeError) as error:
         raise Unreachable(f"cannot connect to {address}: {_reason(error)}") from None
+    # or the end of a set waits for an acknowledgement, which may be late by 40 ms
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if tls is None:
         return Conversation(plain, timeout)
     try:

@@ -19,7 +19,7 @@ demo: $(RUN_STAMP) ## the main job on real documents, to the end
 # What measures rates and times runs alone, everything else side by side: most of it waits most of the time. On a
 # machine that has other work what fails is tried once more and shown as RERUN; what needs that often is to be mended.
 test: $(DEV_STAMP) ## every test
-	$(BIN)/python -m pytest --reruns 1 -m 'not alone' -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --reruns 1 -m 'not alone' -n 3 --dist loadfile
 	$(BIN)/python -m pytest --reruns 1 -m alone
 
 check: lint types imports docs test ## what CI runs
@@ -61,6 +61,7 @@ bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of
 	$(BIN)/python bench/wakeup.py --pushes 2
 	$(BIN)/python bench/feed.py --rounds 1 --documents 2000
 	$(BIN)/python bench/intake.py --rounds 1 --urls 2000
+	$(BIN)/python bench/uns.py --rounds 1 --urls 20000
 	$(BIN)/python bench/turns.py --registered 3 --active 3
 	$(BIN)/python bench/safequeue.py --urls 20000
 	$(BIN)/python bench/export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz

@@ -191,8 +191,3 @@ def registered(store, provider) -> Callable[..., Provider]:
         return made
 
     return register
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that wait for real servers, so that none of them is left to be waited for at the end."""
-    items.sort(key=lambda item: item.path.parent.name not in {"acceptance", "faults", "integration"})

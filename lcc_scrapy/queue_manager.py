@@ -590,6 +590,7 @@ class QueueManager:
             held.leaving = True
             self._unread.pop(held.lease.turnkey, None)
             self.turns.refill(held.lease.turnkey, (), self._now(), more=False)
+            self._rest_if_idle(held.lease.turnkey)  # it may have waited for nothing but its window
 
     def _rest(self, leases: list[StoredTurn]) -> None:
         for lease in leases:
@@ -628,7 +629,9 @@ class QueueManager:
         for turnkey in turnkeys:
             if turnkey in self._reading:
                 self._again.add(turnkey)
-            elif turnkey in self._held and not self._held[turnkey].leaving and not self.stopping:
+            elif turnkey in self._held and self._held[turnkey].leaving:
+                self._rest_if_idle(turnkey)
+            elif turnkey in self._held and not self.stopping:
                 self._unread[turnkey] = None
         self._read_on()
 

@@ -633,6 +633,34 @@ def test_turns_that_are_never_idle_go_to_a_second_worker_as_soon_as_their_fetche
     assert taken.row.furl.endswith("/b"), "where the first one ended"
 
 
+def test_a_turn_leaves_at_once_when_it_only_waits_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns in which URLs arrived, one of them being read and the others next, when a second worker comes."""
+    monkeypatch.setattr(queue_manager, "WINDOWS_PER_READ", 1)
+    house = House()
+    house.manager.start()
+    for pid in range(1, 5):
+        house.provider(pid)
+        house.push(pid, "a")
+    thread: Any = ByHand()
+    house.manager._thread = thread
+    second = house.worker("1/1")
+    tickets = [house.manager.next_ticket() for _ in range(4)]
+    house.manager.refill(["1", "2", "3", "4"])
+    for ticket in tickets:
+        house.finish(ticket)
+    for pid in range(1, 5):
+        house.push(pid, "b", elsewhere=True)
+    second.start()
+    house.clock.advance(2)
+    thread.work_off()
+    for _ in range(2):
+        house.clock.advance(2)
+        thread.work_off()
+    assert (len(house.manager.turns), len(second.turns)) == (2, 2)
+    fetched = [worker.next_ticket() for worker in (house.manager, second) for _ in range(2)]
+    assert sorted(ticket.row.pid for ticket in fetched if ticket) == [1, 2, 3, 4]
+
+
 def test_a_turn_that_leaves_gives_up_a_ticket_that_was_not_used() -> None:
     house = House()
     house.manager.start()

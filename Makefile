@@ -6,23 +6,29 @@ RUN_STAMP := $(VENV)/.lcc-installed
 DEV_STAMP := $(VENV)/.lcc-dev-installed
 
 LCC_FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := codec conversation url spool_file content_coding notations query answer http_answer
+FUZZ_TARGETS := codec conversation url spool_file content_coding notations query answer http_answer cost
 
-.PHONY: help demo test check lint types imports docs bench bench-quick soak fuzz pyz clean corpora
+.PHONY: help demo test test-slow check lint types imports docs bench bench-quick soak fuzz dist pyz clean corpora
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(RUN_STAMP) ## the main job on real documents, to the end
+demo: $(RUN_STAMP) ## the main job on real documents, to the end; says at the start how long it takes here
 	$(BIN)/python tools/demo.py
 
-# What measures rates and times runs alone, everything else side by side: most of it waits most of the time. On a
-# machine that has other work what fails is tried once more and shown as RERUN; what needs that often is to be mended.
-test: $(DEV_STAMP) ## every test
-	$(BIN)/python -m pytest --reruns 1 -m 'not alone' -n 3 --dist loadfile
-	$(BIN)/python -m pytest --reruns 1 -m alone
+# Folders of their own, so that several of these may run side by side. What failed keeps its folder.
+PYTEST = folder=$$(mktemp -d "$${TMPDIR:-/tmp}/lcc-tests.XXXXXX") && $(BIN)/python -m pytest --basetemp="$$folder/tests"
+SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder
+LCC_TEST_PROCESSES ?= 4
+LCC_SLOW_PROCESSES ?= 6
 
-check: lint types imports docs test ## what CI runs
+test: $(DEV_STAMP) ## the tests, without the long ones, in some minutes
+	$(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) -m 'not slow' && rm -rf "$$folder"
+
+test-slow: $(DEV_STAMP) corpora ## the long tests: MariaDB and PostgreSQL, kills, power cuts, whole sites, hostile crowds
+	$(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) -m slow && rm -rf "$$folder"
+
+check: lint types imports docs corpora test test-slow bench-quick ## what CI runs
 
 lint: $(DEV_STAMP) ## style
 	$(BIN)/ruff check .
@@ -49,11 +55,28 @@ bench: $(DEV_STAMP) corpora ## measurements, as ratios, some hours; tables and c
 	$(BIN)/python bench/intake.py
 	$(BIN)/python bench/uns.py
 	$(BIN)/python bench/turns.py
+	for kind in sqlite mariadb; do \
+		$(BIN)/python bench/crowds.py --database $$kind --providers 10000 --urls 100000 --fetch 20000 && \
+		$(BIN)/python bench/crowds.py --database $$kind --providers 100 --urls 1000000 --fetch 20000 && \
+		$(BIN)/python bench/crowds.py --database $$kind --providers 1 --urls 1000000 --fetch 20000 || exit 1; \
+	done
+	$(BIN)/python bench/queues.py --providers 10000 --long 1000000 --seconds 30 --rounds 3
+	$(BIN)/python bench/queues.py --providers 10000 --long 1000000 --seconds 30 --rounds 3 --database mariadb
+	$(BIN)/python bench/spider_gap.py --rounds 3
+	$(BIN)/python bench/logins.py
+	$(BIN)/python bench/logins.py --database mariadb
+	$(BIN)/python bench/lookups.py
+	$(BIN)/python bench/paced.py
+	$(BIN)/python bench/fetch_log.py
+	$(BIN)/python bench/store_jobs.py
+	$(BIN)/python bench/hostile_sites.py
+	$(BIN)/python bench/parsers.py
 	$(BIN)/python bench/safequeue.py
 	$(BIN)/python bench/export.py
 	$(BIN)/python bench/compression.py
 	$(BIN)/python bench/revisits.py
 	$(BIN)/python bench/links.py
+	$(BIN)/python bench/web.py
 
 bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of them run
 	$(BIN)/python bench/crawl.py --quick
@@ -63,17 +86,23 @@ bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of
 	$(BIN)/python bench/intake.py --rounds 1 --urls 2000
 	$(BIN)/python bench/uns.py --rounds 1 --urls 20000
 	$(BIN)/python bench/turns.py --registered 3 --active 3
+	$(BIN)/python bench/crowds.py --providers 20 --urls 400 --fetch 400
+	$(BIN)/python bench/queues.py --providers 70 --urls 4 --long 400 --seconds 1 --cases short crowd one
+	$(BIN)/python bench/spider_gap.py --pages 100 --links 30
+	$(BIN)/python bench/fetch_log.py --pages 320 --rounds 1
 	$(BIN)/python bench/safequeue.py --urls 20000
 	$(BIN)/python bench/export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz
 	$(BIN)/python bench/compression.py docs
 	$(BIN)/python bench/revisits.py --pages 50 --every 24
 	$(BIN)/python bench/links.py --pages 20 --repeat 1
+	$(BIN)/python bench/web.py --documents 50 --rounds 1
 
 soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
 	LCC_KILLS=200 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_kills.py
 	LCC_YEAR=whole LCC_SET_URLS=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_a_year.py tests/unit/test_uns_codec.py
 	LCC_LONG_QUEUE=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_long_queue.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
+	LCC_WORKER_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_worker_kills.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
@@ -89,10 +118,8 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_MANY_URLS=5000000 LCC_ENDLESS_BYTES=500000000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_huge_sets.py
 	LCC_SPIDER_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_SPIDER_KILLS=5 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_spidered_sites.py
 	LCC_SCHEMATHESIS=long $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/integration/test_web_server.py -k schemathesis
-	LCC_SPIDER_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_SPIDER_KILLS=5 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_spidered_sites.py
 	LCC_RECRAWL_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_RECRAWL_ROUNDS=3 LCC_RECRAWL_BANDWIDTH=1M $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_recrawl.py
 	LCC_MISSES_DATABASES="sqlite mariadb postgresql" $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_push_misses.py
-	LCC_SCHEMATHESIS=long $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/integration/test_web.py -k schemathesis
 
 fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each reader of hostile input
 	$(BIN)/python -m pip install -q -e '.[fuzz]'
@@ -100,10 +127,15 @@ fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each re
 		$(BIN)/python -m tests.fuzz.run $$target -max_total_time=$(LCC_FUZZ_SECONDS) -print_final_stats=1 || exit 1; \
 	done
 
-pyz: $(RUN_STAMP) ## dist/lcc-provider.pyz, the provider commands in one file
+dist: pyz ## what is installed elsewhere, in dist/: wheel, source archive, provider commands in one file
+	$(BIN)/python -m pip install -q 'hatchling>=1.27'
+	$(BIN)/python -m hatchling build -d dist
+
+pyz: | $(BIN)/python ## dist/lcc-provider.pyz, the provider commands in one file
 	$(BIN)/python tools/build_pyz.py
 
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
+	@echo "Installing lcc-scrapy and what it needs into $(VENV): half a minute, or longer on a slow line."
 	$(BIN)/python -m pip install -q -e .
 	@touch $@
 

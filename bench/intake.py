@@ -27,7 +27,6 @@ from xml.parsers import expat
 
 import sqlalchemy
 
-from lcc_scrapy.absorber import STEP
 from lcc_scrapy.domain.arrivals import keys_of, new_rows
 from lcc_scrapy.domain.entries import Declared, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -36,6 +35,7 @@ from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.runs import EntryRun
 from lcc_scrapy.storage import schema
 from lcc_scrapy.storage.intake import Intake
+from lcc_scrapy.storage.open_sets import STEP
 from lcc_scrapy.storage.spooled import open_spooled
 from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.uns.codec import Codec, Malformed
@@ -272,7 +272,7 @@ def fill(store: SqlStore, waiting: int) -> None:
         records = [("u", url, "text/html", url, url, "", None, 1, "0" * 32, "") for url in urls]
         numbered = zip(range(count), keys_of(1, records), records, strict=True)
         with store.begin() as tx:
-            tx.append_new(1, 1 + start // FILLED_AT_ONCE, new_rows(1, numbered, by_furl=False))
+            tx.append_new({(1, 1 + start // FILLED_AT_ONCE): new_rows(1, numbered, by_furl=False)})
 
 
 def seconds(work: Callable[[], float | None]) -> tuple[float, float]:

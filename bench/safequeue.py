@@ -38,6 +38,7 @@ from zoneinfo import ZoneInfo
 import pymysql
 from sqlalchemy import event, text
 
+from lcc_scrapy.domain.absorption import Patience
 from lcc_scrapy.domain.entries import Declared, UrlEntry, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
@@ -50,7 +51,8 @@ from lcc_scrapy.storage.settling import Settlement
 from lcc_scrapy.storage.spooled import open_spooled
 from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.sql.store import make_engine
-from lcc_scrapy.storage.turnstile import look_around, window_of
+from lcc_scrapy.storage.turnstile import look_around
+from lcc_scrapy.storage.windows import window_of
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 from lcc_scrapy.uns.spoolfile import SpoolHeader
 
@@ -272,7 +274,8 @@ def choose(url: str, decisions: int) -> Choosing:
     granted = look().granted
     looking = [timed(look) for _ in range(ROUNDS)]
     head = ReadySet(Path("none"), granted[0].members[0].provider.pid, 1 << 40, 0)
-    choices = [timed(lambda: logins.look_at(store, [head], 1 << 40)) for _ in range(ROUNDS)]
+    heads, patience = {head.pid: logins.Head(waited=0.0, sending=False)}, Patience("a UNS", 60.0)
+    choices = [timed(lambda: logins.look_at(store, [head], heads, 1 << 40, patience)) for _ in range(ROUNDS)]
     windows, settling, settled, ring = [], [], 0, cycle(granted)
     for _ in range(ROUNDS):
         reading = writing = 0.0

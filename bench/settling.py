@@ -34,7 +34,7 @@ from safequeue import database
 
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.cache import Answer, Body
-from lcc_scrapy.domain.entries import furlkey, urlkey
+from lcc_scrapy.domain.entries import furlkey, namehashes, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl, Served, Ticket
@@ -42,7 +42,7 @@ from lcc_scrapy.storage import schema
 from lcc_scrapy.storage import tables as t
 from lcc_scrapy.storage.fileids import FileIds
 from lcc_scrapy.storage.records import SetPart, StoredTurn
-from lcc_scrapy.storage.settler import BATCH
+from lcc_scrapy.storage.settler import COMMIT_PAGES
 from lcc_scrapy.storage.settling import STORED, Settlement
 from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.sql.rows import RowsOf
@@ -156,6 +156,7 @@ def as_row(one: Served, number: int) -> tuple[object, ...]:
         row.md5, row.timeofday, answer.answered, 1, number, body.length, body.md5, body.sha256,
         answer.served_type, answer.served_charset, "", answer.final_url, answer.etag, answer.last_modified,
         answer.answered, "push", number, row.psetid, 0, 0, furlkey(row.pid, row.furl),
+        *namehashes(row.curl, row.furl),
     )  # fmt: skip
 
 
@@ -286,7 +287,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--sizes", nargs="+", type=int, default=[8192, 200_000], help="bytes of a page")
     parser.add_argument("--providers", nargs="+", type=int, default=[64, 1000])
-    parser.add_argument("--batch", type=int, default=BATCH, help="pages settled together")
+    parser.add_argument("--batch", type=int, default=COMMIT_PAGES, help="pages settled together")
     parser.add_argument("--pages", type=int, default=0, help="pages in all (default: by size)")
     parser.add_argument("--folder", type=Path, help="where to write (default: the temporary folder)")
     parser.add_argument("--one", choices=WAYS, help=argparse.SUPPRESS)

@@ -8,17 +8,14 @@ its default here. Durations are written like ``90d``, ``12h``, ``10m``, ``30s``;
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
-from scrapy.utils.conf import closest_scrapy_cfg
-from scrapy.utils.project import get_project_settings
 
 from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
 from lcc_scrapy.domain.errors import ConfigurationError
@@ -27,17 +24,25 @@ from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
+from lcc_scrapy.domain.turns import PRIORITIES
 from lcc_scrapy.domain.versions import MOST, Keep
+from lcc_scrapy.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.spidering.ignoring import IgnoreList
 from lcc_scrapy.spidering.links import DOCUMENTS, REQUISITES, LinkRules
 from lcc_scrapy.uns.limits import LEAST_ATTRIBUTES, LEAST_DEPTH, LEAST_ELEMENT_BYTES
 from lcc_scrapy.users.web.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
 
 _DURATION = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZE = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _VERSIONS = re.compile(
     r"\s*(?:(?P<count>\d{1,9})\s*(?:,|$))?\s*(?P<age>\d+(?:\.\d+)?[a-z])?\s*", re.IGNORECASE
 )
+ALL, NOTHING = "all", "none"
+"""Of LCC_PROJECT_COMPONENTS: every component, and not a single one."""
+_ADDRESS_MAX = 255
 _LONGEST_REVISIT = 3650 * 86400
 _NUMBER_WITH_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]?)b?\s*", re.IGNORECASE)
 
@@ -92,6 +97,18 @@ def _durations(text: Any) -> tuple[float, ...]:
 def _words(text: Any) -> tuple[str, ...]:
     parts = text if isinstance(text, (list, tuple)) else re.split(r"[,\s]+", str(text))
     return tuple(part.strip().lower() for part in parts if part.strip())
+
+
+def _components(text: Any) -> tuple[str, ...]:
+    """Read import paths of components, or ``all`` or ``none``; classes themselves are as good as their paths."""
+    parts = text if isinstance(text, (list, tuple)) else re.split(r"[,\s]+", str(text))
+    named = [
+        f"{part.__module__}.{part.__qualname__}" if isinstance(part, type) else str(part) for part in parts
+    ]
+    names = tuple(name.strip() for name in named if name.strip())
+    if len(names) > 1 and not {ALL, NOTHING}.isdisjoint(names):
+        raise ValueError(f"{text!r}, expected import paths, or {ALL} or {NOTHING} alone")
+    return names
 
 
 def _relations(text: Any) -> frozenset[str]:
@@ -217,10 +234,21 @@ def _machines(text: Any) -> dict[int, str]:
 
 def _machine(text: str) -> tuple[int, str]:
     number, equals, address = text.partition("=")
-    parts = urlsplit(address)
-    if not equals or parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
+    if not equals or not _is_address(address):
         raise ValueError(f"{text!r}, expected for example 2=https://m2.example.org:8081")
     return _at_least_one(number), address.rstrip("/")
+
+
+def _address(text: Any) -> str:
+    address = str(text).strip()
+    if address and (len(address) > _ADDRESS_MAX or not _is_address(address)):
+        raise ValueError(f"{text!r}, expected for example https://m2.example.org:8081")
+    return address.rstrip("/")
+
+
+def _is_address(text: str) -> bool:
+    parts = urlsplit(text)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and not parts.query
 
 
 def _zone(text: Any) -> ZoneInfo:
@@ -291,7 +319,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_ELEMENT_DEPTH", "8", _at_least(LEAST_DEPTH, _whole), "Nested XML elements; deeper ones get 105 or 201.", LIVE),
     Setting("LCC_ELEMENT_ATTRIBUTES", "16", _at_least(LEAST_ATTRIBUTES, _whole), "Attributes of one XML element; more get 105 or 201.", LIVE),
     Setting("LCC_UNKNOWN_NAMES", "256", _whole, "Different element and attribute names in one conversation that the protocol does not have; more get 105 or 201.", LIVE),
-    Setting("LCC_IDLE_SECONDS", "60s", _period, "Time in which a provider that is logged in neither sends nor reads; longer gets 206.", LIVE),
+    Setting("LCC_IDLE_SECONDS", "60s", _period, "Time in which a provider that is logged in neither sends nor reads; longer gets 206. A set that is still being sent holds complete ones of later logins for as long at most.", LIVE),
     Setting("LCC_MIN_RATE", "500", _at_least(1, size), "Bytes per second of a set, on average since it began; slower gets 206.", LIVE),
     Setting("LCC_MIN_RATE_GRACE", "30s", duration, "Time from the beginning of a set during which LCC_MIN_RATE is not looked at.", LIVE),
     Setting("LCC_CONVERSATION_SECONDS", "2h", _period, "Time from connecting to the end of a set; later gets 206.", LIVE),
@@ -306,6 +334,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_STALE_AFTER", "90d", duration, "Documents that nobody has confirmed for so long: their provider is asked for a full set (wish `old files`); 0 = never.", LIVE),
     Setting("LCC_EXPIRE_AFTER", "180d", duration, "Documents that nobody has confirmed for so long are removed, by daily portions that LCC_MAX_REMOVAL lets pass (wish `expired files`); 0 = never.", LIVE),
     Setting("LCC_ERRORS_KEPT", "100", _at_least_one, "Failed URLs kept per provider with all they were submitted with; the count is exact beside it.", LIVE),
+    Setting("LCC_REFUSALS_KEPT", "1000", _whole, "URLs refused at push of which `lcc explain` knows why: the newest per provider; 0 = none.", LIVE),
     Setting("LCC_RETRY_DELAYS", "60s, 10m, 1h", _durations, "Waits before a URL that failed is tried again; after the last it is final.", LIVE),
     Setting("LCC_HOST_BACKOFF", "60s", duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer.", LIVE),
     Setting("LCC_HOST_PATIENCE", "3d", duration, "How long a host may fail before its URLs are given up one by one.", LIVE),
@@ -315,13 +344,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_CONTENT_COMPRESSION", NONE, _compression, "How new content files are compressed: `none`, `gzip` or `zstd`; images, archives and the like are stored as they are. Everything that reads through the LCC gets the document as it was served.", LIVE),
     Setting("LCC_PUSH_GRACE", "1h", duration, "How long after a [sample](push-misses.md) found a change its push may arrive; later it counts as missed.", LIVE),
     Setting("LCC_KEEP_VERSIONS", "0", _versions, "Earlier contents that are kept of each document: `5` (how many, at most 100), `30d` (for how long after they were replaced), or `5, 30d` (both bounds); 0 = none. They are not charged to the provider, and go with the document.", LIVE),
-    Setting("LCC_FETCHES", "64", _at_least_one, "Fetches in flight at a time in one process (never two of one provider)."),
-    Setting("LCC_WINDOW", "100", _at_least_one, "URLs read ahead per provider.", LIVE),
-    Setting("LCC_READ_AHEAD", "20000", _at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window.", LIVE),
+    Setting("LCC_FETCHES", "64", _at_least_one, "Fetches in flight at a time in one process (never two of one provider), beside those that wait for bandwidth."),
+    Setting("LCC_FETCHES_PACED", "1000", _at_least_one, "Bodies at a time in one process that arrive at the pace of their provider's own limit: they hold a connection and up to 64 kB of memory each, and no place of LCC_FETCHES. At the bound, providers with a limit begin nothing until one of them ends; others go on."),
+    Setting("LCC_WINDOW", "1000", _at_least_one, "URLs read ahead per provider at most; slow ones have fewer.", LIVE),
+    Setting("LCC_READ_AHEAD", "40000", _at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window.", LIVE),
     Setting("LCC_FETCH_MAX_BYTES", "2G", size, "Largest body, as transferred and decoded; larger ones are refused (604).", LIVE),
     Setting("LCC_FETCH_TIMEOUT", "60s", duration, "Longest silence while reading, and longest time to connect (602) and for the head of an answer (603).", LIVE),
-    Setting("LCC_FETCH_DEADLINE", "6h", duration, "Longest time for one body (603).", LIVE),
+    Setting("LCC_FETCH_DEADLINE", "6h", duration, "Longest time that a site may be waited for during one answer (603); the time in which a limit of bandwidth keeps it from sending does not count.", LIVE),
+    Setting("LCC_PACE_DEADLINE", "6h", duration, "Longest time that limits of bandwidth may hold up one body (604); a body that says its length and cannot make it is not begun. 0 = as long as it takes.", LIVE),
     Setting("LCC_MEMORY_BODY", "1M", size, "Bodies up to this size are handled in memory, larger ones go to the content file as they arrive.", LIVE),
+    Setting("LCC_ITEMS_FOLLOW_DOCUMENT", "yes", _flag, "Items of `parse_document` go to the pipelines when their document has passed those of the project, and not at all when one dropped it or failed; `no`: at once, whatever becomes of the document."),
     Setting("LCC_CRAWL_DELAY_MAX", "30s", duration, "Longest `Crawl-delay` of a robots.txt that is kept; longer ones count as this, 0 = none is kept.", LIVE),
     Setting("LCC_LINKS_FOLLOWED", "documents", _relations, "Kinds of links that a spider follows: `documents`, `requisites` or single ones, as in [links](links.md).", LIVE),
     Setting("LCC_LINKS_MAX", "10000", _at_least_one, "Links taken from one page; further ones are dropped.", LIVE),
@@ -332,6 +364,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_REVISIT", "1h..1d..30d", revisits, "How often a spider visits a page again with `-a every=auto`: the shortest interval, that of a page not known yet, and the longest one. `1h..30d` puts the middle one between the others. `lcc provider set --revisit` gives a provider its own.", LIVE),
     Setting("LCC_REDIRECTS", "10", _whole, "Redirects followed inside one turn (606).", LIVE),
     Setting("LCC_LEASE", "60s", duration, "How long a worker that stopped answering keeps its providers."),
+    Setting("LCC_COMMIT_PAGES", "250", _at_least_one, "Pages that are made durable in one commit at most, and that may be answered and not durable yet: what `kill -9` lets be fetched again, besides fetches in flight. When so many wait, nothing more is fetched. More of them help disks that are slow to sync.", LIVE),
+    Setting("LCC_STORE_JOB_WARN", "0.25s", duration, "A job of the store's thread that takes longer is told in the log with its name, once a minute; 0 = never.", LIVE),
     Setting("LCC_POLL", "2s", _period, "How often a worker looks for changes other processes made.", LIVE),
     Setting("LCC_STOP_TIMEOUT", "30s", duration, "How long fetches in flight may go on when the process is asked to stop.", LIVE),
     Setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent."),
@@ -347,19 +381,31 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LCC_QUERY_MIN_RATE", "2000", _at_least(1, size), "Bytes of an answer per second of waiting for the content user, on average; who is slower for 30 s is cut.", LIVE),
     Setting("LCC_QUERY_WAIT_MAX", "10m", duration, "Longest time that a query waits for a change, whatever it says; 0 = none waits.", LIVE),
     Setting("LCC_LOG_FORMAT", "text", _log_format, "How log lines look: `text`, or `json`, one object a line."),
+    Setting("LCC_FETCH_LOG", "fetch.log", str, "File of the [fetch log](operations.md#what-was-fetched), one JSON line for each outcome of a fetch: of `fetch.log`, worker 0 writes `fetch-0.log`. A relative path begins in LCC_DATA_DIR; empty = off."),
+    Setting("LCC_FETCH_LOG_BYTES", "100M", _at_least(1_000_000, size), "Size of one file of the fetch log; a full one is rotated away (`fetch-0.log.1`)."),
+    Setting("LCC_FETCH_LOG_FILES", "5", _at_least_one, "Files of the fetch log that each worker keeps; the oldest goes."),
     Setting("LCC_WEB_ENDPOINT", "127.0.0.1:8080", _endpoint, "Where `lcc web` listens: `127.0.0.1:8080`, `[::]:8443` or `unix:/run/lcc/web.sock`."),
     Setting("LCC_WEB_URL", "", _web_url, "URL of `lcc web` as clients see it, for documents that have to name it; needed behind a proxy. Empty = as each request says: `https://lcc.example.org`."),
     Setting("LCC_WEB_WAITERS", "1000", _at_least_one, "Requests to `lcc web` that wait for changes at a time; more get 503."),
     Setting("LCC_WEB_EXPORTS", "4", _at_least_one, "Exports and packages of ResourceSync dumps that `lcc web` writes at a time; more get 503."),
+    Setting("LCC_WEB_RATE", "200/s", _rate, "Requests to `lcc web` with one token, and likewise from one address (an IPv6 /64 counts as one; programs on the same machine have no share by address): as many at once, and then as many per time; more get 429."),
+    Setting("LCC_WEB_SHARE_REQUESTS", "64", _at_least_one, "Requests to `lcc web` at a time with one token, and likewise from one address; more get 429."),
+    Setting("LCC_WEB_SHARE_STREAMS", "32", _at_least_one, "Those of them that wait for changes, or whose answers are contents or lists; more get 429."),
+    Setting("LCC_WEB_SHARE_EXPORTS", "2", _at_least_one, "Those of them that write an export or a package; more get 429."),
+    Setting("LCC_WEB_PROXIES", "", _networks, "Addresses and networks of proxies in front of `lcc web`, separated by blanks, which are believed when they say in `X-Forwarded-For` whose request they bring; with any, who comes over a Unix socket is believed too."),
     Setting("LCC_FILES_ENDPOINT", "", _endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere."),
-    Setting("LCC_FILES_MACHINES", "", _machines, "Where the content files of other machines are to be had: `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. The operator's word: private addresses are good."),
-    Setting("LCC_FILES_TOKEN_FILE", "", str, "File that holds the token (scope `files`) for them."),
+    Setting("LCC_FILES_ADDRESS", "", _address, "How other machines reach this machine's `lcc files`, for example `https://m2.example.org:8081`: it notes that in the database. Empty = the name of this host (or the address of LCC_FILES_ENDPOINT, without a certificate) and its port; nothing where it listens for this machine only."),
+    Setting("LCC_FILES_MACHINES", "", _machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good."),
+    Setting("LCC_FILES_TOKEN_FILE", "", str, "File that holds the token (scope `files`) that the `lcc files` of other machines is shown; empty = their files are not asked for."),
     Setting("LCC_HTTP_CONNECTIONS", "2000", _at_least_one, "Connections to `lcc web` or `lcc files` at a time; requests of more get 503."),
+    Setting("LCC_HTTP_CONNECTIONS_PER_ADDRESS", "200", _at_least_one, "Connections of one address (an IPv6 /64 counts as one) to `lcc web` or `lcc files` at a time; more are closed. Programs on the same machine and LCC_WEB_PROXIES may have as many as they like."),
     Setting("LCC_HTTP_SILENCE", "60s", _period, "Time in which a client of `lcc web` or `lcc files` takes nothing of its answer; then it is cut."),
     Setting("LCC_HTTP_CERTIFICATE", "", str, "File with the certificate and its chain (PEM) for `lcc web` and `lcc files`; empty = plain HTTP. SIGHUP reads it again."),
     Setting("LCC_HTTP_KEY", "", str, "File with its private key (PEM); empty = it is in the same file."),
     Setting("LCC_HTTP_ALLOW_PLAIN_REMOTE", "no", _flag, "Permit `lcc web` and `lcc files` to listen beyond loopback without TLS."),
-    Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure of a URL is kept for `lcc explain`.", LIVE),
+    Setting("LCC_PROJECT_COMPONENTS", "", _components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all."),
+    Setting("LCC_COMPONENT_PAUSE", "60s", duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE),
+    Setting("LCC_OUTCOMES_KEPT", "30d", duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE),
 )  # fmt: skip
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -418,6 +464,7 @@ class Config:
     stale_after: float
     expire_after: float
     errors_kept: int
+    refusals_kept: int
     retry_delays: tuple[float, ...]
     host_backoff: float
     host_patience: float
@@ -428,12 +475,15 @@ class Config:
     push_grace: float
     keep_versions: Keep
     fetches: int
+    fetches_paced: int
     window: int
     read_ahead: int
     fetch_max_bytes: int
     fetch_timeout: float
     fetch_deadline: float
+    pace_deadline: float
     memory_body: int
+    items_follow_document: bool
     crawl_delay_max: float
     links_followed: frozenset[str]
     links_max: int
@@ -444,6 +494,8 @@ class Config:
     revisit: Bounds
     redirects: int
     lease: float
+    commit_pages: int
+    store_job_warn: float
     poll: float
     stop_timeout: float
     contact: str
@@ -459,19 +511,36 @@ class Config:
     query_min_rate: int
     query_wait_max: float
     log_format: str
+    fetch_log: Path | None
+    fetch_log_bytes: int
+    fetch_log_files: int
     web_endpoint: Endpoint | None
     web_url: str
     web_waiters: int
     web_exports: int
+    web_rate: Rate
+    web_share_requests: int
+    web_share_streams: int
+    web_share_exports: int
+    web_proxies: tuple[IPv4Network | IPv6Network, ...]
     files_endpoint: Endpoint | None
+    files_address: str
     files_machines: Mapping[int, str]
     files_token_file: str
     http_connections: int
+    http_connections_per_address: int
     http_silence: float
     http_certificate: str
     http_key: str
     http_allow_plain_remote: bool
+    project_components: tuple[str, ...]
+    component_pause: float
     outcomes_kept: float
+
+    @property
+    def connections_out(self) -> int:
+        """Return how many fetches can be under way: paced, about to be, and others of each priority."""
+        return 2 * (len(PRIORITIES) + 1) * self.fetches + self.fetches_paced
 
     @property
     def policy(self) -> QueuePolicy:
@@ -480,6 +549,7 @@ class Config:
             retry_delays=self.retry_delays,
             file_grace=self.file_grace,
             errors_kept=self.errors_kept,
+            refusals_kept=self.refusals_kept,
             max_removal=self.max_removal,
             declared=self.declared,
             fullset_period=self.fullset_period,
@@ -536,7 +606,7 @@ def _of(config: Config, setting: Setting) -> Any:
     return getattr(config, _field(setting))
 
 
-def load(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> Config:
+def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config:
     """Read all settings; raises ``ConfigurationError`` naming the setting that is wrong."""
     values = {_field(setting): _value(setting, settings, environment) for setting in SETTINGS}
     data_dir = Path(values["data_dir"] or _default_data_dir()).absolute()
@@ -547,18 +617,34 @@ def load(settings: BaseSettings, environment: Mapping[str, str] = os.environ) ->
         or f"sqlite:///{data_dir / 'lcc.sqlite'}"
     )
     values["content_dir"] = Path(values["content_dir"] or data_dir / "content").absolute()
+    fetch_log = str(values["fetch_log"]).strip()
+    values["fetch_log"] = data_dir / fetch_log if fetch_log else None
     values["spool_dir"] = Path(values["spool_dir"] or data_dir / "spool").absolute()
     return Config(**{field.name: values[field.name] for field in fields(Config)})
 
 
-def project_settings(given: Mapping[str, str]) -> Settings:
+def given_settings(given: Mapping[str, str]) -> PlainSettings:
+    """Return what the Scrapy project around the current folder sets; ``given`` wins. It imports no Scrapy."""
+    with _readable_project():
+        return plain_settings(given)
+
+
+def project_settings(given: Mapping[str, str]) -> "Settings":
     """Return the settings of the Scrapy project around the current folder, or Scrapy's own; ``given`` wins."""
-    try:
+    from scrapy.utils.project import get_project_settings  # noqa: PLC0415 - only daemons need Scrapy itself
+
+    with _readable_project():
         settings = get_project_settings()
-    except ImportError as error:
-        raise ConfigurationError(f"cannot read the settings of this Scrapy project: {error}") from error
     settings.setdict(dict(given), priority="cmdline")
     return settings
+
+
+@contextmanager
+def _readable_project() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigurationError(f"cannot read the settings of this Scrapy project: {error}") from error
 
 
 def _content_of(path: str) -> str:
@@ -568,7 +654,7 @@ def _content_of(path: str) -> str:
         raise ConfigurationError(f"LCC_DATABASE_URL_FILE: {path}: {error}") from None
 
 
-def _value(setting: Setting, settings: BaseSettings, environment: Mapping[str, str]) -> Any:
+def _value(setting: Setting, settings: Given, environment: Mapping[str, str]) -> Any:
     raw = _raw(setting, settings, environment)
     try:
         return setting.read(raw)
@@ -576,24 +662,29 @@ def _value(setting: Setting, settings: BaseSettings, environment: Mapping[str, s
         raise ConfigurationError(f"{setting.name}: {error}") from None
 
 
-def _raw(setting: Setting, settings: BaseSettings, environment: Mapping[str, str]) -> Any:
-    from_command_line = (settings.getpriority(setting.name) or -1) >= SETTINGS_PRIORITIES["cmdline"]
+def _raw(setting: Setting, settings: Given, environment: Mapping[str, str]) -> Any:
+    from_command_line = (settings.getpriority(setting.name) or -1) >= COMMAND_LINE
     if setting.name in environment and not from_command_line:
         return environment[setting.name]
     given = settings.get(setting.name)
     return setting.default if given is None else given
 
 
+def says_where(settings: Given, environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether LCC_DATA_DIR is set; where it is not, the data folder is beside ``scrapy.cfg``."""
+    return bool(_raw(_BY_NAME["LCC_DATA_DIR"], settings, environment))
+
+
 def _default_data_dir() -> Path:
     project = closest_scrapy_cfg()
     if not project:
         raise ConfigurationError(
-            "no scrapy.cfg here or above: say where the data folder is with LCC_DATA_DIR"
+            "no LCC here: go to the folder where `lcc init` was run, or set LCC_DATA_DIR"
         )
-    return Path(project).parent / "lcc-data"
+    return project.parent / "lcc-data"
 
 
-def unknown_settings(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> list[str]:
+def unknown_settings(settings: Given, environment: Mapping[str, str] = os.environ) -> list[str]:
     """Return names that look like ours and are not, so that a typing error does not pass in silence."""
     names = {name for name in (*settings, *environment) if name.startswith("LCC_")}
     return sorted(names - _BY_NAME.keys() - {"LCC_PWD"})

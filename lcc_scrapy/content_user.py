@@ -15,12 +15,11 @@ thread at a time.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Self
 
-from scrapy.settings import BaseSettings
-
 from lcc_scrapy import opening, wiring
-from lcc_scrapy.config import Config, load, project_settings
+from lcc_scrapy.config import Config, given_settings, load
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.project import Given
 from lcc_scrapy.storage.feed import StoreFeed
 from lcc_scrapy.storage.home import Home
 from lcc_scrapy.users.content import (
@@ -30,7 +29,7 @@ from lcc_scrapy.users.content import (
     ContentLost,
     LocalContent,
 )
-from lcc_scrapy.users.cursor import Position, StartOver
+from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.users.elsewhere import OtherMachines
 from lcc_scrapy.users.feed import PAGE, Feed, Inventory, Reader
 from lcc_scrapy.users.library import Library
@@ -39,9 +38,9 @@ from lcc_scrapy.users.selection import Change, Leave, Selection
 from lcc_scrapy.users.text import PageText, TextReader
 
 __all__ = [
-    "CachedUrl", "Change", "Changes", "Content", "ContentElsewhere", "ContentGone", "ContentLost",
-    "ContentUser", "Documents", "Leave", "MetaInfo", "PageText", "Position", "StartOver", "Tombstone",
-    "Version",
+    "BadCursor", "CachedUrl", "Change", "Changes", "Content", "ContentElsewhere", "ContentGone",
+    "ContentLost", "ContentUser", "Documents", "Leave", "MetaInfo", "PageText", "Position", "StartOver",
+    "Tombstone", "Version",
 ]  # fmt: skip
 
 
@@ -93,13 +92,13 @@ class ContentUser:
 
     ``settings`` are a ``Config``, Scrapy settings, a mapping of ``LCC_…`` names that goes before
     everything else, or None: environment and project. ``content`` opens the files of other machines, else
-    they are asked for them (``LCC_FILES_MACHINES``).
+    they are asked for them (``LCC_FILES_TOKEN_FILE``).
     Raises ``ConfigurationError`` when there is nothing to read from.
     """
 
     def __init__(
         self,
-        settings: Config | BaseSettings | Mapping[str, str] | None = None,
+        settings: Config | Given | Mapping[str, str] | None = None,
         *,
         content: Content | None = None,
     ) -> None:
@@ -114,7 +113,7 @@ class ContentUser:
             self.close()
             raise
         self._feed: Feed = StoreFeed(self._store)
-        self._others = wiring.other_machines(config)
+        self._others = wiring.other_machines(config, self._store)
         contents = LocalContent(config.content_dir, content or self._others)
         self._library = Library(self._feed, contents)
 
@@ -132,7 +131,8 @@ class ContentUser:
         """Return what changed since a cursor (None = everything there is), to today's end of the feed.
 
         The filters are those of ``users.selection.Selection``; give the same ones with a cursor every time.
-        ``limit`` ends it earlier, 0 = does not. Raises ``StartOver``, here or while reading.
+        ``limit`` ends it earlier, 0 = does not. Raises ``StartOver``, here or while reading, and
+        ``BadCursor`` for what is no cursor, or one of other filters: what the caller has stays good then.
         """
         selection = selected(provider, mimetype, subtype, url_prefix, since_time)
         position = Position.parse(since) if isinstance(since, str) else since
@@ -233,9 +233,9 @@ def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _config_of(settings: Config | BaseSettings | Mapping[str, str] | None) -> Config:
+def _config_of(settings: Config | Given | Mapping[str, str] | None) -> Config:
     if isinstance(settings, Config):
         return settings
-    if isinstance(settings, BaseSettings):
+    if settings is not None and hasattr(settings, "getpriority"):
         return load(settings)
-    return load(project_settings(settings or {}))
+    return load(given_settings(settings or {}))

@@ -31,31 +31,25 @@ class LccDownloader(Downloader):
         self._downloads = Downloads(
             counter(None if has_scrapys_middlewares(crawler.settings) else crawler.stats)
         )
-        self._begun = 0
 
     def needs_backout(self) -> bool:
-        """Tell whether as many fetches run as may; each counts from the moment it is handed out."""
-        return self._begun >= self._worker.config.fetches
+        """Never hold the engine up: where there is no place, the scheduler has no request."""
+        return False
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002
         """Fetch a request with its redirects; the turn has ended when the Deferred fires."""
         if TICKET not in request.meta:
             return super().fetch(request)
-        self._begun += 1
-        return deferred_from_coro(self._fetch_turn(request)).addBoth(self._ended)
-
-    def _ended(self, result: Any) -> Any:
-        self._begun -= 1
-        return result
+        return deferred_from_coro(self._fetch_turn(request))
 
     async def _fetch_turn(self, request: Request) -> Response | Request:
         async def follow(ticket: Ticket, member: Member) -> Response:
             first_target(ticket, member)
-            return await self._follow(request, member)
+            return await self._follow(request, ticket, member)
 
         return await self._turns.keep(request.meta[TICKET], follow)
 
-    async def _follow(self, request: Request, member: Member) -> Response:
+    async def _follow(self, request: Request, ticket: Ticket, member: Member) -> Response:
         for _ in range(self._worker.config.redirects + 1):
             response = await maybe_deferred_to_future(super().fetch(request))
             if isinstance(response, Request):
@@ -64,7 +58,7 @@ class LccDownloader(Downloader):
                 return response
             request.meta.pop(BODY, None)
             location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
-            target = redirect_target(response.url, response.status, location, member)
+            target = redirect_target(ticket.trip, response.url, response.status, location, member)
             request = request.replace(url=str(target))
         raise FetchFailed(606, request.url)
 

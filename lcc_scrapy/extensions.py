@@ -4,15 +4,17 @@ from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, DropItem
+from scrapy.exceptions import CloseSpider, DropItem, UsageError
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from lcc_scrapy import faults
+from lcc_scrapy.counting import counter
 from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.outcomes import NOT_STORED
 from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.wiring import Worker, required_worker
+from lcc_scrapy.wiring import BY_HAND, Worker, worker_of
 
 
 class LccLifecycle:
@@ -24,8 +26,11 @@ class LccLifecycle:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "LccLifecycle":
-        """Build it for one of the LCC's spiders."""
-        extension = cls(crawler, required_worker(crawler))
+        """Build it for one of the LCC's spiders; refuses `scrapy shell`, which has none by then."""
+        worker = worker_of(crawler)
+        if worker is None:
+            raise UsageError(f"spider {crawler.spidercls.name} {BY_HAND}", print_help=False)
+        extension = cls(crawler, worker)
         connect = crawler.signals.connect
         connect(extension.item_dropped, signals.item_dropped)
         connect(extension.item_error, signals.item_error)
@@ -37,19 +42,32 @@ class LccLifecycle:
     def item_dropped(self, item: Any, exception: DropItem) -> None:
         """Settle a document that a pipeline dropped: it is not stored, and that is final."""
         if isinstance(item, LccDocument):
+            self._count_withheld(item)
             self._fail(item.ticket, f"dropped: {exception}", final=True)
 
     def item_error(self, item: Any, failure: Failure) -> None:
         """Settle a document on which a pipeline failed: it is tried again later."""
         if isinstance(item, LccDocument):
-            self._fail(item.ticket, f"pipeline failed: {failure.getErrorMessage()}")
+            self._count_withheld(item)
+            self._broken(item.ticket, failure, "pipeline")
 
     def spider_error(self, failure: Failure, response: Response | Failure) -> None:
         """Settle an answer on which a spider middleware failed."""
         request = getattr(response, "request", None)
         ticket = request.meta.get(TICKET) if request is not None else None
         if ticket is not None:
-            self._fail(ticket, f"spider failed: {failure.getErrorMessage()}")
+            self._broken(ticket, failure, "spider")
+
+    def _broken(self, ticket: Ticket, failure: Failure, where: str) -> None:
+        error = failure.value
+        fault = faults.fault_of(error) if error is not None else None
+        if not faults.keeps_place(self._worker, ticket, fault):
+            whose = f" in {fault.component}" if fault is not None else ""
+            self._fail(ticket, f"{where} failed{whose}: {failure.getErrorMessage()}")
+
+    def _count_withheld(self, document: LccDocument) -> None:
+        if document.withheld:
+            counter(self._crawler.stats)("lcc/items_withheld", len(document.withheld))
 
     def _fail(self, ticket: Ticket, detail: str, *, final: bool = False) -> None:
         failed = Failed(ticket, NOT_STORED, detail[:200], self._worker.now(), final)

@@ -17,6 +17,9 @@ from lcc_scrapy.wiring import worker_of
 BODY = "lcc_body"
 """Key of ``request.meta`` under which the ``Body`` of the answer is found."""
 
+REASON = "lcc_reason"
+"""Key of ``request.meta``: the words behind the status of the answer, which a ``Response`` does not have."""
+
 TURN = "lcc_turn"
 """Key of ``request.meta`` with the ``TurnPass`` of the turn whose bandwidth pays for a request."""
 
@@ -60,7 +63,7 @@ class LccDownloadHandler(BaseDownloadHandler):
             data=request.body,
             proxy=meta.get("proxy"),
         )
-        meta[BODY] = reply.body
+        meta[BODY], meta[REASON] = reply.body, reply.reason
         return _response(request, reply)
 
     async def close(self) -> None:

@@ -3,7 +3,7 @@
 * Bodies up to ``LCC_MEMORY_BODY`` are handled in memory, larger ones go to a temporary content file as
   they arrive, so that a body of any size costs the same memory.
 * Every byte transferred is charged to the turn it belongs to; a body that runs ahead of its limit is
-  paused while it arrives (back-pressure down to TCP).
+  paused while it arrives (``pacing.py``).
 * Connections are made by ``outgoing``, which guards where they go.
 
 What goes wrong is told in Scrapy's download exceptions, or those below.
@@ -26,7 +26,6 @@ from scrapy.exceptions import (
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
-    IgnoreRequest,
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
@@ -42,8 +41,12 @@ from lcc_scrapy.http1.answer import Answer, BadBody, HttpError
 from lcc_scrapy.http1.connection import Connection, Silence
 from lcc_scrapy.http1.request import Origin, Request
 from lcc_scrapy.outgoing import NoConnection, NotPublic, Outgoing, tls_context
+from lcc_scrapy.pacing import FetchAborted, Pacer
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.wiring import Worker
+
+BODIES_OF_COMPONENTS = 64_000_000
+"""Bytes that a body may have in memory which a component asked for, without a turn: it looks nowhere else."""
 
 DOCUMENT = frozenset({200, 203})
 """Answers that bring a document."""
@@ -64,10 +67,6 @@ Fields = Sequence[tuple[bytes, bytes]]
 """Header fields in their order, as they stand on the wire."""
 
 
-class FetchAborted(IgnoreRequest):
-    """The turn was lost or the process stops: the URL stays in its place. Nothing to settle."""
-
-
 class AddressRefused(DownloadConnectionRefusedError):
     """The address is private, loopback, link-local or otherwise not for this provider (615)."""
 
@@ -81,7 +80,7 @@ class ConnectTimedOut(DownloadTimeoutError):
 
 
 class BodyTooLarge(DownloadCancelledError):
-    """The decoded body is larger than ``LCC_FETCH_MAX_BYTES`` (604)."""
+    """The body is larger than ``LCC_FETCH_MAX_BYTES``, or its limit needs longer for it than may be (604)."""
 
 
 class TypeNotAccepted(DownloadCancelledError):
@@ -108,7 +107,7 @@ class Getter:
 
     def __init__(self, worker: Worker, *, verify: bool = True) -> None:
         self._worker = worker
-        self._outgoing = Outgoing(worker.config.fetches * 2, tls_context(verify=verify))
+        self._outgoing = Outgoing(worker.config.connections_out, tls_context(verify=verify))
         self._under_way: set[asyncio.Task[Any]] = set()
         worker.on_abort.append(self._cut_off)
 
@@ -129,8 +128,8 @@ class Getter:
 
         ``turn`` pays for what is transferred, ``private_hosts`` (``host:port``) may have private addresses,
         ``types`` are patterns of the mimetypes wanted (None = any), ``in_memory`` the largest body in bytes
-        where all of it is wanted in memory (0 = as configured). Must run in a task: that is what is cancelled
-        when the process stops.
+        where all of it is wanted in memory at once (0 = as configured): no limit holds it up. Must run in a
+        task: that is what is cancelled when the process stops.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -174,11 +173,10 @@ class Getter:
         in_memory: int,
     ) -> Reply:
         config, pool = self._worker.config, self._outgoing.pool(private=private)
-        deadline = config.fetch_deadline
         connection = await pool.ask(
             request,
             patience=config.fetch_timeout,
-            end=asyncio.get_running_loop().time() + deadline if deadline else 0.0,
+            deadline=config.fetch_deadline,
             window=_window_for(self._worker.manager.limit(turn)),
             largest=LARGEST_WINDOW,
         )
@@ -191,10 +189,13 @@ class Getter:
 
     async def _read_body(self, connection: Connection, turn: TurnPass | None, in_memory: int) -> Body:
         memory, limit = self._worker.config.memory_body, self._worker.config.fetch_max_bytes
+        if turn is None:
+            memory = BODIES_OF_COMPONENTS
         coding = "" if in_memory else self._stored_coding(connection.answer)
         sink = Sink(self._worker.content, in_memory or memory, in_memory or limit, coding)
         try:
-            await self._pour(connection, sink, turn)
+            pacer = Pacer(self._worker, turn, connection, sink, waits=not in_memory)
+            await self._pour(connection, sink, pacer)
             if not sink.spilled:
                 return sink.finish()
             return await asyncio.get_running_loop().run_in_executor(None, sink.finish)
@@ -207,13 +208,12 @@ class Getter:
         coding = self._worker.config.content_compression
         return coding_for(coding, _mimetype(answer)) if answer.status < BAD_REQUEST else ""
 
-    async def _pour(self, connection: Connection, sink: Sink, turn: TurnPass | None) -> None:
+    async def _pour(self, connection: Connection, sink: Sink, pacer: Pacer) -> None:
         decoder = decoding.decoder(connection.answer.field(b"content-encoding"))
-        charge = self._worker.manager.charge
         unbroken = 0
         while pieces := await connection.more():
             for chunk in pieces:
-                pause = charge(turn, len(chunk))
+                pacer.charge(len(chunk))
                 sink.come(len(chunk))
                 for piece in decoder.feed(chunk):
                     sink.write(piece)
@@ -221,22 +221,8 @@ class Getter:
                     if unbroken > decoding.PIECE:
                         unbroken = 0
                         await asyncio.sleep(0)
-                if pause > 0 or self._worker.aborting:
-                    await self._rest(turn, pause)
+            await pacer.rest()
         decoder.end()
-
-    async def _rest(self, turn: TurnPass | None, pause: float) -> None:
-        """Let others run, for ``pause`` seconds or until the limit is raised.
-
-        Gives up when the process stops or the turn is lost meanwhile.
-        """
-        while True:
-            if self._worker.aborting:
-                raise FetchAborted("the process stops")
-            if pause <= 0:
-                break
-            await asyncio.sleep(min(pause, 1.0))
-            pause = min(pause - 1.0, self._worker.manager.charge(turn, 0))
 
     async def close(self) -> None:
         """Close all connections."""

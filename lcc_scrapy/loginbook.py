@@ -2,13 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from lcc_scrapy.storage.records import OpenLogin, Uns
+from lcc_scrapy.domain.absorption import COMPLETE, IDLE, OPEN
+from lcc_scrapy.storage.records import Login, OpenLogin, Uns
 from lcc_scrapy.storage.thread import Clock, StoreThread
 from lcc_scrapy.storage.tx import Store
 
@@ -20,9 +21,6 @@ BEAT = 60.0
 PAGE = 1000
 """Rows per transaction."""
 
-Login = tuple[int, int]
-"""A provider and the number of its login."""
-
 
 class LoginBook:
     """The logins at one UNS (tables ``logins``, ``unses``); sets of later ones wait for them everywhere.
@@ -30,8 +28,11 @@ class LoginBook:
     A row comes with its login and goes with the last step of its set (``Intake``). Those of logins that
     brought no set are forgotten here. What a kill left behind, or a commit of which nobody could tell
     whether it came through, goes at the next roll call: every row that this process knows nothing of.
-    ``knows`` tells whether a login is in conversation here or its set in the spool; ``forgotten`` is called
-    when rows have gone.
+    ``knows`` tells whether a login is in conversation here or its set in the spool; ``logged_in`` gives those
+    in conversation, and whether a set has begun; ``forgotten`` is called when rows have gone.
+
+    For other UNSes the stage of a login is noted when it lasts for ``poll`` seconds, which few do: that no
+    set has begun, so that nobody waits for one, and that the set is complete, so that all wait for it.
     """
 
     def __init__(
@@ -43,7 +44,9 @@ class LoginBook:
         uns: str,
         note: str,
         beat: float = BEAT,
+        poll: float = 2.0,
         knows: Callable[[Login], bool],
+        logged_in: Callable[[], Mapping[Login, bool]] = dict,
         forgotten: Callable[[], None],
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -53,24 +56,40 @@ class LoginBook:
         self._uns = uns
         self._note = note
         self._interval = beat
+        self._poll = poll
         self._knows = knows
+        self._logged_in = logged_in
         self._forgotten = forgotten
         self._now = now
         self._gone: set[Login] = set()
         self._dropping = False
         self._timer: Any = None
+        self._look: Any = None
+        self._without_set: set[Login] = set()
+        self._idle: set[Login] = set()
+        self._accepted: list[Login] = []
+        self._complete: list[Login] = []
 
     def start(self) -> None:
-        """Call the roll, now and then every ``beat`` seconds."""
-        self._timer = self._clock.callLater(self._interval, self.start)
+        """Call the roll and look at stages, now and then every ``beat`` and ``poll`` seconds."""
+        self._look = self._clock.callLater(self._poll, self._look_at_stages)
+        self._call_the_roll()
+
+    def _call_the_roll(self) -> None:
+        self._timer = self._clock.callLater(self._interval, self._call_the_roll)
         calling = self._thread.run(self._sign)
         calling.addCallback(lambda _: self._call((0, 0)))
         calling.addErrback(self._not_now)
 
     def stop(self) -> None:
         """Call no more."""
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
+        for timer in (self._timer, self._look):
+            if timer is not None and timer.active():
+                timer.cancel()
+
+    def complete(self, pid: int, seq: int) -> None:
+        """Take note that the set of a login was accepted."""
+        self._accepted.append((pid, seq))
 
     def forget(self, pid: int, seq: int) -> None:
         """Forget a login that brings no set, soon."""
@@ -97,7 +116,54 @@ class LoginBook:
         if rows:
             return self._call(rows[-1])
         self._drop()
-        return None
+        return self._forget_overtaking()
+
+    def _forget_overtaking(self) -> Deferred[None]:
+        """Forget what sets named that overtook others, when these are in: a page at a time."""
+        return self._thread.run(self._forget_page).addCallback(
+            lambda count: self._forget_overtaking() if count == PAGE else None
+        )
+
+    def _forget_page(self) -> int:
+        with self._store.begin() as tx:
+            return tx.forget_overtaking(PAGE)
+
+    # --- stages ----------------------------------------------------------------------------------
+
+    def _look_at_stages(self) -> None:
+        self._look = self._clock.callLater(self._poll, self._look_at_stages)
+        stages = self._changed_stages()
+        if stages:
+            self._thread.run(self._mark, stages).addErrback(self._not_marked, stages)
+
+    def _changed_stages(self) -> dict[Login, str]:
+        """Return what has become true of logins, and was so at the last look already or holds nobody up."""
+        logged_in = self._logged_in()
+        without_set = {login for login, sending in logged_in.items() if not sending}
+        idle = without_set & self._without_set
+        sending = {login for login in self._idle if logged_in.get(login)}
+        lasting = [login for login in self._complete if self._knows(login)]
+        stages = {
+            **dict.fromkeys(idle - self._idle, IDLE),
+            **dict.fromkeys(sending, OPEN),
+            **dict.fromkeys(lasting, COMPLETE),
+        }
+        self._without_set, self._idle = without_set, idle
+        self._complete, self._accepted = self._accepted, []
+        return stages
+
+    def _mark(self, stages: Mapping[Login, str]) -> None:
+        rows = list(stages.items())
+        for start in range(0, len(rows), PAGE):
+            with self._store.begin() as tx:
+                tx.mark_logins(dict(rows[start : start + PAGE]))
+
+    def _not_marked(self, failure: Failure, stages: Mapping[Login, str]) -> None:
+        """Mark the same again at the next look."""
+        self._idle -= {login for login, stage in stages.items() if stage == IDLE}
+        self._idle |= {login for login, stage in stages.items() if stage == OPEN}
+        self._complete += [login for login, stage in stages.items() if stage == COMPLETE]
+        self._not_now(failure)
 
     # --- forgetting ------------------------------------------------------------------------------
 
@@ -111,8 +177,7 @@ class LoginBook:
 
     def _drop_rows(self, going: list[Login]) -> None:
         with self._store.begin() as tx:
-            for pid, seq in going:
-                tx.drop_login(pid, seq)
+            tx.drop_logins(going)
 
     def _dropped(self, _: None, going: list[Login]) -> None:
         self._dropping = False

@@ -12,9 +12,9 @@ from scrapy.crawler import Crawler
 
 from lcc_scrapy import logs
 from lcc_scrapy import signals as lcc_signals
-from lcc_scrapy.settings import foreign_components, name_of, needs_scrapys_middlewares
+from lcc_scrapy.components import is_stock, name_of
+from lcc_scrapy.settings import foreign_components, needs_scrapys_middlewares
 
-_OURS: Final = "lcc_scrapy."
 _LISTENERS_THAT_COUNT: Final = ("lcc_scrapy.", "scrapy.extensions.corestats.")
 """What they count of signals, the short way counts, too."""
 
@@ -44,7 +44,7 @@ def onlooker(crawler: Crawler, spider: Spider) -> str:
 
 
 def _onlookers(crawler: Crawler, spider: Spider) -> Iterator[str]:
-    if not type(spider).__module__.startswith(_OURS):
+    if not is_stock(type(spider)):
         yield f"spider {spider.name} is {type(spider).__qualname__}"
     for setting in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES"):
         for component in foreign_components(crawler.settings, setting):

@@ -11,7 +11,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from lcc_scrapy.config import Config
 from lcc_scrapy.content.ballast import Ballast
 from lcc_scrapy.content.identity import machine_identity
-from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
+from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra, StoreUnavailable
 from lcc_scrapy.domain.room import Reserve
 from lcc_scrapy.storage import schema
 from lcc_scrapy.storage.closed import refuse_closed
@@ -41,8 +41,9 @@ def unchecked_store(config: Config) -> SqlStore:
     try:
         return SqlStore(config.database_url)
     except ModuleNotFoundError as error:
-        extra = "pip install 'lcc-scrapy[postgresql]'" if error.name == "psycopg" else "install it"
-        raise ConfigurationError(f"LCC_DATABASE_URL: {error.name} is missing: {extra}") from None
+        if error.name == "psycopg":
+            raise MissingExtra("postgresql", "LCC_DATABASE_URL: psycopg") from None
+        raise ConfigurationError(f"LCC_DATABASE_URL: {error.name} is missing: install it") from None
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
         raise ConfigurationError(f"LCC_DATABASE_URL: {error}") from None
 

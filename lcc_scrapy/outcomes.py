@@ -1,15 +1,15 @@
 """What an answer, or its absence, means for the URL that was fetched."""
 
-import json
 import logging
 import time
 from collections.abc import Sequence
 
-from lcc_scrapy.domain import retries
+from lcc_scrapy.domain import headers, retries
 from lcc_scrapy.domain.cache import Answer
 from lcc_scrapy.domain.entries import plain_mimetype
 from lcc_scrapy.domain.queue import Failed, NotModified, Outcome, Ticket
-from lcc_scrapy.getting import DOCUMENT, FetchAborted
+from lcc_scrapy.getting import DOCUMENT
+from lcc_scrapy.pacing import FetchAborted
 from lcc_scrapy.turn import TurnDelayed, code_of, short
 
 _log = logging.getLogger(__name__)
@@ -57,11 +57,17 @@ def _code_of_status(status: int) -> int:
     return UNUSABLE_3XX if status >= 300 else NO_DOCUMENT  # noqa: PLR2004
 
 
-def answer_of(
-    status: int, url: str, headers: Sequence[tuple[bytes, bytes]], protocol: str, peer: str
-) -> Answer:
-    """Return what is kept of an answer beside its body; ``headers`` in the order they came."""
-    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+def status_line(protocol: str, status: int, reason: str) -> str:
+    """Return a status line as it was served; ``reason`` are the words at its end, often none."""
+    return f"{protocol or 'HTTP/1.1'} {status} {reason}".rstrip()
+
+
+def answer_of(status: int, url: str, fields: Sequence[tuple[bytes, bytes]], line: str, peer: str) -> Answer:
+    """Return what is kept of an answer beside its body.
+
+    ``fields`` are its headers in the order they came; ``line`` is its status line (``status_line``).
+    """
+    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
     first = {name.lower(): value for name, value in reversed(pairs)}
     content_type = first.get("content-type", "")[:255]
     charset = content_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
@@ -72,8 +78,8 @@ def answer_of(
         charset[:64],
         first.get("etag", "")[:255],
         first.get("last-modified", "")[:64],
-        json.dumps(pairs),
-        f"{protocol or 'HTTP/1.1'} {status}",
+        headers.kept(pairs),
+        line,
         peer,
         now(),
     )

@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -24,6 +25,7 @@ from lcc_scrapy.http1.answer import Answer, BadHead, HttpError
 from lcc_scrapy.http1.connection import Connection
 from lcc_scrapy.http1.pool import Pool
 from lcc_scrapy.http1.request import Origin, Request
+from lcc_scrapy.wire.sockets import send_at_once
 
 _DNS_KEPT = 60
 """Seconds. Addresses that are remembered are checked again by every connection."""
@@ -58,6 +60,12 @@ class _PublicSocket(socket.socket):
 
     def connect_ex(self, address: Any) -> int:
         return super().connect_ex(_checked(address))
+
+
+def _made(make: type[socket.socket], where: AddrInfoType) -> socket.socket:
+    made = make(*where[:3])
+    send_at_once(made)
+    return made
 
 
 def _checked(address: Any) -> Any:
@@ -101,7 +109,7 @@ class Outgoing:
                 ssl=self._tls,
                 limit=self._connections,
                 resolver=_Resolver(public_first=make is _PublicSocket),
-                socket_factory=lambda info: make(*info[:3]),
+                socket_factory=partial(_made, make),
                 ttl_dns_cache=_DNS_KEPT,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -157,7 +165,7 @@ class _Way:
         made = await aiohappyeyeballs.start_connection(
             await self._names.look_up(host, port),
             happy_eyeballs_delay=_HEAD_START,
-            socket_factory=lambda info: self._make(*info[:3]),
+            socket_factory=partial(_made, self._make),
         )
         _, connection = await asyncio.get_running_loop().create_connection(
             lambda: Connection(gone),
@@ -174,7 +182,7 @@ class _Way:
         shown = [(b"Proxy-Authorization", origin.pass_word)] if origin.pass_word else []
         asked = Request(origin, origin.authority, [(b"Host", origin.authority.encode()), *shown], "CONNECT")
         try:
-            await proxy.ask(asked.encoded(), bodiless=True, patience=0.0, end=0.0)
+            await proxy.ask(asked.encoded(), bodiless=True, patience=0.0, deadline=0.0)
             _check_tunnel(proxy.answer)
             return await proxy.within(self._tls, origin.host.rstrip("."), Connection(gone))
         except BaseException as error:

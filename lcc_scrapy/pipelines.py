@@ -5,7 +5,7 @@ from typing import Any
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from lcc_scrapy import signals
+from lcc_scrapy import faults, signals
 from lcc_scrapy.counting import counter
 from lcc_scrapy.domain.queue import Served
 from lcc_scrapy.items import LccDocument
@@ -28,8 +28,19 @@ class LccPipeline:
         """Make a document durable; returns when its file and its row are on disk."""
         if not isinstance(item, LccDocument):
             return item
+        faults.passed(self._worker)
+        await self._send_on(item)
         settled = await maybe_deferred_to_future(
             self._worker.manager.settle(Served(item.ticket, item.answer, item.content))
         )
         signals.announce(self._crawler, counter(self._crawler.stats), settled, item)
         return item
+
+    async def _send_on(self, document: LccDocument) -> None:
+        """Send the items of a document through all pipelines; one that fails does not concern the document.
+
+        That comes before the document is durable: a kill in between repeats items, and loses none.
+        """
+        withheld, document.withheld = document.withheld, []
+        for item in withheld:
+            await self._crawler.engine.scraper.start_itemproc_async(item, response=document.response)

@@ -7,10 +7,8 @@ the next one in constant time. Everything durable is in the store; killing the p
 import logging
 import secrets
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,38 +19,39 @@ from twisted.python.failure import Failure
 from lcc_scrapy.domain.bandwidth import Pace, shared_limit
 from lcc_scrapy.domain.errors import LeaseLost
 from lcc_scrapy.domain.lifesigns import Lifesigns
+from lcc_scrapy.domain.places import Fetch, Pacing, Places
 from lcc_scrapy.domain.providers import State
-from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, Outcome, Ticket, is_among
+from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, Outcome, Ticket
 from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
 from lcc_scrapy.domain.steadyclock import SteadyClock
 from lcc_scrapy.domain.turns import NEVER, Turn, Turns
 from lcc_scrapy.storage import settling
-from lcc_scrapy.storage.records import StoredTurn, WorkerRow
+from lcc_scrapy.storage.heartbeat import Heartbeat
+from lcc_scrapy.storage.jobwatch import NO_JOB, Job
+from lcc_scrapy.storage.records import JOB_MAX, LongFetch, StoredTurn, WorkerRow
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import Settled
 from lcc_scrapy.storage.thread import Clock, StoreThread
 from lcc_scrapy.storage.turnstile import (
+    CHANGES_PER_LOOK,
     Granted,
     Member,
     News,
-    RowsDue,
-    Window,
     look_around,
-    window_of,
+    tell_of_fetches,
 )
 from lcc_scrapy.storage.tx import Store, Tx
+from lcc_scrapy.windows import Held, Room, Windows
 
 _log = logging.getLogger(__name__)
 
-LEASES_PER_LOOK = 500
-READ_ON = 4
-"""A window is read again when no more than this part of it is left: what is left is read twice."""
+LEASES_PER_LOOK = 200
+FETCHES_PER_LOOK = 100
+"""Fetches that take long and are told of at one look."""
 
-WINDOWS_PER_READ = 50
-"""Windows read in one transaction, so that settling never waits long."""
+RESTS_AT_ONCE = 100
+"""Turns given back in one transaction, so that nothing waits long for it."""
 
-UNSETTLED = 1000
-"""Outcomes that may wait to be durable before nothing more is handed out: two commits."""
 
 LEASE_MARGIN = 0.1
 """Share of a lease before its end from which on nothing is started and running fetches are cut off."""
@@ -60,11 +59,11 @@ LEASE_MARGIN = 0.1
 POLLS_OF_A_LEASE = 3
 """Looks at other workers that it takes at least to tell that one is gone."""
 
+GATHER = 5.0
+"""Seconds for which a worker that begins only takes turns; else those taken first would be far ahead."""
+
 REST = 30.0
 """Seconds of nothing to do after which a turn is given back: whoever is there then takes it."""
-
-FOREVER = float(1 << 40)
-"""A moment that never comes: a turn waits for news."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +71,13 @@ class Limits:
     """What bounds a worker; times in seconds, bandwidth in bytes per second (0 = no limit).
 
     ``window``: tickets read ahead per turn; ``tickets``: for all turns together; ``places``: fetches that
-    may run at a time.
+    may run at a time; ``paced``: those beside them that may be behind a limit of their own.
     """
 
     window: int = 32
     tickets: int = 20_000
     places: int = 16
+    paced: int = 1000
     lease: float = 60.0
     poll: float = 2.0
     bandwidth: int = 0
@@ -101,50 +101,13 @@ class TurnPass:
     token: int
 
 
-@dataclass(slots=True)
-class Held:
-    """A turn this worker holds, with the providers whose URLs it fetches in it.
-
-    ``out`` are keys handed out and not settled, ``arrivals`` what had arrived when it was last read,
-    ``charged`` the bytes of the fetch under way or last. ``leaving``: it goes to another worker as soon as
-    nothing is under way in it any more.
-    """
-
-    lease: StoredTurn
-    turn: Turn
-    members: dict[int, Member] = field(default_factory=dict)
-    out: set[bytes] = field(default_factory=set)
-    arrivals: int = 0
-    charged: int = 0
-    leaving: bool = False
-
-    def is_idle(self) -> bool:
-        """Tell whether nothing is under way in this turn."""
-        return self.turn.fetching is None and not self.out
-
-    def at_rest(self, look_at: float) -> StoredTurn:
-        """Return the turn as it is to be given back, to be looked at again then."""
-        wait, turn = self.turn.free_at(), self.turn
-        backoff = replace(turn.backoff, not_before=wait)
-        return replace(
-            self.lease,
-            look_at=min(look_at, FOREVER),
-            not_before=backoff.not_before,
-            failures=backoff.failures,
-            failing_since=backoff.failing_since,
-            arrivals=self.arrivals,
-        )
-
-
-Wanted = tuple[Held, frozenset[bytes]]
-"""A turn whose window is to be read, and the keys that were out by then."""
-
-
 class QueueManager:
     """Turns and tickets of one worker; all methods run on the event loop.
 
     ``wake`` is called whenever ``next_ticket`` may have something to give; while ``short`` says so, it
-    has nothing. ``now`` gives epoch seconds, ``steady`` the seconds of a clock that nobody moves.
+    has nothing. ``now`` gives epoch seconds, ``steady`` the seconds of a clock that nobody moves. Without a
+    ``heartbeat`` only looks renew the leases. ``longest`` tells the longest job of the thread of late.
+    ``readers`` is the thread in which windows are read; without one of their own it is the store's.
     """
 
     def __init__(
@@ -163,7 +126,12 @@ class QueueManager:
         steady: Callable[[], float] | None = None,
         only: int | None = None,
         short: Callable[[], bool] = lambda: False,
+        heartbeat: Heartbeat | None = None,
+        longest: Callable[[], Job] = lambda: NO_JOB,
+        readers: StoreThread | None = None,
     ) -> None:
+        self._heartbeat = heartbeat
+        self._longest = longest
         self._store = store
         self._thread = thread
         self._settler = settler
@@ -184,11 +152,22 @@ class QueueManager:
         self.turns = Turns(self.everything, limits.backoff)
         self._held: dict[str, Held] = {}
         self._turn_of: dict[int, str] = {}
-        self._in_flight = 0
-        self._reading: defaultdict[str, set[bytes]] = defaultdict(set)
-        self._again: set[str] = set()
-        self._unread: dict[str, None] = {}
-        self._beginning = False
+        self.places = Places(limits.places, limits.paced)
+        self.windows = Windows(
+            store,
+            thread,
+            readers or thread,
+            clock,
+            held=self._held,
+            turns=self.turns,
+            room=Room(limits.window, limits.tickets),
+            zone=zone,
+            now=self._now,
+            filled=self._filled,
+        )
+        self._resting: list[StoredTurn] = []
+        self._giving_back = False
+        self._wanted_back = False
         self._held_up = False
         self._transferred = 0
         self._rate = 0.0
@@ -202,6 +181,7 @@ class QueueManager:
         self._wake_timer: Any = None
         self._wake_at = NEVER
         self._leased_until = 0.0
+        self._gathering_until = NEVER
         self._ended = False
         self.paused = False
         self.stopping = False
@@ -210,19 +190,24 @@ class QueueManager:
     # --- life ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to take turns."""
+        """Begin to take turns; URLs are handed out when there are no more, or after ``GATHER`` seconds."""
+        self._gathering_until = self._now() + GATHER
         self._poll()
 
     def apply(self, limits: Limits) -> None:
         """Go on with other limits; the lease and the places stay as they are."""
-        self._limits = replace(limits, lease=self._limits.lease, places=self._limits.places)
+        fixed = self._limits
+        self._limits = replace(limits, lease=fixed.lease, places=fixed.places, paced=fixed.paced)
         self.turns.backoff = limits.backoff
+        self.windows.room = Room(limits.window, limits.tickets)
         self.look()
 
     def stop(self) -> Deferred[None]:
         """Hand out nothing more; wait for what is being settled, then give the leases back."""
         self.stopping = self._ended = True
-        self._unread.clear()
+        self.windows.stop()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
         for timer in (self._poll_timer, self._wake_timer):
             if timer is not None and timer.active():
                 timer.cancel()
@@ -236,12 +221,12 @@ class QueueManager:
     def _to_remember(self) -> list[StoredTurn]:
         """Return the turns whose limits outlast this worker."""
         now = self._now()
-        return [held.at_rest(now) for held in self._held.values() if held.turn.free_at() > now]
+        held = (held.at_rest(now) for held in self._held.values() if held.turn.free_at() > now)
+        return [*self._resting, *held]
 
     def _leave(self, resting: list[StoredTurn]) -> None:
         with self._store.begin() as tx:
-            for lease in resting:
-                tx.rest_turn(lease)
+            self._rest_all(tx, resting)
             tx.free_turns_of(self._identity.owner)
             tx.drop_worker(self._identity.owner)
 
@@ -252,17 +237,20 @@ class QueueManager:
         now = self._now()
         if self.stopping or self.paused or now >= self._leased_until or self._short():
             return None
-        if self._settler.backlog >= UNSETTLED:
+        if now < self._gathering_until:
+            return None
+        if self._settler.is_full():
             self._held_up = True
             return None
         ticket = self._next_usable(now)
-        self.refill(self.turns.due())
+        if due := self.turns.due():
+            self.windows.read_anew(due)
         if ticket is None:
             self._set_alarm(now)
         return ticket
 
     def _next_usable(self, now: float) -> Ticket | None:
-        while (ticket := self.turns.next(now)) is not None:
+        while (ticket := self.turns.next(now, self.places.is_open)) is not None:
             held = self._held[ticket.turnkey]
             if not self._usable(ticket, held, now):
                 self.turns.done(ticket, now)
@@ -272,7 +260,7 @@ class QueueManager:
                 self.turns.done(ticket, now)
                 self.settle(Cancelled(ticket))
                 continue
-            self._in_flight += 1
+            self.places.begin(Fetch(_pass_of(ticket), ticket.row.urlkey, held.turn.priority, now))
             return ticket
         return None
 
@@ -280,24 +268,18 @@ class QueueManager:
         member = held.members.get(ticket.row.pid)
         if member is not None and member.permits(ticket.row.timeofday, now, self._zone):
             return True
-        held.turn.more = True
-        self.refill([ticket.turnkey])
+        self.windows.read_anew([ticket.turnkey])
         return False
 
     def _hand_out(self, ticket: Ticket, held: Held) -> None:
         held.charged = 0
         held.out.add(ticket.row.urlkey)
-        if ticket.turnkey in self._reading:
-            self._reading[ticket.turnkey].add(ticket.row.urlkey)
-        if held.turn.more and len(held.turn.window) <= self._window_size() // READ_ON:
-            self.refill([ticket.turnkey])
-
-    def _window_size(self) -> int:
-        """Return how many tickets may be read ahead for one turn now."""
-        return max(1, min(self._limits.window, self._limits.tickets // max(1, len(self._held))))
+        self.windows.handed_out(ticket)
 
     def _set_alarm(self, now: float) -> None:
         at = self.turns.wake_at()
+        if at <= now:
+            at = NEVER  # it has come already: there is no place, and who gives one on wakes by himself
         if self._wake_timer is not None and self._wake_timer.active():
             if at == self._wake_at:
                 return
@@ -335,7 +317,29 @@ class QueueManager:
             raise LeaseLost(f"turn {turn.turnkey} is no longer ours")
         held.turn.pace.charge(now, size)
         held.charged += size
-        return self.turns.pause(held.turn, now)
+        return self._pause(turn, held, now, size)
+
+    def _pause(self, turn: TurnPass, held: Held, now: float, size: int) -> float:
+        """Return the seconds that a fetch has to pause for; if it has to, it gives its place on."""
+        common, own = self.turns.pauses(held.turn, now)
+        pause, fetch = max(common, own), self.places.get((turn.turnkey, turn.token))
+        if fetch is not None:
+            fetch.transferred += size
+            if pause > 0 and self.places.give_on(fetch, Pacing.OWN if own >= common else Pacing.COMMON, now):
+                self._wake()
+        return pause
+
+    def expect(self, turn: TurnPass | None, size: int) -> float:
+        """Note the length of the answer under way in bytes (0 = not said).
+
+        Returns the seconds that the limit of its turn makes of it, 0 where there is none.
+        """
+        if turn is None:
+            return 0.0
+        fetch, held = self.places.get((turn.turnkey, turn.token)), self._held.get(turn.turnkey)
+        if fetch is not None:
+            fetch.transferred, fetch.size = 0, size
+        return size / held.turn.pace.limit if held is not None and held.turn.pace.limit else 0.0
 
     def space(self, turn: TurnPass | None, seconds: float) -> None:
         """Leave the site alone for so long after the fetch under way, as it asks (``Crawl-delay``)."""
@@ -348,10 +352,15 @@ class QueueManager:
 
         Returns the bytes that were charged for it.
         """
-        self._in_flight -= 1
-        held = self._holding(ticket)
+        self.places.end(_pass_of(ticket))
+        charged = self.charged(ticket)
         self.turns.done(ticket, self._now())
         self._rest_if_idle(ticket.turnkey)
+        return charged
+
+    def charged(self, ticket: Ticket) -> int:
+        """Return the bytes that were charged so far for the fetch under way."""
+        held = self._holding(ticket)
         return held.charged if held is not None else 0
 
     def put_back(self, ticket: Ticket) -> None:
@@ -361,7 +370,7 @@ class QueueManager:
             held.out.discard(ticket.row.urlkey)
             if not held.leaving:
                 self.turns.put_back(ticket, self._now())
-            self.refill([ticket.turnkey])
+            self.windows.read_anew([ticket.turnkey])
 
     def delay(self, outcome: Delayed) -> None:
         """Put back the ticket of a fetch whose host failed, and note why and for how long."""
@@ -388,7 +397,7 @@ class QueueManager:
         return self._settler.settle(outcome).addBoth(self._settled, outcome)
 
     def _settled(self, result: Settled | Failure, outcome: Outcome) -> Settled | Failure:
-        if self._held_up and self._settler.backlog < UNSETTLED:
+        if self._held_up and not self._settler.is_full():
             self._held_up = False
             self._wake()
         ticket = outcome.ticket
@@ -396,12 +405,21 @@ class QueueManager:
         if held is None:
             return result
         held.out.discard(ticket.row.urlkey)
-        if isinstance(result, Failure) or result.result != settling.STORED:
-            held.turn.more = True
-        if not held.turn.window:
-            self.refill([ticket.turnkey])
+        if isinstance(result, Failure):
+            held.turn.more, held.reach = True, None
+        elif result.result != settling.DELAYED:  # that one is in its place in the window already
+            self._is_to_be_fetched(held, result.again)
+        if held.is_low():
+            self.windows.read_on([ticket.turnkey])
         self._rest_if_idle(ticket.turnkey)
         return result
+
+    def _is_to_be_fetched(self, held: Held, again: float) -> None:
+        """Take note of when a URL that was fetched is to be fetched again: its row lies behind the window."""
+        if not again:
+            self.windows.read_anew([held.lease.turnkey])
+        elif again < NEVER:
+            self.windows.look_by(held.lease.turnkey, again)
 
     # --- looking into the store ------------------------------------------------------------------
 
@@ -414,13 +432,14 @@ class QueueManager:
             return
         self._looking = True
         known = {key: held.lease.token for key, held in self._held.items()} if self._in_doubt else None
-        looking = self._thread.run(self._look, self._myself(), self._drained(), known)
-        looking.addCallbacks(self._looked, self._look_failed)
+        told = self._tell_of_fetches()
+        looking = self._thread.run(self._look, self._myself(), self._drained(), known, told)
+        looking.addCallbacks(self._looked, self._look_failed, callbackArgs=(told[1],))
         looking.addBoth(lambda _: self._look_ended())
 
     def _myself(self) -> WorkerRow:
         """Return what others are to know of this worker."""
-        now, me, rate = self._now(), self._identity, self._measure()
+        now, me, rate, job = self._now(), self._identity, self._measure(), self._longest()
         return WorkerRow(
             me.owner,
             self._run,
@@ -429,12 +448,23 @@ class QueueManager:
             self._started,
             int(now) + int(self._limits.lease),
             self._limits.places,
-            self._in_flight,
+            self.places.count(Pacing.NONE, Pacing.COMMON),
             len(self._held),
             int(rate),
             bool(self.everything.limit) and rate >= 0.9 * self.everything.limit,
             self._only or 0,
+            self.places.count(Pacing.OWN),
+            int(job.seconds * 1000),
+            job.name[:JOB_MAX],
         )
+
+    def _tell_of_fetches(self) -> tuple[list[LongFetch], frozenset[str]]:
+        """Return what ``lcc explain`` is to know: fetches that take long, and turns whose fetches ended."""
+        now = self._now()
+        telling = self.places.to_tell(now, FETCHES_PER_LOOK)
+        for fetch in telling:
+            fetch.told = now
+        return [_long(fetch, self._identity.owner) for fetch in telling], self.places.ended()
 
     def _measure(self) -> float:
         """Return the bytes per second of late, over a poll at least: a body arrives in bursts."""
@@ -446,7 +476,11 @@ class QueueManager:
 
     def _drained(self) -> dict[str, int]:
         """Return what had arrived in the turns that are kept though they have no URLs left now."""
-        return {key: held.arrivals for key, held in self._held.items() if not held.turn.window}
+        return {
+            key: held.arrivals
+            for key, held in self._held.items()
+            if not held.turn.window and not self.windows.is_read(key)
+        }
 
     def _look_ended(self) -> None:
         self._looking = False
@@ -467,12 +501,21 @@ class QueueManager:
             _log.warning("the clock was moved by %+.0f s", step)
             self._leased_until += step
             self._measured_at += step
+            self.places.moved(step)
             self.turns.moved(step, self._now())
-            self.refill(list(self._held))
+            self.windows.read_anew(list(self._held))
             self._wake_all = True
 
-    def _look(self, me: WorkerRow, drained: dict[str, int], known: dict[str, int] | None) -> News:
+    def _look(
+        self,
+        me: WorkerRow,
+        drained: dict[str, int],
+        known: dict[str, int] | None,
+        told: tuple[list[LongFetch], frozenset[str]],
+    ) -> News:
+        me = replace(me, expires=int(self._now()) + int(self._limits.lease))  # it may have waited for long
         with self._store.begin() as tx:
+            tell_of_fetches(tx, me.owner, *told)
             if self._wake_all:
                 tx.wake_turns()  # those that wait for an hour have been told another moment
             return look_around(
@@ -493,9 +536,13 @@ class QueueManager:
         """Tell whether another worker gives signs of life; its clock may show another time than ours."""
         return not self._lifesigns.is_dead(worker.owner, worker.expires, self._time.since_start())
 
-    def _looked(self, news: News) -> None:
-        self.failure, self._in_doubt, self._wake_all = "", False, False
-        self._leased_until = news.leased_until - self._limits.lease * LEASE_MARGIN
+    def _looked(self, news: News, ended: frozenset[str]) -> None:
+        self.places.forget(ended)
+        self.failure = self.windows.failure = ""
+        self._in_doubt = self._wake_all = False
+        self._renewed(news.leased_until)
+        if self._heartbeat is not None:
+            self._heartbeat.begin(self._identity.owner, self._run, self._renewed, self._unregistered)
         if news.lost and self._held:
             _log.warning("%d turns were taken over by other workers", len(self._held))
             for turnkey in list(self._held):
@@ -510,10 +557,21 @@ class QueueManager:
             self._removed(self._turn_of.keys() - news.existing)
         self.turns.weigh()
         self._revision = news.revision
-        self.refill([*news.refilled, *(granted.lease.turnkey for granted in news.granted)])
+        self.windows.expected = news.share
+        self.windows.read_anew([*news.refilled, *(granted.lease.turnkey for granted in news.granted)])
         self._give_back(news.surplus)
-        self._look_again |= len(news.granted) == LEASES_PER_LOOK
+        self._look_again |= len(news.granted) == LEASES_PER_LOOK or len(news.changed) == CHANGES_PER_LOOK
+        if not self._look_again or self._now() >= self._gathering_until:
+            self._gathering_until = 0.0
         self._wake()
+
+    def _renewed(self, expires: int) -> None:
+        self._leased_until = expires - self._limits.lease * LEASE_MARGIN
+
+    def _unregistered(self) -> None:
+        """Go on with nothing that was leased: other workers may have it. The next look registers again."""
+        self._leased_until = 0.0
+        self.look()
 
     def _look_failed(self, failure: Failure) -> None:
         """Try again; what was leased may have been committed, though nobody heard of it."""
@@ -536,13 +594,13 @@ class QueueManager:
         if held is not None and self._only in {None, member.provider.pid}:
             self._join(held, member)
             self._agree(held)
-            self.refill([held.lease.turnkey])
+            self.windows.read_anew([held.lease.turnkey])
 
     def _removed(self, pids: Iterable[int]) -> None:
         for pid in pids:
             held = self._held[self._turn_of.pop(pid)]
             del held.members[pid]
-            self.refill([held.lease.turnkey])
+            self.windows.read_anew([held.lease.turnkey])
 
     def _join(self, held: Held, member: Member) -> None:
         held.members[member.provider.pid] = member
@@ -558,7 +616,7 @@ class QueueManager:
     def _forget(self, turnkey: str) -> None:
         held = self._held.pop(turnkey, None)
         self.turns.drop(turnkey)
-        self._unread.pop(turnkey, None)
+        self.windows.forget(turnkey)
         for pid in held.members if held is not None else ():
             self._turn_of.pop(pid, None)
 
@@ -567,7 +625,7 @@ class QueueManager:
     def _rest_if_idle(self, turnkey: str) -> None:
         """Give a turn back that has nothing to do for long."""
         held = self._held.get(turnkey)
-        if held is None or not held.is_idle() or self._is_read(turnkey) or self.stopping:
+        if held is None or not held.is_idle() or self.windows.is_read(turnkey) or self.stopping:
             return
         now = self._now()
         if held.leaving:
@@ -575,123 +633,88 @@ class QueueManager:
         elif held.turn.opens_at(now) - now >= REST:
             self._rest([held.at_rest(held.turn.look_at if not held.turn.window else 0.0)])
 
-    def _is_read(self, turnkey: str) -> bool:
-        return turnkey in self._reading or turnkey in self._unread
-
     def _give_back(self, surplus: int) -> None:
         """Leave turns to other workers: idle ones now, others when what is under way in them has ended."""
         surplus -= sum(held.leaving for held in self._held.values())
-        idle = (held for key, held in self._held.items() if held.is_idle() and not self._is_read(key))
+        idle = (held for key, held in self._held.items() if held.is_idle() and not self.windows.is_read(key))
         resting = [held.at_rest(0.0) for held in islice(idle, max(0, surplus))]
         if resting:
             self._rest(resting)
         staying = [held for held in self._held.values() if not held.leaving]
         for held in staying[: max(0, surplus - len(resting))]:
             held.leaving = True
-            self._unread.pop(held.lease.turnkey, None)
+            self.windows.forget(held.lease.turnkey)
             self.turns.refill(held.lease.turnkey, (), self._now(), more=False)
             self._rest_if_idle(held.lease.turnkey)  # it may have waited for nothing but its window
 
     def _rest(self, leases: list[StoredTurn]) -> None:
         for lease in leases:
             self._forget(lease.turnkey)
-        self._hand_back(leases)
+        self._resting += leases
+        self._hand_back()
 
-    def _hand_back(self, leases: list[StoredTurn]) -> None:
+    def _hand_back(self) -> None:
+        """Give turns back, one portion after the other; those that come to rest meanwhile go together."""
+        if self._giving_back or not self._resting or self._ended:
+            return
+        self._giving_back = True
+        leases, self._resting = self._resting[:RESTS_AT_ONCE], self._resting[RESTS_AT_ONCE:]
         resting = self._thread.run(self._rest_now, leases)
         resting.addErrback(self._rest_failed, leases)
+        resting.addBoth(self._handed_back)
+
+    def _handed_back(self, later: float | None) -> None:
+        self._giving_back = False
+        if later:
+            self._clock.callLater(later, self._hand_back)
+        elif self._resting:
+            self._hand_back()
+        elif self._wanted_back:
+            self._wanted_back = False
+            self.look()
 
     def _rest_now(self, leases: list[StoredTurn]) -> None:
-        now = self._now()
         with self._store.begin() as tx:
-            for lease in leases:
-                tx.rest_turn(lease if lease.not_before > now else replace(lease, not_before=0.0))
+            self._rest_all(tx, leases)
 
-    def _rest_failed(self, failure: Failure, leases: list[StoredTurn]) -> None:
+    def _rest_all(self, tx: Tx, leases: list[StoredTurn]) -> None:
+        now = self._now()
+        tx.rest_turns([one if one.not_before > now else replace(one, not_before=0.0) for one in leases])
+
+    def _rest_failed(self, failure: Failure, leases: list[StoredTurn]) -> float:
         self.failure = failure.getErrorMessage()
         _log.error("cannot give turns back now, trying again: %s", self.failure)
-        if not self._ended:
-            self._clock.callLater(self._limits.poll, self._hand_back, leases)
+        self._resting += leases
+        return self._limits.poll
 
-    # --- refilling windows -----------------------------------------------------------------------
+    # --- windows ---------------------------------------------------------------------------------
 
     def touched(self, pid: int) -> None:
         """Note that rows of a provider's queue changed: read its window again, or take its turn."""
         turnkey = self._turn_of.get(pid)
         if turnkey is None:
+            self._wanted_back = bool(self._resting)  # it may be one that is not given back yet
             self.look()
         else:
-            self._held[turnkey].turn.more = True
-            self.refill([turnkey])
+            self.windows.read_anew([turnkey])
 
-    def refill(self, turnkeys: Iterable[str]) -> None:
-        """Read the windows of turns again, soon; each by one read at a time."""
+    def _filled(self, turnkeys: Sequence[str]) -> None:
         for turnkey in turnkeys:
-            if turnkey in self._reading:
-                self._again.add(turnkey)
-            elif turnkey in self._held and self._held[turnkey].leaving:
-                self._rest_if_idle(turnkey)
-            elif turnkey in self._held and not self.stopping:
-                self._unread[turnkey] = None
-        self._read_on()
-
-    def _read_on(self) -> None:
-        """Read the next windows, when those before have been: other work of the thread comes in between."""
-        while self._unread and not self._reading and not self._beginning:
-            some = [(self._held[key], frozenset(self._held[key].out)) for key in self._next_unread()]
-            reading = self._thread.run(self._read, some, self._window_size())
-            reading.addCallback(self._filled)
-            reading.addErrback(self._refill_failed, [held.lease.turnkey for held, _ in some])
-            self._beginning = True  # in tests it may have ended by now
-            reading.addBoth(lambda _: self._read_on())
-            self._beginning = False
-
-    def _next_unread(self) -> list[str]:
-        turnkeys = list(islice(self._unread, WINDOWS_PER_READ))
-        for turnkey in turnkeys:
-            del self._unread[turnkey]
-            self._reading[turnkey] = set()
-        return turnkeys
-
-    def _read(self, wanted: list[Wanted], limit: int) -> list[tuple[Held, Window]]:
-        """Read windows, keeping nobody from writing unless rows that were set aside are due."""
-        try:
-            with self._store.read() as tx:
-                return self._windows(tx, wanted, limit, bring_back=False)
-        except RowsDue:
-            with self._store.begin() as tx:
-                return self._windows(tx, wanted, limit, bring_back=True)
-
-    def _windows(
-        self, tx: Tx, wanted: list[Wanted], limit: int, *, bring_back: bool
-    ) -> list[tuple[Held, Window]]:
-        read = partial(window_of, tx, now=self._now(), zone=self._zone, limit=limit, bring_back=bring_back)
-        return [(held, read(held.lease, [*held.members.values()], out=out)) for held, out in wanted]
-
-    def _filled(self, windows: list[tuple[Held, Window]]) -> None:
-        now = self._now()
-        for held, window in windows:
-            turnkey = held.lease.turnkey
-            taken = self._reading.pop(turnkey, set())
-            if self._held.get(turnkey) is held and not held.leaving:
-                held.arrivals = window.arrivals
-                tickets = [one for one in window.tickets if not taken or not is_among(one.row, taken)]
-                self.turns.refill(turnkey, tickets, now, more=window.more, look_at=window.look_at)
-            if turnkey in self._again:
-                self._again.discard(turnkey)
-                self.refill([turnkey])
             self._rest_if_idle(turnkey)
         self._wake()
-
-    def _refill_failed(self, failure: Failure, turnkeys: list[str]) -> None:
-        self.failure = failure.getErrorMessage()
-        _log.error("cannot read the queue now, trying again: %s", self.failure)
-        for turnkey in turnkeys:
-            self._reading.pop(turnkey, None)
-        self._clock.callLater(1.0, self.refill, turnkeys)
 
     # --- what it is doing ------------------------------------------------------------------------
 
     def in_flight(self) -> int:
         """Return how many fetches are under way."""
-        return self._in_flight
+        return len(self.places)
+
+
+def _pass_of(ticket: Ticket) -> tuple[str, int]:
+    return ticket.turnkey, ticket.token
+
+
+def _long(fetch: Fetch, owner: str) -> LongFetch:
+    turnkey, token = fetch.pass_
+    begun, since = int(fetch.begun), int(fetch.paced_since)
+    return LongFetch(turnkey, owner, token, fetch.urlkey, begun, since, fetch.transferred, fetch.size)

@@ -3,7 +3,7 @@
 import logging
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from twisted.internet.task import deferLater
 from lcc_scrapy.absorber import Absorber, Terms
 from lcc_scrapy.config import Config
 from lcc_scrapy.content.disk import on_disk
+from lcc_scrapy.domain.entries import RefusedUrl
 from lcc_scrapy.domain.errors import InUse, StoreUnavailable
 from lcc_scrapy.loginbook import BEAT, LoginBook
 from lcc_scrapy.storage.desk import Desk, DeskRules
@@ -79,6 +80,7 @@ class Reception:
         self._absorber: Absorber | None = None
         self._book: LoginBook | None = None
         self._desk: Desk | None = None
+        self._files: StoreThread | None = None
         self._stopping = False
 
     # --- life ------------------------------------------------------------------------------------
@@ -110,6 +112,8 @@ class Reception:
         for waiting in ready:
             absorber.add(waiting)
         self._book = self._make_book(absorber)
+        for waiting in ready:
+            self._book.complete(waiting.pid, waiting.seq)
         self._book.start()
         self._desk = self._front.behind = self._make_desk()
         absorber.look()
@@ -145,6 +149,9 @@ class Reception:
             yield self._absorber.stop()
         if self._book is not None:
             self._book.stop()
+        if self._files is not None:
+            yield self._files.run(lambda: None)
+            self._files.close()
         self.spool.unlock()
 
     def _recover(self) -> list[ReadySet]:
@@ -161,7 +168,7 @@ class Reception:
 
     def _make_absorber(self) -> Absorber:
         return Absorber(
-            AbsorbableSpool(self.spool, self._set_lost),
+            AbsorbableSpool(self.spool, self._set_lost, self._beside),
             self._store,
             self._thread,
             self._reactor,
@@ -170,11 +177,25 @@ class Reception:
             absorbed=self._absorbed,
             short=lambda: self._means.short,
             put_away=self.no_set_came,
+            sending_before=self._service.sending_before,
+        )
+
+    def _beside(self, job: Callable[[], None]) -> None:
+        """Run what only touches files; unlinking waits for the file system's journal (any thread)."""
+        self._reactor.callFromThread(self._run_beside, job)
+
+    def _run_beside(self, job: Callable[[], None]) -> None:
+        if self._files is None:
+            self._files = StoreThread(self._reactor, self._means.notice, name="lcc-spool")
+        self._files.run(job).addErrback(
+            lambda failure: _log.error("absorbed sets stay in the spool: %s", failure.getErrorMessage())
         )
 
     def _terms(self) -> Terms:
         config = self._config
-        return Terms(self.spool.identity, config.queue_max, config.poll, config.uns_patience)
+        return Terms(
+            self.spool.identity, config.queue_max, config.poll, config.uns_patience, config.idle_seconds
+        )
 
     def _rules(self) -> DeskRules:
         config = self._config
@@ -190,7 +211,9 @@ class Reception:
             uns=self.spool.identity,
             note=socket.gethostname()[:255],
             beat=min(BEAT, self._config.uns_patience / _BEATS_OF_PATIENCE),
+            poll=self._config.poll,
             knows=lambda login: self._service.in_conversation(*login) or login in absorber,
+            logged_in=self._service.logged_in,
             forgotten=absorber.look,
         )
 
@@ -213,7 +236,9 @@ class Reception:
         waiting = ReadySet.named(path.parent, path.name)
         assert waiting is not None
         assert self._absorber is not None
+        assert self._book is not None
         self._accepted(waiting)
+        self._book.complete(waiting.pid, waiting.seq)
         self._absorber.add(waiting)
         self._absorber.look()
 
@@ -233,9 +258,13 @@ class _FrontDesk:
             return fail(StoreUnavailable("the database has not answered yet"))
         return self.behind.login(provider_id, password, ip)
 
-    def farewell(self, login: ports.Login) -> Deferred[None]:
+    def farewell(self, login: ports.Login, refused: int = 0) -> Deferred[None]:
         assert self.behind is not None
-        return self.behind.farewell(login)
+        return self.behind.farewell(login, refused)
+
+    def note_refused(self, login: ports.Login, refused: Sequence[RefusedUrl]) -> Deferred[None]:
+        assert self.behind is not None
+        return self.behind.note_refused(login, refused)
 
     def dry_run(self, login: ports.Login, spooled: Path) -> Deferred[ports.Foreseen]:
         assert self.behind is not None

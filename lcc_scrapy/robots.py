@@ -5,6 +5,7 @@ that fails to answer it counts as a host that fails.
 """
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -27,14 +28,19 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.robots import MAX_BYTES, Robots, product_token
 from lcc_scrapy.domain.roots import HttpUrl
 
+_log = logging.getLogger(__name__)
+
 KEEP = 86400.0
 """Seconds for which an answer is used (RFC 9309 section 2.4)."""
 
-KEPT_BYTES = 8_000_000
-"""Of answers that are remembered; the one not used for longest goes first. Parsed, they take 30 times it."""
+KEPT_BYTES = 48_000_000
+"""Of memory that rules of all hosts may take; what was not used for longest is forgotten first."""
 
-LEAST_BYTES = 500
-"""What an answer counts at least, so that no more than 16,000 hosts are remembered."""
+LEAST_BYTES = 3000
+"""What a host counts at least, so that no more than 16,000 are remembered."""
+
+OTHERS = 30
+"""How many times its file a parser of a project's own is taken to need."""
 
 MOST_READ = 8 * MAX_BYTES
 """Bytes of an answer that are read at all; what comes after ``MAX_BYTES`` is not looked at."""
@@ -81,6 +87,16 @@ class LccRobotParser(RobotParser):
     def sitemaps(self) -> tuple[str, ...]:
         """Return the sitemaps it names, as written."""
         return self._robots.sitemaps
+
+    @property
+    def footprint(self) -> int:
+        """Return the bytes of memory that it takes, about."""
+        return self._robots.footprint
+
+    @property
+    def widened(self) -> int:
+        """Return how many rules are not compared as they were written, because there are too many."""
+        return self._robots.rules.widened
 
 
 def _agent(settings: BaseSettings) -> str:
@@ -170,12 +186,14 @@ class RobotsTxt:
 
     async def _look_up(self, host: _Host, url: HttpUrl, ask: Ask) -> _Known:
         answer = await _rules(url, ask)
-        rules, parser, permission = b"", None, NO_RULES
+        size, parser, permission = 0, None, NO_RULES
         if answer is not None:
             rules = answer.body[: MAX_BYTES + 1]
             parser = await self._parse(rules)
             permission = Permission(parser.crawl_delay(self._agent) or 0.0, getattr(parser, "sitemaps", ()))
-        known = _Known(parser, permission, time.monotonic() + KEEP, max(len(rules), LEAST_BYTES))
+            size = getattr(parser, "footprint", OTHERS * len(rules))
+            _tell_widened(parser, url)
+        known = _Known(parser, permission, time.monotonic() + KEEP, max(size, LEAST_BYTES))
         self._remember(host, known)
         return known
 
@@ -194,6 +212,14 @@ class RobotsTxt:
         self._kept += answer.size - (before.size if before else 0)
         while self._kept > KEPT_BYTES:
             self._kept -= self._known.popitem(last=False)[1].size
+
+
+def _tell_widened(parser: RobotParser, url: HttpUrl) -> None:
+    """Warn of rules that forbid more than they say."""
+    widened = getattr(parser, "widened", 0)
+    if widened:
+        what = {"host": url.netloc, "rules": widened}
+        _log.warning("robots.txt of %(host)s has too many wildcards: %(rules)s rules are widened", what)
 
 
 async def _rules(url: HttpUrl, ask: Ask) -> RobotsAnswer | None:

@@ -7,12 +7,13 @@ that; what comes of a few of them is one transaction in the store's thread.
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.python.failure import Failure
 
 from lcc_scrapy.config import Config
 from lcc_scrapy.content.decoding import BadCoding
@@ -20,11 +21,14 @@ from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.providers import State
+from lcc_scrapy.domain.removal_guard import DAY
 from lcc_scrapy.domain.robots import MAX_BYTES, Robots
 from lcc_scrapy.domain.roots import URL_MAX, Root, fetch_url
+from lcc_scrapy.spidering.effort import Effort
 from lcc_scrapy.spidering.links import HTML, LinkRules, read_page
 from lcc_scrapy.spidering.listings import LONGEST, read_listing
 from lcc_scrapy.storage.directives import Directives
+from lcc_scrapy.storage.orphans import Removed
 from lcc_scrapy.storage.records import RELATION_MAX, DocumentLink
 from lcc_scrapy.storage.rounds import Rounds
 from lcc_scrapy.storage.spidering import Found, Look, Progress, Read, Reading, Spidering, Terms
@@ -34,7 +38,7 @@ from lcc_scrapy.users.content import Content, ContentElsewhere
 
 _log = logging.getLogger(__name__)
 
-LINKS = 2000
+LINKS = 3000
 """Links in one transaction, but those of one page always go together."""
 
 PAGES = HTML
@@ -127,37 +131,44 @@ class Reader:
         self._permits = permits
 
     def read(self, look: Look) -> list[Read]:
-        """Read the documents of a look."""
-        return [self._read(reading, look.roots) for reading in look.documents]
+        """Read the documents of a look; pages of one site share most of their links."""
+        known: dict[str, str] = {}
+        return [self._read(reading, look.roots, known) for reading in look.documents]
 
-    def _read(self, reading: Reading, roots: tuple[Root, ...]) -> Read:
-        links = self._links(reading) if reading.links is None else reading.links
+    def _read(self, reading: Reading, roots: tuple[Root, ...], known: dict[str, str]) -> Read:
+        effort = Effort()
+        links = self._links(reading, effort) if reading.links is None else reading.links
+        if effort.cut:
+            _log.warning("read for links in part, it takes too long: %(url)s", {"url": reading.row.furl})
         depth = reading.depth + 1
         if reading.row.served_type not in PAGES:
             depth = reading.depth  # what a list names is as near to the start as the list
         if not self._permits(depth):
-            return Read(reading, links, ())
-        targets = (fetch_url(link.url, roots) for link in links if not link.nofollow)
+            return Read(reading, links, (), effort.cut)
+        followed = [link.url for link in links if not link.nofollow]
+        known |= {url: fetch_url(url, roots) for url in followed if url not in known}
+        targets = (known[url] for url in followed)
         found = tuple(Found(furl, depth, reading.row.urlkey) for furl in targets if furl)
-        return Read(reading, links, found)
+        return Read(reading, links, found, effort.cut)
 
-    def _links(self, reading: Reading) -> tuple[DocumentLink, ...]:
+    def _links(self, reading: Reading, effort: Effort) -> tuple[DocumentLink, ...]:
         row = reading.row
         where = row.final_url or row.furl
         if row.served_type in PAGES:
-            return self._of_page(reading, where)
+            return self._of_page(reading, where, effort)
         if row.served_type in LISTS:
-            listing = read_listing(self._body(row, LONGEST), where, self._rules)
+            listing = read_listing(self._body(row, LONGEST), where, self._rules, effort)
             return tuple(DocumentLink(one.url, "listed") for one in (*listing.sitemaps, *listing.pages))
         if urlsplit(where).path == "/robots.txt":
             robots = Robots.parse(self._body(row, MAX_BYTES), self._rules.agent)
             return tuple(DocumentLink(url, "sitemap") for url in robots.sitemaps if len(url) <= URL_MAX)
         return ()
 
-    def _of_page(self, reading: Reading, where: str) -> tuple[DocumentLink, ...]:
+    def _of_page(self, reading: Reading, where: str, effort: Effort) -> tuple[DocumentLink, ...]:
         row, rules = reading.row, self._rules
         body = self._body(row, rules.longest)
-        page = read_page(body, where, row.served_type, row.served_charset, reading.headers, rules)
+        served = row.served_type, row.served_charset
+        page = read_page(body, where, *served, reading.headers, rules, effort)
         return tuple(
             DocumentLink(link.url, link.relation[:RELATION_MAX], link.nofollow or not page.follow)
             for link in page.links
@@ -177,6 +188,10 @@ class Reader:
 class Scanner:
     """Goes through the feed of one provider; ``touched`` is called when URLs of it were queued.
 
+    ``count`` adds to a statistic: its name, and how much.
+
+    ``removed`` is told of orphans that were removed (key, reason).
+
     ``at_end``: at the last look there was nothing left to be read, or nothing more may be followed.
     """
 
@@ -191,8 +206,14 @@ class Scanner:
         visits: Visits,
         poll: float,
         touched: Callable[[], object],
+        count: Callable[[str, int], object],
+        removed: Callable[[Removed], object] = lambda _: None,
         now: Callable[[], float] = time.time,
     ) -> None:
+        self._count = count
+        self._removed = removed
+        self._orphans: Iterator[Removed] | None = None
+        self._next_look = 0.0
         self._spidering = spidering
         self._directives = Directives(spidering)
         self._thread = thread
@@ -230,6 +251,9 @@ class Scanner:
         """Tell whether nothing is left to be visited or read (in the store's thread)."""
         if not (self._visits.once and self._seeded and self._at_end):
             return False
+        return self._nothing_left() and not self._is_to_look()
+
+    def _nothing_left(self) -> bool:
         return self._spidering.is_done(self._before(), full=self._full)
 
     def _before(self) -> int:
@@ -260,8 +284,7 @@ class Scanner:
     def _step(self, look: Look) -> Any:
         """Take the scan forward, or visit again; tell whether there may be more to do at once."""
         if look.documents:
-            read = yield self._readers.run(self._reader.read, look)
-            return (yield self._take_in(look, read))
+            return (yield self._read_and_take_in(look))
         if look.upto > look.scan.seq:
             yield self._thread.run(self._spidering.advance, look, [], look.upto, self._time())
             return not look.at_end
@@ -274,7 +297,61 @@ class Scanner:
         if self._visits.again:
             looked_at = yield self._thread.run(self._spidering.revisit, self._before(), self._time())
             self._tell(looked_at)
-        return bool(looked_at)
+        if looked_at:
+            return True
+        removed = yield self._thread.run(self._orphan_step)
+        self._removed(removed or ())
+        return removed is not None
+
+    def _orphan_step(self) -> Removed | None:
+        """Go on with a look for orphans, one transaction of it; None when there is nothing to look for."""
+        look, self._orphans = self._orphans, None  # one that fails begins anew
+        if look is None:
+            if not self._is_to_look() or not self._nothing_left():
+                return None
+            look = self._spidering.orphans(self._time()).run()
+        removed = next(look, None)
+        if removed is None:
+            self._next_look = self._now() + DAY
+        else:
+            self._orphans = look
+        return removed
+
+    def _is_to_look(self) -> bool:
+        return self._now() >= self._next_look and self._spidering.may_have_orphans()
+
+    @inlineCallbacks
+    def _read_and_take_in(self, look: Look) -> Any:
+        """Read documents, the next ones while the last ones are taken in: else nothing is found for long.
+
+        Fetches are several times as fast as one step after the other would be.
+        """
+        read = yield self._read(look)
+        while True:
+            reading_ahead = self._read_ahead(look).addErrback(_left_for_later)
+            goes_on = yield self._take_in(look, read)
+            ahead = yield reading_ahead
+            if not goes_on or ahead is None or self._rounds.stopping:
+                return goes_on
+            look, read = ahead
+
+    @inlineCallbacks
+    def _read_ahead(self, look: Look) -> Any:
+        """Return what follows a look, and what was read of it; None where nothing does."""
+        behind = replace(look.scan, seq=look.upto)
+        ahead = yield self._thread.run(self._spidering.look, self._time(), behind)
+        if not ahead.admitted or not ahead.documents:
+            return None
+        return ahead, (yield self._read(ahead))
+
+    @inlineCallbacks
+    def _read(self, look: Look) -> Any:
+        """Read the documents of a look in the readers' thread; count those that were read in part only."""
+        read = yield self._readers.run(self._reader.read, look)
+        cut = sum(one.cut for one in read)
+        if cut:
+            self._count("lcc/read_in_part", cut)
+        return read
 
     @inlineCallbacks
     def _take_in(self, look: Look, read: Sequence[Read]) -> Any:
@@ -299,6 +376,11 @@ class Scanner:
 
     def _time(self) -> int:
         return int(self._now())
+
+
+def _left_for_later(failure: Failure) -> None:
+    """Leave what could not be read ahead to the next look, which says why."""
+    _log.debug("not read ahead: %s", failure.getErrorMessage())
 
 
 def portions(read: Sequence[Read]) -> list[list[Read]]:

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from lcc_scrapy import faults
 from lcc_scrapy.domain.queue import Ticket, is_found
 from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES
 from lcc_scrapy.getting import ACCEPT_ENCODING
@@ -80,9 +81,10 @@ class ProviderScheduler(BaseScheduler):
         if self._short_way is not None:
             self._short_way.go()
             return None
-        while (ticket := self._worker.manager.next_ticket()) is not None:
+        while faults.may_fetch(self._worker) and (ticket := self._worker.manager.next_ticket()) is not None:
             member = self._worker.manager.member(ticket)
             if member is not None:
+                faults.fetch_begins(self._worker)
                 return self._request(ticket, member)
             self._worker.manager.fetch_ended(ticket)
         return None
@@ -111,11 +113,12 @@ class ProviderScheduler(BaseScheduler):
             headers["If-None-Match"] = ticket.etag
         if ticket.last_modified:
             headers["If-Modified-Since"] = ticket.last_modified
+        types = member.provider.accepted_types(self._worker.config.mimetypes)
         meta = {
             TICKET: ticket,
             TURN: TurnPass(ticket.turnkey, ticket.token),
             PRIVATE_HOSTS: member.private_hosts,
-            TYPES: self._worker.config.mimetypes if is_found(ticket.row) else None,
+            TYPES: types if is_found(ticket.row) else None,
             "verbatim_url": True,
             "dont_obey_robotstxt": member.provider.ignorerobots,
             "download_timeout": self._worker.config.fetch_deadline,

@@ -1,12 +1,17 @@
 """Scrapy settings: those of this project, and those that the LCC's spiders carry into any project."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scrapy import Spider
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from lcc_scrapy import __version__, components
+from lcc_scrapy.components import name_of
+from lcc_scrapy.overruled import overruled
+from lcc_scrapy.project import COMMAND_LINE, DEFAULT
 
-from lcc_scrapy import __version__
-from lcc_scrapy.config import Config
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.settings import BaseSettings
+
+    from lcc_scrapy.config import Config
 
 # --- this project --------------------------------------------------------------------------------
 
@@ -38,6 +43,7 @@ _MIDDLEWARES = {
     "lcc_scrapy.middlewares.LccRobotsMiddleware": 100,
 }
 _PIPELINE = {"lcc_scrapy.pipelines.LccPipeline": 900}
+_WITHHOLDS = {"lcc_scrapy.spider_middlewares.WithholdItems": 0}
 _EXTENSION = {
     "lcc_scrapy.extensions.LccLifecycle": 100,
     "scrapy.extensions.telnet.TelnetConsole": None,
@@ -49,10 +55,12 @@ BODIES_IN_MEMORY = 64_000_000
 """Bytes of bodies in memory from which on nothing more is fetched until some of them are stored."""
 
 _FIXED: dict[str, Any] = {
+    "AUTOTHROTTLE_ENABLED": False,
     "CONCURRENT_ITEMS": 1,
     "COOKIES_ENABLED": False,
     "DOWNLOAD_DELAY": 0,
     "DOWNLOAD_SLOTS": {},
+    "HTTPCACHE_ENABLED": False,
     "HTTPERROR_ALLOW_ALL": True,
     "JOBDIR": None,
     "METAREFRESH_ENABLED": False,
@@ -66,23 +74,34 @@ _ATTRIBUTES_OF_OLD = ("user_agent", "http_user", "http_pass")
 """Attributes of spiders that Scrapy's middlewares still look for."""
 
 
-def apply_to(settings: BaseSettings, config: Config, spider: type[Spider]) -> None:
-    """Set what the LCC's spiders need; a project's middlewares and pipelines stay.
+LEFT_OUT, OVERRULED, UNKNOWN = "_LCC_LEFT_OUT", "_LCC_OVERRULED", "_LCC_UNKNOWN"
+"""Under these names, settings hold what the log tells of at the start; it is known before there is a log."""
+
+
+def apply_to(settings: "BaseSettings", config: "Config", spider: "type[Spider]") -> None:
+    """Set what the LCC's spiders need; of a project's components, those stay that it lets in.
 
     Components and handlers are set at spider priority, so that ``foreign_component`` finds others given on
     the command line; everything else goes before the command line.
     """
+    fixed = {
+        **_FIXED,
+        "CONCURRENT_REQUESTS": config.fetches,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": config.fetches,
+    }
+    settings.set(OVERRULED, overruled(settings, fixed | OWN_COMPONENTS), "spider")
+    _leave_out_components(settings, config, spider)
     for name, value in OWN_COMPONENTS.items():
         settings.set(name, value, "spider")
     settings.set("DOWNLOAD_HANDLERS", {**settings.getdict("DOWNLOAD_HANDLERS"), **_HANDLERS}, "spider")
-    for name, value in _FIXED.items():
+    for name, value in fixed.items():
         _insist(settings, name, value)
     _merge(settings, "DOWNLOADER_MIDDLEWARES", _MIDDLEWARES)
     _merge(settings, "ITEM_PIPELINES", _PIPELINE)
     _merge(settings, "EXTENSIONS", _EXTENSION)
+    if config.items_follow_document:
+        _merge(settings, "SPIDER_MIDDLEWARES", _WITHHOLDS)
     _keep_documents_out_of_feeds(settings)
-    _insist(settings, "CONCURRENT_REQUESTS", config.fetches)
-    _insist(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", config.fetches)
     _prefer(settings, "ROBOTSTXT_OBEY", value=True)
     _prefer(settings, "ROBOTSTXT_PARSER", value="lcc_scrapy.robots.LccRobotParser")
     _prefer(settings, "DOWNLOAD_VERIFY_CERTIFICATES", value=True)
@@ -95,7 +114,31 @@ def apply_to(settings: BaseSettings, config: Config, spider: type[Spider]) -> No
     _leave_out_what_nobody_needs(settings, spider)
 
 
-def _leave_out_what_nobody_needs(settings: BaseSettings, spider: type[Spider]) -> None:
+def notices(settings: "BaseSettings") -> list[str]:
+    """Return what the log tells at the start of settings and components that have no part in this crawl."""
+    left_out, unknown = settings.getlist(LEFT_OUT), settings.getlist(UNKNOWN)
+    told = []
+    if settings[OVERRULED]:
+        told.append(f"ignored here: {settings[OVERRULED]}")
+    if left_out:
+        how = "LCC_PROJECT_COMPONENTS takes them in (their import paths, or all)"
+        told.append(f"left out here: {', '.join(left_out)}; {how}")
+    if unknown:
+        told.append(f"LCC_PROJECT_COMPONENTS names what this project does not have: {', '.join(unknown)}")
+    return told
+
+
+def _leave_out_components(settings: "BaseSettings", config: "Config", spider: "type[Spider]") -> None:
+    let_in = config.project_components
+    settings.set(UNKNOWN, components.unknown(settings, let_in), "spider")
+    told: list[str] = []
+    for holder, kept, names in list(components.without_left_out(settings, let_in, spider)):
+        _insist(settings, holder, kept)
+        told += names
+    settings.set(LEFT_OUT, told, "spider")
+
+
+def _leave_out_what_nobody_needs(settings: "BaseSettings", spider: "type[Spider]") -> None:
     """Take Scrapy's own middlewares out where nothing of a team's stands among them; they cost a lot.
 
     What of them matters here is done elsewhere then: headers by the scheduler, statistics by the downloader.
@@ -107,30 +150,31 @@ def _leave_out_what_nobody_needs(settings: BaseSettings, spider: type[Spider]) -
         _insist(settings, "SPIDER_MIDDLEWARES_BASE", {})
 
 
-def headers_to_give(settings: BaseSettings) -> dict[str, str]:
+def headers_to_give(settings: "BaseSettings") -> dict[str, str]:
     """Return the default headers that a request has to bring: none where Scrapy's middlewares add them."""
     return {} if has_scrapys_middlewares(settings) else default_headers(settings)
 
 
-def has_scrapys_middlewares(settings: BaseSettings) -> bool:
+def has_scrapys_middlewares(settings: "BaseSettings") -> bool:
     """Tell whether Scrapy's own downloader middlewares stand in the way of a request."""
     return bool(settings.getdict("DOWNLOADER_MIDDLEWARES_BASE"))
 
 
-def needs_scrapys_middlewares(settings: BaseSettings) -> bool:
+def needs_scrapys_middlewares(settings: "BaseSettings") -> bool:
     """Tell whether a setting asks for one of Scrapy's own: that for proxies, or for HTTPAUTH_*."""
     return bool(
         settings.getbool("HTTPPROXY_ENABLED") or settings["HTTPAUTH_USER"] or settings["HTTPAUTH_PASS"]
     )
 
 
-def foreign_components(settings: BaseSettings, setting: str) -> list[str]:
+def foreign_components(settings: "BaseSettings", setting: str) -> list[str]:
     """Return what a team has added to one of the settings that hold components."""
     placed = (component for component, place in settings.getdict(setting).items() if place is not None)
-    return [name for component in placed if (name := name_of(component)) not in _MIDDLEWARES | _PIPELINE]
+    ours = _MIDDLEWARES | _PIPELINE | _WITHHOLDS
+    return [name for component in placed if (name := name_of(component)) not in ours]
 
 
-def default_headers(settings: BaseSettings) -> dict[str, str]:
+def default_headers(settings: "BaseSettings") -> dict[str, str]:
     """Return the headers that every request has which says nothing else."""
     headers = {
         name: str(value)
@@ -142,15 +186,7 @@ def default_headers(settings: BaseSettings) -> dict[str, str]:
     return headers
 
 
-def name_of(thing: Any) -> str:
-    """Return the name by which a component or a function may be found, as one writes it in settings."""
-    if isinstance(thing, str):
-        return thing
-    named = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{named.__module__}.{named.__qualname__}"
-
-
-def _keep_documents_out_of_feeds(settings: BaseSettings) -> None:
+def _keep_documents_out_of_feeds(settings: "BaseSettings") -> None:
     feeds = settings.getdict("FEEDS")
     filtered = {
         uri: {"item_filter": "lcc_scrapy.items.NoDocuments", **options} for uri, options in feeds.items()
@@ -159,7 +195,7 @@ def _keep_documents_out_of_feeds(settings: BaseSettings) -> None:
         _insist(settings, "FEEDS", filtered)
 
 
-def foreign_component(settings: BaseSettings) -> str:
+def foreign_component(settings: "BaseSettings") -> str:
     """Return what stands where one of the LCC's components has to, and what it should be; empty = nothing."""
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
     found: list[tuple[str, Any, str | None]] = []
@@ -171,16 +207,16 @@ def foreign_component(settings: BaseSettings) -> str:
     return next(wrong, "")
 
 
-def _merge(settings: BaseSettings, name: str, ours: dict[str, Any]) -> None:
+def _merge(settings: "BaseSettings", name: str, ours: dict[str, Any]) -> None:
     _insist(settings, name, {**settings.getdict(name), **ours})
 
 
-def _insist(settings: BaseSettings, name: str, value: object) -> None:
+def _insist(settings: "BaseSettings", name: str, value: object) -> None:
     """Set what must not be otherwise: above the command line, which Scrapy applies once more."""
-    settings.set(name, value, SETTINGS_PRIORITIES["cmdline"] + 1)
+    settings.set(name, value, COMMAND_LINE + 1)
 
 
-def _prefer(settings: BaseSettings, name: str, *, value: object) -> None:
+def _prefer(settings: "BaseSettings", name: str, *, value: object) -> None:
     """Set a default of ours that a project or the command line may override."""
-    if (settings.getpriority(name) or 0) <= SETTINGS_PRIORITIES["default"]:
+    if (settings.getpriority(name) or 0) <= DEFAULT:
         settings.set(name, value, "spider")

@@ -21,7 +21,7 @@ from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Served, Ticket, is_found
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.getting import ACCEPT_ENCODING, Fields, Getter, Reply
-from lcc_scrapy.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served
+from lcc_scrapy.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.robots import MOST_READ, RobotsAnswer, RobotsTxt
 from lcc_scrapy.settings import BODIES_IN_MEMORY, default_headers
@@ -70,8 +70,7 @@ class ShortWay:
 
     def _take(self) -> None:
         self._going = False
-        places = self._worker.config.fetches
-        while len(self._fetching) < places and self._unsettled < BODIES_IN_MEMORY:
+        while self._unsettled < BODIES_IN_MEMORY:
             ticket = self._worker.manager.next_ticket()
             if ticket is None:
                 return
@@ -109,7 +108,7 @@ class ShortWay:
                 self._count("response_received_count")
                 return _Arrival(str(url), reply)
             location = header(reply, "Location", "utf-8").strip()
-            url = redirect_target(str(url), reply.status, location, member)
+            url = redirect_target(ticket.trip, str(url), reply.status, location, member)
         raise FetchFailed(606, str(url))
 
     # --- outcomes --------------------------------------------------------------------------------
@@ -165,7 +164,9 @@ class _Requests:
                 ask = partial(self._ask, turn=turn, private_hosts=member.private_hosts)
                 permission = await self._robots.permission(url, ask, private=private)
             self._worker.space(turn, permission.crawl_delay)
-        types = self._worker.config.mimetypes if is_found(ticket.row) else None
+        types = (
+            member.provider.accepted_types(self._worker.config.mimetypes) if is_found(ticket.row) else None
+        )
         headers = self._headers
         if ticket.etag or ticket.last_modified:
             headers = [*headers, *_conditions(ticket)]
@@ -211,7 +212,8 @@ def _outcome(ticket: Ticket, arrival: _Arrival) -> Outcome:
     if refused is not None:
         return refused
     reply = arrival.reply
-    answer = answer_of(reply.status, arrival.url, reply.headers, f"HTTP/{reply.version}", reply.peer)
+    line = status_line(f"HTTP/{reply.version}", reply.status, reply.reason)
+    answer = answer_of(reply.status, arrival.url, reply.headers, line, reply.peer)
     return Served(ticket, answer, reply.body)
 
 

@@ -1,6 +1,7 @@
 """A fetch with all its redirects is one turn, which ends exactly once, whichever way a URL goes."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from urllib.parse import urljoin
@@ -23,16 +24,16 @@ from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefused
 from lcc_scrapy.domain.httpdates import retry_after_seconds
 from lcc_scrapy.domain.printable import without_passwords
-from lcc_scrapy.domain.queue import Delayed, Ticket
-from lcc_scrapy.domain.roots import HttpUrl, inside
+from lcc_scrapy.domain.queue import Delayed, Ticket, Trip
+from lcc_scrapy.domain.roots import HttpUrl, inside, not_below
 from lcc_scrapy.getting import (
     AddressRefused,
     BodyTooLarge,
     ConnectTimedOut,
-    FetchAborted,
     TlsFailed,
     TypeNotAccepted,
 )
+from lcc_scrapy.pacing import FetchAborted
 from lcc_scrapy.robots import RobotsForbidden
 from lcc_scrapy.storage.turnstile import Member
 from lcc_scrapy.wiring import Worker
@@ -120,7 +121,7 @@ class TurnKeeper(Generic[Got]):
 
     async def _fetched(self, ticket: Ticket, fetch: Callable[[Ticket, Member], Awaitable[Got]]) -> Got:
         try:
-            return await fetch(ticket, self._member(ticket))
+            return await self._measured(ticket, fetch)
         except FetchAborted:
             self._worker.manager.put_back(ticket)
             raise
@@ -131,6 +132,15 @@ class TurnKeeper(Generic[Got]):
         except Exception as error:
             self._judge(ticket, code_of(error), error, 0.0)
             raise
+
+    async def _measured(self, ticket: Ticket, fetch: Callable[[Ticket, Member], Awaitable[Got]]) -> Got:
+        trip, began = ticket.trip, time.monotonic()
+        trip.hops = 0
+        try:
+            return await fetch(ticket, self._member(ticket))
+        finally:
+            trip.ms = int((time.monotonic() - began) * 1000)
+            trip.transferred = self._worker.manager.charged(ticket)
 
     def _member(self, ticket: Ticket) -> Member:
         member = self._worker.manager.member(ticket)
@@ -170,12 +180,15 @@ def first_target(ticket: Ticket, member: Member) -> HttpUrl:
     """Return where the fetch of a ticket begins; raises ``FetchFailed`` 704 where it may no longer."""
     url = HttpUrl.parse(ticket.row.furl)
     if not inside(url, member.roots):
-        raise FetchFailed(704, ticket.row.furl[:200])
+        raise FetchFailed(704, not_below(member.roots))
     return url
 
 
-def redirect_target(url: str, status: int, location: str, member: Member) -> HttpUrl:
-    """Return where a redirect leads; raises ``FetchFailed`` 613 (nowhere) or 605 (outside of the roots)."""
+def redirect_target(trip: Trip, url: str, status: int, location: str, member: Member) -> HttpUrl:
+    """Return where a redirect leads, and count it in its trip.
+
+    Raises ``FetchFailed`` 613 (nowhere) or 605 (outside of the roots).
+    """
     if not location:
         raise FetchFailed(613, f"status {status} without Location")
     try:
@@ -184,6 +197,7 @@ def redirect_target(url: str, status: int, location: str, member: Member) -> Htt
         raise FetchFailed(613, f"{without_passwords(location)[:200]}: {error}") from None
     if not inside(target, member.roots):
         raise FetchFailed(605, str(target)[:200])
+    trip.hops += 1
     return target
 
 

@@ -22,9 +22,14 @@ from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 from lcc_scrapy import signals
 from lcc_scrapy.config import Config
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.domain.breaker import Breaker
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Served
 from lcc_scrapy.domain.robots import product_token
+from lcc_scrapy.doors.listening import shown
+from lcc_scrapy.fetchlog.files import RotatingFile, file_of
+from lcc_scrapy.fetchlog.minute import MinuteLog
+from lcc_scrapy.fetchlog.writing import FetchLog
 from lcc_scrapy.opening import check_owner, disks_of, machine_number, open_store
 from lcc_scrapy.queue_manager import Identity, Limits, QueueManager, TurnPass
 from lcc_scrapy.reception import Reception
@@ -33,16 +38,20 @@ from lcc_scrapy.sampler import Sampler
 from lcc_scrapy.scanner import Reader, Scanner, Visits, start_pages, terms_of
 from lcc_scrapy.storage.delete_manager import DeleteManager
 from lcc_scrapy.storage.fileids import FileIds
+from lcc_scrapy.storage.heartbeat import Heartbeat
 from lcc_scrapy.storage.home import Home, WorkerSlot
 from lcc_scrapy.storage.housekeeping import Housekeeper
 from lcc_scrapy.storage.intake import Step
+from lcc_scrapy.storage.jobwatch import JobWatch
+from lcc_scrapy.storage.machines import MachineAddresses
 from lcc_scrapy.storage.means import Means, provide_descriptors
 from lcc_scrapy.storage.sampling import Sampling
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import FILEID, Settled, Settlement
 from lcc_scrapy.storage.spidering import Spidering
 from lcc_scrapy.storage.thread import Beside, StoreThread, keep_timers_steady
-from lcc_scrapy.uns.spool import ReadySet
+from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.uns.spool import ReadySet, has_sets_coming
 from lcc_scrapy.users.content import LocalContent
 from lcc_scrapy.users.elsewhere import OtherMachines
 
@@ -57,6 +66,13 @@ DESCRIPTORS = 64
 
 LAST_WORDS = 5.0
 """Seconds for what is left to be stored when the time to stop is over; then a hanging database is left."""
+
+
+BY_HAND = (
+    "takes its URLs from the queue only: `lcc fetch URL --provider PID` fetches one as a crawl would,"
+    " and `scrapy shell URL` or `scrapy fetch URL` without --spider as Scrapy does"
+)
+"""What is said where one of Scrapy's commands gives a spider its URL."""
 
 
 def means_of(config: Config, reactor: Any, *folders: Path, fetches: int = 0) -> Means:
@@ -89,15 +105,15 @@ def end_at_once(error: DiskFailed) -> NoReturn:
         os._exit(os.EX_IOERR)
 
 
-def other_machines(config: Config) -> OtherMachines | None:
-    """Return what gets the content files of other machines, None where the settings name none."""
-    if not config.files_machines:
+def other_machines(config: Config, store: Store) -> OtherMachines | None:
+    """Return what gets the content files of other machines, None where the settings say nothing of them."""
+    if not (config.files_machines or config.files_token_file):
         return None
     try:
         token = Path(config.files_token_file).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"LCC_FILES_TOKEN_FILE: {config.files_token_file!r}: {error}") from None
-    return OtherMachines(config.files_machines, token)
+    return OtherMachines(MachineAddresses(store, config.files_machines), token)
 
 
 class Worker:
@@ -120,6 +136,7 @@ class Worker:
         self.manager: QueueManager
         self.content: ContentFiles
         self.means: Means
+        self.breaker = Breaker(config.component_pause)
         self._crawler = crawler
         self._listens = serves_uns and bool(config.uns_endpoints)
         self._stop_when_done = stop_when_done
@@ -128,6 +145,7 @@ class Worker:
         self._sampler: Sampler | None = None
         self._reception: Reception | None = None
         self._opened = False
+        self._fetch_log: FetchLog | None = None
 
     def now(self) -> int:
         """Return the time in epoch seconds."""
@@ -148,8 +166,10 @@ class Worker:
         config = self.config
         spool = [config.spool_dir] if self._listens else []
         keep_timers_steady(reactor)
-        self.means = means_of(config, reactor, config.content_dir, *spool, fetches=config.fetches)
-        self._thread = StoreThread(reactor, self.means.notice)
+        self.means = means_of(config, reactor, config.content_dir, *spool, fetches=config.connections_out)
+        self._thread = StoreThread(reactor, self.means.notice, JobWatch(config.store_job_warn))
+        self._window_reader = StoreThread(reactor, self.means.notice, name="lcc-windows")
+        self._hearts = StoreThread(reactor, name="lcc-heartbeat")
         self._reloader = Reloader(reactor, self._crawler.settings, self)
         self._reloader.install()
         try:
@@ -161,7 +181,7 @@ class Worker:
             self._assemble(wake)
             if self._reception is not None:
                 yield self._reception.begin()
-                yield self._reception.listen()
+                yield from self._listen(self._reception)
         except LccError as error:
             self.refused = True
             _log.critical("%s", error)
@@ -203,12 +223,13 @@ class Worker:
 
     def _assemble(self, wake: Callable[[], None]) -> None:
         config = self.config
-        settler = Settler(self._thread, self._reactor, self._commit, FileIds(self._store).number)
-        self.on_abort.append(settler.give_up)
+        numbers = FileIds(self._store).number
+        self._settler = Settler(self._thread, self._reactor, self._commit, numbers, config.commit_pages)
+        self.on_abort.append(self._settler.give_up)
         self.manager = QueueManager(
             self._store,
             self._thread,
-            settler,
+            self._settler,
             self._reactor,
             identity=Identity(self._slot.owner, self._machineid, os.getpid()),
             dead_owners=self._slot.dead_owners,
@@ -218,18 +239,36 @@ class Worker:
             steady=time.monotonic,
             only=self._visits.pid if self._visits is not None else None,
             short=lambda: self.means.short,
+            heartbeat=Heartbeat(
+                self._store,
+                self._hearts,
+                self._reactor,
+                lease=config.lease,
+                job=self._thread.watch.under_way,
+            ),
+            longest=lambda: self._thread.watch.longest,
+            readers=self._window_reader,
         )
+        if config.fetch_log is not None:
+            path = file_of(config.fetch_log, self._slot.number)
+            self._fetch_log = FetchLog(RotatingFile(path, config.fetch_log_bytes, config.fetch_log_files))
+        self._minute = MinuteLog(self._reactor)
+        self._minute.start()
         self._delete_manager = DeleteManager(
             self._store,
             self._thread,
             self._reactor,
             self.content,
             outcomes_kept=config.outcomes_kept,
-            sets_kept=config.policy.resend_period,
         )
         self._delete_manager.start()
         self._housekeeper = Housekeeper(
-            self._store, self._thread, self._reactor, config.policy, swept=self._announce
+            self._store,
+            self._thread,
+            self._reactor,
+            config.policy,
+            owner=self._slot.owner,
+            swept=self._announce,
         )
         self._housekeeper.start()
         if self._visits is not None and not self._visits.sample:
@@ -251,9 +290,15 @@ class Worker:
             visits=visits,
             poll=config.poll,
             touched=lambda: self.manager.touched(visits.pid),
+            count=self._count,
+            removed=lambda removed: self._announce(Step(visits.pid, finished=False, removed=removed)),
         )
         self._crawler.signals.connect(scanner.look_soon, signals.lcc_document_stored, weak=False)
         return scanner
+
+    def _count(self, name: str, count: int) -> None:
+        if self._crawler.stats is not None:
+            self._crawler.stats.inc_value(name, count)
 
     def _make_sampler(self, visits: Visits) -> Sampler:
         config = self.config
@@ -265,6 +310,12 @@ class Worker:
             poll=config.poll,
             touched=lambda: self.manager.touched(visits.pid),
         )
+
+    @staticmethod
+    def _listen(reception: Reception) -> Any:
+        addresses = yield reception.listen()
+        if addresses:
+            _log.info("listening for providers on %s", ", ".join(map(shown, addresses)))
 
     def _make_reception(self) -> Reception:
         return Reception(
@@ -280,7 +331,7 @@ class Worker:
 
     @inlineCallbacks
     def _watch(self) -> Any:
-        """Close the spider when the queue is empty, and the spool if it is ours."""
+        """Close the spider when the queue is empty, and the spool of this data folder."""
         if self.closing:
             return
         try:
@@ -298,15 +349,18 @@ class Worker:
             return all(part.is_done() for part in parts if part is not None)
         with self._store.read() as tx:
             queued = tx.queued_total()
-        return not queued and not (self._reception and self._reception.spool.ready())
+        return not queued and not has_sets_coming(self.config.spool_dir)
 
     def apply(self, config: Config) -> None:
         """Go on with other settings; those that need a restart are as they were."""
         self.config = config
+        self.breaker.pause = config.component_pause
+        self._thread.watch.warn = config.store_job_warn
         if self._reception is not None:
             self._reception.apply(config)
         if self._opened:
             self.manager.apply(_limits(config))
+            self._settler.most = config.commit_pages
             self._housekeeper.policy = config.policy
             if self._scanner is not None:
                 self._scanner.apply(config)
@@ -329,7 +383,8 @@ class Worker:
         self.aborting = True
         for cut_off in self.on_abort:
             cut_off()
-        self._reactor.callLater(LAST_WORDS, self._thread.abandon)
+        for thread in (self._thread, self._window_reader, self._hearts):
+            self._reactor.callLater(LAST_WORDS, thread.abandon)
 
     @inlineCallbacks
     def close(self) -> Any:
@@ -349,13 +404,19 @@ class Worker:
                 yield self._scanner.stop()
                 self._readers.close()
             yield self.manager.stop()
+            self._minute.stop()
+            self._hearts.close()
+            yield self._window_reader.run(tuple).addErrback(lambda _: None)  # what it reads has ended then
             yield self._thread.run(self._close_blocking).addErrback(
                 lambda failure: _log.warning("not closed in order: %s", failure.getErrorMessage())
             )
+        self._window_reader.close()
         self._thread.close()
         self._reloader.restore()
 
     def _close_blocking(self) -> None:
+        if self._fetch_log is not None:
+            self._fetch_log.close()
         self._store.close()
         self._slot.release()
 
@@ -379,7 +440,7 @@ class Worker:
     def _commit(self, outcomes: Sequence[Outcome]) -> list[Settled]:
         """Settle outcomes durably (in the store's thread): when files are on disk, rows are committed."""
         with self._store.begin() as tx, Beside(self._keep) as files:
-            return Settlement(
+            settled = Settlement(
                 tx,
                 outcomes,
                 owner=self._slot.owner,
@@ -388,6 +449,10 @@ class Worker:
                 policy=self.config.policy,
                 keep=files.begin,
             ).run()
+        self._minute.note(settled)
+        if self._fetch_log is not None:
+            self._fetch_log.note(settled)
+        return settled
 
     def _keep(self, kept: Sequence[Served]) -> None:
         self.content.keep([(served.fileid, served.body) for served in kept])
@@ -398,6 +463,7 @@ def _limits(config: Config) -> Limits:
         window=config.window,
         tickets=config.read_ahead,
         places=config.fetches,
+        paced=config.fetches_paced,
         lease=config.lease,
         poll=config.poll,
         bandwidth=config.bandwidth,

@@ -1,9 +1,13 @@
 """Fixtures for every test: the stores that one suite runs on, and plain values to put into them."""
 
 import os
+import re
 import secrets
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import sqlalchemy
@@ -23,6 +27,25 @@ settings.register_profile("lcc", deadline=None, suppress_health_check=[HealthChe
 settings.register_profile("ci", settings.get_profile("lcc"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "lcc")
 
+LONG_FIRST = ("acceptance", "faults", "integration", "contract", "component", "unit")
+SLOW_STORES = frozenset({"mariadb", "postgresql"})
+"""What is asked of every store is asked of these two in ``make test-slow``: each costs as much as all others."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what runs on a slow store: the names of the stores are among those of a test's parameters."""
+    parameters = re.search(r"\[(.*)\]", item.name)
+    if parameters and SLOW_STORES & set(parameters[1].split("-")):
+        item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what waits long before what is short, so that all workers end together; else the order is as it was."""
+    items.sort(key=lambda item: LONG_FIRST.index(item.path.relative_to(HERE).parts[0]))
+
+
+HERE = Path(__file__).parent
 STORES = ("memory", "sqlite", "mariadb", "postgresql")
 
 
@@ -55,8 +78,7 @@ class Databases:
         self._name = f"lcc_test_{secrets.token_hex(4)}"
         self._urls: dict[str, str] = {}
         self._problems: dict[str, str] = {}
-        self._servers: list[str] = []
-        self._others: list[tuple[str, str]] = []
+        self._made: list[tuple[str, str]] = []
 
     def url(self, kind: str) -> str:
         if kind not in self._urls and kind not in self._problems:
@@ -68,29 +90,32 @@ class Databases:
     def empty(self, kind: str) -> str:
         """Make one more database, with nothing in it; it is dropped at the end as well."""
         known = sqlalchemy.make_url(self.url(kind))
-        name = f"{self._name}_{len(self._others)}"
-        self._others.append((kind, name))
+        name = f"{self._name}_{len(self._made)}"
+        self._made.append((kind, name))
         if kind == "sqlite":
             return f"sqlite:///{self._folder / name}.sqlite"
         self._execute(SERVERS[kind], f"CREATE DATABASE {name}")
         return known.set(database=name).render_as_string(hide_password=False)
 
     def _make(self, kind: str) -> None:
+        """Make a database with all its tables; whatever interrupts that, the next test begins anew."""
+        name = f"{self._name}_{len(self._made)}"
         if kind == "sqlite":
-            self._urls[kind] = f"sqlite:///{self._folder / 'lcc.sqlite'}"
+            url = f"sqlite:///{self._folder / name}.sqlite"
         else:
             server = SERVERS[kind]
             try:
-                self._execute(server, f"CREATE DATABASE {self._name}")
+                self._execute(server, f"CREATE DATABASE {name}")
             except sqlalchemy.exc.OperationalError as error:
                 self._problems[kind] = (
                     f"no {kind} at {server.url} ({error.orig}): install and start {server.package},"
                     f" or set {server.variable}"
                 )
                 return
-            self._servers.append(kind)
-            self._urls[kind] = server.url.set(database=self._name).render_as_string(hide_password=False)
-        schema.upgrade(self._urls[kind])
+            url = server.url.set(database=name).render_as_string(hide_password=False)
+        self._made.append((kind, name))
+        schema.upgrade(url)
+        self._urls[kind] = url
 
     def _execute(self, server: Server, statement: str) -> None:
         engine = make_engine(server.url.render_as_string(hide_password=False))
@@ -101,23 +126,73 @@ class Databases:
             engine.dispose()
 
     def drop(self) -> None:
-        for kind in self._servers:
-            self._execute(SERVERS[kind], f"DROP DATABASE {self._name}")
-        for kind, name in self._others:
+        for kind, name in self._made:
             if kind in SERVERS:
-                self._execute(SERVERS[kind], f"DROP DATABASE {name}")
+                by_force = " WITH (FORCE)" if kind == "postgresql" else ""  # MariaDB asks nobody
+                self._execute(SERVERS[kind], f"DROP DATABASE {name}{by_force}")
+
+
+def _memory_or_disk() -> str | None:
+    """Return a folder in memory, where syncing costs nothing, or None: the usual one for temporary files."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 @pytest.fixture(scope="session")
-def databases(tmp_path_factory) -> Iterator[Databases]:
-    made = Databases(tmp_path_factory.mktemp("databases"))
+def databases() -> Iterator[Databases]:
+    with tempfile.TemporaryDirectory(prefix="lcc-databases-", dir=_memory_or_disk()) as folder:
+        made = Databases(Path(folder))
+        yield made
+        made.drop()
+
+
+class SqliteStores:
+    """A store on SQLite that has a new database in every test, so that none meets what another left behind.
+
+    The engine stays: most of what a new one would cost is compiling the statements again. A thread or a
+    transaction that a failed test left alive keeps the file of that test.
+    """
+
+    def __init__(self, empty: Path) -> None:
+        self._empty = empty
+        self._made = 0
+        self._file = empty
+        self._store: SqlStore | None = None
+
+    def fresh(self) -> SqlStore:
+        if self._store is None:
+            self._store = SqlStore(f"sqlite:///{self._empty}")
+            sqlalchemy.event.listen(self._store.engine, "do_connect", self._connect)
+        self._remove()
+        self._made += 1
+        self._file = self._empty.with_name(f"{self._empty.stem}-{self._made}.sqlite")
+        shutil.copyfile(self._empty, self._file)
+        self._store.url = sqlalchemy.make_url(f"sqlite:///{self._file}")
+        return self._store
+
+    def close(self) -> None:
+        self._remove()
+
+    def _connect(self, _dialect, _record, arguments, _named) -> None:
+        arguments[0] = str(self._file)
+
+    def _remove(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        if self._file != self._empty:
+            for file in self._file.parent.glob(f"{self._file.name}*"):
+                file.unlink()
+
+
+@pytest.fixture(scope="session")
+def sqlite_stores(databases) -> Iterator[SqliteStores]:
+    made = SqliteStores(Path(sqlalchemy.make_url(databases.url("sqlite")).database))
     yield made
-    made.drop()
+    made.close()
 
 
 @pytest.fixture(scope="session")
 def sql_stores(databases) -> Iterator[Callable[[str], SqlStore]]:
-    """One store per database and session; making an engine costs more than most tests."""
+    """One store per server and session; making an engine costs more than most tests."""
     made: dict[str, SqlStore] = {}
 
     def store_of(kind: str) -> SqlStore:
@@ -135,9 +210,12 @@ def wipe(store: Store) -> None:
     if isinstance(store, MemoryStore):
         store.__init__()
         return
+    tables = list(metadata.tables)
+    filled = ", ".join(f"EXISTS (SELECT 1 FROM {name})" for name in tables)
     with store.engine.connect() as connection, connection.begin():
-        for table in metadata.tables.values():
-            connection.execute(table.delete())
+        for name, is_filled in zip(tables, connection.exec_driver_sql(f"SELECT {filled}").one(), strict=True):
+            if is_filled:
+                connection.exec_driver_sql(f"DELETE FROM {name}")
 
 
 @pytest.fixture(params=STORES)
@@ -145,6 +223,9 @@ def store(request) -> Iterator[Store]:
     """An empty store; every test that asks for it runs on each of them."""
     if request.param == "memory":
         yield MemoryStore()
+        return
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite_stores").fresh()
         return
     made = request.getfixturevalue("sql_stores")(request.param)
     wipe(made)

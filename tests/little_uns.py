@@ -134,7 +134,7 @@ class LittleUns:
 
     def no_set_came(self, pid, seq):
         with self.lcc.store.begin() as tx:
-            tx.drop_login(pid, seq)
+            tx.drop_logins([(pid, seq)])
 
     # --- what tests do ---------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class LittleUns:
             while not intake.step(self.lcc.now).finished:
                 pass
             intake.close()
-            self.spool.remove(waiting)
+            self.spool.remove([waiting])
 
 
 @contextmanager

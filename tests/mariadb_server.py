@@ -46,7 +46,7 @@ class MariaDbServer:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         assert installed.returncode == 0, installed.stdout + installed.stderr
 
@@ -84,7 +84,7 @@ class MariaDbServer:
         """Stop it; returns when the process has ended."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(60)
+            self._process.wait(300)
             self._process = None
 
     def freeze(self) -> None:

@@ -17,7 +17,7 @@ def install(folder: Path, *requirements: str) -> Path:
     """
     if not os.environ.get("LCC_PYPI"):
         pytest.skip(f"installs {', '.join(requirements)} from PyPI: set LCC_PYPI=1, as `make soak` does")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(folder)]
     done = subprocess.run(
         [*pip, "install", "-q", *requirements], capture_output=True, text=True, timeout=300, check=False

@@ -177,7 +177,7 @@ class Machine:
     def stop(self) -> None:
         if self._outer is not None:
             self._outer.kill()
-            self._outer.wait(20)
+            self._outer.wait(300)
         end = time.monotonic() + 10
         while self._cgroup.exists() and time.monotonic() < end:
             for folder in sorted(self._cgroup.rglob("*/"), reverse=True):

@@ -114,8 +114,9 @@ class WebHouse:
         return secret
 
     @contextmanager
-    def client(self, token=None):
+    def client(self, token=None, address="testclient"):
         """Open a client that shows a token, a new one for reading unless told otherwise."""
         shown = self.token() if token is None else token
-        with TestClient(self.app, headers={"Authorization": f"Bearer {shown}"} if shown else {}) as client:
+        headers = {"Authorization": f"Bearer {shown}"} if shown else {}
+        with TestClient(self.app, headers=headers, client=(address, 50_000)) as client:
             yield client

@@ -24,13 +24,13 @@ def serving(house, command="web", **settings):
             yield _port(log, process), process
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(300)
     assert process.returncode == 0, log.read_text()
     assert "Traceback" not in log.read_text(), log.read_text()
 
 
 def _port(log, process):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while time.monotonic() < end and process.poll() is None:
         found = re.search(r"listening on \S+:(\d+)$", log.read_text(), re.MULTILINE)
         if found:

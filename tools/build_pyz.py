@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 - tools are no package
 """Build ``dist/lcc-provider.pyz``: the three provider commands in one file, for hosts without pip.
 
-The same sources give the same bytes.
+The same sources give the same bytes, whatever time zone and umask they are built under.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import zipapp
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def main(argv: list[str] | None = None) -> int:
 def build(output: Path) -> None:
     """Write the archive, executable."""
     output.parent.mkdir(parents=True, exist_ok=True)
+    os.environ["TZ"] = "UTC"  # zip files keep local times
+    time.tzset()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         _collect(folder)
@@ -53,6 +56,7 @@ def _collect(folder: Path) -> None:
         shutil.copyfile(source, target)
     (folder / "__main__.py").write_text(ENTRY, "utf-8")
     for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
         os.utime(path, (TIMESTAMP, TIMESTAMP))
 
 

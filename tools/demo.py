@@ -7,6 +7,7 @@ folder ``demo`` of the current folder, and leaves it there for looking around.
 """
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -40,6 +41,8 @@ FILES = 300
 SHOWN = 5
 PROVIDER = 7
 PATIENCE = 120.0
+STARTS = 10
+"""What the whole demo takes, in starts of a crawl."""
 SEARCH = (
     "python -c \"import sqlite3; [print(*row) for row in sqlite3.connect('search.db').execute(\n"
     "    'select link from documents join pages on pages.rowid = id where pages match ?',\n"
@@ -67,9 +70,11 @@ class QuietHandler(SimpleHTTPRequestHandler):
 def main() -> int:
     """Run the demo; returns 0 when every step did what it should."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    begun = time.monotonic()
     try:
         check_tools()
         prepare_folder()
+        say.print(f"This takes about {expected_seconds()} seconds here; most of it is programs that start.")
         with web_server(make_site(FOLDER / "site")) as root:
             demonstrate(root, free_port())
     except DemoFailedError as error:
@@ -78,7 +83,7 @@ def main() -> int:
     except KeyboardInterrupt:
         say.print("\ndemo: interrupted")
         return 130
-    say.rule("[bold green]Exactly the changes, nothing polled")
+    say.rule(f"[bold green]Exactly the changes, nothing polled: done in {time.monotonic() - begun:.0f} s")
     say.print(
         "Look around in demo/ (site/, crawl.log, lcc-data/), for example:\n"
         f"  LCC_DATA_DIR={DATA.relative_to(Path.cwd())} {as_typed('lcc')} status"
@@ -153,6 +158,18 @@ def check_tools() -> None:
     for tool in ("bash", "find", "cut"):
         if shutil.which(tool) is None:
             raise DemoFailedError(f"the program {tool} is needed and not installed")
+
+
+def expected_seconds() -> int:
+    """Return how long the demo will take, rounded up to five seconds, by how long a start takes now."""
+    return 5 * math.ceil(STARTS * min(start_seconds(), start_seconds()) / 5)
+
+
+def start_seconds() -> float:
+    """Return how long a program takes to start; the first time files come from the disk."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import lcc_scrapy.spiders.lcc_push"], check=True)
+    return time.monotonic() - begun
 
 
 def prepare_folder() -> None:

@@ -183,6 +183,14 @@ def started(launch: Launch) -> Iterator[list[subprocess.Popen[bytes]]]:
                 one.wait(10)
 
 
+def wait_for(words: Sequence[str], environment: dict[str, str], folder: Path) -> None:
+    """Run a command of ``lcc`` to its end."""
+    command = [sys.executable, "-m", "lcc_scrapy.cli.main", *words]
+    done = subprocess.run(command, env=environment, cwd=folder, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"lcc {' '.join(words)}: {done.stderr}")
+
+
 @dataclass
 class Book:
     """What processes have used, also of those that have ended."""

@@ -16,7 +16,7 @@ daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error
 worker_rlimit_nofile 16384; events {{ worker_connections 8192; }}
 http {{
     types {{ text/html html; text/plain txt; }}
-    log_format pages '$msec $status $uri'; access_log {folder}/access.log pages;
+    log_format pages '$msec $status $request_uri'; access_log {folder}/access.log pages;
     client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
     uwsgi_temp_path {folder}; scgi_temp_path {folder}; keepalive_requests 1000000; keepalive_timeout 300;
     open_file_cache max=100; tcp_nodelay on; sendfile on;
@@ -64,9 +64,19 @@ class Site:
         digest = md5(path.read_bytes(), usedforsecurity=False).hexdigest()
         return Page(size, int(path.stat().st_mtime), digest)
 
+    @property
+    def address(self) -> str:
+        """Return what ``root_at`` wants to know."""
+        return str(self.port)
+
     def root(self, provider: int) -> str:
         """Return the root of a provider (1, 2, …): a host of its own, without a look-up."""
-        return f"http://127.1.{provider // 250}.{provider % 250 + 1}:{self.port}/"
+        return self.root_at(self.address, provider)
+
+    @staticmethod
+    def root_at(address: str, provider: int) -> str:
+        """Return the root of a provider of the site at an address, also in another process."""
+        return f"http://127.1.{provider // 250}.{provider % 250 + 1}:{address}/"
 
     def urls(self, provider: int, size: int, count: int) -> list[str]:
         """Return the URLs of a provider's pages."""

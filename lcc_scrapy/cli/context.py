@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, LccError
-from lcc_scrapy.users.cursor import StartOver
+from lcc_scrapy.users.cursor import BadCursor, StartOver
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -49,7 +49,7 @@ class BrokenDisk(Failure):
 
 
 class Unworkable(Failure):
-    """A daemon cannot work before the operator has mended something; exit status 2."""
+    """A value cannot be used, or a daemon cannot work before the operator has mended something; status 2."""
 
     exit_code = UNWORKABLE
 
@@ -64,6 +64,8 @@ class LccGroup(click.Group):
                 return super().invoke(ctx)
         except StartOver as error:
             raise CannotGoOn(_line(str(error))) from error
+        except BadCursor as error:
+            raise Unworkable(_line(str(error))) from error
         except DiskFailed as error:
             raise BrokenDisk(_line(str(error))) from error
         except LccError as error:
@@ -109,7 +111,7 @@ class Lcc:
 
     @cached_property
     def settings(self) -> "Settings":
-        """The project's Scrapy settings, or Scrapy's own outside a project."""
+        """The project's Scrapy settings, or Scrapy's own outside a project: for what runs Scrapy."""
         from lcc_scrapy.config import project_settings
 
         return project_settings(self.given)
@@ -119,10 +121,11 @@ class Lcc:
         """All settings, checked; warns of those that look like ours and are not."""
         from lcc_scrapy import config
 
-        unknown = config.unknown_settings(self.settings)
+        settings = config.given_settings(self.given)
+        unknown = config.unknown_settings(settings)
         if unknown:
             click.echo(f"lcc: warning: unknown setting {', '.join(unknown)}", err=True)
-        return config.load(self.settings)
+        return config.load(settings)
 
     @cached_property
     def home(self) -> "Home":

@@ -52,7 +52,8 @@ def upgrade(lcc: Lcc, *, dry_run: bool) -> None:
     if dry_run:
         click.echo(schema.upgrade_sql(url) or "-- the database is up to date", nl=True)
         return
-    applied = schema.upgrade(url)
+    with printing.progress("rows changed") as progress:
+        applied = schema.upgrade(url, progress)
     click.echo(f"upgraded: {', '.join(applied)}" if applied else "the database is up to date")
 
 

@@ -33,9 +33,11 @@ def explain(lcc: Lcc, url: str, pid: int | None, *, as_json: bool) -> None:
 
     with lcc.store() as store:
         known = explanation.explain(store, url, _surroundings(lcc), pid)
+        where = "" if known else _where(explanation.in_roots_of(store, url))
     if not known:
-        raise Failure(f"nothing is known of {printing.plain(url)}: it was not submitted, or long ago")
-    shown = [_as_dict(lcc, one) for one in known]
+        raise Failure(f"nothing is known of {printing.plain(url)}: it was not submitted, or long ago{where}")
+    now = int(time.time())
+    shown = [_as_dict(lcc, one, now) for one in known]
     if as_json:
         printing.as_json(shown)
         return
@@ -50,22 +52,43 @@ def _surroundings(lcc: Lcc) -> "Surroundings":
     from lcc_scrapy.storage.home import running_workers
 
     running = bool(running_workers(lcc.config.data_dir))
-    return Surroundings(time.time(), lcc.config.timezone, running)
+    return Surroundings(time.time(), lcc.config.timezone, running, paced=lcc.config.fetches_paced)
 
 
-def _as_dict(lcc: Lcc, known: "Known") -> dict[str, Any]:
-    gone, outcome = known.tombstone, known.outcome
+def _where(pids: list[int]) -> str:
+    """Tell in whose roots a URL lies of which nothing is known."""
+    if not pids:
+        return "; it lies outside the roots of all providers"
+    return f"; it lies in the roots of provider {', '.join(map(str, pids))}"
+
+
+def _as_dict(lcc: Lcc, known: "Known", now: int) -> dict[str, Any]:
+    gone = known.tombstone
     return {
         "docid": known.urlkey.hex(),
         "pid": known.pid,
         "curl": known.curl,
         "mimetype": known.mimetype,
+        "state": known.state,
         "cached": _cached(lcc, known.cached) if known.cached else None,
         "queued": _queued(known.queued, known) if known.queued else None,
         "removed": {"at": gone.removed_time, "reason": gone.reason, "seq": gone.seq} if gone else None,
         "visits": _visits(known.visits) if known.visits else None,
         "owners": [{"owner": one.owner, "reach": one.reach} for one in known.owners],
-        "last_failure": {"at": outcome.at, "code": outcome.code, "text": outcome.text} if outcome else None,
+        "last_failure": _last_failure(known, now) if known.outcome else None,
+    }
+
+
+def _last_failure(known: "Known", now: int) -> dict[str, Any]:
+    outcome = known.outcome
+    assert outcome is not None
+    return {
+        "at": outcome.at,
+        "seconds_ago": max(0, now - outcome.at),
+        "code": outcome.code,
+        "text": outcome.text,
+        "state": outcome.state,
+        "since_then": known.since_then,
     }
 
 
@@ -122,6 +145,7 @@ def _lines(one: dict[str, Any]) -> list[tuple[str, object]]:
         ("provider", one["pid"]),
         ("mimetype", one["mimetype"]),
         ("docid", one["docid"]),
+        ("state", one["state"]),
     ]
     lines += _cached_lines(one["cached"]) if one["cached"] else [("cached", "no")]
     lines += _queued_lines(one["queued"]) if one["queued"] else [("waiting", "no")]
@@ -136,8 +160,16 @@ def _lines(one: dict[str, Any]) -> list[tuple[str, object]]:
         lines.append(("owners", ", ".join(map(_owner, one["owners"]))))
     if one["last_failure"]:
         last = one["last_failure"]
-        lines.append(("last failure", f"{last['code']} {last['text']}, {printing.moment(last['at'])}"))
+        lines.append(("refused" if last["state"] == "refused" else "last failure", _failure(last)))
     return lines
+
+
+def _failure(last: dict[str, Any]) -> str:
+    told = f"{last['code']} {last['text']}, {printing.moment(last['at'])}"
+    told = f"{told} ({printing.ago(last['seconds_ago'])} ago)"
+    if last["state"] == "stored":
+        return f"{told}; stored all the same"
+    return f"{told}; since then {last['since_then']}" if last["since_then"] else told
 
 
 def _owner(one: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MARGIN = 60
 """Seconds that a trial may take beside its fetch."""
 
-_PREFIX = "fetch-"
+_PREFIX = "trial-"
 
 
 @click.command()
@@ -152,6 +152,7 @@ def _settings(lcc: Lcc, folder: str) -> "Settings":
         "LCC_DATABASE_URL_FILE": "",
         "LCC_CONTENT_DIR": "",
         "LCC_SPOOL_DIR": "",
+        "LCC_FETCH_LOG": "",
         "LCC_RETRY_DELAYS": "",
         "LCC_HOST_PATIENCE": "0",
         "LCC_BALLAST": "0",

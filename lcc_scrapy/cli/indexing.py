@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.users.cursor import Position, StartOver
+from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.users.exports.writing import Written
 from lcc_scrapy.users.feed import Reader
 from lcc_scrapy.users.indexers.interface import IndexFormat
@@ -43,8 +43,8 @@ def _update(user: "ContentUser", form: IndexFormat, path: Path, selection: Selec
             reader = Reader(
                 user.feed, selection, Position.parse(index.cursor) if index.cursor else None, limit
             )
-        except StartOver as error:
-            raise StartOver(f"{error} (--force builds the index anew)") from None
+        except (StartOver, BadCursor) as error:
+            raise type(error)(f"{error} (--force builds the index anew)") from None
         start = reader.position.seq
         with printing.progress("indexing", reader.end.seq - start) as shown:
             updating = Updating(index, user.open)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def init(lcc: Lcc, *, machine: bool) -> None:
     """Make a data folder: database, content folder, spool.
 
-    Nothing else ever makes one. When it was interrupted, run it again.
+    It is the folder lcc-data of the Scrapy project around the current folder. In no project, the current
+    folder becomes one: a scrapy.cfg is written there. Nothing else ever makes a data folder. When it was
+    interrupted, run it again.
 
     \b
     lcc init
@@ -31,8 +33,20 @@ def init(lcc: Lcc, *, machine: bool) -> None:
     LCC_DATABASE_URL=mysql://lcc:secret@db.example.org/lcc lcc init
     lcc init --machine        # a further machine, with the same LCC_DATABASE_URL
     """  # noqa: D301
+    if not machine:
+        _begin_project(lcc)
     number = _join(lcc.config) if machine else found(lcc.config)
     click.echo(f"data folder {lcc.config.data_dir} is ready; this is machine {number}")
+
+
+def _begin_project(lcc: Lcc) -> None:
+    """Make the current folder a project where nothing else says where the data folder is."""
+    from lcc_scrapy import config, project
+
+    if not config.says_where(config.given_settings(lcc.given)):
+        file = project.begin_project(Path.cwd())
+        if file:
+            click.echo(f"{file} written: run `lcc` and `scrapy` in this folder")
 
 
 def found(config: "Config") -> int:

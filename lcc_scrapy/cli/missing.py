@@ -3,9 +3,10 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from lcc_scrapy.domain.misses import first_day, share_missed
+from lcc_scrapy.domain.misses import share_missed
 
 if TYPE_CHECKING:
+    from lcc_scrapy.domain.misses import Counts
     from lcc_scrapy.domain.providers import Provider
     from lcc_scrapy.storage.tx import Tx
 
@@ -15,10 +16,23 @@ def facts_of(tx: "Tx", provider: "Provider", now: int, grace: float) -> dict[str
     from lcc_scrapy.storage.misses import counts_of
 
     counts = counts_of(tx, provider, now, grace)
-    if not counts.sampled:
-        return None
-    share = share_missed(counts)
     waiting = tx.count_suspects(provider.pid, now) - tx.count_suspects(provider.pid, now - int(grace))
+    return _facts(provider, counts, waiting) if counts.sampled else None
+
+
+def all_facts(tx: "Tx", providers: "list[Provider]", now: int, grace: float) -> dict[int, dict[str, Any]]:
+    """Return the same of every provider that was sampled, by pid."""
+    from lcc_scrapy.storage.misses import all_counts
+
+    known, judged = tx.all_suspects(now), tx.all_suspects(now - int(grace))
+    waiting = {pid: count - judged.get(pid, 0) for pid, count in known.items()}
+    of_pid = {one.pid: one for one in providers}
+    found = all_counts(tx, providers, now, grace)
+    return {pid: _facts(of_pid[pid], counts, waiting.get(pid, 0)) for pid, counts in found.items()}
+
+
+def _facts(provider: "Provider", counts: "Counts", waiting: int) -> dict[str, Any]:
+    share = share_missed(counts)
     return {
         **asdict(counts),
         "suspected": waiting,
@@ -26,13 +40,6 @@ def facts_of(tx: "Tx", provider: "Provider", now: int, grace: float) -> dict[str
         "fallback": provider.fallback,
         "falling_back": provider.fallingback,
     }
-
-
-def all_facts(tx: "Tx", providers: "list[Provider]", now: int, grace: float) -> dict[int, dict[str, Any]]:
-    """Return the same of every provider that was sampled, by pid."""
-    sampled = set(tx.sampled_providers(first_day(now)))
-    found = {one.pid: facts_of(tx, one, now, grace) for one in providers if one.pid in sampled}
-    return {pid: facts for pid, facts in found.items() if facts}
 
 
 def in_words(facts: dict[str, Any]) -> str:

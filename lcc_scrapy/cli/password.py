@@ -20,9 +20,9 @@ def for_new_provider(file: str | None) -> str:
     if file is not None:
         return from_file(file)
     if VARIABLE in os.environ:
-        return _checked(os.environ[VARIABLE], VARIABLE)
+        return checked(os.environ[VARIABLE], VARIABLE)
     if sys.stdin.isatty():
-        return _checked(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True), "this")
+        return checked(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True), "this")
     raise click.UsageError(f"no password: give --password-file FILE (- is stdin), or set {VARIABLE}")
 
 
@@ -35,7 +35,7 @@ def from_file(file: str) -> str:
         raise Failure(f"cannot read the password from {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise Failure(f"cannot read the password from {file}: not UTF-8") from error
-    return _checked(text.partition("\n")[0].rstrip("\r"), "stdin" if file == "-" else file)
+    return checked(text.partition("\n")[0].rstrip("\r"), "stdin" if file == "-" else file)
 
 
 def _private(file: Path) -> bytes:
@@ -45,7 +45,8 @@ def _private(file: Path) -> bytes:
     return content
 
 
-def _checked(password: str, source: str) -> str:
+def checked(password: str, source: str) -> str:
+    """Return a password that can be used; raises ``Failure`` that names where it was found."""
     if not password:
         raise Failure(f"the password in {source} is empty: it has to stand on the first line")
     if len(password) > PASSWORD_MAX or _UNUSABLE.search(password):

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
@@ -18,6 +19,8 @@ Row = Sequence[object]
 _K = 1000
 _SHORT = 20
 """Characters that a column on a terminal does not break; only longer ones fold."""
+_AT_ONCE = 1000
+"""Rows that are written to a pipe at once."""
 _DAY = 24
 _NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -52,15 +55,34 @@ def plain(value: object) -> str:
     return printable("" if value is None else str(value))
 
 
-def table(columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Print rows below the names of their columns; nothing when there are none."""
-    rows = list(rows)
-    if not rows:
-        return
+def json_list(values: Iterable[dict[str, Any]]) -> None:
+    """Print values as a JSON list, each as it comes: a member of it a line."""
+    begin = "["
+    for value in values:
+        members = _MEMBERS.encode(value)[1:-1]
+        click.echo(f"{begin}\n  {{\n    {members}\n  }}", nl=False)
+        begin = ","
+    click.echo("[]" if begin == "[" else "\n]")
+
+
+_MEMBERS = json.JSONEncoder(ensure_ascii=False, default=str, separators=(",\n    ", ": "))
+
+
+def table(columns: Sequence[str], rows: Iterable[Row]) -> int:
+    """Print rows below the names of their columns, nothing when there are none; returns how many there were.
+
+    In a pipe each is printed as it comes; a terminal's columns are as wide as their widest cell.
+    """
     if sys.stdout.isatty():
-        _print_rich(rich_table(columns, rows))
-        return
-    click.echo("\t".join(columns) + "\n" + tabbed(rows), nl=False)
+        rows = list(rows)
+        if rows:
+            _print_rich(rich_table(columns, rows))
+        return len(rows)
+    count, rows = 0, iter(rows)
+    while some := list(islice(rows, _AT_ONCE)):
+        click.echo(("" if count else "\t".join(columns) + "\n") + tabbed(some), nl=False)
+        count += len(some)
+    return count
 
 
 def tabbed(rows: Iterable[Row]) -> str:
@@ -106,6 +128,14 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""
 
 
+def ago(seconds: int) -> str:
+    """Show a period in its largest unit: ``3 d``, ``5 h``, ``12 min``, ``40 s``."""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
 def size(count: int) -> str:
     """Show a number of bytes: ``1.5 MB`` (k = 1000)."""
     value, unit = float(count), "B"
@@ -123,6 +153,17 @@ def span(seconds: int) -> str:
     )
     length, unit = next(fitting, (1, "s"))
     return f"{seconds // length}{unit}"
+
+
+def duration(seconds: int) -> str:
+    """Show how long something has lasted, in its two largest units: ``2 d 4 h``, ``3 min 20 s``."""
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    first = next((place for place, (_, length) in enumerate(units) if seconds >= length), len(units) - 1)
+    shown: list[str] = []
+    for unit, length in units[first : first + 2]:
+        count, seconds = divmod(seconds, length)
+        shown += [f"{count} {unit}"] if count or not shown else []
+    return " ".join(shown)
 
 
 def hours(mask: str) -> str:

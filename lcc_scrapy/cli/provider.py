@@ -2,13 +2,14 @@
 
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.cli import missing, password, printing
+from lcc_scrapy.cli import fetched, missing, password, printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_roots import apply_roots
@@ -18,9 +19,14 @@ from lcc_scrapy.domain.revisits import bounds_of
 if TYPE_CHECKING:
     from lcc_scrapy.config import Config
     from lcc_scrapy.storage.records import Scan
+    from lcc_scrapy.storage.tx import Store
 
 _PID = click.IntRange(1, 10**18 - 1)
 _REASON_MAX = 32
+_LISTED = (
+    "pid", "name", "state", "priority", "documents", "space", "queued", "wanted", "last login", "roots",
+)  # fmt: skip
+_SHOWN = tuple(field.name for field in fields(Provider) if field.name != "password")
 
 
 @click.group(cls=LccGroup)
@@ -35,7 +41,7 @@ def provider() -> None:
 
 
 @provider.command()
-@click.argument("pid", type=_PID)
+@click.argument("pid", type=_PID, required=False)
 @click.option(
     "--password-file", metavar="FILE", help="Its first line is the password; - is stdin. Default: LCC_PWD."
 )
@@ -43,28 +49,76 @@ def provider() -> None:
     "--root",
     "root_urls",
     multiple=True,
-    required=True,
     metavar="URL",
     help="Where its documents lie, for example http://www.example.org/; may be repeated.",
 )
+@click.option(
+    "--from",
+    "file",
+    metavar="FILE",
+    help="Add the providers of a file: CSV with a header, or JSON lines; - is stdin.",
+)
+@click.option(
+    "--passwords-to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --from: make up the passwords that are missing there, and write them to this new file.",
+)
+@click.option("--skip-existing", is_flag=True, help="With --from: leave pids that are in use alone.")
+@click.option("--dry-run", is_flag=True, help="With --from: only check the file.")
+@click.option("--json", "as_json", is_flag=True, help="With --from: print the outcome as JSON.")
 @provider_options
 @pass_lcc
 def add(
-    lcc: Lcc, /, pid: int, *, password_file: str | None, root_urls: tuple[str, ...], **given: Any
+    lcc: Lcc,
+    /,
+    pid: int | None,
+    *,
+    password_file: str | None,
+    root_urls: tuple[str, ...],
+    file: str | None,
+    passwords_to: Path | None,
+    skip_existing: bool,
+    dry_run: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
-    """Register a provider.
+    """Register a provider, or those of a file.
 
-    A pid is never used again, even when its provider is removed.
+    A pid is never used again, even when its provider is removed. The columns of a file are named as the
+    options: pid, root (several: with blanks between them), password, name, bandwidth …; options on the
+    command line are for lines that say nothing else. When a line is bad, no provider is added.
 
     \b
     lcc provider add 7 --password-file secret --root http://www.example.org/
     lcc provider add 8 --password-file - --root https://www.example.net/docs/ \\
         --bandwidth 200k --timeofday 'mon-fri 20-06' --timezone Europe/Amsterdam
+    lcc provider add --from providers.csv --passwords-to passwords.csv --bandwidth 1M
     """  # noqa: D301
+    values = {"fullsetsallowed": lcc.config.fullsets, **columns(given, lcc.config)}
+    if file is None:
+        if passwords_to or skip_existing or dry_run or as_json:
+            raise click.UsageError("--passwords-to, --skip-existing, --dry-run and --json go with --from")
+        if pid is None:
+            raise click.UsageError("name a PID, or a file with --from")
+        _add_one(lcc, pid, password_file, root_urls, values)
+        return
+    if pid is not None or password_file is not None or root_urls:
+        raise click.UsageError("pids, roots and passwords stand in the file of --from")
+    from lcc_scrapy.cli.provider_bulk import Bulk, add_from
+
+    bulk = Bulk(file, passwords_to, skip_existing, dry_run, as_json, values)
+    add_from(lcc, bulk, {name: option for option in add.params if (name := option.name) in given})
+
+
+def _add_one(
+    lcc: Lcc, pid: int, password_file: str | None, root_urls: tuple[str, ...], values: dict[str, Any]
+) -> None:
     from lcc_scrapy.storage import providers
     from lcc_scrapy.storage.passwords import hash_password
 
-    values = {"fullsetsallowed": lcc.config.fullsets, **columns(given, lcc.config)}
+    if not root_urls:
+        raise click.UsageError("a provider needs a --root: everything it pushes would be refused")
     kept = roots(root_urls)
     with lcc.store() as store:
         secret = hash_password(password.for_new_provider(password_file))
@@ -84,30 +138,24 @@ def list_(lcc: Lcc, *, as_json: bool) -> None:
     lcc provider list
     lcc provider list --json
     """  # noqa: D301
-    from lcc_scrapy.storage.providers import all_providers
-
     with lcc.store() as store:
-        found = all_providers(store)
-        with store.read() as tx:
-            rooted = [(one, tx.roots(one.pid)) for one in found]
-    if as_json:
-        printing.as_json([_public(one) | {"roots": its} for one, its in rooted])
-        return
-    names = (
-        "pid",
-        "name",
-        "state",
-        "priority",
-        "documents",
-        "space",
-        "queued",
-        "wanted",
-        "last login",
-        "roots",
-    )
-    printing.table(names, [_row(one, its) for one, its in rooted])
-    if not rooted:
+        rooted = _rooted(store)
+        if as_json:
+            printing.json_list(_public(one) | {"roots": its} for one, its in rooted)
+            return
+        count = printing.table(_LISTED, (_row(one, its) for one, its in rooted))
+    if not count:
         printing.note("no providers yet: `lcc provider add` registers one")
+
+
+def _rooted(store: "Store") -> Iterator[tuple[Provider, list[str]]]:
+    """Yield providers with their roots, a page in each short transaction."""
+    from lcc_scrapy.storage.providers import pages
+
+    for page in pages(store):
+        with store.read() as tx:
+            roots_of = tx.roots_of([one.pid for one in page])
+        yield from ((one, roots_of.get(one.pid, [])) for one in page)
 
 
 def _row(one: Provider, its: list[str]) -> list[object]:
@@ -127,9 +175,7 @@ def _row(one: Provider, its: list[str]) -> list[object]:
 
 def _public(one: Provider) -> dict[str, Any]:
     """Return the columns of a provider, without its password's hash."""
-    values = asdict(one)
-    del values["password"]
-    return values
+    return {name: getattr(one, name) for name in _SHOWN}
 
 
 @provider.command()
@@ -143,6 +189,7 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
     lcc provider show 7
     lcc provider show 7 --json
     """  # noqa: D301
+    from lcc_scrapy.storage.fetchcounts import of_late
     from lcc_scrapy.storage.providers import find
 
     with lcc.store() as store, store.read() as tx:
@@ -150,14 +197,18 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         its = tx.roots(pid)
         scan, found = tx.scan(pid), tx.count_spidered(pid)
         missed = missing.facts_of(tx, one, int(time.time()), lcc.config.push_grace)
+        fetched_of_late = of_late(tx, int(time.time()), pid)
     left = one.fullsets_left(time.time(), lcc.config.fullset_period)
     if as_json:
         spidered = {"at": scan.at, "pages": scan.pages, "urls": found} if scan and scan.at else None
         more = {"roots": its, "fullsetsleft": left, "spidered": spidered, "not_pushed": missed}
+        more["fetched"] = fetched_of_late
         printing.as_json(_public(one) | more)
     else:
         samples = [("not pushed", missing.in_words(missed))] if missed else []
-        printing.facts([*_lines(lcc, one, its, left), *_spidered(scan, found), *samples])
+        printing.facts(
+            [*_lines(lcc, one, its, left), *fetched.lines(fetched_of_late), *_spidered(scan, found), *samples]
+        )
 
 
 def _spidered(scan: "Scan | None", found: int) -> Iterable[tuple[str, object]]:
@@ -186,12 +237,14 @@ def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterabl
     yield "hours", f"{printing.hours(one.timeofday)} ({one.timezone or config.timezone})"
     yield "priority", one.priority
     yield "group", one.turngroup or "none: it has a turn of its own"
+    yield "mimetypes", one.mimetypes or f"{' '.join(config.mimetypes)} (LCC_MIMETYPES)"
     yield "declared", one.declared or f"{config.declared} (LCC_DECLARED)"
     yield "private addresses", "allowed" if one.allowprivate else "refused"
     yield "robots.txt", "ignored" if one.ignorerobots else "obeyed"
     yield "fallback", _fallback(one)
     yield "mtime", "strict" if one.strictmtime else "not decisive"
     yield "visits by guess", _revisit(one, config)
+    yield "orphans", one.orphans
     yield "last connection", _connection(one)
     yield "documents confirmed", printing.moment(one.confirmed) or "not by a connection yet"
     yield "registered", printing.moment(one.created)

@@ -11,6 +11,7 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure
 from lcc_scrapy.domain import addresses, timeslots
+from lcc_scrapy.domain.entries import is_type_pattern
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import Root
 
@@ -21,6 +22,7 @@ _DEFAULT = "default"
 _GROUP = re.compile(r"[A-Za-z][\w.-]{0,62}", re.ASCII)
 """A group's name is a turn key, as are pids: it never looks like one of these."""
 _TEXT_MAX = 255
+_TYPES_MAX = 1024
 _COUNT_MAX = (1 << 63) - 1
 Command = Callable[..., Any]
 
@@ -87,6 +89,21 @@ def _allowed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> 
         raise click.BadParameter(str(error)) from None
 
 
+def _types(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...] | str) -> str | None:
+    """Return patterns of types as they are kept; None where none were given. One text comes from a table."""
+    texts = (given,) if isinstance(given, str) else given
+    if not texts or texts == (_DEFAULT,):
+        return "" if texts else None
+    patterns = [pattern for text in texts for pattern in re.split(r"[,\s]+", text.lower()) if pattern]
+    for pattern in patterns:
+        if not is_type_pattern(pattern):
+            raise click.BadParameter(f"{pattern!r}, expected a type such as text/html, image/* or */*")
+    kept = " ".join(dict.fromkeys(patterns))
+    if not kept or len(kept) > _TYPES_MAX:
+        raise click.BadParameter(f"expected 1 to {_TYPES_MAX} characters of patterns")
+    return kept
+
+
 def _declared(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
     return "" if text == _DEFAULT else text
 
@@ -119,6 +136,15 @@ _OPTIONS = (
         callback=_group,
         metavar="NAME",
         help="Providers of a group share one turn and the smallest of their limits; '' = a turn of its own.",
+    ),
+    click.option(
+        "--mimetype",
+        "mimetypes",
+        multiple=True,
+        callback=_types,
+        metavar="PATTERN",
+        help="A type its documents may have, for example 'image/*' or '*/*' for all; may be repeated;"
+        " default = LCC_MIMETYPES.",
     ),
     click.option(
         "--filesmax", type=click.IntRange(0, _COUNT_MAX), metavar="N", help="Most documents; 0 = no limit."
@@ -157,6 +183,11 @@ _OPTIONS = (
         callback=_revisit,
         metavar="INTERVALS",
         help="How often spiders visit its pages by guess, for example 1h..30d; default = LCC_REVISIT.",
+    ),
+    click.option(
+        "--orphans",
+        type=click.Choice(["keep", "confirm", "remove"]),
+        help="What becomes of documents that spiders found, when no stored page leads to them any more.",
     ),
     click.option(
         "--fallback",
@@ -216,10 +247,16 @@ def roots(texts: tuple[str, ...]) -> list[str]:
         raise Failure(error.detail) from error
 
 
+def is_fetched_from(root: str) -> bool:
+    """Tell whether something may be fetched from a root that is not allowed to have a private address."""
+    host = Root.parse(root).url.host
+    is_address = ":" in host or host.replace(".", "").isdigit()
+    return host != "localhost" and (not is_address or addresses.is_public(host))
+
+
 def warn_of_private(texts: list[str], *, allowed: bool) -> None:
     """Say so when nothing could be fetched from a root because its address is private."""
     for text in [] if allowed else texts:
-        host = Root.parse(text).url.host
-        is_address = ":" in host or host.replace(".", "").isdigit()
-        if host == "localhost" or (is_address and not addresses.is_public(host)):
+        if not is_fetched_from(text):
+            host = Root.parse(text).url.host
             printing.note(f"{host} is a private address: nothing is fetched from it without --allow-private")

@@ -83,7 +83,7 @@ class QueryProcess(ServerProcess):
         super().__init__(config, home, reactor, settings)
         provide_descriptors(DESCRIPTORS + 3 * config.query_connections_max)
         self._tokens = StoreTokens(self._store)
-        self._others = other_machines(config)
+        self._others = other_machines(config, self._store)
         contents = LocalContent(config.content_dir, self._others)
         self._library = Library(StoreFeed(self._store), contents)
         self._pool = DaemonPool(minthreads=0, maxthreads=config.query_threads, name="lcc-query")

@@ -16,7 +16,16 @@ from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.users.cursor import Position
 from lcc_scrapy.users.feed import Feed, Inventory, Reader
 from lcc_scrapy.users.following import Batch
-from lcc_scrapy.users.formats import COLUMNS, FORMATS, Format, JsonLines, Record, record, version_record
+from lcc_scrapy.users.formats import (
+    COLUMNS,
+    FORMATS,
+    Format,
+    JsonLines,
+    RawCsv,
+    Record,
+    record,
+    version_record,
+)
 from lcc_scrapy.users.selection import Change, Selection
 
 _COLUMNS = ("op", "when", "provider", "mimetype", "bytes", "url", "file")
@@ -43,6 +52,11 @@ _PORTION = 100
     is_flag=True,
     help="Give every document its `versions`: earlier contents that are kept, newest first (jsonl only).",
 )
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="With --format csv: leave texts as they are that a spreadsheet would run (`=`, `+`, `-`, `@`, …).",
+)
 @click.option("--ids", is_flag=True, help="Print docid and seq of what is there now, to reconcile with.")
 @pass_lcc
 def select(
@@ -56,6 +70,7 @@ def select(
     command: str | None,
     ids: bool,
     versions: bool,
+    raw: bool,
 ) -> None:
     """Print documents and removals, oldest change first, each document once with its newest state.
 
@@ -71,6 +86,8 @@ def select(
         raise click.UsageError("--exec goes with neither --ids nor another --format than jsonl")
     if versions and (ids or command is not None or form != "jsonl"):
         raise click.UsageError("--versions goes with --format jsonl only")
+    if raw and form != "csv":
+        raise click.UsageError("--raw goes with --format csv only")
     if ids and (cursor is not None or limit):
         raise click.UsageError("--ids goes with neither --since nor --limit")
     with place(cursor, cursor_file, reads=not ids) as where, lcc.store() as store:
@@ -83,7 +100,9 @@ def select(
             position = _hand_over(lcc, Reader(feed, selection, where.since, limit or 0), where, command)
         else:
             path_of = lcc.path_of()
-            printer = _WithVersions(feed, path_of) if versions else _printer(form or "table", path_of)
+            printer = (
+                _WithVersions(feed, path_of) if versions else _printer(form or "table", path_of, raw=raw)
+            )
             position = _print(Reader(feed, selection, where.since, limit or 0), where, printer)
         where.keep(position)
     click.echo(f"cursor: {position}", err=True)
@@ -134,7 +153,9 @@ class _Printer(Protocol):
     def end(self) -> None: ...
 
 
-def _printer(form: str, path_of: Callable[[int, int], str]) -> _Printer:
+def _printer(form: str, path_of: Callable[[int, int], str], *, raw: bool) -> _Printer:
+    if raw:
+        return _Streamed(RawCsv(COLUMNS), path_of)
     if form in FORMATS:
         return _Streamed(FORMATS[form](COLUMNS), path_of)
     return _Terminal(path_of) if sys.stdout.isatty() else _Columns(path_of)

@@ -16,7 +16,8 @@ from lcc_scrapy.users.selection import Selection, is_pattern
 Command = Callable[..., Any]
 
 
-def _moment(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+def moment(_ctx: click.Context | None, _param: click.Parameter | None, text: str | None) -> int | None:
+    """Read a time as an option's value: epoch seconds."""
     if text is None:
         return None
     try:
@@ -71,7 +72,7 @@ _FILTERS = (
     click.option(
         "--since-time",
         "since_time",
-        callback=_moment,
+        callback=moment,
         metavar="TIME",
         help="Only what was fetched or removed after TIME: epoch seconds or ISO 8601, UTC unless told.",
     ),

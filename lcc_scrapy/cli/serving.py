@@ -1,7 +1,6 @@
 """What servers that are processes of their own have in common, from start to end."""
 
 import logging
-import os
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from twisted.internet.task import deferLater
 
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.doors.leaving import leave
+from lcc_scrapy.doors.listening import shown
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -138,11 +138,3 @@ class ServerProcess(ABC):
         if self._refusal is None:
             _log.info("stopping: %s have %g s to end", self.under_way, self.config.stop_timeout)
         return self._stop()
-
-
-def shown(address: Any) -> str:
-    """Return an address as people write it."""
-    host, port = getattr(address, "host", None), getattr(address, "port", None)
-    if host is None:
-        return os.fsdecode(getattr(address, "name", None) or str(address))
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,6 +1,5 @@
 """``lcc status`` and ``lcc errors``: what the LCC is doing, and what went wrong for a provider."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.cli import missing, printing
+from lcc_scrapy.cli import fetched, missing, printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.providers import Wanted
 
@@ -41,16 +40,21 @@ def status(lcc: Lcc, *, as_json: bool) -> None:
 
 def _facts(lcc: Lcc) -> dict[str, Any]:
     from lcc_scrapy.storage.feed import head_of
+    from lcc_scrapy.storage.fetchcounts import of_late
     from lcc_scrapy.storage.providers import all_providers
-    from lcc_scrapy.storage.records import PAUSED
+    from lcc_scrapy.storage.records import NOT_ACCEPTED, PAUSED, REFUSED_TYPES
 
     with lcc.store() as store:
         providers = all_providers(store)
         with store.read() as tx:
-            head, totals, workers = head_of(tx), tx.totals(), _workers(lcc, tx)
+            totals, tallies = tx.totals(), tx.tallies()
+        with store.read() as tx:
+            head, workers = head_of(tx), _workers(lcc, tx)
             unses, cursors = _unses(tx), _cursors(tx, head.seq)
             paused = bool(tx.info(PAUSED))
             missed = missing.all_facts(tx, providers, int(time.time()), lcc.config.push_grace)
+        with store.read() as tx:
+            fetched_of_late = of_late(tx, int(time.time()))
     held = {provider.pid: provider.heldremovals for provider in providers if provider.heldremovals}
     return {
         "lcc": head.lcc,
@@ -60,11 +64,13 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
         "documents": totals["cached"],
         "bytes": totals["bytes"],
         "versions": totals["versions"],
+        "refused_types": tallies.get(REFUSED_TYPES, 0) + tallies.get(NOT_ACCEPTED, 0),
         "doomed_files": totals["doomed"],
         "held_removals": sum(held.values()),
         "held_by_provider": held,
         "expiring": {one.pid: one.fileused for one in providers if _is_expiring(one)},
         "not_pushed": missed,
+        "fetched": fetched_of_late,
         "seq": head.seq,
         "cursors": cursors,
         "providers": dict(Counter(provider.state for provider in providers)),
@@ -76,6 +82,7 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
         "workers": workers,
         "places": sum(worker["places"] for worker in workers),
         "in_use": sum(worker["in_use"] for worker in workers),
+        "paced": sum(worker["paced"] for worker in workers),
         "turns": sum(worker["turns"] for worker in workers),
         "bytes_per_second": sum(worker["bytes_per_second"] for worker in workers),
     }
@@ -104,8 +111,11 @@ def _workers(lcc: Lcc, tx: "Tx") -> list[dict[str, Any]]:
             "since": worker.started,
             "places": worker.places,
             "in_use": worker.in_use,
+            "paced": worker.paced,
             "turns": worker.held,
             "bytes_per_second": worker.rate,
+            "longest_job": worker.job,
+            "longest_job_ms": worker.job_ms,
         }
         for worker in tx.workers()
         if worker.expires > now and (worker.machineid != here or worker.process in running)
@@ -143,26 +153,37 @@ def _spool(folder: Path) -> dict[str, int]:
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
     providers = ", ".join(f"{count} {state}" for state, count in sorted(facts["providers"].items()))
-    workers = ", ".join(f"{one['worker']} (process {one['process']})" for one in facts["workers"])
+    workers = ", ".join(map(_crawl, facts["workers"]))
     spool = facts["spool"]
     return [
         ("data folder", facts["data_dir"]),
         ("queue", f"{facts['queued']} URLs"),
+        *fetched.lines(facts["fetched"]),
         ("cache", f"{facts['documents']} documents, {printing.size(facts['bytes'])}"),
         *([("versions", f"{facts['versions']} earlier contents are kept")] if facts["versions"] else []),
+        *([("types", _refused(facts["refused_types"]))] if facts["refused_types"] else []),
         ("providers", providers or "none"),
-        ("wanted", f"full sets of {facts['full_sets_wanted']} providers"),
+        ("full sets", f"{facts['full_sets_wanted']} providers are asked to send everything again"),
         ("spool", f"{spool['sets']} sets, {printing.size(spool['bytes'])}"),
         *(("disk", f"{printing.size(free)} free at {folder}") for folder, free in facts["disks"].items()),
         *([("disk", f"intake and fetching rest: {facts['short']}")] if facts["short"] else []),
         ("UNS", ", ".join(_seen(uns) for uns in facts["unses"]) or "never seen: start `lcc uns` or a crawl"),
-        ("workers", workers or "none: start `scrapy crawl lcc_push`"),
-        ("places", f"{facts['in_use']} of {facts['places']} in use, {facts['turns']} turns held"),
+        ("crawls", workers or "none: start `scrapy crawl lcc_push`"),
+        (
+            "fetching",
+            f"{facts['in_use']} URLs now, of {facts['places']} at a time; {_at_work_on(facts['turns'])}",
+        ),
+        *(
+            [("slowly", f"{facts['paced']} more URLs, at the bandwidth limits of their providers")]
+            if facts["paced"]
+            else []
+        ),
+        *(("jobs", _longest_job(one)) for one in facts["workers"] if one["longest_job"]),
         ("traffic", f"{printing.size(facts['bytes_per_second'])}/s"),
         *([("paused", "all fetching; `lcc provider resume --all` lets it go on")] if facts["paused"] else []),
         ("feed", f"at change {facts['seq']}"),
         *([("cursors", _farthest(facts["cursors"]))] if facts["cursors"] else []),
-        ("doomed", f"{facts['doomed_files']} files wait to be deleted"),
+        ("old files", f"{facts['doomed_files']} of replaced or removed documents, to be deleted soon"),
         ("held", f"{facts['held_removals']} removals wait for `lcc provider confirm-removals`"),
         *_of_providers("", "{count} of provider {pid}", facts["held_by_provider"]),
         *_of_providers(
@@ -181,6 +202,26 @@ def _not_pushed(sampled: dict[int, dict[str, Any]]) -> Iterator[tuple[str, objec
         yield "not pushed", f"provider {pid}: {missing.in_words(facts)}"
     if len(most) > _SHOWN:
         yield "not pushed", f"and {len(most) - _SHOWN} more providers, see --json"
+
+
+def _crawl(worker: dict[str, Any]) -> str:
+    """Name a crawl process: a worker is called by its machine and its number on that."""
+    machine, _, number = worker["worker"].partition("/")
+    return f"worker {number} on machine {machine} (process {worker['process']})"
+
+
+def _at_work_on(turns: int) -> str:
+    return f"the crawls have taken on {turns} provider{'' if turns == 1 else 's'} or groups"
+
+
+def _refused(count: int) -> str:
+    return f"{count} URLs were refused for their type (703): see `lcc provider set --mimetype`"
+
+
+def _longest_job(worker: dict[str, Any]) -> str:
+    """Say what kept the store's thread of a worker busy for longest of late."""
+    took = f"{worker['longest_job_ms']} ms ({worker['longest_job']})"
+    return f"longest of late in worker {worker['worker']}: {took}"
 
 
 def _farthest(cursors: list[dict[str, Any]]) -> str:
@@ -221,8 +262,7 @@ def errors(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         kept = tx.errors(pid, lcc.config.errors_kept)
     if as_json:
         found = [
-            {"code": e.code, "text": e.text, "url": e.url, "at": e.at, "submitted": json.loads(e.attributes)}
-            for e in kept
+            {"code": e.code, "text": e.text, "url": e.url, "at": e.at, "submitted": e.submitted} for e in kept
         ]
         printing.as_json({"pid": pid, "total": total, "errors": found})
         return

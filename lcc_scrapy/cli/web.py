@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
     from lcc_scrapy.config import Config
@@ -59,23 +59,34 @@ def needs_web(command: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ConfigurationError(f"`{command}` needs pip install 'lcc-scrapy[web]' ({error})") from None
+        raise MissingExtra("web", f"what `{command}` needs ({error})") from None
 
 
 def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
+    from lcc_scrapy.domain.shares import Share
     from lcc_scrapy.storage.measures import measures
     from lcc_scrapy.storage.named_cursors import StoreCursors
     from lcc_scrapy.storage.tokens import StoreTokens
     from lcc_scrapy.users.web.ports import Bounds
     from lcc_scrapy.users.web.ports import Lcc as WebLcc
 
+    share = Share(
+        config.web_share_requests, config.web_share_streams, config.web_share_exports, config.web_rate
+    )
     return WebLcc(
         user.feed,
         user.open,
         StoreTokens(store),
         StoreCursors(store),
         lambda: measures(store, config.spool_dir, int(time.time()), config.push_grace),
-        bounds=Bounds(config.web_waiters, config.web_exports, config.poll, config.http_silence),
+        bounds=Bounds(
+            config.web_waiters,
+            config.web_exports,
+            config.poll,
+            config.http_silence,
+            share,
+            config.web_proxies,
+        ),
     )
 
 
@@ -89,6 +100,8 @@ def service(config: "Config", endpoint: "Endpoint") -> "Service":
         key=config.http_key,
         allow_plain_remote=config.http_allow_plain_remote,
         connections=config.http_connections,
+        connections_per_address=config.http_connections_per_address,
+        proxies=config.web_proxies,
         silence=config.http_silence,
         stop_seconds=config.stop_timeout,
     )

@@ -8,6 +8,10 @@ _NOT_OF_PAGES = frozenset(
 """Slow ones (punycode: seconds for 100 kB), those of Python, and one that browsers do not read."""
 
 
+_WITHOUT_MARK = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+"""What pages are in that have no byte order mark (WHATWG Encoding); Python's codecs wait for one."""
+
+
 def codec_of(name: str | None) -> str:
     """Return the codec that a name of a charset stands for, empty = none that a page may be in."""
     codec = resolve_encoding(name) if name else None
@@ -17,4 +21,4 @@ def codec_of(name: str | None) -> str:
         b"x".decode(codec, "replace")
     except (LookupError, ValueError):  # one that makes no text
         return ""
-    return codec
+    return _WITHOUT_MARK.get(codec, codec)

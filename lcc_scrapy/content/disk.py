@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Condition
 
 from lcc_scrapy.domain.errors import DiskFailed, DiskFull, NotDurable
 
@@ -52,6 +53,47 @@ def sync_folder(folder: Path) -> None:
         sync(descriptor, folder)
     finally:
         os.close(descriptor)
+
+
+class FolderSync:
+    """``sync_folder`` of one folder for many threads at once: those who wait share the next call.
+
+    Names that were there before the call are durable after it; when a sync fails, all who shared it fail.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._turn = Condition()
+        self._running = False
+        self._begun = self._done = self._failed = 0
+        self._error: Exception | None = None
+
+    def __call__(self) -> None:
+        """Return when names in the folder are durable; blocks."""
+        with self._turn:
+            mine = self._begun + 1  # one that has begun may have looked before our name was there
+            while self._done < mine and self._running:
+                self._turn.wait()
+            if self._done < mine:
+                self._sync()
+            if self._failed >= mine and self._error is not None:
+                raise self._error
+
+    def _sync(self) -> None:
+        self._begun += 1
+        self._running, number = True, self._begun
+        self._turn.release()
+        error: Exception | None = None
+        try:
+            sync_folder(self._folder)
+        except (OSError, DiskFailed) as failure:
+            error = failure
+        finally:
+            self._turn.acquire()
+            self._running, self._done = False, number
+            if error is not None:
+                self._failed, self._error = number, error
+            self._turn.notify_all()
 
 
 def make_folders(folder: Path) -> None:

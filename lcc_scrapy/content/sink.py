@@ -1,6 +1,7 @@
 """Where a body goes while it arrives: memory first, a temporary content file when it is large."""
 
 import hashlib
+import io
 import os
 import weakref
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import BinaryIO
 from lcc_scrapy.content.disk import on_disk, sync
 from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import LccError
 
@@ -44,6 +46,15 @@ class Sink:
         self._arrived = 0
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._sha256 = hashlib.sha256()
+
+    def leave_memory(self, kept: int) -> None:
+        """Let a body that is to wait keep no more than so many bytes in memory; raises as ``on_disk`` does.
+
+        One that is small enough for memory is read back in the end.
+        """
+        if not self.spilled and self._length > kept:
+            with on_disk("content file"):
+                self._spill()
 
     @property
     def spilled(self) -> bool:
@@ -84,19 +95,30 @@ class Sink:
         if self._encoder is not None:
             self._packed.append(self._encoder.flush())
         if self._file is None or self._path is None:
-            return self._in_memory(*digests)
+            return self._in_memory(b"".join(self._parts), b"".join(self._packed), *digests)
         with on_disk("content file"):
             self._file.writelines(self._packed)
             self._file.flush()
+            if self._length <= self._memory:
+                return self._read_back(self._file, self._path, *digests)
             sync(self._file.fileno(), self._path)
             self._file.close()
         body = Body(self._length, *digests, path=str(self._path), encoding=self._coding)
         weakref.finalize(body, Path(body.path).unlink, missing_ok=True)
         return body
 
-    def _in_memory(self, md5: str, sha256: str) -> Body:
+    def _read_back(self, file: BinaryIO, path: Path, md5: str, sha256: str) -> Body:
+        """Make a body in memory of one that was in its file only while it waited."""
+        file.close()
+        stored = path.read_bytes()
+        path.unlink()
+        if not self._coding:
+            return self._in_memory(stored, b"", md5, sha256)
+        with decoded(io.BytesIO(stored), self._coding) as content:
+            return self._in_memory(content.read(), stored, md5, sha256)
+
+    def _in_memory(self, data: bytes, packed: bytes, md5: str, sha256: str) -> Body:
         """Make a body that fits into memory; one that does not become smaller is stored as it came."""
-        data, packed = b"".join(self._parts), b"".join(self._packed)
         if not self._coding or len(packed) >= len(data):
             return Body(self._length, md5, sha256, data=data)
         return Body(self._length, md5, sha256, data=data, encoding=self._coding, packed=packed)

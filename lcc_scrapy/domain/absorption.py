@@ -7,7 +7,7 @@ more than that.
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
@@ -16,6 +16,9 @@ from lcc_scrapy.domain.sharing import room_left
 
 TURN = 4
 """Steps of one provider before the next one's turn."""
+
+IDLE, OPEN, COMPLETE = "idle", "open", "complete"
+"""Stages of a login: no set has begun for a while; one has, or may at once; its set waits in the spool."""
 
 
 class Waiting(Protocol):
@@ -93,23 +96,65 @@ class Line(Generic[Set]):
             self._steps = 0
 
 
+class Earlier(Protocol):
+    """A login before that of a set, at some UNS, whose own set may still come."""
+
+    @property
+    def uns(self) -> str:
+        """The id of the UNS."""
+
+    @property
+    def stage(self) -> str:
+        """``IDLE``, ``OPEN`` or ``COMPLETE``."""
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether a set of a later login was absorbed already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """For how many seconds a complete set waits, at the UNS ``uns``, for those of earlier logins."""
+
+    uns: str
+    bound: float
+
+    def is_over(self, waited: float, *, sending_here: bool, earlier: Iterable[Earlier]) -> bool:
+        """Tell whether a set that has been complete for ``waited`` need not wait for earlier logins.
+
+        A complete set of an earlier login is waited for without a bound. What is not complete is waited for
+        while its set is being sent, up to the bound, and not once it was overtaken. ``sending_here`` says
+        this of the logins at our own UNS, whose notes may be older; complete ones are in its line.
+        """
+        if any(one.stage == COMPLETE and one.uns != self.uns for one in earlier):
+            return False
+        waiting = (one for one in earlier if one.stage == OPEN and not one.overtaken)
+        hold = any(sending_here if one.uns == self.uns else True for one in waiting)
+        return not hold or waited >= self.bound
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What decides who may be absorbed from: a look at the queue.
 
-    ``queued`` URLs of at most ``queue_max`` (0 = no limit) wait in all, ``own`` of each provider. Of the
-    providers in ``expected``, the set of an earlier login may still come, at any UNS.
+    ``queued`` URLs of at most ``queue_max`` (0 = no limit) wait in all, ``own`` of each provider. The sets of
+    those in ``held_up`` wait for one of an earlier login, at any UNS.
     """
 
     queue_max: int
     queued: int
     own: Mapping[int, int]
-    expected: Collection[int]
+    held_up: Collection[int]
 
-    def admits(self, pid: int) -> bool:
-        """Tell whether the next set of a provider may be taken a step forward."""
-        return pid not in self.expected and self.room(pid) > 0
+    @property
+    def full(self) -> bool:
+        """Whether nobody's set may be taken a step forward."""
+        return bool(self.queue_max) and self.queued >= self.queue_max
 
-    def room(self, pid: int) -> int:
+    def admits(self, pid: int, more: int = 0) -> bool:
+        """Tell whether a provider's next set may be taken forward; ``more`` URLs of others wait by then."""
+        return pid not in self.held_up and self.room(pid, more) > 0
+
+    def room(self, pid: int, more: int = 0) -> int:
         """Return how many URLs more of a provider may wait."""
-        return room_left(self.own.get(pid, 0), self.queued, self.queue_max)
+        return room_left(self.own.get(pid, 0), self.queued + more, self.queue_max)

@@ -15,6 +15,8 @@ LAST_MODIFIED_MAX = 64
 PEER_MAX = 64
 OUTSIDE_ROOTS = 1 << 62
 """In ``held``: the document lies outside its provider's roots. Above the number of any provider set."""
+ORPHANED = OUTSIDE_ROOTS - 1
+"""In ``held``: a spider found the document, and no way along links leads to it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,9 @@ class CachedUrl:
 
     ``mtime``, ``len`` and ``md5`` are as declared by the provider; the ``fetched_*`` ones as served.
     ``seen`` is the newest provider set that named the URL; ``held`` is not 0 while its removal waits
-    for the operator: the set that asked for it, or ``OUTSIDE_ROOTS``. ``subtype_seq`` is the ``seq`` with
-    which the subtype last changed, or the document came back; 0 = it is as it first came.
+    for the operator: the set that asked for it, ``OUTSIDE_ROOTS`` or ``ORPHANED``. ``subtype_seq`` is the
+    ``seq`` with which the subtype last changed, or the document came back; 0 = it is as it first came.
+    ``head_len``: bytes of the headers kept with it.
     """
 
     op: ClassVar[str] = "upsert"
@@ -58,11 +61,17 @@ class CachedUrl:
     seen: int = 0
     held: int = 0
     subtype_seq: int = 0
+    head_len: int = 0
 
     @property
     def docid(self) -> str:
         """The key as 32 hex digits."""
         return self.urlkey.hex()
+
+    @property
+    def space(self) -> int:
+        """Return the bytes that count against the space quota: of the body and of its headers."""
+        return self.fetched_len + self.head_len
 
     @property
     def declared(self) -> Declared:
@@ -72,8 +81,8 @@ class CachedUrl:
     def told(self, seq: int, subtype_seq: int) -> "CachedUrl":
         """Return the row with another place in the feed."""
         make: Callable[..., CachedUrl] = CachedUrl
-        *before, _, seen, held, _ = _cached_values(self)  # ``replace`` takes three times as long
-        return make(*before, seq, seen, held, subtype_seq)
+        *before, _, seen, held, _, head_len = _cached_values(self)  # ``replace`` takes three times as long
+        return make(*before, seq, seen, held, subtype_seq, head_len)
 
     def as_entry(self) -> UrlEntry:
         """Return what its provider last said of it, so that it can be fetched again."""

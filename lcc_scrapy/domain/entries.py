@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from hashlib import sha256
+from hashlib import blake2b, sha256
+from zlib import crc32
 
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, inside
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, inside, not_below
 
 MIMETYPE_MAX = 127
 SUBTYPE_MAX = 255
@@ -28,6 +29,7 @@ NO_TYPE = "application/octet-stream"
 
 SYNONYMS = {"c": "curl", "b": "burl", "f": "furl"}
 
+_HALF = 1 << 31
 _MIMETYPE = re.compile(r"[a-z0-9!#$&^_.+*-]+/[a-z0-9!#$&^_.+*-]+")
 _SUBTYPE = re.compile(r"[^\s:][^:]*:.*")
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -53,6 +55,8 @@ class Origin(StrEnum):
     DIRECTIVE = "directive"
     SAMPLE = "sample"
     """Only in the queue: a document that its provider pushed is looked at again by guess."""
+    REFETCH = "refetch"
+    """Only in the queue: the same, because an operator asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ class Declared:
 class UrlEntry:
     """One URL of a set, checked and normalised.
 
-    ``burl`` is None when the document is not browsable; ``timeofday`` is a mask (empty = provider's own).
+    ``burl`` is None when its provider says that it is not browsable; ``timeofday`` is a mask (empty =
+    provider's own).
     """
 
     curl: str
@@ -87,6 +92,8 @@ class UrlEntry:
     subtype: str = ""
     declared: Declared = Declared()
     timeofday: str = timeslots.ALWAYS
+    sent: str | None = None
+    """The form of what it was submitted with (``domain.sent``); None = nobody submitted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +130,31 @@ def served_mimetype(text: str) -> str:
     return mimetype if len(mimetype) < MIMETYPE_MAX and _MIMETYPE.fullmatch(mimetype) else NO_TYPE
 
 
+def namehash(url: str) -> int:
+    """Return the number (64 bits, signed) by which an index finds what is known of a URL.
+
+    Its upper half is that of the folder, so that the entries of URLs which arrive together lie together, and
+    a batch touches few pages of the index. Only the lower half has to be hard to make collide.
+    """
+    name = url.encode("utf-8", "surrogatepass")
+    folder = crc32(name[: name.rfind(b"/") + 1]) - _HALF
+    return folder << 32 | int.from_bytes(blake2b(name, digest_size=4).digest(), "big")
+
+
+def namehashes(curl: str, furl: str) -> tuple[int, int | None]:
+    """Return the hashes of both names of a URL; None for the fetch URL where it is the same."""
+    return namehash(curl), None if furl == curl else namehash(furl)
+
+
+def is_type_pattern(text: str) -> bool:
+    """Tell whether a text is a mimetype, ``type/*`` or ``*/*``."""
+    kind, _, name = text.partition("/")
+    return _MIMETYPE.fullmatch(text) is not None and (kind != "*" or name == "*")
+
+
 def accepts(patterns: tuple[str, ...], mimetype: str) -> bool:
     """Tell whether one of the patterns (``text/*``, ``application/pdf``, ``*/*``) admits a mimetype."""
-    major = mimetype.partition("/")[0]
-    return any(pattern in {"*/*", mimetype, f"{major}/*"} for pattern in patterns)
+    return not {"*/*", mimetype, f"{mimetype.partition('/')[0]}/*"}.isdisjoint(patterns)
 
 
 def with_prefix(prefix: str, url: str) -> str:
@@ -175,13 +203,13 @@ def read_entry(attributes: Mapping[str, str], rules: EntryRules) -> UrlEntry:
     furl = str(url)
     _check_length("URL", furl, rules.url_length)
     if not inside(url, rules.roots):
-        raise UrlRefused(704, furl)
+        raise UrlRefused(704, not_below(rules.roots))
     return UrlEntry(
         curl,
         mimetype,
         Operation.UPDATE,
         furl,
-        furl if curl == where and "burl" not in attributes else _burl(attributes, rules, curl),
+        furl if curl == where and "burl" not in attributes else _burl(attributes, rules, curl, furl),
         _subtype(attributes.get("subtype", "")),
         Declared(
             _mtime(attributes.get("mtime", "")),
@@ -215,15 +243,14 @@ def _mimetype(text: str) -> str:
     return mimetype
 
 
-def _burl(attributes: Mapping[str, str], rules: EntryRules, curl: str) -> str | None:
+def _burl(attributes: Mapping[str, str], rules: EntryRules, curl: str, furl: str) -> str | None:
     burl = attributes.get("burl")
     if burl == "":
         return None
-    text = with_prefix(rules.urlprefix, burl) if burl is not None else curl
+    if burl is None:
+        return _browsable(curl) or furl
     try:
-        if burl is None:
-            return _browsable(text)
-        url = str(HttpUrl.parse(text))
+        url = str(HttpUrl.parse(with_prefix(rules.urlprefix, burl)))
         _check_length("URL", url, rules.url_length)
     except UrlRefused as error:
         raise UrlRefused(error.code, f"burl: {error.detail}") from None
@@ -292,3 +319,14 @@ def _timeofday(text: str, rules: EntryRules) -> str:
     if timeslots.never_opens(timeslots.intersect(mask, rules.timeofday)):
         raise UrlRefused(708)
     return mask
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedUrl:
+    """A URL of an accepted set that was refused, as far as it could be read; ``mimetype`` may be empty."""
+
+    curl: str
+    mimetype: str
+    furl: str
+    code: int
+    text: str

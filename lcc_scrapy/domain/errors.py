@@ -4,7 +4,8 @@
 
     LccError
     ├── ConfigurationError     the operator's: a setting or folder that cannot be used (one clear line)
-    │   └── InUse              another process has it, perhaps not for long
+    │   ├── InUse              another process has it, perhaps not for long
+    │   └── MissingExtra       a package is not installed that an extra of lcc-scrapy brings
     ├── Refusal                a login, a set or a query turned away; carries a wire code (1xx, 2xx, 8xx)
     ├── UrlRefused             one URL of a set turned away; carries a wire code (7xx)
     ├── NotDurable             something could not be put on disk: never answer "accepted"
@@ -110,6 +111,13 @@ class ConfigurationError(LccError):
 
 class InUse(ConfigurationError):
     """Another process holds what this one needs; it may be about to end."""
+
+
+class MissingExtra(ConfigurationError):
+    """A package is not installed; ``extra`` names the extra of lcc-scrapy that brings it."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f"{package} is missing: install lcc-scrapy[{extra}], as README.md says")
 
 
 class NotDurable(LccError):

@@ -16,6 +16,8 @@ class QueuePolicy:
     retry_delays: tuple[float, ...] = (60.0, 600.0, 3600.0)
     file_grace: float = 3600.0
     errors_kept: int = 100
+    refusals_kept: int = 1000
+    """URLs refused at push of which it is known why, for each provider."""
     max_removal: float = 0.5
     declared: str = RECORD
     fullset_period: float = 30 * 86400.0

@@ -28,6 +28,17 @@ class Wanted(StrEnum):
     CACHE_CRASH = "cache crash"
 
 
+class Orphans(StrEnum):
+    """What becomes of documents that spiders found, when no way along links leads to them any more."""
+
+    KEEP = "keep"
+    """They stay, and are visited as all others."""
+    CONFIRM = "confirm"
+    """They stay, and are not visited; their removal waits for the operator."""
+    REMOVE = "remove"
+    """They are removed, unless they are too many."""
+
+
 def gravity(reason: str) -> float:
     """Return a number that is higher for a graver reason to want a full set."""
     order: list[str] = list(Wanted)
@@ -89,11 +100,19 @@ class Provider:
     """It missed more, and is visited."""
     countedsince: int = 0
     """Since when its pushed changes are counted; 0 = since it was registered."""
+    mimetypes: str = ""
+    """Patterns of the types that its documents may have, blanks between them; empty = those of all others."""
+
+    orphans: str = Orphans.KEEP
 
     @property
     def turnkey(self) -> str:
         """The key under which only one fetch may be in flight: the provider's group, or itself."""
         return self.turngroup or str(self.pid)
+
+    def accepted_types(self, others: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the patterns of accepted types; ``others`` are those of providers without their own."""
+        return tuple(self.mimetypes.split()) or others
 
     def fullsets_left(self, now: float, period: float) -> int | None:
         """Return how many unsolicited full sets may still come in this period; None = unlimited."""

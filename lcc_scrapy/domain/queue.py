@@ -6,13 +6,15 @@ settles a fetch can tell whether something arrived meanwhile.
 """
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
 from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, served_mimetype, urlkey
+from lcc_scrapy.domain.headers import length_of
 from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
 
-_PUSHED = frozenset({Origin.PUSH, Origin.SAMPLE})
+_RECHECKS = frozenset({Origin.SAMPLE, Origin.REFETCH})
+_PUSHED = frozenset({Origin.PUSH, *_RECHECKS})
 
 FETCH = "fetch"
 NOTHING = "nothing"
@@ -44,6 +46,8 @@ class QueuedUrl:
     not_before: int
     origin: str = Origin.PUSH
     seen: int = 0
+    sent: str | None = None
+    """The form of what it was submitted with (``domain.sent``); None = not known."""
 
     @property
     def declared(self) -> Declared:
@@ -53,11 +57,29 @@ class QueuedUrl:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a newly arrived URL queues: its provider set and its position in it."""
+    """Where a newly arrived URL queues: its provider set and its position in it.
+
+    ``named``: whether that is a set that its provider, or a spider, made; an operator's names nothing, and
+    keeps no URL in the cache that a full set leaves out.
+    """
 
     psetid: int
     position: int
     origin: str = Origin.PUSH
+    named: bool = True
+
+
+@dataclass(slots=True)
+class Trip:
+    """What a fetch took, noted while it goes on; nothing but the fetch log rests on that.
+
+    ``ms``: milliseconds with redirects, robots.txt and pauses for bandwidth; ``transferred``: bytes charged;
+    ``hops``: redirects followed.
+    """
+
+    ms: int = 0
+    transferred: int = 0
+    hops: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +95,7 @@ class Ticket:
     token: int
     etag: str = ""
     last_modified: str = ""
+    trip: Trip = field(default_factory=Trip, compare=False, repr=False)
 
 
 # --- outcomes of a fetch -------------------------------------------------------------------------
@@ -152,7 +175,8 @@ def update_row(entry: UrlEntry, key: bytes, pid: int, place: Place) -> QueuedUrl
         0,
         0,
         place.origin,
-        place.psetid,
+        place.psetid if place.named else 0,
+        entry.sent,
     )
 
 
@@ -173,8 +197,15 @@ def arrive_again(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
         tries=0,
         not_before=0,
         origin=place.origin,
-        seen=place.psetid,
+        seen=place.psetid if place.named else row.seen,
+        sent=entry.sent,
     )
+
+
+def at_once(row: QueuedUrl) -> QueuedUrl:
+    """Let a URL that waits to try again be fetched in its first place, with all its tries."""
+    first = row.position % END_OF_SET
+    return replace(row, position=first, version=row.version + 1, tries=0, not_before=0)
 
 
 def take_over(row: QueuedUrl, entry: UrlEntry, key: bytes, place: Place) -> QueuedUrl:
@@ -241,8 +272,13 @@ def is_found(row: QueuedUrl) -> bool:
 
 
 def is_sample(row: QueuedUrl) -> bool:
-    """Tell whether a pushed document is looked at again by guess: its provider did not ask for that."""
+    """Tell whether a pushed document is looked at again by guess: only such looks are counted."""
     return row.origin == Origin.SAMPLE
+
+
+def is_recheck(row: QueuedUrl) -> bool:
+    """Tell whether a pushed document is looked at again without its provider having asked for that."""
+    return row.origin in _RECHECKS
 
 
 def is_among(row: QueuedUrl, keys: Container[bytes]) -> bool:
@@ -273,8 +309,8 @@ def as_pushed(row: QueuedUrl, before: CachedUrl) -> QueuedUrl:
     )
 
 
-def as_sampled(row: QueuedUrl, before: CachedUrl, body: Body) -> QueuedUrl:
-    """Return the row of a pushed document that was looked at by guess: what its provider declared stays.
+def as_rechecked(row: QueuedUrl, before: CachedUrl, body: Body) -> QueuedUrl:
+    """Return the row of a pushed document that was looked at again: what its provider declared stays.
 
     Where the content is another one, its own ``md5`` and ``len`` take the place of those that were declared
     of the former: a push that declares what was found is not fetched, one of the former content is. The
@@ -333,6 +369,7 @@ def stored_row(served: Served, said: QueuedUrl, before: CachedUrl | None, machin
         max(said.seen, before.seen if before else 0),
         0 if is_found(said) else still_held(before),
         before.subtype_seq if before else 0,
+        length_of(answer.headers),
     )
 
 
@@ -344,7 +381,7 @@ def still_held(before: CachedUrl | None) -> int:
 def confirmed_row(outcome: NotModified, seen: int, before: CachedUrl) -> CachedUrl:
     """Make the ``lccurl`` row after a 304: declared values and confirmation change, content does not."""
     ticket = outcome.ticket.row
-    if is_sample(ticket):
+    if is_recheck(ticket):
         return replace(before, confirmed_time=outcome.at)
     return replace(
         before,

@@ -1,17 +1,15 @@
 """robots.txt: what a site asks of robots (RFC 9309; ``Crawl-delay`` and ``Sitemap`` beyond it).
 
-Everything is compared as octets in ASCII: what is not ASCII is percent-encoded, in whatever charset it was
-written, and what needs no percent-encoding is decoded.
+Only what can be for one robot is kept. ``robots_rules.py`` compares it with URLs.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
-from urllib.parse import quote
 
-from lcc_scrapy.domain.patterns import Pattern
+from lcc_scrapy.domain.robots_rules import RuleSet
+from lcc_scrapy.domain.roots import URL_MAX
 
 MAX_BYTES = 512_000
 """Of an answer that is read: 500 kibibytes (section 2.5)."""
@@ -29,17 +27,14 @@ _NAMES = {
 """Records that mean something here, in the spellings that occur."""
 
 _RECORD = re.compile(r"([a-z]+(?:[ -][a-z]+)?)[ \t]*:[ \t]*(.*)|([a-z-]+)[ \t]+(.*)", re.IGNORECASE)
-_LINES = re.compile(r"\r\n?|\n")
-_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_SHORTEST = len("allow:")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+_PERCENT = tuple(b"%%%02X" % octet for octet in range(256))
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_-]+)")
-_ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_SAFE = "/%:=&?~+!$,;@()*"
-_PLAIN = re.compile(r"[A-Za-z0-9._~/-]*")
-"""What is compared as it is."""
 
-_DATA = re.compile(r"[:/?@]")
+
+NO_RULES = RuleSet()
 
 
 def product_token(agent: str) -> str:
@@ -55,75 +50,60 @@ def product_token(agent: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """An allow or disallow line; ``length``: octets of its pattern, ``query``: the same, query encoded."""
-
-    allow: bool
-    length: int
-    path: Pattern
-    query: Pattern
-
-    @classmethod
-    def of(cls, path: str, *, allow: bool) -> "Rule":
-        """Make a rule of a path pattern as it stands in the file."""
-        anchor = path.endswith("$")
-        normal = _normal(path.removesuffix("$")).replace("$", "%24") + "$" * anchor
-        plain = Pattern.parse(normal)
-        query = Pattern.parse(_query_encoded(normal)) if "?" in normal else plain
-        return cls(allow, len(normal), plain, query)
-
-
-@dataclass(frozen=True, slots=True)
 class Robots:
     """What one robots.txt says to one robot.
 
-    ``rules``: the most specific ones first; ``crawl_delay``: seconds between two fetches, 0 = nothing said;
-    ``sitemaps``: as written, for any robot.
+    ``crawl_delay``: seconds between two fetches, 0 = nothing said; ``sitemaps``: as written, for any robot.
     """
 
-    rules: tuple[Rule, ...] = ()
+    rules: RuleSet = NO_RULES
     crawl_delay: float = 0.0
     sitemaps: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, body: bytes, token: str) -> "Robots":
         """Read a robots.txt for the robot called ``token``; every file is one, with or without rules."""
-        reading = _Reading()
+        reading = _Reading(token)
         for name, value in _records(_text(body)):
             reading.take(name, value)
-        rules = reading.rules_of(token)
-        return cls(
-            tuple(sorted(rules, key=lambda rule: (-rule.length, not rule.allow))),
-            reading.delay_of(token),
-            tuple(reading.sitemaps),
-        )
+        group = reading.group
+        return cls(RuleSet.compile(group.rules.items()), group.delay, tuple(reading.sitemaps))
+
+    @property
+    def footprint(self) -> int:
+        """Return the bytes of memory that this takes, about."""
+        return self.rules.footprint + sum(map(len, self.sitemaps))
 
     def allowed(self, target: str) -> bool:
         """Tell whether a path with its query, percent-encoded, may be fetched (section 2.2.2)."""
-        if target == "/robots.txt":
-            return True
-        path = query = target
-        if not _PLAIN.fullmatch(target):
-            path = _normal(target).replace("*", "%2A").replace("$", "%24")
-            query = _query_encoded(path)
-        for rule in self.rules:
-            if rule.path.matches(path) or rule.query.matches(query):
-                return rule.allow
-        return True
+        return target == "/robots.txt" or self.rules.allows(target)
 
 
 ANY = "*"
 
 
-class _Reading:
-    """Groups as they come: rules and delays by the agents they are for."""
+class _Group:
+    """What all groups for one robot say: path patterns with whether they allow, and the longest delay."""
 
     def __init__(self) -> None:
-        self._rules: dict[str, dict[tuple[bool, str], Rule]] = {}
-        self._delays: defaultdict[str, float] = defaultdict(float)
-        self._agents: set[str] = set()
+        self.rules: dict[str, bool] = {}
+        self.delay = 0.0
+
+
+class _Reading:
+    """Records as they come. Only groups that can be for ``token`` are kept; other names take no memory."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._groups: dict[str, _Group] = {}
+        self._open_groups: dict[str, _Group] = {}
         self._opening = True
         self.sitemaps: list[str] = []
+
+    @property
+    def group(self) -> _Group:
+        """Return what counts: the groups for the robot, or else those for any."""
+        return self._groups.get(self._token) or self._groups.get(ANY) or _Group()
 
     def take(self, name: str, value: str) -> None:
         """Take in one record; those of other kinds neither open nor end a group (section 2.2.4)."""
@@ -134,22 +114,20 @@ class _Reading:
             self._rule(value, allow=name == "allow")
         elif name == "delay":
             self._delay(value)
-        elif name == "sitemap" and value and len(self.sitemaps) < SITEMAPS:
+        elif name == "sitemap" and 0 < len(value) <= URL_MAX and len(self.sitemaps) < SITEMAPS:
             self.sitemaps.append(value)
 
     def _open(self, value: str) -> None:
         if not self._opening:
-            self._agents, self._opening = set(), True
+            self._open_groups, self._opening = {}, True
         agent = ANY if value.split(" ", maxsplit=1)[0] == ANY else product_token(value)
-        if agent:
-            self._agents.add(agent)
-            self._rules.setdefault(agent, {})
+        if agent and agent in {self._token, ANY}:
+            self._open_groups[agent] = self._groups.setdefault(agent, _Group())
 
     def _rule(self, value: str, *, allow: bool) -> None:
-        if value.startswith(("/", "*")) and self._agents:
-            rule = Rule.of(value, allow=allow)
-            for agent in self._agents:
-                self._rules[agent][allow, value] = rule
+        if value.startswith(("/", "*")):
+            for group in self._open_groups.values():
+                group.rules[value] = allow or group.rules.get(value, False)
 
     def _delay(self, value: str) -> None:
         try:
@@ -157,19 +135,8 @@ class _Reading:
         except ValueError:
             return
         if isfinite(seconds):
-            for agent in self._agents:
-                self._delays[agent] = max(self._delays[agent], seconds)
-
-    def _group_of(self, token: str) -> str:
-        return token if token in self._rules else ANY
-
-    def rules_of(self, token: str) -> list[Rule]:
-        """Return the rules of all groups for a robot, or else of those for any."""
-        return [*self._rules.get(self._group_of(token), {}).values()]
-
-    def delay_of(self, token: str) -> float:
-        """Return the longest delay of these groups."""
-        return self._delays[self._group_of(token)]
+            for group in self._open_groups.values():
+                group.delay = max(group.delay, seconds)
 
 
 def _text(body: bytes) -> str:
@@ -177,28 +144,14 @@ def _text(body: bytes) -> str:
     plain = body.removeprefix(b"\xef\xbb\xbf")[:MAX_BYTES]
     if len(body) > MAX_BYTES:
         plain = plain[: max(plain.rfind(b"\n"), plain.rfind(b"\r")) + 1]  # half a rule is another rule
-    return _NOT_ASCII.sub(lambda found: b"%%%02X" % found[0][0], plain).decode("ascii")
+    return _NOT_ASCII.sub(lambda run: b"".join([_PERCENT[octet] for octet in run[0]]), plain).decode("ascii")
 
 
 def _records(text: str) -> Iterator[tuple[str, str]]:
-    for line in _LINES.split(text):
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        if len(line) < _SHORTEST:
+            continue
         found = _RECORD.fullmatch(line.partition("#")[0].strip(" \t"))
         if found:
             name, value = (found[1], found[2]) if found[1] else (found[3], found[4])
             yield _NAMES.get(name.lower(), ""), value
-
-
-def _normal(text: str) -> str:
-    """Return a path or pattern as it is compared: unreserved characters plain, others encoded."""
-    return _ENCODED.sub(_decoded_if_plain, quote(text, safe=_SAFE))
-
-
-def _decoded_if_plain(found: re.Match[str]) -> str:
-    character = chr(int(found[1], 16))
-    return character if character in _UNRESERVED else found[0].upper()
-
-
-def _query_encoded(text: str) -> str:
-    """Encode what separates a URL's parts where it is data: behind the first ``?``."""
-    path, mark, query = text.partition("?")
-    return path + mark + _DATA.sub(lambda found: f"%{ord(found[0]):02X}", query)

@@ -5,6 +5,7 @@ encoded slashes and userinfo cannot step out of a root.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -115,6 +116,8 @@ def _host(host: str | None) -> str:
 
 def _name_or_address_v4(host: str) -> str:
     """Read a name, or an address where it ends in a number (WHATWG URL): not octal, hexadecimal or short."""
+    if len(host) > _HOST_MAX:  # IDNA takes milliseconds for what is longer
+        raise ValueError("not a host name")
     name = host.encode("idna").decode("ascii").lower()
     if len(name) > _HOST_MAX or not _NAME.fullmatch(name):
         raise ValueError("not a host name")
@@ -131,6 +134,10 @@ def _plain_path(path: str) -> str | None:
     if any(segment.split(";")[0] in {".", ".."} for segment in decoded.split("/")):
         return None
     return decoded
+
+
+_ROOTS_SHOWN, _SHOWN_OF_ROOT = 3, 60
+"""Roots that a refusal names, and characters of each: a column has to hold all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +193,15 @@ class Root:
 def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
     """Tell whether any root covers ``url``."""
     return any(root.covers(url) for root in roots)
+
+
+def not_below(roots: Sequence[Root]) -> str:
+    """Say, for its provider, which roots a URL does not lie below: the first few of them."""
+    if not roots:
+        return "it has no roots"
+    names = [str(root)[:_SHOWN_OF_ROOT] for root in roots[:_ROOTS_SHOWN]]
+    more = len(roots) - len(names)
+    return f"not below {', '.join(names)}{f' or {more} more' if more else ''}"
 
 
 def fetch_url(url: str, roots: tuple[Root, ...]) -> str:

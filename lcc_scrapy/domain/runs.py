@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lcc_scrapy.domain.entries import EntryRules, Operation, accepts
+from lcc_scrapy.domain.sent import form_of_run
 
 _URL = r"[A-Za-z0-9_.~/%:=&?+!$,;@()*-]+"
 PLAIN: Mapping[str, str] = {
@@ -65,15 +66,19 @@ class EntryRun:
     mtimes: Sequence[str] | None = None
     lengths: Sequence[str] | None = None
     md5s: Sequence[str] | None = None
+    sent: str = ""
+    """The form (``domain.sent``) of all that were updated."""
 
     def __len__(self) -> int:
         return len(self.curls)
 
 
-def read_run(columns: Columns, run_rules: RunRules) -> EntryRun | None:
+def read_run(
+    columns: Columns, run_rules: RunRules, names: Mapping[str, str] | None = None
+) -> EntryRun | None:
     """Check plain URLs together; None = look at them one by one, to see what is wrong or special.
 
-    ``columns`` hold ``PLAIN`` values only, curl and mimetype among them.
+    ``columns`` hold ``PLAIN`` values only, curl and mimetype among them; ``names``: how they were spelled.
     """
     operations = set(columns.get("op", ("update",)))
     curls = _whole(columns["curl"], run_rules)
@@ -87,7 +92,13 @@ def read_run(columns: Columns, run_rules: RunRules) -> EntryRun | None:
     if furls is None or burls is None or not accepted:
         return None
     declared = (columns.get("mtime"), columns.get("len"), columns.get("md5"))
-    return EntryRun(Operation.UPDATE, curls, columns["mimetype"], furls, burls, *declared)
+    whole = {"curl": curls, "furl": furls, "burl": burls}
+    relative = {
+        (names or {}).get(name, name): name in whole and whole[name] is not column
+        for name, column in columns.items()
+    }
+    form = form_of_run(relative, run_rules.rules.urlprefix)
+    return EntryRun(Operation.UPDATE, curls, columns["mimetype"], furls, burls, *declared, sent=form)
 
 
 def _whole(urls: Sequence[str], run_rules: RunRules) -> Sequence[str] | None:

@@ -28,6 +28,11 @@ _RANGE = re.compile(
     r"(?P<no>!)?(?:(?P<days>[a-z]+(?:-[a-z]+)?)(?:\s+|$))?(?:(?P<start>\d{1,2})-(?P<end>\d{1,2}))?"
 )
 
+NOTATION_MAX = 512
+"""Characters of a notation; all days with three ranges each take half of it."""
+
+_WEEK = (1 << HOURS_PER_WEEK) - 1
+
 ALWAYS = ""
 """The mask of somebody who has no wish about hours."""
 
@@ -37,20 +42,22 @@ def parse_mask(text: str, slots: int = HOURS_PER_WEEK) -> str:
 
     Notation: parts separated by commas; ``0-8`` (end excluded, may run past midnight), ``mon-fri 20-06``,
     ``sat``; a leading ``!`` prohibits; or the bits themselves. Text with only prohibitions starts from
-    "always". Raises ``UrlRefused`` 706 for what cannot be read, or for days in a 24-slot LCC.
+    "always". Raises ``UrlRefused`` 706 for what cannot be read, for days in a 24-slot LCC, or for more than
+    ``NOTATION_MAX`` characters.
     """
+    if len(text) > NOTATION_MAX:
+        raise UrlRefused(706, f"time mask of {len(text)} characters, at most {NOTATION_MAX}")
     text = text.strip().lower()
     if not text:
         return ALWAYS
     if re.fullmatch(r"[01]+", text):
         return _fit(text, slots)
     parts = [part.strip() for part in text.split(",")]
-    week = [all(part.startswith("!") for part in parts)] * HOURS_PER_WEEK
+    week = _WEEK if all(part.startswith("!") for part in parts) else 0
     for part in parts:
-        permitted = not part.startswith("!")
-        for hour in _hours(part, days_known=slots == HOURS_PER_WEEK):
-            week[hour % HOURS_PER_WEEK] = permitted
-    return "".join("1" if open_ else "0" for open_ in week[:slots])
+        hours = _hours(part, days_known=slots == HOURS_PER_WEEK)
+        week = week & ~hours if part.startswith("!") else week | hours
+    return f"{week:0{HOURS_PER_WEEK}b}"[::-1][:slots]
 
 
 def _fit(bits: str, slots: int) -> str:
@@ -61,7 +68,8 @@ def _fit(bits: str, slots: int) -> str:
     raise UrlRefused(706, f"time mask of {len(bits)} bits, expected {slots}")
 
 
-def _hours(part: str, *, days_known: bool) -> list[int]:
+def _hours(part: str, *, days_known: bool) -> int:
+    """Return the hours that a part names, hour ``n`` of the week as bit ``n``."""
     match = _RANGE.fullmatch(part)
     if match is None or not (match["days"] or match["start"]):
         raise UrlRefused(706, f"time mask {part!r}, expected for example 'mon-fri 20-06'")
@@ -72,7 +80,10 @@ def _hours(part: str, *, days_known: bool) -> list[int]:
         raise UrlRefused(706, f"time mask {part!r}, hours run from 0 to 24")
     if end <= start:
         end += HOURS_PER_DAY
-    return [day * HOURS_PER_DAY + hour for day in _days(match["days"]) for hour in range(start, end)]
+    hours = (1 << end) - (1 << start)
+    days = sum(1 << day * HOURS_PER_DAY for day in _days(match["days"]))
+    found = hours * days  # no more than a day each, so that no two of them overlap
+    return found & _WEEK | found >> HOURS_PER_WEEK
 
 
 def _days(text: str | None) -> list[int]:

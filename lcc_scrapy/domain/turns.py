@@ -7,7 +7,7 @@ whatever the number of providers.
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TypeVar
@@ -22,6 +22,12 @@ NEVER = float("inf")
 STALE = 1000
 """Stale entries that may lie among the delayed ones before they are cleared away."""
 
+CROWD = 1000
+"""Ready turns from which on each is fetched from in sessions: sites would close the connections of a ring."""
+
+SESSION, SESSION_SECONDS = 4, 1.0
+"""Fetches of a session at most, and the seconds after which no further one of it begins."""
+
 One = TypeVar("One")
 
 
@@ -34,7 +40,8 @@ class Turn:
     that was set aside is due. ``waiting`` is the number of its entry in the queues, 0 = none; an entry
     with another number is stale. ``standing`` tells in which queue that is: priority, whether among those
     with a limit, and until when it is delayed (0 = it is ready). ``spacing`` is what the site asks to be left
-    alone for (seconds) after the fetch under way, ``spaced_until`` when that is over.
+    alone for (seconds) after the fetch under way, ``spaced_until`` when that is over. ``session`` is the
+    session of the fetch under way.
     """
 
     key: str
@@ -50,6 +57,7 @@ class Turn:
     standing: "Standing" = (0, False, 0.0)
     spacing: float = 0.0
     spaced_until: float = 0.0
+    session: "Session" = (0, 0, 0.0)
 
     def free_at(self) -> float:
         """Return when bandwidth and host let this turn go on."""
@@ -68,7 +76,17 @@ class Turn:
 Standing = tuple[int, bool, float]
 """(priority, whether it has a limit, when its delay ends or 0)"""
 
+Session = tuple[int, int, float]
+"""(number of the entry with which it began, fetches that may follow, when none begins any more)"""
+
 _Queue = deque[tuple[int, Turn]]
+
+IsOpen = Callable[[int, bool], bool]
+"""Tells whether a turn of a priority may begin a fetch now; the second: whether it has a limit of its own."""
+
+
+def _always(_priority: int, _limited: bool) -> bool:
+    return True
 
 
 class Turns:
@@ -77,11 +95,13 @@ class Turns:
     ``backoff`` is the first wait (seconds) of a turn whose host fails; it may be changed at any time. While
     the limits of all turns fit into the common one together, only turns without a limit wait for it: they
     share what the others leave.
-    Of each priority there are two queues, one of turns without a limit and one of turns with.
+    Of each priority there are two queues, one of turns without a limit and one of turns with. Where more
+    than ``crowd`` turns are ready in one, a turn keeps its place in the ring for a session of fetches.
     """
 
-    def __init__(self, everything: Pace, backoff: float = HOST_BACKOFF_FIRST) -> None:
+    def __init__(self, everything: Pace, backoff: float = HOST_BACKOFF_FIRST, crowd: int = CROWD) -> None:
         self.everything = everything
+        self._crowd = crowd
         self.backoff = backoff
         self._turns: dict[str, Turn] = {}
         self._ready: dict[int, tuple[_Queue, _Queue]] = {one: (deque(), deque()) for one in PRIORITIES}
@@ -126,6 +146,21 @@ class Turns:
         turn.more, turn.look_at = more, look_at
         self.requeue(turn, now)
 
+    def extend(self, key: str, tickets: Iterable[Ticket], now: float, *, more: bool) -> None:
+        """Add further tickets to the window of a turn, in order."""
+        turn = self._turns.get(key)
+        if turn is not None:
+            turn.window.extend(tickets)
+            turn.more = more
+            self.requeue(turn, now)
+
+    def look_by(self, key: str, at: float, now: float) -> None:
+        """Have the window of a turn read again at some moment, if not before."""
+        turn = self._turns.get(key)
+        if turn is not None and at < turn.look_at:
+            turn.look_at = at
+            self.requeue(turn, now)
+
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Return a ticket that was not used to its place at the head; ``done`` still ends its turn."""
         turn = self._turns.get(ticket.turnkey)
@@ -133,24 +168,32 @@ class Turns:
             turn.window.appendleft(ticket)
             self._queue(turn, now)
 
-    def next(self, now: float) -> Ticket | None:
-        """Hand out the next ticket: higher priority first, in a ring within one priority."""
+    def next(self, now: float, is_open: "IsOpen" = _always) -> Ticket | None:
+        """Hand out the next ticket: higher priority first, in a ring within one priority.
+
+        ``is_open`` tells who may have a place; what changes in that is not asked for by itself.
+        """
         self._release_delayed(now)
         for priority in PRIORITIES:
-            while (queue := self._first(priority, now)) is not None:
+            while (queue := self._first(priority, now, is_open)) is not None:
                 number, turn = queue.popleft()
                 if number == turn.waiting and self._may_start(turn, now):
+                    if turn.session[0] != number:
+                        turn.session = (number, SESSION - 1, now + SESSION_SECONDS)
                     turn.fetching = turn.window.popleft()
                     return turn.fetching
         return None
 
-    def _first(self, priority: int, now: float) -> _Queue | None:
+    def _first(self, priority: int, now: float, is_open: "IsOpen") -> _Queue | None:
         """Return the queue with the turn that has waited for longest, of those that may start now."""
-        free, limited = self._ready[priority]
-        queues: tuple[_Queue, ...] = (limited,) if self._fit else ()
-        if (free or (limited and not self._fit)) and self._common_permits(now):
-            queues = (free, limited)
-        return min((queue for queue in queues if queue), key=lambda queue: queue[0][0], default=None)
+        queues = [
+            (queue, limited)
+            for limited, queue in enumerate(self._ready[priority])
+            if queue and is_open(priority, bool(limited))
+        ]
+        if any(not (limited and self._fit) for _, limited in queues) and not self._common_permits(now):
+            queues = [(queue, limited) for queue, limited in queues if limited and self._fit]
+        return min((queue for queue, _ in queues), key=lambda queue: queue[0][0], default=None)
 
     def _common_permits(self, now: float) -> bool:
         """Tell whether the common limit lets a fetch start.
@@ -170,8 +213,12 @@ class Turns:
 
     def pause(self, turn: Turn, now: float) -> float:
         """Return the seconds for which a body in flight should stop arriving."""
+        return max(self.pauses(turn, now))
+
+    def pauses(self, turn: Turn, now: float) -> tuple[float, float]:
+        """Return the same, behind the limit of all turns together and behind the turn's own."""
         common = 0.0 if self._fit and turn.pace.limit else self.everything.pause(now)
-        return max(common, turn.pace.pause(now))
+        return common, turn.pace.pause(now)
 
     def due(self) -> list[str]:
         """Return, once, the turns for which ``next`` found that the store is to be asked again."""
@@ -184,7 +231,8 @@ class Turns:
         if turn is not None and turn.fetching is ticket:
             turn.fetching = None
             turn.spaced_until, turn.spacing = now + turn.spacing, 0.0
-            self._queue(turn, now)
+            if not self._continue(turn, now):
+                self._queue(turn, now)
 
     def host_failed(self, ticket: Ticket, now: float, retry_after: float = 0.0) -> float:
         """Delay the whole turn after a failure of its host; return how long it has been failing."""
@@ -246,6 +294,18 @@ class Turns:
             heapq.heappush(self._delayed, (at, turn.waiting, turn))
         else:
             self._ready[priority][limited].append((turn.waiting, turn))
+
+    def _continue(self, turn: Turn, now: float) -> bool:
+        """Put a turn back to the head of its queue while its session lasts: its connection is open now."""
+        number, left, until = turn.session
+        standing = turn.standing_at(now)
+        queue = self._ready[standing[0]][standing[1]]
+        if not left or now >= until or standing[2] or len(queue) < self._crowd:
+            return False
+        turn.session = (number, left - 1, until)
+        turn.standing, turn.waiting = standing, number
+        queue.appendleft((number, turn))
+        return True
 
     def _clear_away(self) -> None:
         """Bound what is stale among the delayed entries; those of tonight would else be kept till then."""

@@ -14,8 +14,10 @@ from twisted.internet.protocol import Factory
 from twisted.internet.threads import deferToThreadPool
 
 from lcc_scrapy.domain.errors import ConfigurationError, InUse
+from lcc_scrapy.doors import handover
 from lcc_scrapy.doors.gatehouse import Gatehouse
 from lcc_scrapy.doors.tls import TlsEndpoint, TlsError, tls_endpoint
+from lcc_scrapy.wire.sockets import send_at_once
 
 _BEHIND_A_PROXY = "haproxy:"
 _PRIVATE_BY_ITSELF = ("ssl:", "tls:", "unix:")
@@ -28,7 +30,8 @@ _BACKLOG = 1024
 class Entrance:
     """The endpoints of one server, which is called ``name`` in its settings (``LCC_NAME_ENDPOINTS``).
 
-    ``factory`` takes connections, ``gatehouse`` those that a proxy passes on.
+    ``factory`` takes connections, ``gatehouse`` those that a proxy passes on. Sockets that a supervisor kept
+    (``handover``) are taken over by their endpoint strings.
     """
 
     def __init__(self, reactor: Any, name: str, factory: Factory, gatehouse: Gatehouse) -> None:
@@ -54,6 +57,7 @@ class Entrance:
         except ConfigurationError:
             yield self.close()
             raise
+        handover.give(os.environ, endpoints, [port.fileno() for port in self._ports])  # type: ignore[attr-defined]
         return [port.getHost() for port in self._ports]
 
     def close(self) -> Deferred[Any]:
@@ -84,7 +88,8 @@ class Entrance:
         place, receiver = self._receiver(endpoint)
         try:
             server = _server(self._reactor, place)
-            port = yield server.listen(receiver)
+            kept = handover.kept_for_us(os.environ).get(endpoint)
+            port = self._adopt(kept, server, receiver) if kept else (yield server.listen(receiver))
             port.getHost()  # fails, as listening does, for a socket of another domain than was said
         except CannotListenError as error:
             raise InUse(
@@ -96,6 +101,14 @@ class Entrance:
         if isinstance(server, TlsEndpoint):
             self._tls.append(server)
         return port
+
+    def _adopt(self, descriptor: int, server: IStreamServerEndpoint, receiver: Factory) -> Any:
+        """Go on listening where the process before this one did."""
+        secure = isinstance(server, TlsEndpoint)
+        factory = server.around(receiver) if secure else receiver  # type: ignore[attr-defined]
+        with socket.socket(fileno=os.dup(descriptor)) as kept:  # noqa: TID251 - one that listens
+            family = kept.family
+        return self._reactor.adoptStreamPort(descriptor, family, factory)
 
     def _receiver(self, endpoint: str) -> tuple[str, Factory]:
         """Return where to listen, and who takes the connections."""
@@ -124,10 +137,11 @@ def _server(reactor: Any, endpoint: str) -> IStreamServerEndpoint:
 
 
 def _make_ready_for_many(port: IListeningPort) -> None:
-    """Bound what each connection of this port may keep in the operating system, and let more of them wait."""
+    """Let more connections wait, and give them small buffers and no delay of small writes."""
     with _socket_of(port) as same:
         same.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         same.listen(_BACKLOG)
+        send_at_once(same)
 
 
 def _bound_to(port: IListeningPort) -> str | None:
@@ -148,3 +162,11 @@ async def _stop_port(port: IListeningPort) -> None:
     stopped = port.stopListening()
     if stopped is not None:
         await stopped
+
+
+def shown(address: Any) -> str:
+    """Return an address as people write it."""
+    host, port = getattr(address, "host", None), getattr(address, "port", None)
+    if host is None:
+        return os.fsdecode(getattr(address, "name", None) or str(address))
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

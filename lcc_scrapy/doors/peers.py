@@ -1,6 +1,9 @@
 """Addresses of those who connect."""
 
 import ipaddress
+from collections.abc import Sequence
+
+Networks = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
 
 LOCAL = "local"
 """Who has no address: a Unix socket."""
@@ -23,3 +26,22 @@ def neighbourhood(address: str) -> str:
     if ":" not in address:
         return address
     return str(ipaddress.ip_network(f"{address}/64", strict=False))
+
+
+def is_address(text: str) -> bool:
+    """Tell whether a text is an address of the Internet."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_among(address: str, networks: Networks) -> bool:
+    """Tell whether an address lies in one of the networks."""
+    return is_address(address) and any(ipaddress.ip_address(address) in network for network in networks)
+
+
+def is_here(address: str) -> bool:
+    """Tell whether who has this address, in plain form, is on this machine."""
+    return address == LOCAL or (is_address(address) and ipaddress.ip_address(address).is_loopback)

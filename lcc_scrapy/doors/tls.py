@@ -75,7 +75,11 @@ class TlsEndpoint:
 
     def listen(self, factory: IProtocolFactory) -> Any:
         """Listen; the result is a Deferred of the port."""
-        return self._below.listen(_TlsFactory(self.certificates, False, factory, clock=self._reactor))
+        return self._below.listen(self.around(factory))
+
+    def around(self, factory: IProtocolFactory) -> IProtocolFactory:
+        """Return what takes TLS connections for a factory."""
+        return _TlsFactory(self.certificates, False, factory, clock=self._reactor)
 
 
 class _TlsFactory(TLSMemoryBIOFactory):

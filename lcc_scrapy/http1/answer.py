@@ -14,6 +14,9 @@ INFORMATIONAL = 20
 CHUNK_FRAME = 8
 """Bytes that may come on top for each byte of a body: the frame of a chunk that holds no more."""
 
+_SMALL = 512
+"""Bytes of a piece below which it joins the next one: nobody is to handle chunks of one byte one by one."""
+
 _OK = 200
 _LEAST_STATUS = 100
 _NOTED = frozenset({b"content-type", b"content-encoding", b"content-length", b"transfer-encoding"})
@@ -60,6 +63,7 @@ class Answer:
         self._reason = b""
         self._noted: dict[bytes, bytes] = {}
         self._pieces: list[bytes] = []
+        self._small = bytearray()
         self._bodiless = bodiless
         self._informational = self._fields = self._bulk = self._fed = 0
 
@@ -79,8 +83,14 @@ class Answer:
 
     def take(self) -> list[bytes]:
         """Return what came of the body since the last time."""
+        self._gather()
         pieces, self._pieces = self._pieces, []
         return pieces
+
+    def _gather(self) -> None:
+        if self._small:
+            self._pieces.append(bytes(self._small))
+            self._small.clear()
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes; raises ``BadHead`` or ``BadBody``. Pieces from before stay to be taken."""
@@ -163,8 +173,13 @@ class Answer:
     def on_body(self, piece: bytes) -> None:
         """Keep a piece until it is taken."""
         self.arrived += len(piece)
-        if not self._bodiless:
-            self._pieces.append(piece)
+        if self._bodiless:
+            return
+        if len(piece) < _SMALL:
+            self._small += piece
+            return
+        self._gather()
+        self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
         """Note the end, but not that of an informational answer."""

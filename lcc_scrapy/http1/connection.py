@@ -11,6 +11,8 @@ from lcc_scrapy.http1.answer import Answer, HttpError
 UNREAD = 256 * 1024
 """Bytes of body that may wait for their reader, and one read of the operating system's more."""
 
+_NEVER = float("inf")
+
 
 class Silence(HttpError):
     """Nothing came for too long, or not all of it in time."""
@@ -31,22 +33,24 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._error: HttpError | None = None
         self._asked = self._heard = self._paused = self._bounded = False
-        self._patience = self._due = self._end = 0.0
+        self._patience = self._due = 0.0
+        self._left = self._until = _NEVER
         self._unread = UNREAD
         self._taken = 0
 
     # --- the exchange ----------------------------------------------------------------------------
 
-    async def ask(self, request: bytes, *, bodiless: bool, patience: float, end: float) -> None:
+    async def ask(self, request: bytes, *, bodiless: bool, patience: float, deadline: float) -> None:
         """Send a request and wait for the head of its answer.
 
-        ``patience``: seconds for the whole head, and later for the next piece; ``end``: when (of the loop's
-        clock) the whole answer must be there; 0 = any. Raises ``HttpError``; who asked closes it then.
+        ``patience``: seconds for the whole head, and later for the next piece; ``deadline``: seconds that the
+        peer may be waited for in all, until the answer is complete; 0 = any. Seconds in which the reader
+        waits for something else do not count. Raises ``HttpError``; who asked closes it then.
         """
         answer, self._asked, self._heard = self.answer, True, False
         answer.begin(bodiless=bodiless)
         self._taken = 0
-        self._patience, self._end = patience, end
+        self._patience, self._left = patience, deadline or _NEVER
         self._due = self._loop.time() + patience
         if self._transport is None or self._transport.is_closing():
             self._hang_up()
@@ -59,23 +63,29 @@ class Connection(asyncio.Protocol):
         """Return the next pieces of the body, none of them at its end; raises ``HttpError``."""
         answer = self.answer
         while True:
-            if pieces := answer.take():
-                self._taken = answer.arrived
-                if self._paused:
-                    self._go_on()
+            pieces, self._taken = answer.take(), answer.arrived
+            if self._paused:
+                self._go_on()
+            if pieces or (answer.complete and self._error is None):
                 return pieces
-            if answer.complete and self._error is None:
-                return []
             await self._something()
+
+    def hold(self) -> None:
+        """Read nothing before ``more`` is called again: the peer is held back by TCP meanwhile."""
+        if not self._paused and not self.answer.complete:
+            self._pause()
 
     async def _something(self) -> None:
         if self._error is not None:
             raise self._error
+        began = self._loop.time()
+        self._until = began + self._left
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
         finally:
             self._waiter = None
+            self._left -= self._loop.time() - began
 
     def finish(self) -> bool:
         """End the exchange; returns whether another may follow. What is unread, nobody will read."""
@@ -112,7 +122,7 @@ class Connection(asyncio.Protocol):
         """Give the exchange up when it takes too long; to be called every now and then (loop's clock)."""
         if not self._asked or self.answer.complete or self._error is not None:
             return
-        if self._end and now >= self._end:
+        if self._waiter is not None and now >= self._until:
             self._fail(Silence("the answer took too long"))
         elif self._waiter is None or (self._heard and self.answer.headed):
             self._heard = False
@@ -132,6 +142,11 @@ class Connection(asyncio.Protocol):
             if self._transport is not None:
                 inner = self._transport.get_extra_info("socket")
                 inner.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window or largest)
+
+    def _pause(self) -> None:
+        self._paused = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def _go_on(self) -> None:
         self._paused = False
@@ -168,9 +183,7 @@ class Connection(asyncio.Protocol):
             self._fail(error)
             return
         if answer.arrived - self._taken > self._unread and not self._paused and not answer.complete:
-            self._paused = True
-            if self._transport is not None:
-                self._transport.pause_reading()
+            self._pause()
         if answer.headed:
             self._wake()
 

@@ -38,7 +38,7 @@ class Pool:
         self._timer: asyncio.TimerHandle | None = None
 
     async def ask(
-        self, request: Request, *, patience: float, end: float, window: int = 0, largest: int = 0
+        self, request: Request, *, patience: float, deadline: float, window: int = 0, largest: int = 0
     ) -> Connection:
         """Send a request; returns the connection with the head of its answer, for ``release`` in the end.
 
@@ -52,7 +52,7 @@ class Pool:
         for repeatable in (request.method in REPEATABLE, False):
             connection.bound(window, largest)
             try:
-                await connection.ask(sent, bodiless=bodiless, patience=patience, end=end)
+                await connection.ask(sent, bodiless=bodiless, patience=patience, deadline=deadline)
             except BaseException as error:
                 self._drop(connection)  # it may have ended before it was known here
                 if not (repeatable and isinstance(error, Unanswered)):

@@ -22,6 +22,7 @@ Answer = InitAccepted | InitRejected | UrlError | SetAccepted | SetRejected
 
 TOKEN_MAX = 1 << 20
 """Bytes of the longest tag, with the text before it."""
+_BITE = 16 * 1024
 DEPTH_MAX = 16
 LIST_MAX = 10_000
 """So many mimetypes, and so many errors, of one login are kept; the rest is dropped."""
@@ -34,23 +35,21 @@ class NotAnAnswer(Exception):
     """What came is not what a UNS says."""
 
 
+class _DocumentEnds(Exception):
+    """Stops the parser behind a root element: what follows is another document."""
+
+
 class AnswerReader:
     """Push parser; `feed` raises `NotAnAnswer`, after which the reader is of no more use."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
         self._answers: list[Answer] = []
         self._begin_document()
 
     def feed(self, data: bytes) -> list[Answer]:
         """Take in some bytes and return the messages that became complete by them."""
-        *pieces, rest = data.split(b">")
-        for piece in pieces:
-            self._parse(bytes(self._buffer) + piece + b">")
-            self._buffer.clear()
-        self._buffer += rest
-        if len(self._buffer) > TOKEN_MAX:
-            raise NotAnAnswer("a tag without an end")
+        while data:
+            data = self._parse(data[:_BITE]) + data[_BITE:]
         answers, self._answers = self._answers, []
         return answers
 
@@ -61,26 +60,45 @@ class AnswerReader:
         self._parser.EndElementHandler = self._finish
         self._parser.CharacterDataHandler = self._text_came
         self._parser.StartDoctypeDeclHandler = _refuse_doctype
+        # Newer expats wait for more input before they tell of a tag that was cut.
+        set_deferral = getattr(self._parser, "SetReparseDeferralEnabled", None)
+        if set_deferral is not None:
+            set_deferral(False)
         self._fresh = True
-        self._ended = False
+        self._given = self._quiet = 0
         self._path: list[str] = []
         self._open: list[tuple[Mapping[str, str], list[str]]] = []
         self._login = _Login()
 
-    def _parse(self, piece: bytes) -> None:
-        """Parse up to the end of one tag, so that nothing complete ever waits inside the parser."""
-        piece = piece.lstrip() if self._fresh else piece
-        self._fresh = False
+    def _parse(self, data: bytes) -> bytes:
+        """Parse up to the end of the document, if it is in these bytes; return what follows it."""
+        data = data.lstrip() if self._fresh else data
+        self._fresh &= not data
+        self._quiet += len(data)
         try:
-            self._parser.Parse(piece, False)
+            self._parser.Parse(data, False)
         except expat.ExpatError as error:
             raise NotAnAnswer(f"not well-formed: {expat.ErrorString(error.code)}") from None
         except ValueError as error:
             raise NotAnAnswer(f"not understood: {error}") from None
-        if self._ended:
+        except _DocumentEnds:
+            rest = data[self._end_in(data) :]
             self._begin_document()
+            return rest
+        self._given += len(data)
+        if self._quiet > TOKEN_MAX:
+            raise NotAnAnswer("a tag without an end")
+        return b""
+
+    def _end_in(self, data: bytes) -> int:
+        """Return where the root element ends: expat stands before its end tag, or behind an empty root."""
+        at = self._parser.CurrentByteIndex - self._given
+        if at > 0 and data[at - 1 : at] == b">" and data[at : at + 2] != b"</":
+            return at
+        return data.index(b">", max(at, 0)) + 1
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._quiet = 0
         if len(self._path) >= DEPTH_MAX:
             raise NotAnAnswer("nested too deeply")
         local = name.rpartition(":")[2]
@@ -94,6 +112,7 @@ class AnswerReader:
             self._open[-1][1].append(text)
 
     def _finish(self, _name: str) -> None:
+        self._quiet = 0
         attributes, texts = self._open.pop()
         text = "".join(texts).strip()
         match self._path:
@@ -110,7 +129,8 @@ class AnswerReader:
             case ["set_result", "set_rejected"]:
                 self._answers.append(SetRejected(_int(attributes, "code"), text, _retry_after(attributes)))
         self._path.pop()
-        self._ended = not self._path
+        if not self._path:
+            raise _DocumentEnds
 
 
 class _Login:
@@ -143,6 +163,7 @@ class _Login:
             processing=_int(status, "processing"),
             errors=tuple(self._errors),
             lcc_id=self._part("init_accepted").get("lcc", ""),
+            revision=self._part("init_accepted").get("revision", ""),
         )
 
     def _quota(self) -> Quota:
@@ -181,4 +202,4 @@ def _int(attributes: Mapping[str, str], name: str, missing: int = 0) -> int:
 
 
 def _refuse_doctype(*_declaration: object) -> None:
-    raise NotAnAnswer("a document type declaration")
+    raise NotAnAnswer("a document type declaration (DOCTYPE)")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import BinaryIO
 
-from lcc_scrapy.providers import pipe
+from lcc_scrapy.providers import pipe, refusals
 from lcc_scrapy.providers.state import Damaged, Header, Reader, StateFile, attributes_in, key_of
 from lcc_scrapy.wire.messages import Url
 
@@ -33,11 +33,13 @@ class Tag(bytes, Enum):
     UNKNOWN = b"?"
     """Present, not checked, and not known: part of a full set only."""
     REMOVED = b"-"
+    REFUSED = b"!"
+    """As it was when the LCC refused it: lcccp sends it when the LCC may take it now."""
 
 
-_IN_STATE = frozenset({Tag.NEW, Tag.CHANGED, Tag.SAME, Tag.KEPT})
+_IN_STATE = frozenset({Tag.NEW, Tag.CHANGED, Tag.SAME, Tag.KEPT, Tag.REFUSED})
 _IN_PARTIAL_SET = frozenset({Tag.NEW, Tag.CHANGED, Tag.REMOVED})
-_IN_FULL_SET = frozenset({Tag.NEW, Tag.CHANGED, Tag.SAME, Tag.KEPT, Tag.UNKNOWN})
+_IN_FULL_SET = frozenset({Tag.NEW, Tag.CHANGED, Tag.SAME, Tag.KEPT, Tag.UNKNOWN, Tag.REFUSED})
 
 
 def same_content(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
@@ -50,6 +52,11 @@ def same_content(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     if not all(name in old and old[name] == new.get(name) for name in compared):
         return False
     return _other(old) == _other(new)
+
+
+def _is_still_refused(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    before = pipe.unmarked(old)
+    return pipe.REFUSED in old and (before == new or same_content(before, new))
 
 
 def _other(attributes: Mapping[str, str]) -> dict[str, str]:
@@ -127,8 +134,9 @@ class Known:
 class Counts:
     """How many lines of each kind there are.
 
-    ``withdrawn`` are gone, too, but the LCC may never have had them; ``twice`` were given more than once
-    and count once.
+    ``withdrawn`` are gone, too, but the LCC may never have had them; ``refused`` are as they were when the
+    LCC refused them; ``unseen`` are kept without having been named; ``twice`` were given more than once and
+    count once.
     """
 
     new: int = 0
@@ -137,12 +145,14 @@ class Counts:
     kept: int = 0
     removed: int = 0
     withdrawn: int = 0
+    refused: int = 0
+    unseen: int = 0
     twice: int = 0
 
     @property
     def present(self) -> int:
         """How many URLs of the site the input named."""
-        return self.new + self.changed + self.same + self.kept
+        return self.new + self.changed + self.same + self.kept + self.refused
 
     @property
     def gone(self) -> int:
@@ -151,9 +161,10 @@ class Counts:
 
     def __str__(self) -> str:
         kept = f", {self.kept:,} kept" if self.kept else ""
+        refused = f", {self.refused:,} refused before" if self.refused else ""
         return (
             f"{self.new:,} new, {self.changed:,} changed, {self.gone:,} removed, "
-            f"{self.same:,} unchanged{kept}"
+            f"{self.same:,} unchanged{kept}{refused}"
         )
 
 
@@ -164,24 +175,30 @@ class Comparison:
         self._known = known
         self._spool = spool
         self._kept_curls: set[str] = set()
+        self._named_as_gone: set[bytes] = set()
         self.counts = Counts()
 
     def take(self, line: Url | pipe.Keep) -> None:
-        """Compare one line with the state. An explicit removal counts as absence."""
+        """Compare one line with the state. An explicit removal counts as absence, in any input."""
         if isinstance(line, pipe.Keep):
             self._keep(line)
-        elif not pipe.is_removal(line):
+        elif pipe.is_removal(line):
+            self._named_as_gone.add(key_of(line.attributes))
+        else:
             self._update(line.attributes)
 
     def _update(self, given: Mapping[str, str]) -> None:
-        attributes = {name: value for name, value in given.items() if name != pipe.NEW}
+        attributes = pipe.unmarked(given)
         found = self._known.see(key_of(attributes))
         if found is None:
             self.counts.twice += 1
             return
         old = attributes_in(found) if found else {pipe.NEW: "yes"}
         line = pipe.write(Url(attributes))
-        if pipe.NEW in old:
+        if _is_still_refused(old, attributes):
+            self.counts.refused += 1
+            self._put(Tag.REFUSED, refusals.marked(line, old[pipe.REFUSED]))
+        elif pipe.NEW in old:
             self.counts.new += 1
             self._put(Tag.NEW, line)
         elif same_content(old, attributes):
@@ -202,7 +219,9 @@ class Comparison:
         """Settle what was not seen: removed, or kept where the input says so or was not complete."""
         for line in self._known.unseen():
             attributes = attributes_in(line)
-            if not complete or attributes.get("curl") in self._kept_curls:
+            absent = complete or key_of(attributes) in self._named_as_gone
+            if not absent or attributes.get("curl") in self._kept_curls:
+                self.counts.unseen += 1
                 self._put(Tag.KEPT, line)
             else:
                 unsure = pipe.NEW in attributes
@@ -237,7 +256,9 @@ class Comparison:
         counts, known = self.counts, self._known.sure
         if percent >= 100 or not counts.gone:  # noqa: PLR2004 - per cent
             return False
-        return not counts.present or (known > SMALL_SITE and counts.removed * 100 > percent * known)
+        return not (counts.present or counts.unseen) or (
+            known > SMALL_SITE and counts.removed * 100 > percent * known
+        )
 
 
 def _marked(line: bytes) -> bytes:

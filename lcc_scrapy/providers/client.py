@@ -24,6 +24,7 @@ from lcc_scrapy.wire.messages import (
     SetStart,
     UrlError,
 )
+from lcc_scrapy.wire.sockets import send_at_once
 
 DEFAULT_PORT = 9000
 LINGER = 5.0
@@ -77,8 +78,7 @@ def connect(address: Address, timeout: float, tls: ssl.SSLContext | None = None)
         raise Unreachable(f"{address.host}: {error.strerror}") from None
     except (OSError, UnicodeError) as error:
         raise Unreachable(f"cannot connect to {address}: {_reason(error)}") from None
-    # or the end of a set waits for an acknowledgement, which may be late by 40 ms
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    send_at_once(plain)
     if tls is None:
         return Conversation(plain, timeout)
     try:

@@ -14,6 +14,8 @@ from lcc_scrapy.providers.changes import DECLARED, Known, same_content
 from lcc_scrapy.providers.state import Header, Reader, StateFile, attributes_in, key_of
 from lcc_scrapy.wire.messages import Url
 
+_VOUCHED = DECLARED | {pipe.REFUSED}
+
 
 def record(file: StateFile) -> None:
     """Put in doubt, in the state, what differs in a pending state that follows it and was not committed.
@@ -37,4 +39,4 @@ def _weighed(state: Reader | None, pending: Known) -> Iterator[bytes]:
 
 
 def _doubtful(attributes: Mapping[str, str]) -> bytes:
-    return pipe.write(Url({name: value for name, value in attributes.items() if name not in DECLARED}))
+    return pipe.write(Url({name: value for name, value in attributes.items() if name not in _VOUCHED}))

@@ -20,6 +20,8 @@ from lcc_scrapy.wire import writing
 from lcc_scrapy.wire.messages import Init, InitAccepted, SetAccepted, SetStart
 
 PROG = "lcccp"
+_PREFIX_ENDS = ("/", "?", "=", "&")
+"""How a prefix ends that something may stand directly behind."""
 
 EXAMPLES = """\
 exit status: 0 accepted · 1 accepted, some URLs refused · 3 set refused · 64 usage
@@ -138,6 +140,7 @@ def _main(options: Namespace) -> int:
         if not options.print:
             _require_connection(options)
         submission.read(sys.stdin.buffer, notes.progress())
+        _warn_of_prefix(options.urlprefix, submission.relative, notes)
         full = _kind(options, submission)
         if options.print:
             return _print(options, submission, full=full)
@@ -153,6 +156,11 @@ def _require_connection(options: Namespace) -> None:
     for name in ("uns", "pid"):
         if not getattr(options, name):
             raise Stop(Status.USAGE, f"--{name} is required")
+
+
+def _warn_of_prefix(prefix: str, relative: str, notes: Notes) -> None:
+    if prefix and relative and not prefix.endswith(_PREFIX_ENDS) and not relative.startswith(("/", "?")):
+        notes.warn(f"--urlprefix has no slash at its end: the first URL is {prefix + relative}")
 
 
 def _kind(options: Namespace, submission: Submission) -> bool:
@@ -266,12 +274,17 @@ def _deliver(plan: Plan, options: Namespace, submission: Submission, ledger: Led
 
 
 def _withheld(submission: Submission, notes: Notes) -> bool:
-    """Say what an incomplete input means; True when something of it was not done."""
+    """Say what an incomplete input means; True when its sender says so, or it lost lines on the way."""
     if not submission.fault:
         return False
-    removals = f"; {submission.removals:,} removals are not sent" if submission.removals else ""
-    notes.warn(f"input not complete ({submission.fault}): updates only{removals}")
-    return submission.ended or submission.removals > 0
+    if not submission.removals:
+        what = "updates only"
+    elif submission.removals_count:
+        what = "nothing is removed but what it names"
+    else:
+        what = f"updates only; {submission.removals:,} removals are not sent"
+    notes.warn(f"input not complete ({submission.fault}): {what}")
+    return submission.ended
 
 
 def _tell_wish(outcome: Outcome, submission: Submission, notes: Notes, *, full: bool) -> None:

@@ -102,12 +102,12 @@ def _compare(state: StateFile, options: Namespace, notes: Notes) -> int:
         comparison.finish(complete=not reading.fault)
         _guard(comparison, known, options.max_removal)
         full = _is_full(state, reading.fault, notes, forced=options.full)
-        base = replace(known.header, lcc="", pid="", urlprefix="", seq=0) if options.full else known.header
+        base = Header(id=known.header.id) if options.full else known.header
         header = _next_header(state, base, comparison, full=full)
         state.write_pending(header, comparison.state_lines())
         _forward(pipe.HandOver(str(state.path), header.id, full), comparison, partial=bool(reading.fault))
     notes.tell(f"{comparison.counts}{'; the whole site is forwarded' if full else ''}")
-    return _incomplete(reading.fault, notes) if reading.fault else Status.DONE
+    return _incomplete(reading.fault, comparison, notes) if reading.fault else Status.DONE
 
 
 def _known(state: StateFile, *, forced: bool) -> Known:
@@ -179,8 +179,9 @@ def _forward(hand_over: pipe.HandOver, comparison: Comparison, *, partial: bool)
     out.flush()
 
 
-def _incomplete(fault: str, notes: Notes) -> int:
-    notes.warn(f"input not complete ({fault}): updates are forwarded, nothing is taken for removed")
+def _incomplete(fault: str, comparison: Comparison, notes: Notes) -> int:
+    named = " but what it names" if comparison.counts.gone else ""
+    notes.warn(f"input not complete ({fault}): updates are forwarded, nothing is taken for removed{named}")
     return Status.BAD_INPUT
 
 

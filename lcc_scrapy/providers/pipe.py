@@ -1,6 +1,7 @@
 r"""The lines between the stages of ``file2url | lcccpstate | lcccp``.
 
-Each line is one empty XML element in UTF-8, at most 64 KiB long, ended by ``\n``::
+Each line is one empty XML element in UTF-8, at most 64 KiB long, ended by ``\n`` (several on a line, and one
+over some lines, are read, too)::
 
     <url curl="a.html" mimetype="text/html" len="12" mtime="1700000000" md5="…"/>   a URL (seed 000)
     <url curl="b.html" mimetype="text/html" op="remove"/>                           a removal
@@ -9,7 +10,7 @@ Each line is one empty XML element in UTF-8, at most 64 KiB long, ended by ``\n`
     <end count="3"/>                                   last line: so many url and keep lines came before
 
 Without the end mark, or with one that counts wrong or says ``partial="yes"``, nothing that is absent
-may be taken for removed.
+may be taken for removed; what is named as removed is, unless it counts wrong.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,14 +20,20 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 from lcc_scrapy.providers.command import Status, Stop
+from lcc_scrapy.providers.cutting import ELEMENT_MAX, cut
 from lcc_scrapy.wire.messages import Url
 from lcc_scrapy.wire.writing import element
 
-LINE_MAX = 64 * 1024
+LINE_MAX = ELEMENT_MAX
 """Bytes of the longest line."""
 
 NEW = "new"
 """Attribute by which lcccpstate marks URLs that the LCC does not have yet; it never goes over the wire."""
+
+REFUSED = "refused"
+"""Attribute of a line in a state: the code for which the LCC refused it (`refusals`)."""
+
+_MARKS = frozenset({NEW, REFUSED})
 
 _SYNONYMS = {"c": "curl", "b": "burl", "f": "furl"}
 
@@ -119,12 +126,13 @@ def parse_element(raw: bytes) -> tuple[str, dict[str, str]]:
     return elements[0]
 
 
-def _refuse_text(_text: str) -> None:
-    raise BadLine("text inside the element")
+def _refuse_text(text: str) -> None:
+    if text.strip():
+        raise BadLine("text inside the element")
 
 
 def _refuse_doctype(*_declaration: object) -> None:
-    raise BadLine("a document type declaration")
+    raise BadLine("a document type declaration (DOCTYPE)")
 
 
 def _canonical(attributes: dict[str, str]) -> dict[str, str]:
@@ -154,6 +162,11 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
+def unmarked(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes as they go over the wire, without the marks of a state."""
+    return {name: value for name, value in attributes.items() if name not in _MARKS}
+
+
 def is_removal(url: Url) -> bool:
     """Tell whether a line asks for a removal (design section 4: ``op="remove"`` or an empty furl)."""
     return url.attributes.get("op") == "remove" or url.attributes.get("furl") == ""
@@ -162,21 +175,24 @@ def is_removal(url: Url) -> bool:
 class Reading:
     """The lines of a stream, once; afterwards what can be said about their end.
 
-    Iterating raises `Stop` (65) with the number of a line that cannot be read.
+    Iterating raises `Stop` (65) with the number of a line that cannot be read. ``number`` is the line where
+    the last element began.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self._begun = False
         self.number = 0
         self.entries = 0
         self.end: End | None = None
 
     def __iter__(self) -> Iterator[Url | Keep | HandOver]:
-        while raw := self._stream.readline(LINE_MAX + 2):
-            self.number += 1
-            if raw.isspace():
+        for number, raw in cut(self._stream):
+            self.number = number
+            if raw.startswith(b"<!--") and raw.rstrip().endswith(b"-->"):
                 continue
             line = self._parse(raw)
+            self._begun = True
             if isinstance(line, End):
                 self.end = line
                 continue
@@ -185,12 +201,12 @@ class Reading:
 
     def _parse(self, raw: bytes) -> Line:
         try:
-            line = parse(raw.rstrip(b"\r\n"))
+            line = parse(raw.strip())
         except BadLine as error:
             raise self._stop(str(error)) from None
         if self.end is not None:
             raise self._stop("comes after the end mark")
-        if isinstance(line, HandOver) and self.number > 1:
+        if isinstance(line, HandOver) and self._begun:
             raise self._stop("the hand-over is not the first line")
         return line
 

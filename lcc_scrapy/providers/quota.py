@@ -45,7 +45,7 @@ class Fit:
         """Yield the URLs that are not left out."""
         if not self.left_out:
             return items
-        return (item for item in items if not (item.new and _key(item) in self.left_out))
+        return (item for item in items if not (item.new and key_of_item(item) in self.left_out))
 
 
 def room_for(quota: Quota, *, full: bool) -> Demand:
@@ -81,11 +81,12 @@ def _left_out(items: Iterable[Item], room: Demand, taken: Demand) -> frozenset[b
         if not item.new:
             continue
         if more.files > room.files or more.space > room.space:
-            left_out.add(_key(item))
+            left_out.add(key_of_item(item))
         else:
             taken = more
     return frozenset(left_out)
 
 
-def _key(item: Item) -> bytes:
+def key_of_item(item: Item) -> bytes:
+    """Return the key of a URL that is to be sent."""
     return key_of(pipe.parse_element(item.xml)[1])

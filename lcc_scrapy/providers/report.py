@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from lcc_scrapy.domain.printable import printable
-from lcc_scrapy.providers.command import Notes, megabytes
+from lcc_scrapy.providers.command import Notes, Status, megabytes
 from lcc_scrapy.providers.delivery import Outcome
 from lcc_scrapy.wire.messages import (
     UNLIMITED,
@@ -27,11 +27,22 @@ def tell(outcome: Outcome, notes: Notes, errors_shown: int) -> None:
         notes.warn(outcome.text)
     for line in error_lines("refused", outcome.errors, outcome.error_count, errors_shown):
         notes.warn(line)
+    _tell_standing(outcome, notes, errors_shown)
     if isinstance(outcome.verdict, SetAccepted):
         dry = outcome.verdict.would_remove is not None
         notes.tell(f"{'would be accepted' if dry else 'accepted'}: {outcome.verdict.received:,} URLs")
     elif not outcome.text:
         notes.tell("nothing to send")
+
+
+def _tell_standing(outcome: Outcome, notes: Notes, errors_shown: int) -> None:
+    """Name what is still refused, unless just that was refused this time."""
+    standing = outcome.standing
+    if standing.count > outcome.error_count:
+        for line in error_lines("still refused", standing.first, standing.count, errors_shown):
+            notes.warn(line)
+    if standing.count:
+        notes.warn("what is refused stays untold, and is sent again once roots, types or quota have changed")
 
 
 def _tell_login(login: InitAccepted, notes: Notes, errors_shown: int) -> None:
@@ -99,6 +110,7 @@ def as_json(outcome: Outcome) -> str:
         "sent": outcome.sent,
         "left_out": outcome.left_out,
         "error_count": outcome.error_count,
+        "refused": outcome.standing.count,
         "errors": [_error(error) for error in outcome.errors],
     }
     match outcome.verdict:
@@ -122,7 +134,7 @@ def _word(outcome: Outcome) -> str:
             return "set_rejected"
         case None, InitRejected():
             return "login_rejected"
-    return "failed" if outcome.status else "nothing_sent"
+    return "nothing_sent" if outcome.status in {Status.DONE, Status.URL_ERRORS} else "failed"
 
 
 def _login(login: InitAccepted) -> JSON:

@@ -15,7 +15,7 @@ those that the LCC may not have at all are marked ``new="yes"``. Beside them:
 
 import fcntl
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b, sha256
@@ -25,9 +25,11 @@ from typing import BinaryIO
 
 from lcc_scrapy.providers import pipe
 from lcc_scrapy.providers.command import Status, Stop
+from lcc_scrapy.wire.messages import Url
 from lcc_scrapy.wire.writing import element
 
 VERSION = "1"
+Change = Callable[[Iterator[bytes]], Iterator[bytes]]
 
 
 class Damaged(Exception):
@@ -39,7 +41,8 @@ class Header:
     """What a state belongs to. Empty ``lcc``, ``pid`` and ``urlprefix`` mean: not bound yet.
 
     ``id`` names this state and its set; ``base`` is the id of the state it follows; ``set`` is the digest
-    of the set; ``seq`` is the number of the last login, 0 = not known.
+    of the set; ``seq`` is the number of the last login, 0 = not known. ``revision`` is the LCC's when what
+    is refused was judged (`refusals`); ``unlisted``: "yes" when a login since had more errors than it listed.
     """
 
     id: str = ""
@@ -49,6 +52,8 @@ class Header:
     pid: str = ""
     urlprefix: str = ""
     seq: int = 0
+    revision: str = ""
+    unlisted: str = ""
 
     def write(self) -> bytes:
         """Write the first line of a state file."""
@@ -172,10 +177,12 @@ class StateFile:
         """Put the next state on disk, to be committed later."""
         _write(self.pending, header, lines)
 
-    def commit(self, header: Header, without: Collection[bytes] = frozenset()) -> None:
+    def commit(
+        self, header: Header, without: Collection[bytes] = frozenset(), over: Change = lambda lines: lines
+    ) -> None:
         """Make the pending state the state, under this header, less the URLs with these keys.
 
-        What was in doubt among them stays so.
+        What was in doubt among them stays so. ``over`` gets the lines, and yields them as they are to be.
         """
         with self.opened(pending=True) as reader:
             if reader is None:
@@ -183,7 +190,7 @@ class StateFile:
             lines: Iterator[bytes] = (line for _, line in reader.lines())
             if without:
                 lines = chain(_without(lines, without), self._in_doubt(without))
-            self.write(header, lines)
+            self.write(header, over(lines))
         self.pending.unlink()
 
     def _in_doubt(self, keys: Collection[bytes]) -> Iterator[bytes]:
@@ -191,14 +198,21 @@ class StateFile:
         with suppress(Damaged), self.opened() as reader:
             for _, line in reader.lines() if reader else ():
                 attributes = attributes_in(line)
-                if pipe.NEW in attributes and key_of(attributes) in keys:
-                    yield line
+                if key_of(attributes) in keys:
+                    yield pipe.write(Url(pipe.unmarked(attributes) | {pipe.NEW: "yes"}))
 
-    def note_login(self, seq: int) -> None:
-        """Record the number of a login that changed nothing else."""
+    def note_login(self, seq: int, unlisted: str = "") -> None:
+        """Record the number of a login that changed nothing else, and that it did not list all errors."""
         with self.opened() as reader:
             if reader is not None:
-                self.write(replace(reader.header, seq=seq), (line for _, line in reader.lines()))
+                header = replace(reader.header, seq=seq, unlisted=unlisted or reader.header.unlisted)
+                self.write(header, (line for _, line in reader.lines()))
+
+    def pending_lines(self) -> Iterator[bytes]:
+        """Yield the lines of the pending state; raises `Damaged`."""
+        with self.opened(pending=True) as reader:
+            for _, line in reader.lines() if reader else ():
+                yield line
 
     def wish(self) -> str:
         """Return why the LCC wants a full set; empty when it does not."""

@@ -6,8 +6,12 @@ from typing import BinaryIO
 
 from lcc_scrapy.providers import pipe
 from lcc_scrapy.providers.command import Progress
+from lcc_scrapy.providers.state import attributes_in
 from lcc_scrapy.wire import writing
 from lcc_scrapy.wire.messages import Url
+
+_DIGITS = 19
+"""What fits in 63 bits; the LCC refuses a longer len."""
 
 _NEW, _KNOWN, _KEPT, _REMOVED = b"+", b"~", b"k", b"-"
 
@@ -41,6 +45,8 @@ class Submission:
         self._timeofday = timeofday
         self._tally = dict.fromkeys((_NEW, _KNOWN, _KEPT, _REMOVED), 0)
         self.hand_over: pipe.HandOver | None = None
+        self.relative = ""
+        """The first URL without scheme://; empty = none."""
         self.fault = ""
         self.ended = False
         """Whether there was an end mark at all."""
@@ -67,15 +73,24 @@ class Submission:
         if pipe.is_removal(line):
             return _REMOVED, line.attributes
         new = self.hand_over is None or pipe.NEW in line.attributes
-        attributes = {name: value for name, value in line.attributes.items() if name != pipe.NEW}
+        return _NEW if new else _KNOWN, self._as_sent(line.attributes)
+
+    def _as_sent(self, given: Mapping[str, str]) -> dict[str, str]:
+        attributes = pipe.unmarked(given)
         if self._timeofday:
             attributes.setdefault("timeofday", self._timeofday)
-        return _NEW if new else _KNOWN, attributes
+        return attributes
+
+    def item(self, line: bytes) -> Item:
+        """Return a line of the state as a URL of this set."""
+        given = attributes_in(line)
+        attributes = self._as_sent(given)
+        return Item(writing.url(attributes), _size(attributes), pipe.NEW in given)
 
     def _keep(self, tag: bytes, attributes: Mapping[str, str]) -> None:
-        size = attributes.get("len", "")
-        known = size if size.isascii() and size.isdigit() else "0"
-        self._spool.write(tag + known.encode() + b"\t" + writing.url(attributes))
+        if not self.relative and "://" not in attributes.get("curl", ""):
+            self.relative = attributes.get("curl", "")
+        self._spool.write(tag + str(_size(attributes)).encode() + b"\t" + writing.url(attributes))
         self._tally[tag] += 1
 
     @property
@@ -90,7 +105,7 @@ class Submission:
     def items(self, *, full: bool) -> Iterator[Item]:
         """Yield the URLs of a set: a full one names what is there, a partial one what changed.
 
-        Removals from an incomplete input are not believed.
+        Removals from an input that lost lines are not believed.
         """
         tags = self._tags(full=full)
         self._spool.seek(0)
@@ -102,4 +117,14 @@ class Submission:
     def _tags(self, *, full: bool) -> frozenset[bytes]:
         if full:
             return frozenset({_NEW, _KNOWN, _KEPT})
-        return frozenset({_NEW, _KNOWN, _REMOVED} if not self.fault else {_NEW, _KNOWN})
+        return frozenset({_NEW, _KNOWN, _REMOVED} if self.removals_count else {_NEW, _KNOWN})
+
+    @property
+    def removals_count(self) -> bool:
+        """Whether removals are sent: the input names them, and its end mark, if any, counts right."""
+        return not (self.ended and self.cut)
+
+
+def _size(attributes: Mapping[str, str]) -> int:
+    size = attributes.get("len", "")
+    return int(size) if size.isascii() and size.isdigit() and len(size) < _DIGITS else 0

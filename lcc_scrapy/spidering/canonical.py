@@ -18,6 +18,8 @@ _AROUND = "".join(map(chr, range(33)))
 _INSIDE = str.maketrans("", "", "\t\r\n")
 _PATH_ENDS = re.compile(r"[?#]")
 _ANYWHERE = "http://x"
+_SHORT = 256
+"""Characters of a URL whose canonical form is remembered; all of them take some 10 MB at most."""
 
 
 def canonical(text: str, base: str = "", charset: str = "utf-8", strip: frozenset[str] = frozenset()) -> str:
@@ -31,12 +33,12 @@ def canonical(text: str, base: str = "", charset: str = "utf-8", strip: frozense
         raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
     link = _query_in(charset, _cleaned(text))
     try:
-        return _canonical(urljoin(base, link), strip)
+        joined = urljoin(base, link)
+        return (_remembered if len(joined) <= _SHORT else _canonical)(joined, strip)
     except ValueError as error:
         raise UrlRefused(705, str(error)) from None
 
 
-@lru_cache(maxsize=16384)
 def _canonical(text: str, strip: frozenset[str]) -> str:
     url = HttpUrl.parse(text)
     target = f"{url.path}?{url.query}" if url.query else url.path
@@ -46,6 +48,9 @@ def _canonical(text: str, strip: frozenset[str]) -> str:
     if _ODD.search(target):
         target = _normal(_normal(target))  # dots may come to light only when they are decoded
     return str(HttpUrl.parse(str(HttpUrl(url.scheme, url.host, url.port, target, ""))))
+
+
+_remembered = lru_cache(maxsize=16384)(_canonical)
 
 
 def _cleaned(text: str) -> str:

@@ -13,11 +13,16 @@ from lxml import etree
 from w3lib.encoding import html_body_declared_encoding, read_bom
 
 from lcc_scrapy.content.charsets import codec_of
+from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.spidering.directives import Directives, words_of
-from lcc_scrapy.spidering.parsing import show
+from lcc_scrapy.spidering.effort import Effort
+from lcc_scrapy.spidering.parsing import PIECE, show
 
 ATTRIBUTE = 100_000
 """Characters of a ``srcset`` or ``refresh`` that are looked at."""
+
+STEPS_MAX = 200_000_000
+"""Open elements that libxml2 may look at for end tags, all of them for each: half a second."""
 
 FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 
@@ -159,19 +164,22 @@ def refresh_target(content: str) -> str | None:
 class Collector:
     """What the parser tells of a page: ``found`` by (href, relation), ``base`` ("" = none), directives.
 
-    ``nofollow`` of a link stays only when all links to that place have it. ``most``: links at most.
+    ``nofollow`` of a link stays only when all links to that place have it. ``most``: links at most; ``open``:
+    elements that have not ended.
     """
 
     def __init__(self, relations: frozenset[str], agent: str, most: int) -> None:
         self._relations = relations
         self._agents = {"robots", agent}
         self._most = most
+        self.open = 0
         self.found: dict[tuple[str, str], bool] = {}
         self.base = ""
         self.directives = Directives()
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take note of an element."""
+        self.open += 1
         if tag == "meta":
             self._meta(attributes)
         elif tag == "base":
@@ -179,6 +187,10 @@ class Collector:
         elif (read := _READERS.get(tag)) is not None:
             for found in read(attributes):
                 self._take(found)
+
+    def end(self, _tag: str) -> None:
+        """An element ends."""
+        self.open -= 1
 
     def close(self) -> None:
         """The page has ended."""
@@ -189,6 +201,8 @@ class Collector:
 
     def _take(self, found: Found) -> None:
         key = found.href.partition("#")[0], found.relation
+        if len(key[0]) > URL_MAX:
+            return
         if found.relation in self._relations and (key in self.found or not self.is_full()):
             self.found[key] = self.found.get(key, True) and found.nofollow
 
@@ -202,13 +216,39 @@ class Collector:
                 self._take(Found(target, "refresh"))
 
 
-def collect(body: bytes, charset: str, collector: Collector) -> str:
-    """Show a page to ``collector`` until it ends or there are links enough; returns the charset it is in."""
-    used = charset_of(body, charset)
-    text = body.decode(used, "replace").replace("\0", "\ufffd").encode("utf-8", "replace")
+def collect(body: bytes, charset: str, collector: Collector, effort: Effort) -> str:
+    """Show a page to ``collector`` until it ends or there is enough of it; returns the charset it is in."""
+    characters, used = decoded(body, charset)
+    text = characters.replace("\0", "\ufffd").encode("utf-8", "replace")
     target: Any = collector
-    show(text, lambda: etree.HTMLParser(target=target, encoding="utf-8"), collector.is_full)
+    enough = _Enough(text, collector)
+    show(text, lambda: etree.HTMLParser(target=target, encoding="utf-8"), enough.is_reached, effort)
     return used
+
+
+class _Enough:
+    """Tells after each piece of a page whether to stop: there is enough, or the next takes too long."""
+
+    def __init__(self, text: bytes, collector: Collector) -> None:
+        self._text = text
+        self._collector = collector
+        self._at = 0
+        self._steps = 0
+
+    def is_reached(self) -> bool:
+        """Tell it before the next piece is parsed."""
+        self._at += PIECE
+        self._steps += self._collector.open * self._text.count(b"</", self._at, self._at + PIECE)
+        return self._collector.is_full() or self._steps > STEPS_MAX
+
+
+def decoded(body: bytes, charset: str) -> tuple[str, str]:
+    """Return the text of a page, and the codec that it is in; ``charset`` as served, "" = not said."""
+    used = charset_of(body, charset)
+    decoder = codecs.getincrementaldecoder(used)("replace")
+    starts = range(0, len(body), PIECE)  # one call for all of it would keep other threads waiting
+    pieces = [decoder.decode(body[at : at + PIECE]) for at in starts]
+    return "".join([*pieces, decoder.decode(b"", True)]), used
 
 
 def charset_of(body: bytes, served: str) -> str:

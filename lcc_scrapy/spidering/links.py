@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.spidering import directives, html
 from lcc_scrapy.spidering.canonical import canonical
+from lcc_scrapy.spidering.effort import Effort
 from lcc_scrapy.spidering.ignoring import NOTHING, IgnoreList
 
 _log = logging.getLogger(__name__)
@@ -77,19 +78,22 @@ def read_page(  # noqa: PLR0917
     charset: str,
     headers: Sequence[tuple[str, str]],
     rules: LinkRules,
+    effort: Effort | None = None,
 ) -> Page:
     """Read a page that was served at ``url`` (the last one, after redirects).
 
     ``mimetype`` and ``charset`` are as served, "" = not said; no mimetype counts as HTML. Pages of other
-    types have no links, but may have an X-Robots-Tag. Takes up to a second: not for the event loop.
+    types have no links, but may have an X-Robots-Tag. Takes up to a second, and not much more than ``effort``
+    allows: not for the event loop.
     """
+    effort = effort or Effort()
     said = directives.of_headers(headers, rules.agent)
     if mimetype and mimetype.lower() not in HTML:
         return Page((), said.index, said.follow)
     collector = html.Collector(rules.relations, rules.agent, rules.most)
-    charset = html.collect(body[: rules.longest], charset, collector)
+    charset = html.collect(body[: rules.longest], charset, collector, effort)
     base = _base(collector.base, url)
-    links = _links(collector.found.items(), base, charset, rules)
+    links = _links(collector.found.items(), base, charset, rules, effort)
     said = said.both(collector.directives)
     return Page(tuple(links), said.index, said.follow)
 
@@ -103,16 +107,21 @@ def _base(own: str, url: str) -> str:
 
 
 def _links(
-    found: Iterable[tuple[tuple[str, str], bool]], base: str, charset: str, rules: LinkRules
+    found: Iterable[tuple[tuple[str, str], bool]], base: str, charset: str, rules: LinkRules, effort: Effort
 ) -> Iterator[Link]:
     links: dict[str, Link] = {}
-    for (href, relation), nofollow in found:
-        url = _url(href, base, charset, rules)
-        if url:
-            before = links.get(url)
-            links[url] = Link(
-                url, before.relation if before else relation, nofollow and (before is None or before.nofollow)
-            )
+    with effort.working():
+        for (href, relation), nofollow in found:
+            url = _url(href, base, charset, rules)
+            if not effort.takes(url):
+                break
+            if url:
+                before = links.get(url)
+                links[url] = Link(
+                    url,
+                    before.relation if before else relation,
+                    nofollow and (before is None or before.nofollow),
+                )
     return iter(links.values())
 
 

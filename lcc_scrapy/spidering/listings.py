@@ -4,20 +4,22 @@ No other file is ever read, entities only within the bounds of libxml2; what is 
 as it can be.
 """
 
+import io
 import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any
-from urllib.parse import urljoin
 
 from lxml import etree
 
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.spidering.canonical import canonical
+from lcc_scrapy.spidering.effort import Effort
 from lcc_scrapy.spidering.links import LinkRules
 from lcc_scrapy.spidering.parsing import show
 
@@ -27,12 +29,17 @@ MOST = 50_000
 LONGEST = 50_000_000
 """Bytes of one sitemap, unpacked; the protocol's 50 MB."""
 
+BASES_DEPTH = 32
+"""Elements inside of each other up to which an ``xml:base`` counts."""
+
 _GZIP = b"\x1f\x8b"
 _XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _ENTRIES = {"url": "pages", "sitemap": "sitemaps", "item": "pages", "entry": "pages"}
 _WRITTEN = frozenset(("loc", "lastmod", "link", "guid", "pubDate", "date", "updated", "published"))
 _TIMES = ("lastmod", "updated", "pubDate", "date", "published")
 _TEXT_MAX = 4 * URL_MAX
+_TIME_MAX = 64
+_LINE = re.compile(rb"\s*https?://\S+\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +58,22 @@ class Listing:
     sitemaps: tuple[Listed, ...] = ()
 
 
-def read_listing(body: bytes, url: str, rules: LinkRules) -> Listing:
+def read_listing(body: bytes, url: str, rules: LinkRules, effort: Effort | None = None) -> Listing:
     """Read a sitemap or feed served at ``url``; of ``rules``, ``ignore`` and ``strip`` hold.
 
-    Each URL is named once. Anything else than a list names nothing; what is beyond ``MOST`` and ``LONGEST``
-    is not looked at.
+    Each URL is named once. Anything else than a list names nothing; what is beyond ``MOST``, ``LONGEST`` and
+    ``effort`` is not looked at.
     """
+    effort = effort or Effort()
     body = _unpacked(body)
     collector = _Collector(url)
-    if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
-        show(body, lambda: _parser(collector), collector.is_full)
+    if body[:1000].lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
+        show(body, lambda: _parser(collector), collector.is_full, effort)
     else:
         collector.lines(body)
-    pages = _listed(collector.found["pages"], rules)
-    return Listing(tuple(pages), tuple(_listed(collector.found["sitemaps"], rules)))
+    with effort.working():
+        sitemaps = tuple(_listed(collector.found["sitemaps"], rules, effort))
+        return Listing(tuple(_listed(collector.found["pages"], rules, effort)), sitemaps)
 
 
 def _parser(collector: Any) -> etree.XMLParser:
@@ -108,7 +117,8 @@ class _Collector:
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
         name = _local(tag)
-        self._bases.append(urljoin_or(self._bases[-1], attributes.get(_XML_BASE, "")))
+        written = attributes.get(_XML_BASE, "") if len(self._bases) <= BASES_DEPTH else ""
+        self._bases.append(_base(self._bases[-1], written))
         if name in _ENTRIES:
             self._kind, self._entry = _ENTRIES[name], {}
         elif name == "link" and "href" in attributes:
@@ -119,7 +129,7 @@ class _Collector:
     def data(self, text: str) -> None:
         """A piece of text."""
         if self._name and self._length < _TEXT_MAX:
-            self._text.append(text)
+            self._text.append(text[:_TEXT_MAX])
             self._length += len(text)
 
     def end(self, tag: str) -> None:
@@ -142,23 +152,29 @@ class _Collector:
 
     def lines(self, body: bytes) -> None:
         """Read a sitemap that is text: one URL a line, UTF-8."""
-        for line in body.decode("utf-8-sig", "replace").splitlines()[:MOST]:
-            if re.match(r"\s*https?://\S+\s*$", line[:_TEXT_MAX], re.IGNORECASE):
-                self.found["pages"].append(("", line.strip(), ""))
+        text = io.BytesIO(body.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+        for line in islice(text, MOST):
+            if len(line) <= _TEXT_MAX and _LINE.match(line):
+                self._find("pages", "", line.decode("utf-8", "replace").strip(), "")
 
     def _atom_link(self, attributes: Mapping[str, str]) -> None:
         relation = attributes.get("rel", "alternate")
         if self._kind and relation == "alternate":
             self._entry.setdefault("href", attributes["href"])
         elif not self._kind and relation == "next":
-            self.found["sitemaps"].append((self._bases[-1], attributes["href"], ""))
+            self._find("sitemaps", self._bases[-1], attributes["href"], "")
 
     def _take(self) -> None:
         entry = self._entry
         url = entry.get("loc") or entry.get("href") or entry.get("link") or _permalink(entry.get("guid", ""))
         if url and not self.is_full():
             time = next((entry[name] for name in _TIMES if entry.get(name)), "")
-            self.found[self._kind].append((self._bases[-1], url, time))
+            self._find(self._kind, self._bases[-1], url, time)
+
+    def _find(self, kind: str, base: str, url: str, time: str) -> None:
+        """Take note of a URL, unless it is too long to be one."""
+        if len(url) <= URL_MAX:
+            self.found[kind].append((base, url, time[:_TIME_MAX]))
 
 
 def _local(tag: str) -> str:
@@ -169,22 +185,24 @@ def _permalink(guid: str) -> str:
     return guid if guid.startswith(("http://", "https://")) else ""
 
 
-def urljoin_or(base: str, url: str) -> str:
-    """Return ``url`` seen from ``base``, or ``base`` where it is none."""
+def _base(outer: str, written: str) -> str:
+    """Return an ``xml:base`` seen from the outer one, which stays where this is too long or no http URL."""
     try:
-        return urljoin(base, url)
-    except ValueError:
-        return base
+        return canonical(written, outer) if written else outer
+    except UrlRefused:
+        return outer
 
 
-def _listed(found: list[_Written], rules: LinkRules) -> Iterator[Listed]:
+def _listed(found: list[_Written], rules: LinkRules, effort: Effort) -> Iterator[Listed]:
     given: set[str] = set()
     for base, written, time in found:
         try:
             url = canonical(written, base, strip=rules.strip)
         except UrlRefused:
-            continue
-        if url not in given and not rules.ignore.covers(url):
+            url = ""
+        if not effort.takes(url):
+            return
+        if url and url not in given and not rules.ignore.covers(url):
             given.add(url)
             yield Listed(url, _epoch(time))
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 
 from lxml import etree
 
+from lcc_scrapy.spidering.effort import Effort
+
 PIECE = 65_536
 """Bytes that are parsed at a time; between two pieces it is seen whether there is enough."""
 
@@ -18,23 +20,25 @@ LARGE = 250_000
 """Bytes from which on what a parser took is given back at once, not when Python finds the time."""
 
 
-def show(
-    body: bytes, make: Callable[[], etree.XMLParser | etree.HTMLParser], enough: Callable[[], bool]
-) -> None:
-    """Feed ``body`` to the parser that ``make`` makes until there is ``enough``; bad markup ends it."""
+Make = Callable[[], etree.XMLParser | etree.HTMLParser]
+
+
+def show(body: bytes, make: Make, enough: Callable[[], bool], effort: Effort) -> None:
+    """Feed ``body`` to the parser that ``make`` makes until there is ``enough``; bad markup ends it.
+
+    The end of ``effort`` does so, too.
+    """
     with ThreadPoolExecutor(1, "markup") as thread:
-        thread.submit(_feed, body, make, enough).result()
+        thread.submit(_feed, body, make, enough, effort).result()
     if len(body) >= LARGE:
         gc.collect(1)  # parsers of lxml are in a cycle with their targets' contexts
 
 
-def _feed(
-    body: bytes, make: Callable[[], etree.XMLParser | etree.HTMLParser], enough: Callable[[], bool]
-) -> None:
+def _feed(body: bytes, make: Make, enough: Callable[[], bool], effort: Effort) -> None:
     parser = make()
-    with suppress(etree.XMLSyntaxError):
+    with effort.working(), suppress(etree.XMLSyntaxError):
         for start in range(0, len(body), PIECE):
             parser.feed(body[start : start + PIECE])
-            if enough():
+            if enough() or effort.is_spent():
                 break
         parser.close()

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider
@@ -14,20 +14,21 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.python.failure import Failure
 
-from lcc_scrapy import logs, signals
+from lcc_scrapy import faults, logs, signals
 from lcc_scrapy.config import load, unknown_settings
 from lcc_scrapy.counting import counter
 from lcc_scrapy.domain.cache import Answer
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.queue import Outcome, Ticket
-from lcc_scrapy.fetching import BODY
+from lcc_scrapy.fetching import BODY, REASON
 from lcc_scrapy.items import LccDocument
-from lcc_scrapy.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served
+from lcc_scrapy.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
 from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.settings import ASYNCIO_REACTOR, apply_to, foreign_component
+from lcc_scrapy.settings import ASYNCIO_REACTOR, apply_to, foreign_component, notices
+from lcc_scrapy.spiders.arguments import arguments_of, end_with_usage, refuse_unknown
 from lcc_scrapy.storage.home import Home
-from lcc_scrapy.wiring import Worker, attach_worker
+from lcc_scrapy.wiring import BY_HAND, Worker, attach_worker
 
 _log = logging.getLogger(__name__)
 
@@ -42,12 +43,18 @@ class LccSpider(Spider):
     """
 
     custom_settings: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
+    serves_uns: ClassVar[bool] = False
+    """Whether its process listens for providers where ``LCC_UNS_ENDPOINTS`` names endpoints."""
+    arguments: ClassVar[Iterable[str]] = ()
+    """Arguments (``-a NAME=VALUE``) beside those that ``__init__`` names; they become attributes."""
     worker: Worker
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         """Carry the LCC's own settings; refuses to go on where a foreign component stands in the way."""
         super().update_settings(settings)
+        if cls.start.__module__.startswith("scrapy.commands."):
+            raise UsageError(f"spider {cls.name} {BY_HAND}", print_help=False)
         try:
             config = load(settings)
             Home.find(config.data_dir)
@@ -68,15 +75,28 @@ class LccSpider(Spider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Build the spider and the worker behind it."""
+        """Build the spider and the worker behind it; wrong arguments: one line, and status 2."""
+        try:
+            cls.check_arguments(kwargs)
+        except ValueError as error:
+            raise end_with_usage(cls.name, error) from None
         config = load(crawler.settings)
         logs.install(config.log_format)
         hide_passwords_of_urls()
         spider = super().from_crawler(crawler, *args, **kwargs)
         for name in unknown_settings(crawler.settings):
             _log.warning("unknown setting %s", name)
-        spider.worker = attach_worker(crawler, config, **spider.worker_options())
+        for notice in notices(crawler.settings):
+            _log.info("%s", notice)
+        spider.worker = attach_worker(
+            crawler, config, serves_uns=spider.serves_uns, **spider.worker_options()
+        )
         return spider
+
+    @classmethod
+    def check_arguments(cls, given: Mapping[str, str]) -> None:
+        """Raise ``ValueError`` with what is wrong with the arguments; override it to check values."""
+        refuse_unknown(given, arguments_of(cls))
 
     def worker_options(self) -> dict[str, Any]:
         """Return what this spider wants of its worker beyond the defaults."""
@@ -100,22 +120,30 @@ class LccSpider(Spider):
         """Handle every answer: 200 is a document, 304 a confirmation, the rest failures."""
         ticket: Ticket = response.meta[TICKET]
         if BODY not in response.meta:
-            await self._settle(failed(ticket, NOT_STORED, "a middleware answered instead of the site"))
+            if not faults.keeps_place(self.worker, ticket, faults.ANSWERED):
+                await self._settle(failed(ticket, NOT_STORED, f"a middleware {faults.ANSWERED.error}"))
             return
         refused = not_served(ticket, response.status)
         if refused is not None:
+            self.worker.breaker.untested()
             await self._settle(refused)
             return
         async for item in self._look_at(response):
             yield item
-        yield LccDocument(ticket, kept_of(response), response.meta[BODY], response)
+        yield LccDocument(ticket, kept_of(response, response.meta), response.meta[BODY], response)
 
     async def fetch_failed(self, failure: Failure) -> None:
         """Settle a fetch that brought no answer."""
         error: BaseException = failure.value or Exception("unknown")
         if isinstance(error, asyncio.CancelledError):
             return
-        outcome = not_answered(failure.request.meta[TICKET], error)  # type: ignore[attr-defined]
+        ticket: Ticket = failure.request.meta[TICKET]  # type: ignore[attr-defined]
+        fault = faults.fault_of(error)
+        if fault is None:
+            self.worker.breaker.untested()
+        elif faults.keeps_place(self.worker, ticket, fault):
+            return
+        outcome = not_answered(ticket, error)
         if outcome is not None:
             await self._settle(outcome)
 
@@ -147,9 +175,8 @@ def _whose(ticket: Ticket) -> dict[str, int]:
     return {"pid": ticket.row.pid, "psetid": ticket.row.psetid}
 
 
-def kept_of(response: Response) -> Answer:
-    """Return what is kept of a response beside its body."""
+def kept_of(response: Response, meta: Mapping[str, Any]) -> Answer:
+    """Return what is kept of a response beside its body; ``meta`` is that of its request."""
     headers = [(name, value) for name, values in response.headers.items() for value in values]
-    return answer_of(
-        response.status, response.url, headers, response.protocol or "", str(response.ip_address or "")
-    )
+    line = status_line(response.protocol or "", response.status, meta.get(REASON, ""))
+    return answer_of(response.status, response.url, headers, line, str(response.ip_address or ""))

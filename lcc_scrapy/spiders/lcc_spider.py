@@ -1,30 +1,23 @@
 """``scrapy crawl lcc_spider -a provider=N``: visits the pages of a provider that cannot push."""
 
 import re
-import sys
 from collections.abc import Mapping
-from typing import Any, Self
-
-from scrapy.crawler import Crawler
+from typing import Any, ClassVar
 
 from lcc_scrapy.config import duration
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.scanner import Visits
+from lcc_scrapy.spiders.arguments import is_yes, refuse_unknown
 from lcc_scrapy.spiders.base import LccSpider
 
-USAGE = 2
-"""The status of a command that was called wrongly."""
-
-_ARGUMENTS = {
+_ARGUMENTS = frozenset({
     "provider", "start", "sitemaps", "every", "depth", "max_pages", "stop_when_done", "directives", "sample",
-}  # fmt: skip
+})  # fmt: skip
 _OF_LINKS = ("start", "sitemaps", "depth", "max_pages", "directives")
 _SAMPLE_MAX = 100_000
 AUTO = "auto"
 """Visits again by guess."""
-_YES = {"1", "yes", "true", "on"}
-_NO = {"", "0", "no", "false", "off"}
 
 
 class LinkSpider(LccSpider):
@@ -40,20 +33,17 @@ class LinkSpider(LccSpider):
     """
 
     name = "lcc_spider"
+    arguments: ClassVar[frozenset[str]] = _ARGUMENTS
 
     def __init__(self, **arguments: str) -> None:
-        super().__init__()
-        self._visits = read_arguments(arguments)
+        super().__init__(**{name: value for name, value in arguments.items() if name not in _ARGUMENTS})
+        self._visits = read_arguments(_of_visits(arguments))
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Build the spider; wrong arguments end the process with one line and status 2."""
-        try:
-            read_arguments(kwargs)
-        except ValueError as error:
-            sys.stderr.write(f"spider {cls.name}: {error}\n")
-            raise SystemExit(USAGE) from None
-        return super().from_crawler(crawler, *args, **kwargs)
+    def check_arguments(cls, given: Mapping[str, str]) -> None:
+        """Raise ``ValueError`` with what is wrong with the spider's arguments."""
+        super().check_arguments(given)
+        read_arguments(_of_visits(given))
 
     def worker_options(self) -> dict[str, Any]:
         """Return what this spider wants of its worker beyond the defaults."""
@@ -62,12 +52,10 @@ class LinkSpider(LccSpider):
 
 def read_arguments(arguments: Mapping[str, str]) -> Visits:
     """Read the arguments of the spider; raises ``ValueError`` with what is wrong."""
-    unknown = sorted(arguments.keys() - _ARGUMENTS)
-    if unknown:
-        raise ValueError(f"unknown argument {unknown[0]}: there are {', '.join(sorted(_ARGUMENTS))}")
+    refuse_unknown(arguments, _ARGUMENTS)
     if not arguments.get("provider"):
         raise ValueError("say whose pages: -a provider=N")
-    directives = _yes(arguments, "directives")
+    directives = is_yes(arguments, "directives")
     for name in ("start", "sitemaps", "depth"):
         if directives and name in arguments:
             raise ValueError(f"directives=1 says where to begin and how far to go: leave out {name}")
@@ -81,18 +69,16 @@ def read_arguments(arguments: Mapping[str, str]) -> Visits:
         by_guess,
         _number("depth", arguments["depth"], 0) if "depth" in arguments else None,
         _number("max_pages", arguments["max_pages"], 1) if "max_pages" in arguments else 0,
-        once=_yes(arguments, "stop_when_done") or not (every or by_guess),
-        sitemaps=_yes(arguments, "sitemaps"),
+        once=is_yes(arguments, "stop_when_done") or not (every or by_guess),
+        sitemaps=is_yes(arguments, "sitemaps"),
         directives=directives,
         sample=sample,
     )
 
 
-def _yes(arguments: Mapping[str, str], name: str) -> bool:
-    text = arguments.get(name, "").lower()
-    if text not in _YES | _NO:
-        raise ValueError(f"{name}={text}: expected 1 or 0")
-    return text in _YES
+def _of_visits(arguments: Mapping[str, str]) -> dict[str, str]:
+    """Return those that are not a subclass's own."""
+    return {name: value for name, value in arguments.items() if name in _ARGUMENTS}
 
 
 def _sample(arguments: Mapping[str, str]) -> int:

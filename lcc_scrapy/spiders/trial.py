@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from scrapy import Request
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
@@ -44,6 +44,7 @@ class Hop:
 class TrialSpider(LccSpider):
     """Ends when its queue is empty. ``hops`` is the list that it fills."""
 
+    arguments: ClassVar[frozenset[str]] = frozenset({"name", "hops"})
     hops: list[Hop]
 
     @classmethod
@@ -77,7 +78,7 @@ class HopRecorder:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Note an answer."""
-        self._note(request, answer=kept_of(response), body=request.meta.get(BODY))
+        self._note(request, answer=kept_of(response, request.meta), body=request.meta.get(BODY))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:

@@ -5,31 +5,97 @@ visit. Nothing that the rules do with the rest can depend on it, nor it on them,
 is of no account; ``tests/contract/test_arrivals.py`` compares with the rules alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import compress, count
 from operator import not_
 
 from lcc_scrapy.domain.arrivals import Record, keys_of, new_rows, repeated, visits_of
+from lcc_scrapy.domain.queue import Place
 from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.batch import keys_of as keys_of_arrival
+from lcc_scrapy.storage.records import ProviderSet
 from lcc_scrapy.storage.tx import Tx
-from lcc_scrapy.uns.spoolfile import UPDATE
+from lcc_scrapy.uns.spoolfile import UPDATE, entry_of
+
+Numbered = tuple[int, Record]
+"""A record with its position in the set."""
 
 
-def queue_new(
-    batch: Batch, pid: int, psetid: int, first: int, records: Sequence[Record]
-) -> list[tuple[int, Record]]:
-    """Queue what is new of a provider's records, numbered from ``first``; return the rest by number."""
-    tx, keys = batch.tx, keys_of(pid, records)
-    special = tx.known(keys) | repeated(keys)
-    new = [record[0] == UPDATE and key not in special for key, record in zip(keys, records, strict=True)]
-    spidered = tx.scan(pid) is not None
-    if spidered:
-        new = _without_visits(tx, pid, records, new)
-    numbered = compress(zip(count(first), keys, records, strict=False), new)
-    batch.append(pid, psetid, new_rows(pid, numbered, by_furl=spidered))
-    if all(new):
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """The next records of a set, behind those that were absorbed of it."""
+
+    pset: ProviderSet
+    records: Sequence[Record]
+    ifabsent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Records of a set with their keys, and which of them are ``new``; ``spidered``: so is its provider."""
+
+    arriving: Arriving
+    keys: Sequence[bytes]
+    new: Sequence[bool]
+    spidered: bool
+
+    @property
+    def known(self) -> int:
+        """How many of them the rules have to see, each of which costs ten times what a new one does."""
+        return len(self.new) - sum(self.new)
+
+
+def sort_out(tx: Tx, sets: Sequence[Arriving]) -> list[Sorted]:
+    """Tell which records of sets of different providers are new."""
+    keys = [keys_of(one.pset.pid, one.records) for one in sets]
+    known = tx.known([key for some in keys for key in some])
+    spidered = tx.scanned([one.pset.pid for one in sets])
+    return [_sorted(tx, one, own, known, spidered) for one, own in zip(sets, keys, strict=True)]
+
+
+def _sorted(
+    tx: Tx, arriving: Arriving, keys: Sequence[bytes], known: set[bytes], spidered: Collection[int]
+) -> Sorted:
+    twice, pid = repeated(keys), arriving.pset.pid
+    new = [
+        record[0] == UPDATE and key not in known and key not in twice
+        for key, record in zip(keys, arriving.records, strict=True)
+    ]
+    if pid in spidered:
+        new = _without_visits(tx, pid, arriving.records, new)
+    return Sorted(arriving, keys, new, pid in spidered)
+
+
+def arrive(batch: Batch, sets: Sequence[Sorted]) -> None:
+    """Queue up records of sets of different providers, each in the order of its set."""
+    rest = queue_new(batch, sets)
+    entries = [[(number, entry_of(record)) for number, record in numbered] for numbered in rest]
+    arriving = [one.arriving for one in sets]
+    batch.add(
+        key
+        for one, numbered_entries in zip(arriving, entries, strict=True)
+        for key in keys_of_arrival(one.pset.pid, (entry for _, entry in numbered_entries))
+    )
+    for one, numbered_entries in zip(arriving, entries, strict=True):
+        for number, entry in numbered_entries:
+            place = Place(one.pset.psetid, number)
+            batch.arrive(one.pset.pid, entry, place, ifabsent=one.ifabsent, hold=one.pset.held > 0)
+
+
+def queue_new(batch: Batch, sets: Sequence[Sorted]) -> list[list[Numbered]]:
+    """Queue what is new of each set; return the rest."""
+    return [_queue_new(batch, one) for one in sets]
+
+
+def _queue_new(batch: Batch, one: Sorted) -> list[Numbered]:
+    pset, records = one.arriving.pset, one.arriving.records
+    first = count(pset.absorbed + 1)
+    numbered = compress(zip(first, one.keys, records, strict=False), one.new)
+    batch.append(pset.pid, pset.psetid, new_rows(pset.pid, numbered, by_furl=one.spidered))
+    if not one.known:
         return []
-    return list(compress(zip(count(first), records, strict=False), map(not_, new)))
+    return list(compress(zip(count(pset.absorbed + 1), records, strict=False), map(not_, one.new)))
 
 
 def _without_visits(tx: Tx, pid: int, records: Sequence[Record], new: Sequence[bool]) -> list[bool]:

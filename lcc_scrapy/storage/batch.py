@@ -48,8 +48,10 @@ class Batch:
         self._queued_before: dict[bytes, QueuedUrl] = {}
         self._cached_before: dict[bytes, CachedUrl] = {}
         self.add(keys)
+        self._new: dict[tuple[int, int], Sequence[NewRow]] = {}
         self._told: dict[bytes, None] = {}
         self._reasons: dict[bytes, str] = {}
+        self._withdrawn: list[bytes] = []
         self._meta: dict[bytes, UrlMeta] = {}
         self._removed: Counter[int] = Counter()
         self.newly_held: Counter[int] = Counter()
@@ -134,19 +136,27 @@ class Batch:
         for rows, step in ((self._cached_before, -1), (self.cached, 1)):
             for row in rows.values():
                 if row.pid == pid:
-                    files, space = files + step, space + step * row.fetched_len
+                    files, space = files + step, space + step * row.space
         return files, space
 
     def removals(self) -> tuple[tuple[bytes, str], ...]:
         """Return (key, reason) of the documents this batch has removed."""
         return tuple((key, reason) for key, reason in self._reasons.items() if key not in self.cached)
 
+    def removals_by_pid(self) -> dict[int, tuple[tuple[bytes, str], ...]]:
+        """Return the same for each provider that lost any."""
+        found: dict[int, tuple[tuple[bytes, str], ...]] = {}
+        for key, reason in self.removals():
+            pid = self._cached_before[key].pid
+            found[pid] = (*found.get(pid, ()), (key, reason))
+        return found
+
     # --- arrival ---------------------------------------------------------------------------------
 
     def append(self, pid: int, psetid: int, rows: Sequence[NewRow]) -> None:
         """Queue updates of a provider's set that are new, as ``arrive`` would do with each."""
         if rows:
-            self.tx.append_new(pid, psetid, rows)
+            self._new[pid, psetid] = rows
             self._arrived[pid].extend(row[0] for row in rows)
             for mask, count in Counter(row[MASK] for row in rows).items():
                 self._count_waiting((psetid, mask, pid), count)
@@ -179,6 +189,15 @@ class Batch:
         else:
             self._append(pid, key, entry, place)
 
+    def ask_again(self, pid: int, entry: UrlEntry, place: Place) -> None:
+        """Queue a URL on an operator's word, or let it be fetched at once where it waits to try again."""
+        key = urlkey(pid, entry.curl, entry.mimetype)
+        row = self.queued.get(key)
+        if row is None:
+            self._append(pid, key, entry, place)
+        elif row.operation == queue.FETCH and row.not_before:
+            self.put_queued(queue.at_once(row))
+
     def _append(self, pid: int, key: bytes, entry: UrlEntry, place: Place) -> None:
         """Queue a URL that does not wait; where a spider's visit of it does, it takes over its place."""
         found = self.queued.get(urlkey(pid, entry.furl, ANY_TYPE))
@@ -193,6 +212,7 @@ class Batch:
         row = self.cached.get(key)
         if row is not None and not row.held:
             self.missed[row.pid]["pushed"] += 1
+        self._withdrawn.append(key)
         self.remove(key, psetid, reason, hold=hold)
 
     def remove(self, key: bytes, psetid: int, reason: str, *, hold: bool = False) -> None:
@@ -212,8 +232,10 @@ class Batch:
 
     def flush(self) -> None:
         """Write what changed and keep the books."""
+        self.tx.append_new(self._new)
         self._flush_queue()
         self._flush_cache()
+        self.tx.withdraw_outcomes(self._withdrawn)
         self.tx.add_to_providers(self.counters)
         self._count_removals()
         self._count_missed()
@@ -223,7 +245,9 @@ class Batch:
             self.tx.add_missed(pid, self.now // DAY, deltas)
         for pid, keys in self.suspects.items():
             suspect(self.tx, keys, pid, self.now)
-        for pid, keys in self._arrived.items():
+        suspected = self.tx.suspected(self._arrived) if self._arrived else ()
+        for pid in suspected:
+            keys = self._arrived[pid]
             settle_late(self.tx, pid, self.now, self.policy.push_grace, keys)
 
     def _count_waiting(self, part: tuple[int, str, int], step: int) -> None:
@@ -327,7 +351,7 @@ class Batch:
     def _count(self, row: CachedUrl | None, step: int) -> None:
         if row is not None:
             self.counters[row.pid]["fileused"] += step
-            self.counters[row.pid]["spaceused"] += step * row.fetched_len
+            self.counters[row.pid]["spaceused"] += step * row.space
             self.counters[row.pid]["heldremovals"] += step * (row.held > 0)
 
     def _count_removals(self) -> None:

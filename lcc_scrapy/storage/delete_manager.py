@@ -27,7 +27,7 @@ def rest_after(took: float) -> float:
 
 
 class DeleteManager:
-    """Deletes this machine's doomed files when their grace is over, and forgets old outcomes and sets.
+    """Deletes this machine's doomed files when their grace is over, and forgets old outcomes.
 
     ``outcomes_kept`` (seconds) may be changed at any time.
     """
@@ -40,14 +40,12 @@ class DeleteManager:
         content: ContentFiles,
         *,
         outcomes_kept: float,
-        sets_kept: float,
     ) -> None:
         self._store = store
         self._thread = thread
         self._clock = clock
         self._content = content
         self.outcomes_kept = outcomes_kept
-        self._sets_kept = sets_kept
         self._timer: Any = None
         self._stopped = False
 
@@ -82,6 +80,5 @@ class DeleteManager:
         with self._store.begin() as tx:
             tx.undoom(self._content.machineid, gone)
             tx.forget_outcomes(now - int(self.outcomes_kept))
-            tx.forget_psets(now - int(self._sets_kept))
             tx.forget_turns(now)
         return len(gone)

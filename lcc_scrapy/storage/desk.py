@@ -5,31 +5,38 @@ Implements ``uns.ports.ProviderDesk``; the gate before it (``gate``) holds up th
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
+from zlib import crc32
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 from twisted.internet.threads import deferToThreadPool
 
+from lcc_scrapy.domain.entries import RefusedUrl
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.storage.foresight import foresee
 from lcc_scrapy.storage.gate import Gate, GateRules
+from lcc_scrapy.storage.grouping import Grouped
 from lcc_scrapy.storage.intake import SpooledSet
+from lcc_scrapy.storage.last_outcomes import of_refusal
 from lcc_scrapy.storage.passwords import DUMMY
-from lcc_scrapy.storage.records import OpenLogin, UrlErrorRecord
+from lcc_scrapy.storage.records import OUTCOME_REFUSED, REFUSED_TYPES, OpenLogin, UrlErrorRecord
 from lcc_scrapy.storage.thread import StoreThread
-from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.storage.tx import Store, Tx
 from lcc_scrapy.uns.fullsets import Accepted
 from lcc_scrapy.uns.ports import Foreseen, Login
 from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError
 
 PATIENCE = 10.0
 """Seconds after which a login is answered with "try again later", whatever keeps the database."""
+
+REFUSED_PAGE = 200
+"""Refused URLs that are noted in one transaction."""
 
 _PID_DIGITS = 18
 
@@ -76,6 +83,8 @@ class Desk:
         self._reactor = reactor
         self._rules = rules
         self._gate = Gate(reactor, rules.gate)
+        self._known: Grouped[int, Provider | None] = Grouped(thread, self._find)
+        self._admitted: Grouped[tuple[int, str], Login] = Grouped(thread, self._admit)
 
     def apply(self, rules: DeskRules) -> None:
         """Go by other rules, for logins from now on."""
@@ -95,7 +104,9 @@ class Desk:
     @inlineCallbacks
     def _login(self, provider_id: str, password: str, ip: str) -> Any:
         caller = self._gate.approach(ip, _pid(provider_id))
-        provider: Provider | None = yield self._thread.run(self._find, caller.pid)
+        provider: Provider | None = None
+        if caller.pid is not None:
+            provider = yield self._known.ask(caller.pid)
         caller = self._gate.recognise(caller, provider.lastconnip if provider else "")
         known = provider.password if provider else DUMMY
         right: bool = yield self._gate.check(caller, known, password)
@@ -106,12 +117,22 @@ class Desk:
         self._gate.welcome(caller)
         if self._is_full_for(provider.pid):
             raise Refusal(103, "its sets fill the spool")
-        login: Login = yield self._thread.run(self._admit, provider.pid, ip)
+        login: Login = yield self._admitted.ask((provider.pid, ip))
         return login
 
-    def farewell(self, login: Login) -> Deferred[None]:
-        """Forget the errors that were delivered with a login."""
-        return self._thread.run(self._forget, login.pid, login.errors_upto, login.accepted.error_count)
+    def farewell(self, login: Login, refused: int = 0) -> Deferred[None]:
+        """Forget the errors that were delivered with a login; count URLs that were refused for their type."""
+        if not (login.accepted.error_count or refused):
+            return succeed(None)
+        errors = login.accepted.error_count
+        return self._thread.run(self._forget, login.pid, login.errors_upto, errors, refused)
+
+    @inlineCallbacks
+    def note_refused(self, login: Login, refused: Sequence[RefusedUrl]) -> Any:
+        """Keep why URLs of a set were refused, a page at a time."""
+        for start in range(0, len(refused), REFUSED_PAGE):
+            page = refused[start : start + REFUSED_PAGE]
+            yield self._thread.run(self._keep_refused, login.pid, page)
 
     def dry_run(self, login: Login, spooled: Path) -> Deferred[Foreseen]:
         """Tell what a set would remove, changing nothing."""
@@ -124,43 +145,65 @@ class Desk:
 
     # --- in the store's thread -------------------------------------------------------------------
 
-    def _find(self, pid: int | None) -> Provider | None:
+    def _find(self, pids: Sequence[int]) -> list[Provider | None]:
         with self._store.read() as tx:
-            return None if pid is None else tx.provider(pid)
+            found = tx.providers_of(pids)
+        return [found.get(pid) for pid in pids]
 
-    def _admit(self, pid: int, ip: str) -> Login:
-        now, rules = int(self._now()), self._rules
-        brought = self._full_sets(pid)
+    def _admit(self, logins: Sequence[tuple[int, str]]) -> list[Login | Exception]:
+        """Note logins of providers, each from an address, in one transaction."""
+        now = int(self._now())
+        brought = {pid: self._full_sets(pid) for pid, _ in logins}
         with self._store.begin() as tx:
-            provider = tx.lock_providers([pid]).get(pid)
-            if provider is None:
-                raise Refusal(101)
-            seq = provider.lastconnseq + 1
-            noted = {"lastconnseq": seq, "lastconnip": ip[:45], "lastconntime": now}
-            confirmed = {} if provider.fullsetwanted else {"confirmed": now}
-            tx.update_provider(pid, {**noted, **confirmed})
-            tx.insert_login(OpenLogin(pid, seq, self._uns, now))
-            errors = tx.errors(pid, rules.policy.errors_kept)
-            roots = tuple(Root.parse(root) for root in tx.roots(pid))
-            counted = tx.set_ids(pid, now - int(rules.policy.resend_period))
-            left = provider.fullsets_left(now, rules.policy.fullset_period)
-            if left is not None:
-                noted_already = (one.seq for one in brought.waiting if tx.pset_of(pid, one.seq))
-                left = max(0, left - brought.without(noted_already).newly_charged(counted))
+            providers = tx.lock_providers(brought)
+            before: list[Provider | None] = []
+            for pid, ip in logins:
+                provider = providers.get(pid)
+                before.append(provider)
+                if provider is not None:
+                    providers[pid] = _noted(provider, ip, now)
+            self._note(tx, before, providers, now)
+            roots = tx.roots_of(providers)
+            return [
+                Refusal(101) if one is None else self._let_in(tx, one, brought[one.pid], roots, now)
+                for one in before
+            ]
+
+    def _note(
+        self, tx: Tx, before: Sequence[Provider | None], after: Mapping[int, Provider], now: int
+    ) -> None:
+        names = ("pid", "lastconnseq", "lastconnip", "lastconntime", "confirmed")
+        tx.note_logins([{name: getattr(one, name) for name in names} for one in after.values()])
+        numbers = ((one.pid, one.lastconnseq + 1) for one in before if one is not None)
+        tx.insert_logins([OpenLogin(pid, number, self._uns, now) for pid, number in numbers])
+
+    def _let_in(
+        self, tx: Tx, provider: Provider, brought: Accepted, roots: Mapping[int, Sequence[str]], now: int
+    ) -> Login:
+        """Return what a provider is told, which was ``provider`` before this login."""
+        pid, rules = provider.pid, self._rules
+        # nothing is kept for a provider that has no errors, and most have none
+        errors = tx.errors(pid, rules.policy.errors_kept) if provider.nurlerrs else []
+        left = provider.fullsets_left(now, rules.policy.fullset_period)
+        counted = self._counted(tx, provider, now)
+        if left is not None:
+            noted_already = (one.seq for one in brought.waiting if tx.pset_of(pid, one.seq))
+            left = max(0, left - brought.without(noted_already).newly_charged(counted))
         accepted = InitAccepted(
-            seq,
+            provider.lastconnseq + 1,
             provider.lastconnip,
-            rules.mimetypes,
+            provider.accepted_types(rules.mimetypes),
             _quota(provider, left, _still_wanted(provider, brought)),
             provider.nurlerrs,
             provider.nurlproc,
             tuple(map(_reported, errors)),
             rules.lcc_id,
+            _revision(provider, rules),
         )
         return Login(
             pid=pid,
             accepted=accepted,
-            roots=roots,
+            roots=tuple(map(Root.parse, roots.get(pid, ()))),
             timeofday=provider.timeofday,
             slots=rules.slots,
             fullsets_left=left,
@@ -170,14 +213,26 @@ class Desk:
             errors_upto=max((error.errorid for error in errors), default=0),
         )
 
-    def _forget(self, pid: int, upto: int, count: int) -> None:
-        if not count:
-            return
+    def _counted(self, tx: Tx, provider: Provider, now: int) -> list[str]:
+        """Return the ids of full sets that were counted; without a limit nobody asks for them."""
+        if provider.fullsetsallowed is None:
+            return []
+        return tx.set_ids(provider.pid, now - int(self._rules.policy.resend_period))
+
+    def _forget(self, pid: int, upto: int, count: int, refused: int) -> None:
         with self._store.begin() as tx:
+            tx.tally({REFUSED_TYPES: refused} if refused else {})
             provider = tx.lock_providers([pid]).get(pid)
             tx.forget_errors(pid, upto)
             if provider is not None:
                 tx.add_to_provider(pid, {"nurlerrs": -min(count, provider.nurlerrs)})
+
+    def _keep_refused(self, pid: int, refused: Sequence[RefusedUrl]) -> None:
+        now = int(self._now())
+        rows = {row.urlkey: row for row in (of_refusal(pid, one, now) for one in refused)}
+        with self._store.begin() as tx:
+            tx.put_outcomes(list(rows.values()))
+            tx.trim_outcomes(pid, OUTCOME_REFUSED, self._rules.policy.refusals_kept)
 
     def _foresee(self, spooled: Path) -> Foreseen:
         reader = self._open_set(spooled)
@@ -191,6 +246,17 @@ def _pid(provider_id: str) -> int | None:
     """Read a provider's id: leading zeros make no other provider of it."""
     readable = provider_id.isascii() and provider_id.isdigit() and len(provider_id) <= _PID_DIGITS
     return int(provider_id) if readable else None
+
+
+def _noted(provider: Provider, ip: str, now: int) -> Provider:
+    """Return a provider as a login leaves it, which confirms its documents unless a full set is wanted."""
+    return replace(
+        provider,
+        lastconnseq=provider.lastconnseq + 1,
+        lastconnip=ip[:45],
+        lastconntime=now,
+        confirmed=provider.confirmed if provider.fullsetwanted else now,
+    )
 
 
 def _too_late(_result: object, seconds: float) -> NoReturn:
@@ -215,9 +281,16 @@ def _quota(provider: Provider, left: int | None, wanted: str) -> Quota:
     )
 
 
+def _revision(provider: Provider, rules: DeskRules) -> str:
+    """Return a text that changes with whatever a URL may be refused for: roots, types, quota, hours."""
+    # the counter too: what was refused between a change and its withdrawal is asked for as well
+    judged_by = json.dumps([rules.mimetypes, rules.slots])
+    return f"{provider.revision}-{crc32(judged_by.encode()):08x}"
+
+
 def _free(limit: int, used: int) -> int:
     return max(0, limit - used) if limit else UNLIMITED
 
 
 def _reported(error: UrlErrorRecord) -> UrlError:
-    return UrlError(error.code, error.text, error.url, json.loads(error.attributes))
+    return UrlError(error.code, error.text, error.url, error.submitted)

@@ -15,7 +15,7 @@ from lcc_scrapy.storage import wishes
 from lcc_scrapy.storage.batch import Batch
 from lcc_scrapy.storage.tx import Store
 
-CHUNK = 1000
+CHUNK = 250
 """Documents per transaction."""
 
 EXPIRED = "not confirmed for too long"

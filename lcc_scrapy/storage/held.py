@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from lcc_scrapy.domain.cache import OUTSIDE_ROOTS
+from lcc_scrapy.domain.cache import ORPHANED, OUTSIDE_ROOTS
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.storage.batch import Batch
 from lcc_scrapy.storage.records import ABSORBED
 from lcc_scrapy.storage.repeating import repeated
 from lcc_scrapy.storage.tx import Store, Tx
 
-CHUNK = 1000
-"""Documents per transaction."""
+CHUNK = 250
+"""Documents per transaction: on SQLite nobody else writes for as long."""
 
 CONFIRMED = "removal confirmed by the operator"
 """The reason that their tombstones give."""
@@ -40,7 +40,7 @@ def _confirm_some(store: Store, pid: int, after: bytes, now: int, policy: QueueP
         batch = Batch(tx, [pid], keys, now, policy)
         for key in keys:
             held = batch.cached[key].held
-            if held != OUTSIDE_ROOTS:
+            if held not in {OUTSIDE_ROOTS, ORPHANED}:
                 batch.cancel(key, held)
             batch.drop_cached(key, CONFIRMED, guarded=False)
         batch.flush()

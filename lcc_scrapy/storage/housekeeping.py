@@ -1,36 +1,58 @@
 """Housekeeping: once a day, what time does to documents, and what an interrupted command left undone.
 
-Any number of processes may do it at the same time: every transaction looks again at what it changes.
+Providers with something to do are found by queries; nobody looks at the others. One process at a time
+sweeps (``sweeps.py``). Should two do so, nothing is lost: every transaction looks again at what it changes.
 """
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.python.failure import Failure
 
+from lcc_scrapy.domain.fetchcounts import DAY, since
 from lcc_scrapy.domain.misses import first_day
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.removal_guard import DAY
+from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage.expiry import Expiry
 from lcc_scrapy.storage.forgetting import forget_tombstones
 from lcc_scrapy.storage.intake import Step
-from lcc_scrapy.storage.misses import judge
+from lcc_scrapy.storage.misses import judge, needs_judging
 from lcc_scrapy.storage.narrowing import Narrowing
-from lcc_scrapy.storage.providers import NoSuchProvider, all_providers
+from lcc_scrapy.storage.providers import NoSuchProvider
+from lcc_scrapy.storage.sweeps import Sweeps
 from lcc_scrapy.storage.thread import Clock, StoreThread
-from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.storage.tx import Store, Tx
 from lcc_scrapy.storage.versions import trim
 
-PAUSE = 0.05
-"""Seconds between two transactions, so that settling and intake go on between them."""
+BUDGET = 0.05
+"""Seconds after which a job takes no further transaction."""
 
-RETRY = 600.0
+MOST = 50
+"""Transactions in one job."""
+
+SHARE = 0.25
+"""Of the store's thread, at most: settling and intake go on in the pauses."""
+
+PAUSE = 0.05
+"""Seconds between two jobs at least."""
+
+LOOK = 600.0
+"""Seconds until it is looked again whether there is anything to do, also after a failure."""
+
+PAGE = 100
+"""Providers that a query finds at a time."""
+
+ROWS = 500
+"""Rows of the books that go in one transaction."""
+
 NOBODY = 0
 """The pid of a step that is about no provider."""
 
+Found = TypeVar("Found", int, Provider)
 _log = logging.getLogger(__name__)
 
 
@@ -39,37 +61,105 @@ def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
 
     ``now`` in epoch seconds. Begun anew after a failure or a kill, it does what is left.
     """
-    for provider in all_providers(store):
-        pid = provider.pid
+    yield from narrow(store, policy, now)
+    yield from _expire(store, policy, now)
+    yield from _trim(store, policy, now)
+    yield from _judge_samples(store, policy, now)
+    yield from _forget(store, policy, now)
+
+
+def narrow(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Finish what interrupted changes of roots left; the same in small."""
+    for pid in _pages(store, lambda tx, after: tx.narrowing_pids(after, PAGE)):
         with suppress(NoSuchProvider):
             for done in Narrowing(store, pid, now, policy, patient=False).run():
                 yield Step(pid, finished=False, removed=done.removed)
+
+
+def _expire(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Look at the documents of those who have confirmed none for as long as documents may get old."""
+    bounds = [int(bound) for bound in (policy.stale_after, policy.expire_after) if bound]
+    if not bounds:
+        return
+    for provider in _pages(store, lambda tx, after: tx.unconfirmed(now - min(bounds), after, PAGE)):
         for removed in Expiry(store, provider, now, policy).run():
-            yield Step(pid, finished=False, removed=removed)
-        for _ in trim(store, pid, now, policy):
-            yield Step(pid, finished=False)
-    yield from _judge_samples(store, policy, now)
-    if policy.tombstones_keep:
-        for _ in forget_tombstones(store, now - int(policy.tombstones_keep)):
-            yield Step(NOBODY, finished=False)
+            yield Step(provider.pid, finished=False, removed=removed)
+        yield _nothing(provider.pid)
+
+
+def _trim(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    pid: int | None = NOBODY
+    while pid is not None:
+        with store.read() as tx:
+            pid = tx.next_versioned(pid)
+        yield _nothing(pid or NOBODY)
+        for _ in trim(store, pid, now, policy) if pid is not None else ():
+            yield _nothing(pid or NOBODY)
 
 
 def _judge_samples(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
-    """Judge what samples found, wherever no spider does; what is older than the days that count goes."""
+    """Judge what samples found, wherever no spider does."""
+    ripe = now - int(policy.push_grace)
+    for pid in _pages(store, lambda tx, after: tx.suspected_pids(ripe, after, PAGE)):
+        yield _judge(store, policy, pid, now)
+    for pid in _pages(store, lambda tx, after: tx.falling_pids(after, PAGE)):
+        yield _judge(store, policy, pid, now)
+
+
+def _judge(store: Store, policy: QueuePolicy, pid: int, now: int) -> Step:
     with store.read() as tx:
-        sampled = tx.sampled_providers(0)
-    for pid in sampled:
+        provider = tx.provider(pid)
+        needed = provider is not None and needs_judging(tx, provider, now, policy.push_grace)
+    if needed:
         with store.begin() as tx:
             judge(tx, pid, now, policy.push_grace)
-        yield Step(pid, finished=False)
-    with store.begin() as tx:
-        tx.forget_missed(first_day(now))
+    return _nothing(pid)
+
+
+def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Forget what is too old to count: tombstones, absorbed sets, days on which changes were missed."""
+    if policy.tombstones_keep:
+        for _ in forget_tombstones(store, now - int(policy.tombstones_keep)):
+            yield _nothing(NOBODY)
+    after = -1
+    while after:
+        with store.begin() as tx:
+            after = tx.forget_psets(now - int(policy.resend_period), max(after, 0), ROWS)
+        yield _nothing(NOBODY)
+    yield from _emptied(store, lambda tx: tx.forget_missed(first_day(now), ROWS))
+    yield from _emptied(store, lambda tx: tx.forget_fetch_counts(since(now, DAY), ROWS))
+
+
+def _emptied(store: Store, forget: Callable[[Tx], int]) -> Iterator[Step]:
+    """Forget some rows at a time until none is left."""
+    gone = ROWS
+    while gone:
+        with store.begin() as tx:
+            gone = forget(tx)
+        yield _nothing(NOBODY)
+
+
+def _pages(store: Store, read: Callable[[Tx, int], list[Found]]) -> Iterator[Found]:
+    """Yield what a query finds behind a pid, page by page."""
+    after = -1
+    while True:
+        with store.read() as tx:
+            page = read(tx, after)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1] if isinstance(page[-1], int) else page[-1].pid
+
+
+def _nothing(pid: int) -> Step:
+    return Step(pid, finished=False)
 
 
 class Housekeeper:
-    """Sweeps when it starts and every day. ``swept`` is told what a step removed.
+    """Sweeps when a day is over since the last sweep of any process. ``swept`` is told what a step removed.
 
-    ``policy`` may be replaced; the next sweep goes by it.
+    Changes of roots that a command left half done are finished whenever it looks. ``policy`` may be
+    replaced; the next sweep goes by it.
     """
 
     def __init__(
@@ -79,43 +169,84 @@ class Housekeeper:
         clock: Clock,
         policy: QueuePolicy,
         *,
+        owner: str,
         swept: Callable[[Step], None],
         now: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._thread = thread
         self._clock = clock
         self.policy = policy
+        self._sweeps = Sweeps(store, owner)
         self._swept = swept
         self._now = now
+        self._seconds = timer
+        self._done: deque[Step] = deque()
         self._timer: Any = None
         self._stopped = False
 
     def start(self) -> None:
-        """Begin a sweep."""
-        self._step(sweep(self._store, self.policy, int(self._now())))
+        """Look whether there is anything to do."""
+        beginning = self._thread.run(self._begin)
+        beginning.addCallbacks(self._slice_later, self._failed)
 
     def stop(self) -> None:
-        """Begin no further step."""
+        """Begin no further job."""
         self._stopped = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
 
-    def _step(self, steps: Iterator[Step]) -> None:
-        stepping = self._thread.run(next, steps, None)
-        stepping.addCallbacks(self._stepped, self._failed, callbackArgs=(steps,))
+    # --- in the store's thread -------------------------------------------------------------------
 
-    def _stepped(self, step: Step | None, steps: Iterator[Step]) -> None:
-        if step is None:
-            self._later(DAY, self.start)
-            return
-        if step.removed:
-            self._swept(step)
-        self._later(PAUSE, self._step, steps)
+    def _begin(self) -> Iterator[Step]:
+        now = int(self._now())
+        if not self._sweeps.claim(now):
+            return narrow(self._store, self.policy, now)
+        return self._daily(now)
+
+    def _daily(self, now: int) -> Iterator[Step]:
+        for step in sweep(self._store, self.policy, now):
+            yield step
+            if not self._sweeps.keep(int(self._now())):
+                return  # another process goes on: this one was silent for too long
+        self._sweeps.end(int(self._now()))
+
+    def _slice(self, steps: Iterator[Step]) -> float | None:
+        """Go on for as long as a job may take; returns the seconds it took, None = nothing is left."""
+        began = self._seconds()
+        for number, step in enumerate(steps, 1):
+            if step.removed:
+                self._done.append(step)
+            took = self._seconds() - began
+            if took >= BUDGET or number >= MOST:
+                return took
+        return None
+
+    # --- on the event loop -----------------------------------------------------------------------
+
+    def _slice_later(self, steps: Iterator[Step], after: float = 0.0) -> None:
+        self._later(after, self._next_slice, steps)
+
+    def _next_slice(self, steps: Iterator[Step]) -> None:
+        slicing = self._thread.run(self._slice, steps)
+        slicing.addBoth(self._announce)
+        slicing.addCallbacks(self._sliced, self._failed, callbackArgs=(steps,))
+
+    def _announce(self, result: Any) -> Any:
+        while self._done:
+            self._swept(self._done.popleft())
+        return result
+
+    def _sliced(self, took: float | None, steps: Iterator[Step]) -> None:
+        if took is None:
+            self._later(LOOK, self.start)
+        else:
+            self._slice_later(steps, max(PAUSE, took * (1 / SHARE - 1)))
 
     def _failed(self, failure: Failure) -> None:
         _log.error("cannot look after the providers now, trying again: %s", failure.getErrorMessage())
-        self._later(RETRY, self.start)
+        self._later(LOOK, self.start)
 
     def _later(self, seconds: float, call: Callable[..., None], *args: Iterator[Step]) -> None:
         if not self._stopped:

@@ -1,13 +1,13 @@
 """Intake: a set goes from the spool into the queue in small, restartable steps.
 
 Each step is one transaction that also notes how far it came, so that a kill anywhere costs at most one
-step's work. A full set takes three phases: its keys are marked as seen, then everything unseen is
+step's work. A full set takes four phases: its keys are marked as seen, everything unseen is counted and then
 removed, or held by the guard, then its updates queue up (seed 003 section 6 "Arriving URLs"). A partial
 set with more than a few removals is counted first, so that the guard lets all of them pass or none.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -17,30 +17,39 @@ from lcc_scrapy.domain.entries import Origin, UrlEntry
 from lcc_scrapy.domain.errors import PassedOver
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.domain.queue import Place
 from lcc_scrapy.storage import wishes
-from lcc_scrapy.storage.arrivals import queue_new
+from lcc_scrapy.storage.arrivals import Arriving, arrive, sort_out
 from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.batch import keys_of as keys_of_arrival
 from lcc_scrapy.storage.misses import settle_late
 from lcc_scrapy.storage.records import (
     ABSORBED,
+    ABSORBING_ABSENT,
     ABSORBING_COUNT,
     ABSORBING_ENTRIES,
     ABSORBING_HOLDS,
     ABSORBING_KEYS,
     ABSORBING_REMOVALS,
+    LAST_KEY,
+    Absent,
+    Overtaking,
     ProviderSet,
 )
 from lcc_scrapy.storage.tx import Store, Tx
-from lcc_scrapy.uns.spoolfile import REMOVE, Record, entry_of
+from lcc_scrapy.uns.spoolfile import REMOVE, Record
 
-CHUNK = 2000
-"""Entries that are taken together; a step is one such chunk, or several while there is time."""
+CHUNK = 500
+"""Entries that are taken together; a step is one such chunk, or several while there is time.
+
+So many of known documents take some 50 ms: what a job may take.
+"""
+
+NEW_CHUNK = 2000
+"""The same while at most ``CHUNK`` of them are known: what is new costs a tenth."""
+
+SPAN = 5000
+"""Keys of a provider that are looked through together for what a full set does not name: some 10 ms."""
 
 PSETID = "psetid"
-EVERY_SET = 1 << 62
-"""A set number above all, so that no URL counts as seen."""
 
 _log = logging.getLogger(__name__)
 
@@ -125,60 +134,108 @@ class Intake:
         self._store = store
         self._set = spooled
         self._policy = policy
-        self._upto = b""
+        self._login = (spooled.pid, spooled.connseq)
+        self._overtakes = self._overtaken = False
+        self._chunk = NEW_CHUNK
 
-    def step(self, now: int, more: Callable[[int], bool] = lambda _: False) -> Step:
+    def step(
+        self, now: int, more: Callable[[int], bool] = lambda _: False, *, overtakes: bool = False
+    ) -> Step:
         """Do the next chunk of work in one transaction (``now`` in epoch seconds).
 
         While ``more`` says so, which hears how many entries were taken, the next chunk is added to it. The
-        last step also forgets the login, so that sets of later ones may go on. Raises ``PassedOver``.
+        last step also forgets the login, so that sets of later ones may go on. ``overtakes``: the set of an
+        earlier login may still come. Raises ``PassedOver``.
         """
         with self._store.begin() as tx:
-            step = self._step(tx, now)
+            step = self.step_in(tx, now, overtakes=overtakes)
             while not step.finished and more(step.entries):
-                step = step.then(self._step(tx, now))
+                step = step.then(self.step_in(tx, now, overtakes=overtakes))
             if step.finished:
-                tx.drop_login(self._set.pid, self._set.connseq)
+                tx.drop_logins([self._login])
             return step
 
-    def _step(self, tx: Tx, now: int) -> Step:
+    def step_in(self, tx: Tx, now: int, *, overtakes: bool = False) -> Step:
+        """Do the next chunk of work within a transaction, without forgetting the login."""
         provider = tx.lock_providers([self._set.pid]).get(self._set.pid)
         if provider is None:
             return Step(self._set.pid, finished=True)
-        login = tx.login(self._set.pid, self._set.connseq)
+        login = tx.logins([self._login]).get(self._login)
         if login is not None and login.passed:
             raise PassedOver("sets of later logins were absorbed while this UNS was away")
-        pset = tx.pset_of(self._set.pid, self._set.connseq) or self._begin(tx, provider, now)
+        pset = tx.pset_of(*self._login) or self._begin(tx, provider, now)
         if pset is None or pset.phase == ABSORBED:
             return Step(self._set.pid, finished=True)
+        self._overtakes, self._overtaken = overtakes, login is not None and login.overtaken
+        if overtakes:
+            tx.overtake(*self._login)
+        if self._overtaken and tx.full_set_after(*self._login):
+            return self._supersede(tx, pset)
         return self._PHASES[pset.phase](self, tx, pset, now)
 
     def close(self) -> None:
         """Close the set."""
         self._set.close()
 
+    # --- sets that do not take effect in the order of their logins -----------------------------------
+
+    def _supersede(self, tx: Tx, pset: ProviderSet) -> Step:
+        """End a set that a later full one overtook, which said already what there is."""
+        _log.info(
+            "the set of login %d of provider %d: a full set after it came first", pset.connseq, pset.pid
+        )
+        tx.update_pset(replace(pset, phase=ABSORBED))
+        return Step(pset.pid, finished=True)
+
+    def _standing(self, tx: Tx, records: list[Record]) -> list[Record]:
+        """Leave out what sets of later logins named that overtook this one: their word stands."""
+        if not self._overtaken:
+            return records
+        keys = keys_of(self._set.pid, records)
+        later = tx.named_later(keys, self._set.connseq)
+        return [record for key, record in zip(keys, records, strict=True) if key not in later]
+
+    def _name(self, tx: Tx, records: list[Record]) -> None:
+        """Keep what an overtaking set names; of what is meant if absent, theirs is the last word."""
+        if self._overtakes and not self._set.full and not self._set.ifabsent:
+            keys = dict.fromkeys(keys_of(self._set.pid, records))
+            tx.put_overtaking([Overtaking(key, *self._login) for key in keys])
+
+    def _see_later(self, tx: Tx, pset: ProviderSet, now: int) -> bool:
+        """Mark the next of what sets of later logins named as seen; False = there is no more."""
+        keys = tx.overtaking(*self._login, pset.upto or b"", CHUNK) if self._overtaken else []
+        tx.mark_seen(keys, pset.psetid, now)
+        if keys:
+            tx.update_pset(replace(pset, upto=keys[-1]))
+        return bool(keys)
+
     # --- the first step --------------------------------------------------------------------------
 
     def _begin(self, tx: Tx, provider: Provider, now: int) -> ProviderSet | None:
-        spooled = self._set
-        if self._is_resend(tx, now) and not self._is_wanted_again(provider):
+        if self.is_resend(tx, now) and not self._is_wanted_again(provider):
             return None
-        digest = spooled.digest if spooled.setid else ""
-        pset = ProviderSet(
-            tx.take(PSETID, 1), spooled.pid, spooled.connseq, spooled.setid, digest, spooled.full,
-            spooled.urls, self._first_phase(), 0, started=now,
-        )  # fmt: skip
-        tx.insert_pset(pset)
-        if spooled.full and spooled.charged:
+        pset = self.new_pset(tx.take(PSETID, 1), now)
+        tx.insert_psets([pset])
+        if pset.full and self._set.charged:
             self._charge_full_set(tx, provider, now)
         return pset
+
+    def new_pset(self, number: int, now: int) -> ProviderSet:
+        """Return the row of a set whose absorption begins."""
+        spooled = self._set
+        digest = spooled.digest if spooled.setid else ""
+        return ProviderSet(
+            number, spooled.pid, spooled.connseq, spooled.setid, digest, spooled.full, spooled.urls,
+            self._first_phase(), 0, started=now,
+        )  # fmt: skip
 
     def _first_phase(self) -> str:
         if self._set.full:
             return ABSORBING_KEYS
         return ABSORBING_COUNT if self._set.removals > removal_guard.FEW else ABSORBING_ENTRIES
 
-    def _is_resend(self, tx: Tx, now: int) -> bool:
+    def is_resend(self, tx: Tx, now: int) -> bool:
+        """Tell whether the same set came before, under the same id."""
         since = now - int(self._policy.resend_period)
         earlier = self._set.setid and tx.pset_named(self._set.pid, self._set.setid, self._set.digest, since)
         return bool(earlier)
@@ -201,7 +258,7 @@ class Intake:
     def _count(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
         """Count the documents that a partial set removes; one that is named twice is one document."""
         chunk, progress = self._set.records(pset.progress, CHUNK)
-        keys = keys_of(pset.pid, (record for record in chunk if record[0] == REMOVE))
+        keys = keys_of(pset.pid, (one for one in self._standing(tx, chunk) if one[0] == REMOVE))
         removing = pset.counted + tx.name_cached(keys, pset.psetid)
         if chunk:
             tx.update_pset(replace(pset, progress=progress, counted=removing))
@@ -217,43 +274,68 @@ class Intake:
         keys = keys_of(pset.pid, (record for record in chunk if record[0] != REMOVE))
         tx.mark_seen(keys, pset.psetid, now)
         if tx.lock_providers([pset.pid])[pset.pid].heldremovals:
-            tx.add_to_provider(pset.pid, {"heldremovals": -tx.release(keys)})
+            standing = keys_of(pset.pid, (one for one in self._standing(tx, chunk) if one[0] != REMOVE))
+            tx.add_to_provider(pset.pid, {"heldremovals": -tx.release(standing)})
         if chunk:
             tx.update_pset(replace(pset, progress=progress))
             return Step(pset.pid, finished=False, entries=len(chunk))
+        if self._see_later(tx, pset, now):
+            return Step(pset.pid, finished=False)
         settle_late(tx, pset.pid, now, self._policy.push_grace)
-        return self._judge(tx, pset, now)
+        pset = replace(pset, phase=ABSORBING_ABSENT, progress=0, upto=None)
+        return self._count_absent(tx, pset, now)
 
-    def _judge(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
+    def _count_absent(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
+        """Count the next of what the full set does not name; behind the last, decide about all of it.
+
+        Keys never change: whatever is fetched between two portions, no URL is counted twice.
+        """
+        after = pset.upto or b""
+        upto = tx.reach(pset.pid, after, SPAN)
+        found = tx.count_absent(pset.pid, pset.psetid, after, upto)
+        found += Absent(pset.absent, pset.unfetched, pset.counted)
+        pset = replace(
+            pset, upto=upto, absent=found.documents, unfetched=found.unfetched, counted=found.waiting
+        )
+        if upto == LAST_KEY:
+            return self._decide(tx, pset, now)
+        tx.update_pset(pset)
+        return Step(pset.pid, finished=False)
+
+    def _decide(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
         """Decide whether what the full set does not name is removed or held; earlier holds end."""
         for earlier in tx.held_psets(pset.pid):
             tx.update_pset(replace(earlier, held=0))
-        cached = tx.count_unseen(pset.pid, pset.psetid)
-        absent = cached + tx.count_unseen_new(pset.pid, pset.psetid)
-        waiting = tx.count_unseen_new(pset.pid, EVERY_SET)
-        guard = Batch(tx, [pset.pid], [], now, self._policy).held_by_guard(pset.pid, absent, waiting)
+        batch = Batch(tx, [pset.pid], [], now, self._policy)
+        # what was fetched since it was counted is among the documents
+        waiting = min(pset.counted, batch.providers[pset.pid].nurlproc)
+        pset = replace(pset, upto=None, counted=waiting)
+        guard = batch.held_by_guard(pset.pid, pset.absent + pset.unfetched, waiting)
         if guard or removal_guard.doubts(self._set.urls - self._set.removals, self._set.unreadable):
-            tx.update_pset(replace(pset, phase=ABSORBING_HOLDS, progress=0, held=cached))
-            self._tell_held(cached, "not in")
-            return Step(pset.pid, finished=False, held=cached)
-        tx.update_pset(replace(pset, phase=ABSORBING_REMOVALS, progress=0, counted=waiting))
+            tx.update_pset(replace(pset, phase=ABSORBING_HOLDS, held=pset.absent))
+            self._tell_held(pset.absent, "not in")
+            return Step(pset.pid, finished=False, held=pset.absent)
+        tx.update_pset(replace(pset, phase=ABSORBING_REMOVALS))
         return Step(pset.pid, finished=False)
 
     def _absent(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
         """Remove or hold the next of what the full set does not name."""
-        keys = tx.unseen(pset.pid, pset.psetid, self._upto, CHUNK)
-        if not keys:
-            tx.update_pset(replace(pset, phase=ABSORBING_ENTRIES, progress=0))
+        after = pset.upto or b""
+        upto = tx.reach(pset.pid, after, SPAN)
+        keys = tx.unseen(pset.pid, pset.psetid, after, upto, CHUNK)
+        if not keys and upto == LAST_KEY:
+            tx.update_pset(replace(pset, phase=ABSORBING_ENTRIES, progress=0, upto=None))
             return Step(pset.pid, finished=False)
+        later = tx.named_later(keys, pset.connseq) if self._overtaken else ()
         batch = Batch(tx, [pset.pid], keys, now, self._policy)
         for key in keys:
-            self._leave_out(batch, key, pset)
+            if key not in later:
+                self._leave_out(batch, key, pset)
         batch.flush()
-        self._upto = keys[-1]
-        if pset.phase == ABSORBING_REMOVALS:
-            held = batch.newly_held[pset.pid]
-            self._tell_held(held, "not in")
-            tx.update_pset(replace(pset, held=pset.held + held))
+        held = batch.newly_held[pset.pid] if pset.phase == ABSORBING_REMOVALS else 0
+        self._tell_held(held, "not in")
+        upto = keys[-1] if len(keys) == CHUNK else upto
+        tx.update_pset(replace(pset, held=pset.held + held, upto=upto))
         return Step(pset.pid, finished=False, removed=batch.removals())
 
     def _leave_out(self, batch: Batch, key: bytes, pset: ProviderSet) -> None:
@@ -269,11 +351,17 @@ class Intake:
             batch.cancel(key, pset.psetid)
 
     def _entries(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
-        chunk, progress = self._set.records(pset.progress, CHUNK)
+        chunk, progress = self._set.records(pset.progress, self._chunk)
         if not chunk:
             return self._finish(tx, pset)
+        (arriving,) = sort_out(tx, [Arriving(pset, self._standing(tx, chunk), self._set.ifabsent)])
+        if self._chunk > CHUNK and arriving.known > CHUNK:
+            self._chunk = CHUNK
+            return self._entries(tx, pset, now)
+        self._chunk = NEW_CHUNK if arriving.known * NEW_CHUNK <= CHUNK * len(chunk) else CHUNK
+        self._name(tx, chunk)
         batch = Batch(tx, [pset.pid], [], now, self._policy)
-        self._judge_entries(batch, pset, queue_new(batch, pset.pid, pset.psetid, pset.absorbed + 1, chunk))
+        arrive(batch, [arriving])
         batch.flush()
         told = not pset.full and 0 < pset.counted <= pset.held
         held = 0 if told else batch.newly_held[pset.pid]
@@ -285,14 +373,6 @@ class Intake:
             return replace(step, finished=True, held=self._finish(tx, pset).held)
         tx.update_pset(pset)
         return step
-
-    def _judge_entries(self, batch: Batch, pset: ProviderSet, numbered: Sequence[tuple[int, Record]]) -> None:
-        """Apply the rules to entries one by one, in the order of the set."""
-        entries = [(number, entry_of(record)) for number, record in numbered]
-        batch.add(keys_of_arrival(pset.pid, (entry for _, entry in entries)))
-        for number, entry in entries:
-            place = Place(pset.psetid, number)
-            batch.arrive(pset.pid, entry, place, ifabsent=self._set.ifabsent, hold=pset.held > 0)
 
     def _finish(self, tx: Tx, pset: ProviderSet) -> Step:
         tx.update_pset(replace(pset, phase=ABSORBED))
@@ -311,6 +391,7 @@ class Intake:
     _PHASES: ClassVar[dict[str, Callable[["Intake", Tx, ProviderSet, int], Step]]] = {
         ABSORBING_COUNT: _count,
         ABSORBING_KEYS: _keys,
+        ABSORBING_ABSENT: _count_absent,
         ABSORBING_REMOVALS: _absent,
         ABSORBING_HOLDS: _absent,
         ABSORBING_ENTRIES: _entries,

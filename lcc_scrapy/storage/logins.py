@@ -1,21 +1,47 @@
 """The order between a provider's sets is that of its logins, at however many UNSes they were."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from lcc_scrapy.domain.absorption import View, Waiting
+from lcc_scrapy.domain.absorption import Patience, View, Waiting
 from lcc_scrapy.storage.records import OpenLogin
 from lcc_scrapy.storage.tx import Store
 
+Earlier = Mapping[int, Sequence[OpenLogin]]
+"""Logins before that of the first set of each provider, by pid; those that were passed over left out."""
 
-def look_at(store: Store, heads: Sequence[Waiting], queue_max: int) -> tuple[View, dict[int, OpenLogin]]:
-    """Return what decides which of some sets, of different providers, may go on.
 
-    The other part is for which login each of those that have to wait for one waits first.
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first set of a provider: for how long it has been complete (seconds), and what goes on here.
+
+    ``sending`` = at this UNS a set of an earlier login of its provider is being received.
     """
-    seqs = {head.pid: head.seq for head in heads}
+
+    waited: float
+    sending: bool
+
+
+def look_at(
+    store: Store, sets: Sequence[Waiting], heads: Mapping[int, Head], queue_max: int, patience: Patience
+) -> tuple[View, Earlier]:
+    """Return what decides which of some sets, of different providers, may go on, and what is before them."""
+    seqs = {one.pid: one.seq for one in sets}
+    earlier: dict[int, list[OpenLogin]] = {}
     with store.read() as tx:
-        earlier = tx.earlier_logins(seqs)
-        return View(queue_max, tx.queued_total(), tx.waiting_urls(seqs), earlier.keys()), earlier
+        for login in tx.earlier_logins(seqs):
+            earlier.setdefault(login.pid, []).append(login)
+        queued = tx.queued_total() if queue_max else 0
+        own = tx.waiting_urls(seqs) if queue_max else {}
+    return View(queue_max, queued, own, _held_up(earlier, heads, patience)), earlier
+
+
+def _held_up(earlier: Earlier, heads: Mapping[int, Head], patience: Patience) -> Collection[int]:
+    return {
+        pid
+        for pid, before in earlier.items()
+        if not patience.is_over(heads[pid].waited, sending_here=heads[pid].sending, earlier=before)
+    }
 
 
 def signs_of_life(store: Store) -> dict[str, int]:

@@ -107,5 +107,5 @@ def provide_descriptors(wanted: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         _log.warning(
             "this process may open %d files, and could use %d: raise `ulimit -n`,"
-            " or lower LCC_FETCHES and LCC_CONNECTIONS_MAX", soft, wanted,
+            " or lower LCC_FETCHES, LCC_FETCHES_PACED and LCC_CONNECTIONS_MAX", soft, wanted,
         )  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 from lcc_scrapy.domain.misses import first_day, share_missed
 from lcc_scrapy.storage.feed import StoreFeed
 from lcc_scrapy.storage.misses import counts_of
+from lcc_scrapy.storage.records import REFUSED_TYPES
 from lcc_scrapy.storage.tx import FEED, Store, Tx
 from lcc_scrapy.users.named_cursors import NamedCursor
 from lcc_scrapy.users.selection import happened
@@ -38,6 +39,7 @@ def _of_the_queue(store: Store) -> Iterator[Measure]:
     space = sum(one.space for one in ledger.values())
     held = sum(one.held for one in ledger.values())
     states = [((str(state),), float(one.providers)) for state, one in sorted(ledger.items())]
+    tallies.pop(REFUSED_TYPES, 0)
     fetches = [(tuple(name.split(" ")), float(count)) for name, count in sorted(tallies.items())]
     yield _one("lcc_queue_urls", "URLs that wait in the queue", queued)
     yield _one("lcc_documents", "Documents in the cache", documents)
@@ -70,7 +72,10 @@ def _of_the_processes(store: Store, now: int) -> Iterator[Measure]:
     yield _one("lcc_workers", "Crawl processes at work", len(workers))
     yield _one("lcc_fetch_places", "Fetches that they may do at a time", sum(one.places for one in workers))
     yield _one("lcc_fetch_places_in_use", "Fetches under way", sum(one.in_use for one in workers))
+    yield _one("lcc_fetches_paced", "Fetches behind a limit of their own", sum(one.paced for one in workers))
     yield _one("lcc_fetch_bytes_per_second", "Their traffic", sum(one.rate for one in workers))
+    jobs = [((one.owner, one.job), one.job_ms / 1000) for one in workers if one.job]
+    yield Measure("lcc_store_job_seconds", "Longest job of a store thread of late", jobs, ("worker", "job"))
     yield Measure("lcc_uns_silence_seconds", "Since the last sign of life of a UNS", silent, ("host",))
 
 

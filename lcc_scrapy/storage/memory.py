@@ -4,13 +4,13 @@ A transaction works on copies of all tables, which replace the tables when it en
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
 from typing import Any
 
-from lcc_scrapy.domain.arrivals import NEW_COLUMNS, NewRow, same_in_all
+from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.providers import Provider
@@ -19,14 +19,26 @@ from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.records import (
     ABSORBED,
+    LAST_KEY,
+    OUTCOME_FAILED,
+    OUTCOME_RETRYING,
+    OUTCOME_WITHDRAWN,
+    Absent,
     DocumentLink,
     DoomedFile,
+    Fetched,
+    Head,
     LastOutcome,
     Ledger,
+    Login,
+    LongFetch,
     Missed,
+    Oldest,
     OpenLogin,
+    Overtaking,
     Ownership,
     ProviderSet,
+    Queue,
     Scan,
     SetPart,
     Spidered,
@@ -63,12 +75,15 @@ class _Tables:
     outcomes: dict[bytes, LastOutcome] = field(default_factory=dict)
     psets: dict[int, ProviderSet] = field(default_factory=dict)
     logins: dict[tuple[int, int], OpenLogin] = field(default_factory=dict)
+    overtaking: dict[bytes, Overtaking] = field(default_factory=dict)
     unses: dict[str, Uns] = field(default_factory=dict)
     turns: dict[str, StoredTurn] = field(default_factory=dict)
     workers: dict[str, WorkerRow] = field(default_factory=dict)
-    machines: dict[str, tuple[int, str]] = field(default_factory=dict)
+    fetches: dict[str, LongFetch] = field(default_factory=dict)
+    machines: dict[str, tuple[int, str, str]] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     cursors: dict[tuple[str, str], NamedCursor] = field(default_factory=dict)
+    fetchcounts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
     tallies: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
@@ -110,15 +125,37 @@ class MemoryTx:
     def provider(self, pid: int) -> Provider | None:
         return self._t.pidb.get(pid)
 
+    def providers_of(self, pids: Iterable[int]) -> dict[int, Provider]:
+        return self.lock_providers(pids)
+
+    def note_logins(self, rows: Sequence[Mapping[str, object]]) -> None:
+        for row in rows:
+            pid, *values = row.items()
+            self.update_provider(int(str(pid[1])), dict(values))
+
     def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
         return {pid: self._t.pidb[pid] for pid in sorted(set(pids)) if pid in self._t.pidb}
 
     def providers(self, after: int = -1, limit: int = 1000) -> list[Provider]:
         return [self._t.pidb[pid] for pid in sorted(self._t.pidb) if pid > after][:limit]
 
+    def narrowing_pids(self, after: int, limit: int) -> list[int]:
+        return [pid for pid, row in sorted(self._t.pidb.items()) if pid > after and row.narrowing][:limit]
+
+    def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
+        rows = (row for pid, row in sorted(self._t.pidb.items()) if pid > after)
+        return [row for row in rows if row.confirmed <= before and row.fileused > 0][:limit]
+
     def insert_provider(self, provider: Provider, roots: Sequence[str]) -> None:
         _insert(self._t.pidb, provider.pid, provider)
         self._t.proots[provider.pid] = tuple(roots)
+
+    def insert_providers(self, rows: Sequence[tuple[Provider, Sequence[str]]]) -> None:
+        for provider, roots in rows:
+            self.insert_provider(provider, roots)
+
+    def known_pids(self, pids: Sequence[int]) -> set[int]:
+        return self._t.pidb.keys() & set(pids)
 
     def update_provider(self, pid: int, values: Mapping[str, object]) -> None:
         if pid in self._t.pidb:
@@ -141,19 +178,27 @@ class MemoryTx:
         self._t.proots.pop(pid, None)
         t = self._t
         its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
-        for table in its_own:
+        for table in (*its_own, t.overtaking):
             _drop_where(table, lambda row: row.pid == pid)
         _drop(t.misses, [key for key in t.misses if key[0] == pid])
+        _drop(t.fetchcounts, [key for key in t.fetchcounts if key[0] == pid])
 
     def members(self, turnkeys: Iterable[str]) -> list[Provider]:
         wanted = set(turnkeys)
         return [row for _, row in sorted(self._t.pidb.items()) if row.turnkey in wanted]
 
-    def changed_providers(self, revision: int) -> list[Provider]:
-        return [row for _, row in sorted(self._t.pidb.items()) if row.revision > revision]
+    def changed_providers(self, revision: int, limit: int = 1000) -> list[Provider]:
+        changed = (row for row in self._t.pidb.values() if row.revision > revision)
+        return sorted(changed, key=lambda row: row.revision)[:limit]
+
+    def member_pids(self, turnkeys: Iterable[str]) -> set[int]:
+        return {provider.pid for provider in self.members(turnkeys)}
 
     def roots_of(self, pids: Iterable[int]) -> dict[int, list[str]]:
         return {pid: list(self._t.proots[pid]) for pid in pids if self._t.proots.get(pid)}
+
+    def rooted_at(self, host: str) -> list[tuple[int, str]]:
+        return [(pid, root) for pid, its in sorted(self._t.proots.items()) for root in its if host in root]
 
     def roots(self, pid: int) -> list[str]:
         return list(self._t.proots.get(pid, ()))
@@ -170,10 +215,11 @@ class MemoryTx:
         for row in rows:
             _insert(self._t.qdb, row.urlkey, row)
 
-    def append_new(self, pid: int, psetid: int, rows: Sequence[NewRow]) -> None:
-        same: dict[str, Any] = same_in_all(pid, psetid)
-        fields: list[dict[str, Any]] = [dict(zip(NEW_COLUMNS[:-1], row, strict=False)) for row in rows]
-        self.insert_queued([QueuedUrl(**one, **same) for one in fields])
+    def append_new(self, sets: Mapping[tuple[int, int], Sequence[NewRow]]) -> None:
+        for (pid, psetid), rows in sets.items():
+            same: dict[str, Any] = same_in_all(pid, psetid)
+            fields: list[dict[str, Any]] = [dict(zip(STORED_COLUMNS, row, strict=False)) for row in rows]
+            self.insert_queued([QueuedUrl(**one, **same) for one in fields])
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         return {key for key in keys if key in self._t.qdb or key in self._t.lccurl}
@@ -184,17 +230,24 @@ class MemoryTx:
     def delete_queued(self, keys: Sequence[bytes]) -> None:
         _drop(self._t.qdb, keys)
 
-    def heads(self, pid: int, mask: str, limit: int) -> list[QueuedUrl]:
-        rows = [row for row in self._waiting(pid, mask) if not row.not_before]
-        return sorted(rows, key=lambda row: (row.psetid, row.position))[:limit]
+    def heads(self, wanted: Sequence[Head]) -> dict[Queue, list[QueuedUrl]]:
+        return {(one.pid, one.mask): self._head(one) for one in wanted}
+
+    def _head(self, wanted: Head) -> list[QueuedUrl]:
+        rows = [row for row in self._waiting(wanted.pid, wanted.mask) if not row.not_before]
+        behind = [row for row in rows if (row.psetid, row.position) > wanted.behind]
+        return sorted(behind, key=lambda row: (row.psetid, row.position))[: wanted.limit]
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
         due = [row for row in self._waiting(pid, mask) if 1 <= row.not_before <= now]
         self.update_queued([replace(row, not_before=0) for row in due])
         return len(due)
 
-    def next_due(self, pid: int, mask: str) -> int:
-        return min((row.not_before for row in self._waiting(pid, mask) if row.not_before), default=0)
+    def next_due(self, queues: Sequence[Queue]) -> dict[Queue, int]:
+        aside = {
+            queue: [row.not_before for row in self._waiting(*queue) if row.not_before] for queue in queues
+        }
+        return {queue: min(due) for queue, due in aside.items() if due}
 
     def _waiting(self, pid: int, mask: str) -> list[QueuedUrl]:
         return [row for row in self._t.qdb.values() if row.pid == pid and row.timeofday == mask]
@@ -225,8 +278,9 @@ class MemoryTx:
         ready = (other for other in self._t.qdb.values() if other.pid == row.pid and not other.not_before)
         return sum((other.psetid, other.position) < (row.psetid, row.position) for other in ready)
 
-    def masks(self, pid: int) -> list[str]:
-        return sorted({part.timeofday for part in self._t.qpsdb.values() if part.pid == pid})
+    def masks(self, pids: Iterable[int]) -> dict[int, list[str]]:
+        parts = self._t.qpsdb.values()
+        return {pid: sorted({part.timeofday for part in parts if part.pid == pid}) for pid in pids}
 
     def arrivals(self, turnkeys: Iterable[str]) -> dict[str, int]:
         return {key: turn.arrivals for key, turn in self.lock_turns(turnkeys).items()}
@@ -252,7 +306,7 @@ class MemoryTx:
         return [row for row in rows if row.pid == pid][:limit]
 
     def usage(self, pid: int) -> tuple[int, int]:
-        sizes = [row.fetched_len for row in self._t.lccurl.values() if row.pid == pid]
+        sizes = [row.space for row in self._t.lccurl.values() if row.pid == pid]
         return len(sizes), sum(sizes)
 
     def mark_seen(self, keys: Sequence[bytes], psetid: int, now: int) -> None:
@@ -278,17 +332,25 @@ class MemoryTx:
     def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         return [(row.urlkey, row.confirmed_time) for row in self.cached_of(pid, after, limit)]
 
-    def unseen(self, pid: int, psetid: int, after: bytes, limit: int) -> list[bytes]:
+    def reach(self, pid: int, after: bytes, limit: int) -> bytes:
+        tables: tuple[Mapping[bytes, CachedUrl | QueuedUrl], ...] = (self._t.lccurl, self._t.qdb)
+        keys = (sorted(k for k, row in table.items() if row.pid == pid and k > after) for table in tables)
+        return min((some[limit - 1] for some in keys if len(some) >= limit), default=LAST_KEY)
+
+    def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
         tables: tuple[Mapping[bytes, CachedUrl | QueuedUrl], ...] = (self._t.lccurl, self._t.qdb)
         found = {key for table in tables for key, row in table.items() if _absent(row, pid, psetid)}
-        return sorted(key for key in found if key > after)[:limit]
+        return sorted(key for key in found if after < key <= upto)[:limit]
 
-    def count_unseen(self, pid: int, psetid: int) -> int:
-        return sum(_absent(row, pid, psetid) for row in self._t.lccurl.values())
-
-    def count_unseen_new(self, pid: int, psetid: int) -> int:
-        fetches = (row for row in self._t.qdb.values() if row.operation == FETCH)
-        return sum(_absent(row, pid, psetid) for row in fetches if row.urlkey not in self._t.lccurl)
+    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> Absent:
+        cached = [row for key, row in self._t.lccurl.items() if after < key <= upto]
+        queued = (row for key, row in self._t.qdb.items() if after < key <= upto)
+        first = [row for row in queued if row.operation == FETCH and row.urlkey not in self._t.lccurl]
+        return Absent(
+            sum(_absent(row, pid, psetid) for row in cached),
+            sum(_absent(row, pid, psetid) for row in first),
+            sum(row.pid == pid and row.origin == Origin.PUSH for row in first),
+        )
 
     def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
         return [key for key in sorted(self._t.lccurl) if key > after and self._is_held(key, pid)][:limit]
@@ -371,11 +433,12 @@ class MemoryTx:
     def delete_versions(self, seqs: Sequence[int]) -> None:
         _drop(self._t.versions, seqs)
 
-    def outgrown(self, pid: int, before: int, count: int, after: bytes, limit: int) -> list[bytes]:
-        mine = [row for row in self._t.versions.values() if row.pid == pid and row.urlkey > after]
-        old = {row.urlkey for row in mine if row.replaced_time <= before}
-        many = {key for key, number in Counter(row.urlkey for row in mine).items() if number > count}
-        return sorted(old | many)[:limit]
+    def next_versioned(self, after: int) -> int | None:
+        return min((row.pid for row in self._t.versions.values() if row.pid > after), default=None)
+
+    def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        rows = (row for row in self._t.versions.values() if row.pid == pid and row.urlkey > after)
+        return sorted((row.urlkey, row.replaced_time) for row in rows)[:limit]
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
@@ -405,6 +468,14 @@ class MemoryTx:
     def insert_spidered(self, rows: Sequence[Spidered]) -> None:
         for row in rows:
             _insert(self._t.spidered, row.furlkey, row)
+
+    def spidered_of(self, pid: int, after: bytes, limit: int) -> list[Spidered]:
+        rows = (row for key, row in sorted(self._t.spidered.items()) if row.pid == pid and key > after)
+        return list(islice(rows, limit))
+
+    def delete_spidered(self, furlkeys: Sequence[bytes]) -> None:
+        for key in furlkeys:
+            self._t.spidered.pop(key, None)
 
     def visit_again(self, furlkeys: Sequence[bytes]) -> None:
         known = self.spidered(furlkeys)
@@ -449,6 +520,9 @@ class MemoryTx:
     def scan(self, pid: int) -> Scan | None:
         return self._t.scans.get(pid)
 
+    def scanned(self, pids: Collection[int]) -> set[int]:
+        return self._t.scans.keys() & set(pids)
+
     def put_scan(self, scan: Scan) -> None:
         self._t.scans[scan.pid] = scan
 
@@ -464,18 +538,38 @@ class MemoryTx:
         names = [one.name for one in fields(Missed)]
         return Missed(**{name: sum(getattr(row, name) for row in rows) for name in names})
 
+    def all_missed(self, since: int) -> dict[int, Missed]:
+        return {pid: self.missed(pid, since) for pid in self.sampled_providers(since)}
+
+    def all_suspects(self, upto: int) -> dict[int, int]:
+        return dict(Counter(row.pid for row in self._t.suspects.values() if row.found <= upto))
+
     def sampled_providers(self, since: int) -> list[int]:
         rows = self._t.misses.items()
         return sorted({pid for (pid, day), row in rows if day >= since and row.sampled})
 
-    def forget_missed(self, before: int) -> None:
-        _drop(self._t.misses, [key for key in self._t.misses if key[1] < before])
+    def falling_pids(self, after: int, limit: int) -> list[int]:
+        sampled = self.sampled_providers(0)
+        rows = (row for pid, row in sorted(self._t.pidb.items()) if pid > after and pid in sampled)
+        return [row.pid for row in rows if row.fallback > 0 or row.fallingback][:limit]
+
+    def suspected_pids(self, upto: int, after: int, limit: int) -> list[int]:
+        rows = self._t.suspects.values()
+        return sorted({row.pid for row in rows if row.pid > after and row.found <= upto})[:limit]
+
+    def forget_missed(self, before: int, limit: int = 1000) -> int:
+        old = sorted(key for key in self._t.misses if key[1] < before)[:limit]
+        _drop(self._t.misses, old)
+        return len(old)
 
     def put_suspects(self, rows: Sequence[Suspect]) -> None:
         self._t.suspects.update({row.urlkey: row for row in rows})
 
     def count_suspects(self, pid: int, upto: int) -> int:
         return sum(row.pid == pid and row.found <= upto for row in self._t.suspects.values())
+
+    def suspected(self, pids: Collection[int]) -> set[int]:
+        return {row.pid for row in self._t.suspects.values()} & set(pids)
 
     def drop_suspects(self, pid: int, after: int, upto: int, keys: Sequence[bytes] | None = None) -> int:
         rows = [row for row in self._t.suspects.values() if row.pid == pid and after < row.found <= upto]
@@ -528,8 +622,31 @@ class MemoryTx:
     def outcome(self, key: bytes) -> LastOutcome | None:
         return self._t.outcomes.get(key)
 
-    def forget_outcomes(self, before: int) -> None:
-        _drop_where(self._t.outcomes, lambda row: row.at < before)
+    def outcomes_named(self, url: str) -> list[LastOutcome]:
+        return [row for row in self._t.outcomes.values() if url in {row.curl, row.furl, row.urlkey.hex()}]
+
+    def outcomes_in(
+        self, pid: int, state: str, after: tuple[int, bytes], upto: int, limit: int
+    ) -> list[LastOutcome]:
+        rows = (row for row in self._t.outcomes.values() if (row.pid, row.state) == (pid, state))
+        behind = (row for row in rows if after < (row.at, row.urlkey) and row.at <= upto)
+        return sorted(behind, key=lambda row: (row.at, row.urlkey))[:limit]
+
+    def withdraw_outcomes(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            row = self._t.outcomes.get(key)
+            if row is not None and row.state in {OUTCOME_FAILED, OUTCOME_RETRYING}:
+                self._t.outcomes[key] = replace(row, state=OUTCOME_WITHDRAWN)
+
+    def trim_outcomes(self, pid: int, state: str, keep: int, limit: int = 1000) -> None:
+        rows = [row for row in self._t.outcomes.values() if (row.pid, row.state) == (pid, state)]
+        rows.sort(key=lambda row: (row.at, row.urlkey), reverse=True)
+        _drop(self._t.outcomes, [row.urlkey for row in rows[keep : keep + limit]])
+
+    def forget_outcomes(self, before: int, limit: int = 1000) -> int:
+        old = [key for key, row in self._t.outcomes.items() if row.at < before][:limit]
+        _drop(self._t.outcomes, old)
+        return len(old)
 
     # --- sets ------------------------------------------------------------------------------------
 
@@ -545,8 +662,17 @@ class MemoryTx:
         sets = (p for _, p in sorted(self._t.psets.items(), reverse=True) if p.pid == pid and p.full)
         return [p.setid for p in sets if p.started >= since and p.setid][:1000]
 
-    def insert_pset(self, pset: ProviderSet) -> None:
-        _insert(self._t.psets, pset.psetid, pset)
+    def insert_psets(self, psets: Sequence[ProviderSet]) -> None:
+        for pset in psets:
+            _insert(self._t.psets, pset.psetid, pset)
+
+    def psets_of(self, logins: Collection[Login]) -> dict[Login, ProviderSet]:
+        found = ((login, self.pset_of(*login)) for login in logins)
+        return {login: pset for login, pset in found if pset is not None}
+
+    def full_set_after(self, pid: int, connseq: int) -> bool:
+        sets = (p for p in self._t.psets.values() if p.pid == pid and p.full)
+        return any(p.connseq > connseq for p in sets)
 
     def update_pset(self, pset: ProviderSet) -> None:
         self._t.psets[pset.psetid] = pset
@@ -554,20 +680,53 @@ class MemoryTx:
     def held_psets(self, pid: int) -> list[ProviderSet]:
         return [p for _, p in sorted(self._t.psets.items()) if p.pid == pid and p.held > 0]
 
-    def forget_psets(self, before: int) -> None:
-        _drop_where(self._t.psets, lambda p: p.started < before and p.phase == ABSORBED and not p.held)
+    def forget_psets(self, before: int, after: int = 0, limit: int = 1000) -> int:
+        sets = (p for psetid, p in sorted(self._t.psets.items()) if psetid > after and p.started < before)
+        rows = list(islice(sets, limit))
+        _drop(self._t.psets, [p.psetid for p in rows if p.phase == ABSORBED and not p.held])
+        return rows[-1].psetid if len(rows) == limit else 0
 
     # --- logins and UNSes ------------------------------------------------------------------------
 
-    def insert_login(self, login: OpenLogin) -> None:
-        _insert(self._t.logins, (login.pid, login.connseq), login)
+    def insert_logins(self, logins: Sequence[OpenLogin]) -> None:
+        for login in logins:
+            _insert(self._t.logins, (login.pid, login.connseq), login)
 
-    def login(self, pid: int, connseq: int) -> OpenLogin | None:
-        return self._t.logins.get((pid, connseq))
+    def logins(self, logins: Collection[Login]) -> dict[Login, OpenLogin]:
+        return {login: self._t.logins[login] for login in logins if login in self._t.logins}
 
-    def earlier_logins(self, logins: Mapping[int, int]) -> dict[int, OpenLogin]:
-        falling = (login for _, login in sorted(self._t.logins.items(), reverse=True) if not login.passed)
-        return {login.pid: login for login in falling if login.connseq < logins.get(login.pid, 0)}
+    def earlier_logins(self, logins: Mapping[int, int]) -> list[OpenLogin]:
+        rising = (login for _, login in sorted(self._t.logins.items()) if not login.passed)
+        found: dict[tuple[object, ...], OpenLogin] = {}
+        for login in rising:
+            if login.connseq < logins.get(login.pid, 0):
+                found.setdefault((login.pid, login.uns, login.stage, login.overtaken), login)
+        return list(found.values())
+
+    def mark_logins(self, stages: Mapping[Login, str]) -> None:
+        known = self.logins(stages)
+        self._t.logins.update({key: replace(login, stage=stages[key]) for key, login in known.items()})
+
+    def overtake(self, pid: int, connseq: int) -> None:
+        earlier = [key for key in self._t.logins if key[0] == pid and key[1] < connseq]
+        self._t.logins.update({key: replace(self._t.logins[key], overtaken=True) for key in earlier})
+
+    def put_overtaking(self, rows: Sequence[Overtaking]) -> None:
+        self._t.overtaking.update({row.urlkey: row for row in rows})
+
+    def named_later(self, keys: Sequence[bytes], connseq: int) -> set[bytes]:
+        rows = (self._t.overtaking[key] for key in keys if key in self._t.overtaking)
+        return {row.urlkey for row in rows if row.connseq > connseq}
+
+    def overtaking(self, pid: int, connseq: int, after: bytes, limit: int) -> list[bytes]:
+        rows = (row for key, row in sorted(self._t.overtaking.items()) if key > after and row.pid == pid)
+        return [row.urlkey for row in rows if row.connseq > connseq][:limit]
+
+    def forget_overtaking(self, limit: int) -> int:
+        overtaken = {login.pid for login in self._t.logins.values() if login.overtaken}
+        over = [key for key, row in self._t.overtaking.items() if row.pid not in overtaken][:limit]
+        _drop(self._t.overtaking, over)
+        return len(over)
 
     def logins_of(self, uns: str, after: tuple[int, int], limit: int) -> list[OpenLogin]:
         rising = (login for key, login in sorted(self._t.logins.items()) if key > after)
@@ -579,8 +738,8 @@ class MemoryTx:
         self._t.logins.update({(pid, login.connseq): replace(login, passed=True) for login in passed})
         return len(passed)
 
-    def drop_login(self, pid: int, connseq: int) -> None:
-        self._t.logins.pop((pid, connseq), None)
+    def drop_logins(self, logins: Collection[Login]) -> None:
+        _drop(self._t.logins, logins)
 
     def put_uns(self, uns: Uns) -> None:
         self._t.unses[uns.uns] = uns
@@ -596,6 +755,31 @@ class MemoryTx:
 
     def tallies(self) -> dict[str, int]:
         return dict(self._t.tallies)
+
+    def count_fetches(self, counts: Mapping[Fetched, int], begun: int) -> None:
+        for one, count in counts.items():
+            key = (*one, begun)
+            self._t.fetchcounts[key] = self._t.fetchcounts.get(key, 0) + count
+
+    def fetch_counts(self, since: int, pid: int) -> dict[tuple[str, int], int]:
+        found: Counter[tuple[str, int]] = Counter()
+        for (whose, result, code, begun), count in self._t.fetchcounts.items():
+            if begun >= since and whose == pid:
+                found[result, code] += count
+        return dict(found)
+
+    def forget_fetch_counts(self, before: int, limit: int = 1000) -> int:
+        old = [key for key in self._t.fetchcounts if key[-1] < before][:limit]
+        _drop(self._t.fetchcounts, old)
+        return len(old)
+
+    def oldest_waiting(self, pid: int | None = None) -> Oldest | None:
+        rows = [row for row in self._t.qdb.values() if pid in {None, row.pid}]
+        if not rows:
+            return None
+        oldest = min(rows, key=lambda row: (row.psetid, row.timeofday, row.not_before > 0, row.position))
+        its_set = self._t.psets.get(oldest.psetid)
+        return Oldest(oldest, its_set.started if its_set else 0)
 
     def ledger(self) -> dict[str, Ledger]:
         of: dict[str, list[Provider]] = {}
@@ -687,7 +871,11 @@ class MemoryTx:
             changes: dict[str, Any] = dict(values)
             self._t.turns[turnkey] = replace(self._t.turns[turnkey], **changes)
 
-    def rest_turn(self, lease: StoredTurn) -> None:
+    def rest_turns(self, leases: Sequence[StoredTurn]) -> None:
+        for lease in leases:
+            self._rest_turn(lease)
+
+    def _rest_turn(self, lease: StoredTurn) -> None:
         row = self._t.turns.get(lease.turnkey)
         if row is None or (row.owner, row.token) != (lease.owner, lease.token):
             return
@@ -707,6 +895,7 @@ class MemoryTx:
             self.change_turn(turnkey, {"look_at": 0.0})
 
     def free_turns_of(self, owner: str) -> int:
+        _drop_where(self._t.fetches, lambda row: row.owner == owner)
         mine = self.leased_turns(owner)
         for turnkey in mine:
             self.change_turn(turnkey, {"owner": ""})
@@ -733,8 +922,28 @@ class MemoryTx:
         self._t.workers[worker.owner] = worker
         return True
 
+    def renew_lease(self, owner: str, token: int, expires: int) -> bool:
+        known = self._t.workers.get(owner)
+        if known is None or known.token != token:
+            return False
+        self._t.workers[owner] = replace(known, expires=expires)
+        return True
+
     def drop_worker(self, owner: str) -> None:
         self._t.workers.pop(owner, None)
+
+    def put_fetches(self, fetches: Sequence[LongFetch]) -> None:
+        self._t.fetches.update({fetch.turnkey: fetch for fetch in fetches})
+
+    def drop_fetches(self, owner: str, turnkeys: Collection[str]) -> None:
+        _drop_where(self._t.fetches, lambda row: row.owner == owner and row.turnkey in turnkeys)
+
+    def long_fetch(self, turnkey: str) -> LongFetch | None:
+        return self._t.fetches.get(turnkey)
+
+    def count_above(self, owner: str, priority: int) -> int:
+        rows = self._t.turns.values()
+        return sum(row.owner == owner and row.priority > priority and row.waiting > 0 for row in rows)
 
     def machine(self, identity: str) -> int | None:
         known = self._t.machines.get(identity)
@@ -743,11 +952,22 @@ class MemoryTx:
     def insert_machine(self, identity: str, note: str, now: int) -> int:
         del now
         number = len(self._t.machines) + 1
-        _insert(self._t.machines, identity, (number, note))
+        _insert(self._t.machines, identity, (number, note, ""))
         return number
+
+    def machine_addresses(self) -> dict[int, str]:
+        return {number: address for number, _, address in self._t.machines.values() if address}
+
+    def set_machine_address(self, machine: int, address: str) -> None:
+        for identity, (number, note, _) in self._t.machines.items():
+            if number == machine:
+                self._t.machines[identity] = (number, note, address)
 
     def info(self, name: str) -> str | None:
         return self._t.lccinfo.get(name)
+
+    def infos(self, names: Sequence[str]) -> dict[str, str]:
+        return {name: self._t.lccinfo[name] for name in names if name in self._t.lccinfo}
 
     def set_info(self, name: str, value: str) -> None:
         self._t.lccinfo.pop(name, None)
@@ -763,10 +983,9 @@ class MemoryTx:
     def totals(self) -> dict[str, int]:
         return {
             "queued": self.queued_total(),
-            "cached": len(self._t.lccurl),
+            "cached": sum(provider.fileused for provider in self._t.pidb.values()),
             "versions": len(self._t.versions),
             "bytes": sum(provider.spaceused for provider in self._t.pidb.values()),
-            "removed": len(self._t.tombstones),
             "doomed": len(self._t.fsmdb),
         }
 

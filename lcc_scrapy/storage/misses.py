@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from lcc_scrapy.domain.misses import DAY, Counts, begin_of, falls_back, first_day, share_missed
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage import wishes
-from lcc_scrapy.storage.records import Suspect
+from lcc_scrapy.storage.records import Missed, Suspect
 from lcc_scrapy.storage.tx import Tx
 
 REASON = "missed changes"
@@ -24,14 +24,24 @@ def watched(provider: Provider, confirmed: int, now: int) -> int:
 
 def counts_of(tx: Tx, provider: Provider, now: int, grace: float) -> Counts:
     """Return what counts of a provider now; suspects are missed when their grace is over."""
-    counted = tx.missed(provider.pid, first_day(now))
-    missed = counted.missed + tx.count_suspects(provider.pid, now - int(grace))
+    suspects = tx.count_suspects(provider.pid, now - int(grace))
+    return _counts(provider, tx.missed(provider.pid, first_day(now)), suspects, now)
+
+
+def all_counts(tx: Tx, providers: Iterable[Provider], now: int, grace: float) -> dict[int, Counts]:
+    """Return the same of each provider that was sampled, by pid, with few questions for all."""
+    counted, suspects = tx.all_missed(first_day(now)), tx.all_suspects(now - int(grace))
+    sampled = (one for one in providers if one.pid in counted)
+    return {one.pid: _counts(one, counted[one.pid], suspects.get(one.pid, 0), now) for one in sampled}
+
+
+def _counts(provider: Provider, counted: Missed, suspects: int, now: int) -> Counts:
     return Counts(
         provider.fileused,
         period_of(provider, now),
         counted.pushed,
         counted.sampled,
-        missed,
+        counted.missed + suspects,
         counted.watched,
     )
 

@@ -4,6 +4,7 @@
 housekeeping of a crawl process does what an interrupted command left. All of it may be done twice.
 """
 
+import json
 import logging
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
@@ -12,18 +13,20 @@ from typing import TypeVar
 
 from lcc_scrapy.domain import removal_guard
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl
+from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.errors import UrlRefused, text_of
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
-from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below
 from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.last_outcomes import of_fetch
 from lcc_scrapy.storage.providers import NoSuchProvider
 from lcc_scrapy.storage.records import UrlErrorRecord
 from lcc_scrapy.storage.repeating import Result, repeated
-from lcc_scrapy.storage.settling import submitted
+from lcc_scrapy.storage.settling import url_error
 from lcc_scrapy.storage.tx import Store, Tx
 
-CHUNK = 1000
+CHUNK = 250
 """Rows per transaction."""
 
 OUTSIDE = "outside the provider's roots"
@@ -120,7 +123,9 @@ class Narrowing:
                 batch.drop_queued(row.urlkey)
             batch.counters[self._pid]["nurlerrs"] += len(rows)
             batch.flush()
-            tx.add_errors([_refused(row, self._now) for row in rows], self._policy.errors_kept)
+            tx.add_errors([_refused(row, roots, self._now) for row in rows], self._policy.errors_kept)
+            text = _text(roots)
+            tx.put_outcomes([of_fetch(row, _REFUSED, text, self._now) for row in rows])
         return Narrowed(dropped=len(rows))
 
     # --- documents -------------------------------------------------------------------------------
@@ -156,11 +161,12 @@ class Narrowing:
         _log.warning("%(notice)s", {"notice": told, "pid": self._pid})
 
     def _put_right(self, keys: list[bytes], *, hold: bool) -> Narrowed:
-        """Remove or hold what lies outside, release what lies inside again."""
+        """Remove or hold what lies outside, release what lies inside again; a provider is told what went."""
         with self._store.begin() as tx:
             batch = self._batch(tx, keys)
             roots = _roots(tx, self._pid)
             wrong = [row for row in batch.cached.values() if _is_wrong(row, roots)]
+            gone: list[CachedUrl] = []
             for row in wrong:
                 if row.held:
                     batch.release(row.urlkey)
@@ -168,7 +174,11 @@ class Narrowing:
                     batch.hold(row.urlkey, OUTSIDE_ROOTS)
                 else:
                     batch.drop_cached(row.urlkey, OUTSIDE)
+                    if row.origin == Origin.PUSH:
+                        gone.append(row)
+            batch.counters[self._pid]["nurlerrs"] += len(gone)
             batch.flush()
+            tx.add_errors([_gone(row, self._now) for row in gone], self._policy.errors_kept)
         removed, held = batch.removals(), batch.newly_held[self._pid]
         return Narrowed(removed=removed, held=held, released=len(wrong) - len(removed) - held)
 
@@ -199,5 +209,15 @@ def _is_wrong(row: CachedUrl, roots: Roots) -> bool:
     return (not row.held and outside) or (row.held == OUTSIDE_ROOTS and not outside)
 
 
-def _refused(row: QueuedUrl, now: int) -> UrlErrorRecord:
-    return UrlErrorRecord(row.pid, _REFUSED, text_of(_REFUSED), row.furl, submitted(row), now)
+def _text(roots: Roots) -> str:
+    return f"{text_of(_REFUSED)}: {not_below(roots)}"
+
+
+def _refused(row: QueuedUrl, roots: Roots, now: int) -> UrlErrorRecord:
+    return url_error(row, _REFUSED, _text(roots), now)
+
+
+def _gone(row: CachedUrl, now: int) -> UrlErrorRecord:
+    """Return what the provider is told of a document that went, so that it pushes it again one day."""
+    named = json.dumps({"curl": row.curl, "mimetype": row.mimetype})
+    return UrlErrorRecord(row.pid, _REFUSED, text_of(_REFUSED), row.furl, named, now)

@@ -4,7 +4,8 @@ A pid is never used again: the fact ``removed:PID`` (table ``lccinfo``) stays wh
 that nobody reads a new provider's documents under an old one's number.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -39,13 +40,19 @@ def find(tx: Tx, pid: int) -> Provider:
 
 def all_providers(store: Store) -> list[Provider]:
     """Return every provider by rising pid, read in short transactions."""
-    found: list[Provider] = []
+    return [one for page in pages(store) for one in page]
+
+
+def pages(store: Store) -> Iterator[list[Provider]]:
+    """Yield every provider by rising pid, a page in each short transaction."""
+    last = -1
     while True:
         with store.read() as tx:
-            page = tx.providers(found[-1].pid if found else -1)
+            page = tx.providers(last)
         if not page:
-            return found
-        found.extend(page)
+            return
+        last = page[-1].pid
+        yield page
 
 
 def add(store: Store, provider: Provider, roots: Sequence[str]) -> None:
@@ -57,6 +64,31 @@ def add(store: Store, provider: Provider, roots: Sequence[str]) -> None:
             raise LccError(f"provider {provider.pid} was removed; a pid is never used again, take another")
         tx.insert_provider(provider, roots)
         tell(tx, provider.pid)
+
+
+def used_pids(store: Store, pids: Sequence[int]) -> dict[int, str]:
+    """Return the pids among these that cannot be given to a new provider, with the reason."""
+    with store.read() as tx:
+        return _used(tx, pids)
+
+
+def _used(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
+    removed = tx.infos([_gone(pid) for pid in pids])
+    used = {
+        pid: f"provider {pid} was removed; a pid is never used again" for pid in pids if _gone(pid) in removed
+    }
+    return {**used, **{pid: f"provider {pid} exists already" for pid in tx.known_pids(pids)}}
+
+
+def add_many(store: Store, fresh: Sequence[tuple[Provider, Sequence[str]]]) -> None:
+    """Add providers with their roots, all or none; raises ``LccError`` when a pid is or was in use."""
+    with store.begin() as tx:
+        for why in _used(tx, [provider.pid for provider, _ in fresh]).values():
+            raise LccError(why)
+        revision = tx.take(PROVIDERS_CHANGED, 1)
+        tx.insert_providers([(replace(provider, revision=revision), its) for provider, its in fresh])
+        for turnkey in sorted({provider.turnkey for provider, _ in fresh if provider.turngroup}):
+            _tell_turn(tx, turnkey)
 
 
 def change(
@@ -138,6 +170,9 @@ def _gone(pid: int) -> str:
 def tell(tx: Tx, pid: int) -> None:
     """Let workers look at a provider again, at once if its turn is at rest."""
     tx.update_provider(pid, {"revision": tx.take(PROVIDERS_CHANGED, 1)})
-    turnkey = find(tx, pid).turnkey
+    _tell_turn(tx, find(tx, pid).turnkey)
+
+
+def _tell_turn(tx: Tx, turnkey: str) -> None:
     priority = max(member.priority for member in tx.members([turnkey]))
     tx.change_turn(turnkey, {"look_at": 0.0, "priority": priority})

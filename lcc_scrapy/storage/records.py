@@ -1,9 +1,15 @@
 """Small values that only the store keeps: sets being absorbed, logins, leases, errors to be told."""
 
+import json
 from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lcc_scrapy.domain.absorption import OPEN
+from lcc_scrapy.domain.queue import QueuedUrl
 
 ABSORBING_COUNT = "count"
 ABSORBING_KEYS = "keys"
+ABSORBING_ABSENT = "absent"
 ABSORBING_REMOVALS = "removals"
 ABSORBING_HOLDS = "holds"
 ABSORBING_ENTRIES = "entries"
@@ -14,6 +20,9 @@ PROVIDERS_CHANGED = "providers"
 
 RELATION_MAX = 32
 """Characters of a link's relation."""
+
+JOB_MAX = 64
+"""Characters of a job's name."""
 
 LEASE = "lease"
 """The counter of lease tokens."""
@@ -28,7 +37,10 @@ class ProviderSet:
 
     ``phase`` and ``progress`` (bytes of the spool file) say where to go on after a crash. ``held`` counts the
     removals that the guard held. ``counted`` is what the guard needs to know: the documents that a partial
-    set removes, or the URLs that waited for their first fetch when a full set was judged.
+    set removes, or the URLs that waited for their first fetch when it decided about a full set.
+
+    What a full set does not name is counted, and then removed or held, by rising key: ``upto`` says how far,
+    None = not begun. ``absent`` are documents, ``unfetched`` URLs that wait for their first fetch.
     """
 
     psetid: int
@@ -44,6 +56,31 @@ class ProviderSet:
     held: int = 0
     started: int = 0
     counted: int = 0
+    upto: bytes | None = None
+    absent: int = 0
+    unfetched: int = 0
+
+
+LAST_KEY = b"\xff" * 16
+"""Up to here are all keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What no set from a certain one on named: ``documents``, and URLs that wait for their first fetch.
+
+    ``waiting`` are all that wait for their first fetch, named or not.
+    """
+
+    documents: int = 0
+    unfetched: int = 0
+    waiting: int = 0
+
+    def __add__(self, more: "Absent") -> "Absent":
+        """Return both together."""
+        return Absent(
+            self.documents + more.documents, self.unfetched + more.unfetched, self.waiting + more.waiting
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +93,16 @@ class Ledger:
     held: int
 
 
+Login = tuple[int, int]
+"""A provider and the number of its login."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenLogin:
     """A login that may still bring a set, or whose set waits in the spool of a UNS (table ``logins``).
 
-    ``uns`` is the id of that spool. ``passed`` = sets of later logins did not wait for this one any more.
+    ``uns`` is the id of that spool. ``passed`` = its UNS was given up for dead: its set may not be absorbed.
+    ``overtaken`` = sets of later logins were absorbed first; ``overtaking`` has the keys that these named.
     """
 
     pid: int
@@ -68,6 +110,17 @@ class OpenLogin:
     uns: str
     at: int
     passed: bool = False
+    stage: str = OPEN
+    overtaken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaking:
+    """A key that the set of a login named which was absorbed before that of an earlier one."""
+
+    urlkey: bytes
+    pid: int
+    connseq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +132,19 @@ class Uns:
     seen: int
 
 
+REFUSED_TYPES: Final = "refused 703"
+"""The tally of URLs that were refused for their type when they were pushed."""
+NOT_ACCEPTED: Final = "failed 703"
+"""The tally of found URLs that were served as a type that is not accepted."""
+
+
 @dataclass(frozen=True, slots=True)
 class UrlErrorRecord:
-    """A final failure kept for its provider; ``attributes`` is JSON of what was submitted."""
+    """A final failure kept for its provider.
+
+    ``attributes`` is JSON of what was made of what it was submitted with, ``sent`` is JSON of that itself
+    (None = not known).
+    """
 
     pid: int
     code: int
@@ -90,17 +153,52 @@ class UrlErrorRecord:
     attributes: str
     at: int
     errorid: int = 0
+    sent: str | None = None
+
+    @property
+    def submitted(self) -> dict[str, str]:
+        """What the provider sent with the URL, as far as that is known."""
+        found: dict[str, str] = json.loads(self.sent or self.attributes)
+        return found
+
+
+OUTCOME_FAILED = "failed"
+"""A fetch failed for good."""
+
+OUTCOME_RETRYING = "retrying"
+"""A fetch failed, and the URL waits to be fetched again."""
+
+OUTCOME_REFUSED = "refused"
+"""The URL was refused when its provider sent it; ``urlkey`` may be that of no document."""
+
+OUTCOME_STORED = "stored"
+"""The document was stored, although its provider was told of an error (607, 608)."""
+
+OUTCOME_WITHDRAWN = "withdrawn"
+"""Its provider removed the URL after it had failed."""
+
+OUTCOME_STATE_MAX = 12
+"""Characters of a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastOutcome:
-    """What last happened to a URL, for ``lcc explain``."""
+    """What last went wrong with a URL, for ``lcc explain`` and ``lcc retry``; ``at`` in epoch seconds.
+
+    ``curl`` and ``furl`` are as submitted, cut to what a column holds; empty in rows older than schema 0017.
+    ``submitted`` is JSON of the rest of the row that was fetched (see ``last_outcomes``), None = not known.
+    """
 
     urlkey: bytes
     pid: int
     code: int
     text: str
     at: int
+    state: str = OUTCOME_FAILED
+    curl: str = ""
+    mimetype: str = ""
+    furl: str = ""
+    submitted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +236,9 @@ class WorkerRow:
     """A crawl process at work (table ``workers``); its leases hold until ``expires`` (epoch seconds).
 
     ``token`` tells this run of it from earlier ones; ``places`` and ``in_use`` are fetches that may run
-    and that do, ``held`` its turns, ``rate`` the bytes per second it transferred of late. ``pid`` is the only
-    provider it fetches from, 0 = it fetches from any.
+    and that do, ``paced`` those beside them that are behind a limit of their own. ``held`` counts its turns,
+    ``rate`` the bytes per second it transferred of late. ``pid`` is the only provider it fetches from, 0 = it
+    fetches from any. ``job`` is the longest job of its store thread of late, which took ``job_ms``.
     """
 
     owner: str
@@ -154,6 +253,28 @@ class WorkerRow:
     rate: int = 0
     hungry: bool = False
     pid: int = 0
+    paced: int = 0
+    job_ms: int = 0
+    job: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LongFetch:
+    """A fetch that takes long, as its worker told of it last (table ``fetches``); it may have ended since.
+
+    It holds under the lease that ``owner`` and ``token`` name. ``since`` is when it began, ``paced`` when it
+    first had to wait for bandwidth (epoch seconds, 0 = it did not); ``transferred`` of ``size`` bytes
+    (0 = not known) had arrived.
+    """
+
+    turnkey: str
+    owner: str
+    token: int
+    urlkey: bytes
+    since: int
+    paced: int
+    transferred: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +389,40 @@ class Missed:
     sampled: int = 0
     missed: int = 0
     watched: int = 0
+
+
+EVERYBODY = 0
+"""The pid under which fetches of all providers together are counted."""
+
+
+class Fetched(NamedTuple):
+    """What became of a provider's fetches: a result of settling and its wire code, 0 = none."""
+
+    pid: int
+    result: str
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """The URL that has waited longest, and when its set was taken in (epoch seconds, 0 = not known)."""
+
+    row: QueuedUrl
+    since: int
+
+
+Queue = tuple[int, str]
+"""What waits of one provider under one mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The next rows of a queue that are wanted: ``limit`` of those behind a (psetid, position)."""
+
+    pid: int
+    mask: str
+    behind: tuple[int, int]
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,22 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.storage.sql.store import READING, SqlStore, named_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from alembic.config import Config
 
 VERSION_TABLE = "lcc_version"
-NEWEST = "0009"
+NEWEST = "0022"
 """The revision of a database that is up to date."""
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def upgrade(url: str | URL) -> list[str]:
+def upgrade(url: str | URL, progress: "Callable[[int, int], None] | None" = None) -> list[str]:
     """Bring a database up to date; returns the revisions applied, oldest first.
 
-    All or nothing on SQLite and PostgreSQL; MariaDB and MySQL commit each statement.
+    ``progress`` is told the rows that were changed, and how many there are as far as it is known. All or
+    nothing on SQLite and PostgreSQL; MariaDB and MySQL commit each statement.
     """
     store = SqlStore(url, silence=None)  # a migration of a large table may take hours
     try:
@@ -36,6 +39,8 @@ def upgrade(url: str | URL) -> list[str]:
 
                 config = _config()
                 config.attributes["connection"] = connection
+                if progress is not None:
+                    config.attributes["progress"] = progress
                 command.upgrade(config, "head")
             return applied
     finally:

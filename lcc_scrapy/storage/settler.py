@@ -13,8 +13,8 @@ from lcc_scrapy.domain.queue import Outcome, Served
 from lcc_scrapy.storage.settling import Settled
 from lcc_scrapy.storage.thread import Clock, StoreThread
 
-BATCH = 500
-"""Outcomes in one transaction at most."""
+COMMIT_PAGES = 250
+"""Outcomes in one transaction at most, unless the settings say otherwise."""
 
 BATCH_BYTES = 32_000_000
 """Bytes of bodies in memory from which on no further outcome joins a batch, so that no commit takes long."""
@@ -42,9 +42,18 @@ class Settler:
     A database or disk that does not answer is tried again every second, for ever: nothing is forgotten.
     A batch that fails for another reason is split until the one outcome that cannot be settled is alone.
     ``number`` gives outcomes their file ids before the first try; they are the same at every further one.
+    ``most`` are the outcomes of a commit, and those that may wait to be durable; it may be changed.
     """
 
-    def __init__(self, thread: StoreThread, clock: Clock, commit: Commit, number: Number = list) -> None:
+    def __init__(
+        self,
+        thread: StoreThread,
+        clock: Clock,
+        commit: Commit,
+        number: Number = list,
+        most: int = COMMIT_PAGES,
+    ) -> None:
+        self.most = most
         self._thread = thread
         self._clock = clock
         self._commit = commit
@@ -59,6 +68,10 @@ class Settler:
     def backlog(self) -> int:
         """Return how many outcomes are not durable yet."""
         return len(self._waiting) + self._under_way
+
+    def is_full(self) -> bool:
+        """Tell whether one commit's worth is not durable yet: nothing more should be begun."""
+        return self.backlog >= self.most
 
     def settle(self, outcome: Outcome) -> Deferred[Settled]:
         """Settle one outcome; the Deferred fires when it is durable."""
@@ -101,7 +114,7 @@ class Settler:
         """Take everything that waits, up to the bounds."""
         batch: list[_Waiting] = []
         size = 0
-        while self._waiting and len(batch) < BATCH and size < BATCH_BYTES:
+        while self._waiting and len(batch) < self.most and size < BATCH_BYTES:
             batch.append(self._waiting.popleft())
             size += _bytes_in_memory(batch[-1].outcome)
         return batch

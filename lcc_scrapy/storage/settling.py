@@ -15,6 +15,8 @@ from lcc_scrapy.domain import queue, quota, removal_guard, retries
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta, fitting
 from lcc_scrapy.domain.entries import Origin, accepts, furlkey
 from lcc_scrapy.domain.errors import text_of
+from lcc_scrapy.domain.fetchcounts import span_of
+from lcc_scrapy.domain.headers import length_of
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
 from lcc_scrapy.domain.queue import (
     Cancelled,
@@ -28,9 +30,21 @@ from lcc_scrapy.domain.queue import (
 )
 from lcc_scrapy.domain.retries import NO_BACKOFF
 from lcc_scrapy.domain.revisits import Bounds, bounds_of
+from lcc_scrapy.domain.sent import as_sent, values_of
+from lcc_scrapy.domain.turns import NEVER
 from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.last_outcomes import of_fetch, removal_reason
 from lcc_scrapy.storage.misses import watched
-from lcc_scrapy.storage.records import LastOutcome, Spidered, UrlErrorRecord
+from lcc_scrapy.storage.records import (
+    EVERYBODY,
+    OUTCOME_FAILED,
+    OUTCOME_RETRYING,
+    OUTCOME_STORED,
+    Fetched,
+    LastOutcome,
+    Spidered,
+    UrlErrorRecord,
+)
 from lcc_scrapy.storage.tx import Tx
 from lcc_scrapy.storage.visits import Visit, ended
 
@@ -49,13 +63,17 @@ STORED, CONFIRMED, RETRYING, DELAYED, FAILED, DISCARDED, LOST = (
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of one outcome. ``row`` is the cached row as it is now, if there is one."""
+    """What became of one outcome. ``row`` is the cached row as it is now, if there is one.
+
+    ``again``: when the URL is to be fetched again (epoch seconds; 0 = now); NEVER = it left the queue.
+    """
 
     outcome: Outcome
     result: str
     row: CachedUrl | None = None
     code: int = 0
     removed: bool = False
+    again: float = NEVER
 
 
 class Settlement:
@@ -102,17 +120,30 @@ class Settlement:
         batch.flush()
         batch.tx.add_errors(self._errors, batch.policy.errors_kept)
         batch.tx.put_outcomes(list(self._last.values()))
-        batch.tx.tally(Counter(f"{one.result} {one.code}" for one in settled if one.result != LOST))
+        self._count(settled)
         batch.tx.visited(self._ended_visits())
         self._tell_held()
         return [self._as_written(one) for one in settled]
 
+    def _count(self, settled: Sequence[Settled]) -> None:
+        """Count what became of the fetches, of each provider in this span of time and of all for ever."""
+        counted = Counter(
+            Fetched(one.outcome.ticket.row.pid, one.result, one.code) for one in settled if one.result != LOST
+        )
+        totals: Counter[Fetched] = Counter()
+        for (_, result, code), count in counted.items():
+            totals[Fetched(EVERYBODY, result, code)] += count
+        self._batch.tx.count_fetches(counted + totals, span_of(self._now))
+        self._batch.tx.tally({f"{one.result} {one.code}": count for one, count in totals.items()})
+
     def _as_written(self, settled: Settled) -> Settled:
-        """Show the row with the seq that it was given when everything was written."""
+        """Show the row with the seq that it was given when everything was written, and what waits then."""
         row = settled.row and self._batch.cached.get(settled.row.urlkey)
-        if row is settled.row:
+        waiting = self._waiting(settled.outcome.ticket.row) if settled.result != LOST else None
+        if row is settled.row and waiting is None:
             return settled
-        return Settled(settled.outcome, settled.result, row, settled.code, settled.removed)
+        again = NEVER if waiting is None else waiting.not_before
+        return Settled(settled.outcome, settled.result, row, settled.code, settled.removed, again)
 
     def _is_lost(self, outcome: Outcome) -> bool:
         ticket = outcome.ticket
@@ -176,13 +207,13 @@ class Settlement:
             case Cancelled():
                 return Settled(outcome, DISCARDED)
             case Delayed():
-                self._note(row, outcome)
+                self._note(row, outcome.code, outcome.at, outcome.detail, state=OUTCOME_RETRYING)
                 self._batch.tx.change_turn(outcome.ticket.turnkey, asdict(outcome.backoff))
                 return Settled(outcome, DELAYED, code=outcome.code)
 
     def _is_pointless(self, row: QueuedUrl) -> bool:
-        """Tell whether a document that was to be looked at by guess is not there any more."""
-        return queue.is_sample(row) and row.urlkey not in self._batch.cached
+        """Tell whether a document that was to be looked at again is not there any more."""
+        return queue.is_recheck(row) and row.urlkey not in self._batch.cached
 
     def _host_answered(self, turnkey: str) -> None:
         if self._turns[turnkey].failures:
@@ -190,7 +221,7 @@ class Settlement:
 
     def _served(self, served: Served, row: QueuedUrl) -> Settled:
         said = queue.found_as(queue.declared_by(row, served), served.answer)
-        if queue.is_found(said) and not accepts(self._batch.policy.mimetypes, said.mimetype):
+        if queue.is_found(said) and not accepts(self._types_of(row.pid), said.mimetype):
             return self._failed(
                 Failed(served.ticket, 703, said.mimetype, served.answer.answered, final=True), row
             )
@@ -200,13 +231,14 @@ class Settlement:
         before = self._batch.cached.get(said.urlkey)
         if before is not None and queue.is_found(said) and before.origin == Origin.PUSH:
             said = queue.as_pushed(said, before)
-        if before is not None and queue.is_sample(said):
-            said = queue.as_sampled(said, before, served.body)
-        over = self._over_quota(row.pid, before, served.body.length)
+        if before is not None and queue.is_recheck(said):
+            said = queue.as_rechecked(said, before, served.body)
+        over = self._over_quota(row.pid, before, served)
         if over:
             return self._failed(Failed(served.ticket, over, "", served.answer.answered, final=True), row)
-        if wrong and not queue.is_sample(row):
+        if wrong and not queue.is_recheck(row):
             self._tell_provider(row, wrong, served.answer.answered)
+            self._note(row, wrong, served.answer.answered, state=OUTCOME_STORED)
         after = queue.stored_row(served, said, before, self._machineid)
         fresh = before is None or after.fetched_fileid != before.fetched_fileid
         if fresh:
@@ -225,10 +257,10 @@ class Settlement:
         """Count a change that was pushed, or what a look by guess found if no push came in between."""
         if before is None or queue.is_found(row):
             return
-        if not queue.is_sample(row):
+        if not queue.is_recheck(row):
             if changed:
                 self._batch.missed[row.pid]["pushed"] += 1
-        elif not queue.overtaken(row, ticket):
+        elif queue.is_sample(row) and not queue.overtaken(row, ticket):
             counted = self._batch.missed[row.pid]
             counted["sampled"] += 1
             counted["watched"] += watched(self._batch.providers[row.pid], before.confirmed_time, self._now)
@@ -263,7 +295,9 @@ class Settlement:
             return Settled(failed, DISCARDED, code=failed.code)
         delays = () if failed.final else self._batch.policy.retry_delays
         decision = retries.after_failure(failed.code, row.tries, failed.at, delays)
-        self._note(row, failed)
+        again = isinstance(decision, retries.Retry)
+        state = OUTCOME_RETRYING if again else OUTCOME_FAILED
+        self._note(row, failed.code, failed.at, failed.detail, state=state)
         if isinstance(decision, retries.Retry):
             self._batch.put_queued(queue.try_again(row, decision.at))
             return Settled(failed, RETRYING, code=failed.code)
@@ -275,17 +309,23 @@ class Settlement:
         if decision.removes_copy and before is not None:
             self._count_change(row, failed.ticket, before, changed=True)
             hold = self._batch.held_by_guard(row.pid, 1) or (queue.is_found(row) and before.held > 0)
-            self._batch.remove(row.urlkey, row.psetid, f"answered {failed.code}", hold=hold)
+            self._batch.remove(row.urlkey, row.psetid, removal_reason(failed.code), hold=hold)
         after = self._batch.cached.get(row.urlkey)
         return Settled(failed, FAILED, after, failed.code, removed=before is not None and after is None)
+
+    def _types_of(self, pid: int) -> tuple[str, ...]:
+        return self._batch.providers[pid].accepted_types(self._batch.policy.mimetypes)
 
     def _is_strict(self, pid: int) -> bool:
         return (self._batch.providers[pid].declared or self._batch.policy.declared) == STRICT
 
-    def _over_quota(self, pid: int, before: CachedUrl | None, length: int) -> int:
+    def _over_quota(self, pid: int, before: CachedUrl | None, served: Served) -> int:
+        """Return what refuses a body; headers, which differ by the hour, refuse no copy that is renewed."""
         files, space = self._in_use(pid)
-        replaced = before.fetched_len if before else None
-        return quota.refusal(self._batch.providers[pid], files, space, replaced, length)
+        provider, length = self._batch.providers[pid], served.body.length
+        if before is not None:
+            return quota.refusal(provider, files, space, before.fetched_len, length)
+        return quota.refusal(provider, files, space, None, length + length_of(served.answer.headers))
 
     def _in_use(self, pid: int) -> tuple[int, int]:
         """Return files and bytes in use, with what this batch has stored so far."""
@@ -298,12 +338,10 @@ class Settlement:
 
     def _tell_provider(self, row: QueuedUrl, code: int, at: int, detail: str = "") -> None:
         text = _told(code, detail)
-        self._errors.append(UrlErrorRecord(row.pid, code, text, row.furl, submitted(row), at))
-        self._last[row.urlkey] = LastOutcome(row.urlkey, row.pid, code, text, at)
+        self._errors.append(url_error(row, code, text, at))
 
-    def _note(self, row: QueuedUrl, failed: Failed | Delayed) -> None:
-        text = _told(failed.code, failed.detail)
-        self._last[row.urlkey] = LastOutcome(row.urlkey, row.pid, failed.code, text, failed.at)
+    def _note(self, row: QueuedUrl, code: int, at: int, detail: str = "", *, state: str) -> None:
+        self._last[row.urlkey] = of_fetch(row, code, _told(code, detail), at, state)
 
     def _tell_held(self) -> None:
         """Warn of documents that only the guard keeps: of the first, the tenth, the hundredth …"""
@@ -340,17 +378,9 @@ def _meta(served: Served, key: bytes) -> UrlMeta:
     return UrlMeta(key, answer.status_line, answer.headers, answer.peer, answer.answered)
 
 
-def submitted(row: QueuedUrl) -> str:
-    """Return the attributes a URL was submitted with, as JSON."""
-    attributes = {
-        "curl": row.curl,
-        "burl": "" if row.burl is None else row.burl,
-        "furl": row.furl,
-        "mimetype": row.mimetype,
-        "subtype": row.subtype or None,
-        "mtime": row.mtime,
-        "len": row.len,
-        "md5": row.md5,
-        "timeofday": row.timeofday or None,
-    }
-    return json.dumps({name: str(value) for name, value in attributes.items() if value is not None})
+def url_error(row: QueuedUrl, code: int, text: str, at: int) -> UrlErrorRecord:
+    """Return what is kept for a provider of a URL that failed."""
+    values = values_of(row)
+    known = json.dumps({name: value for name, value in values.items() if value is not None})
+    sent = json.dumps(as_sent(row.sent, values)) if row.sent else None
+    return UrlErrorRecord(row.pid, code, text, row.furl, known, at, sent=sent)

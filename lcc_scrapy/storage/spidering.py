@@ -15,14 +15,16 @@ from lcc_scrapy.domain.absorption import View
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import ANY_TYPE, Origin, UrlEntry, furlkey
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.providers import Orphans, Provider
 from lcc_scrapy.domain.queue import Place
 from lcc_scrapy.domain.revisits import bounds_of, may_be_guessed
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.storage.batch import Batch, keys_of
 from lcc_scrapy.storage.intake import PSETID
+from lcc_scrapy.storage.orphans import OrphanLook
 from lcc_scrapy.storage.records import ABSORBED, DocumentLink, ProviderSet, Scan, Spidered
 from lcc_scrapy.storage.tx import FEED, Store, Tx
+from lcc_scrapy.storage.visits import is_needless
 
 PAGES = 16
 """Documents that are read at a time."""
@@ -103,11 +105,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The links of one document, and the URLs of them that may be visited."""
+    """The links of one document, and the URLs of them that may be visited; ``cut``: it was read in part."""
 
     reading: Reading
     links: tuple[DocumentLink, ...]
     found: tuple[Found, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +142,11 @@ class Spidering:
         self.terms = terms
         self.policy = policy
 
-    def look(self, now: int) -> Look:
-        """Return the next documents to be read."""
+    def look(self, now: int, scan: Scan | None = None) -> Look:
+        """Return the next documents to be read: those after ``scan``, or after how far the scan has come."""
         with self.store.read() as tx:
             roots = tx.roots(self.pid)
-            scan = self._scan(tx, roots, now)
+            scan = scan or self._scan(tx, roots, now)
             head = tx.peek(FEED)
             upto = min(head, scan.seq + SPAN)
             changes = tx.changes(scan.seq, PAGES, self.pid, upto)
@@ -163,7 +166,9 @@ class Spidering:
         rules = _digest(said.rules)
         if scan.rules != rules:
             scan = replace(scan, rules=rules, taken=0)
-        terms = _digest([said.depth, said.rules, said.start, sorted(roots), self.policy.mimetypes])
+        provider = tx.provider(self.pid)
+        types = provider.accepted_types(self.policy.mimetypes) if provider else ()
+        terms = _digest([said.depth, said.rules, said.start, sorted(roots), types])
         return scan if scan.terms == terms else replace(scan, seq=0, terms=terms, since=now)
 
     def admits(self, tx: Tx) -> bool:
@@ -240,7 +245,8 @@ class Spidering:
         """
         with self.store.begin() as tx:
             tx.lock_providers([self.pid])
-            overdue = self._overdue(tx, before, VISITS)
+            looked_at = self._overdue(tx, before, VISITS)
+            overdue = self._without_needless(tx, looked_at, now)
             keys = [row.furlkey for row in overdue]
             documents, waiting = tx.cached_at(keys), tx.waiting_at(keys)
             entries: defaultdict[str, list[UrlEntry]] = defaultdict(list)
@@ -254,7 +260,26 @@ class Spidering:
             tx.visit_again(keys)
             for origin, visits in entries.items():
                 self._queue(tx, visits, now, origin, ifabsent=False)
-            return len(overdue)
+            return len(looked_at)
+
+    def _without_needless(self, tx: Tx, overdue: Sequence[Spidered], now: int) -> list[Spidered]:
+        """Leave out what would be refused again, and note it as visited; what has a document stays."""
+        since = self._scan(tx, tx.roots(self.pid), now).since
+        refused = [row for row in overdue if is_needless(row, since, now)]
+        there = tx.cached_at(row.furlkey for row in refused)
+        needless = {row.furlkey: replace(row, visited=now) for row in refused if row.furlkey not in there}
+        tx.visited(list(needless.values()))
+        return [row for row in overdue if row.furlkey not in needless]
+
+    def orphans(self, now: int) -> OrphanLook:
+        """Return a look for orphans."""
+        return OrphanLook(self.store, self.pid, now, self.policy)
+
+    def may_have_orphans(self) -> bool:
+        """Tell whether anything is to be done about orphans: about what is held too, when they may stay."""
+        with self.store.read() as tx:
+            provider = tx.provider(self.pid)
+        return provider is not None and (provider.orphans != Orphans.KEEP or provider.heldremovals > 0)
 
     def _overdue(self, tx: Tx, before: int, limit: int) -> list[Spidered]:
         """Return URLs that were last visited before ``before``, or whose guessed time had come then.
@@ -331,17 +356,22 @@ def queue_up(
     batch: Batch, pid: int, entries: Sequence[UrlEntry], origin: str, *, ifabsent: bool = False
 ) -> None:
     """Queue URLs as a set that nobody sent; the batch has to have their ``keys_of``, and is written."""
-    tx, count = batch.tx, len(entries)
-    psetid = tx.take(PSETID, 1)
-    tx.insert_pset(
+    psetid = unsent_set(batch, pid, len(entries))
+    for number, entry in enumerate(entries, 1):
+        batch.arrive(pid, entry, Place(psetid, number, origin), ifabsent=ifabsent)
+    batch.flush()
+
+
+def unsent_set(batch: Batch, pid: int, count: int) -> int:
+    """Note a set that nobody sent, of ``count`` URLs; returns its number."""
+    psetid = batch.tx.take(PSETID, 1)
+    batch.tx.insert_psets([
         ProviderSet(
             psetid, pid, 0, "", "", full=False, received=count, phase=ABSORBED, progress=0,
             absorbed=count, started=batch.now,
         )
-    )  # fmt: skip
-    for number, entry in enumerate(entries, 1):
-        batch.arrive(pid, entry, Place(psetid, number, origin), ifabsent=ifabsent)
-    batch.flush()
+    ])  # fmt: skip
+    return psetid
 
 
 def _digest(said: object) -> str:

@@ -1,7 +1,8 @@
 """Spool files as intake reads them, and what becomes of those that it cannot read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from lcc_scrapy.domain.entries import UrlEntry
@@ -49,12 +50,22 @@ def open_spooled(path: Path) -> SpooledFile:
     return SpooledFile(SpoolReader(path))
 
 
-class AbsorbableSpool:
-    """The spool folder as the absorber wants it; a file damaged since start-up is set aside."""
+def _at_once(job: Callable[[], None]) -> None:
+    job()
 
-    def __init__(self, folder: SpoolFolder, lost: Lost) -> None:
+
+class AbsorbableSpool:
+    """The spool folder as the absorber wants it; a file damaged since start-up is set aside.
+
+    ``beside`` runs what needs no database, in another thread if it likes.
+    """
+
+    def __init__(
+        self, folder: SpoolFolder, lost: Lost, beside: Callable[[Callable[[], None]], None] = _at_once
+    ) -> None:
         self._folder = folder
         self._lost = lost
+        self._beside = beside
 
     def open(self, waiting: ReadySet) -> SpooledFile | None:
         """Open a set, or set it aside when it is damaged or gone."""
@@ -69,9 +80,10 @@ class AbsorbableSpool:
         self._lost(waiting, reason)
         self._folder.set_aside(waiting, reason)
 
-    def remove(self, waiting: ReadySet) -> None:
-        """Remove an absorbed set durably."""
-        self._folder.remove(waiting)
+    def remove(self, sets: Sequence[ReadySet]) -> None:
+        """Remove absorbed sets soon; one that a kill leaves behind is known as absorbed."""
+        if sets:
+            self._beside(partial(self._folder.remove, sets))
 
 
 def record_loss(store: Store, pid: int, connseq: int) -> None:

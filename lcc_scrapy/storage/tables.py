@@ -1,7 +1,8 @@
 """The tables, with the names and columns of the seeds (003 section 6, 001 "Provider information").
 
-Columns stand in the order of the fields of the values they are read into, derived ones (``furlkey``) behind
-them. URL text compares as bytes; ``urlkey`` and ``furlkey`` are 16 raw bytes.
+Columns stand in the order of the fields of the values they are read into, derived ones (``curlhash``,
+``furlhash``, ``furlkey``) behind them. URL text compares as bytes; ``urlkey`` and ``furlkey`` are 16 raw
+bytes.
 """
 
 from typing import Any
@@ -28,7 +29,7 @@ from lcc_scrapy.domain.directives import OWNER_MAX
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, SUBTYPE_MAX
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
-from lcc_scrapy.storage.records import RELATION_MAX
+from lcc_scrapy.storage.records import JOB_MAX, OUTCOME_STATE_MAX, RELATION_MAX
 from lcc_scrapy.users.cursor import CURSOR_MAX
 from lcc_scrapy.users.named_cursors import NAME_MAX
 from lcc_scrapy.users.tokens import LABEL_MAX, RESTRICTION_MAX
@@ -60,6 +61,21 @@ Mask = _ascii(HOURS_PER_WEEK)
 
 def _column(name: str, type_: Any, *, null: bool = False, **options: Any) -> Column[Any]:
     return Column(name, type_, nullable=null, **options)
+
+
+def _namehashes() -> tuple[Column[Any], Column[Any]]:
+    """Return the columns by which a row is found by its URLs; ``furlhash`` is NULL where both are one."""
+    return _column("curlhash", BigInteger), _column("furlhash", BigInteger, null=True)
+
+
+def _where_known(name: str, column: str) -> Index:
+    """Return an index that leaves rows without a value out, where the database knows such."""
+    known = text(f"{column} IS NOT NULL")
+    return Index(name, column, sqlite_where=known, postgresql_where=known)
+
+
+def _by_name(table: str) -> tuple[Index, Index]:
+    return Index(f"{table}_curlhash", "curlhash"), _where_known(f"{table}_furlhash", "furlhash")
 
 
 pidb = Table(
@@ -104,6 +120,8 @@ pidb = Table(
     _column("fallback", Double),
     _column("fallingback", Boolean),
     _column("countedsince", BigInteger),
+    _column("mimetypes", _ascii(1024)),
+    _column("orphans", _ascii(16)),
 )
 
 proots = Table(
@@ -136,14 +154,13 @@ qdb = Table(
     _column("not_before", BigInteger),
     _column("origin", _ascii(16)),
     _column("seen", BigInteger),
+    _column("sent", Long, null=True),
     _column("furlkey", Key, null=True),
+    *_namehashes(),
     Index("qdb_order", "pid", "timeofday", "not_before", "psetid", "position"),
-    Index(
-        "ix_qdb_furlkey",
-        "furlkey",
-        sqlite_where=text("furlkey IS NOT NULL"),
-        postgresql_where=text("furlkey IS NOT NULL"),
-    ),
+    Index("qdb_pid", "pid", "urlkey"),
+    *_by_name("qdb"),
+    _where_known("ix_qdb_furlkey", "furlkey"),
 )
 
 qpsdb = Table(
@@ -189,7 +206,10 @@ lccurl = Table(
     _column("seen", BigInteger),
     _column("held", BigInteger),
     _column("subtype_seq", BigInteger),
+    _column("head_len", Integer),
     _column("furlkey", Key, null=True, index=True),
+    *_namehashes(),
+    *_by_name("lccurl"),
     Index("lccurl_seq", "seq", unique=True),
     Index("lccurl_pid", "pid", "urlkey"),
     Index("lccurl_file", "fetched_machineid", "fetched_fileid"),
@@ -256,6 +276,7 @@ spidered = Table(
     _column("due", BigInteger),
     Index("spidered_visits", "pid", "visited", "furlkey"),
     Index("spidered_due", "pid", "due", "furlkey"),
+    Index("spidered_pid", "pid", "furlkey"),
 )
 
 owners = Table(
@@ -315,7 +336,9 @@ tombstones = Table(
     _column("reason", _text(64)),
     _column("removed_time", BigInteger),
     _column("seq", BigInteger),
+    *_namehashes(),
     Index("tombstones_seq", "seq", unique=True),
+    *_by_name("tombstones"),
 )
 
 fsmdb = Table(
@@ -338,6 +361,7 @@ urlerrors = Table(
     _column("url", Url),
     _column("attributes", Long),
     _column("at", BigInteger),
+    _column("sent", Long, null=True),
     Index("urlerrors_pid", "pid", "errorid"),
     sqlite_autoincrement=True,
 )
@@ -350,6 +374,14 @@ outcomes = Table(
     _column("code", Integer),
     _column("text", _text(255)),
     _column("at", BigInteger, index=True),
+    _column("state", _ascii(OUTCOME_STATE_MAX)),
+    _column("curl", Url),
+    _column("mimetype", _ascii(MIMETYPE_MAX)),
+    _column("furl", Url),
+    _column("submitted", Long, null=True),
+    *_namehashes(),
+    Index("outcomes_state", "pid", "state", "at", "urlkey"),
+    *_by_name("outcomes"),
 )
 
 psets = Table(
@@ -368,6 +400,9 @@ psets = Table(
     _column("held", BigInteger),
     _column("started", BigInteger),
     _column("counted", BigInteger),
+    _column("upto", Key, null=True),
+    _column("absent", BigInteger),
+    _column("unfetched", BigInteger),
     Index("psets_file", "pid", "connseq"),
     Index("psets_setid", "pid", "setid"),
 )
@@ -380,7 +415,18 @@ logins = Table(
     _column("uns", _ascii(36)),
     _column("at", BigInteger),
     _column("passed", Boolean),
+    _column("stage", _ascii(8)),
+    _column("overtaken", Boolean),
     Index("logins_uns", "uns", "pid", "connseq"),
+)
+
+overtaking = Table(
+    "overtaking",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("pid", BigInteger),
+    _column("connseq", BigInteger),
+    Index("overtaking_pid", "pid", "urlkey"),
 )
 
 unses = Table(
@@ -422,6 +468,23 @@ workers = Table(
     _column("rate", BigInteger),
     _column("hungry", Boolean),
     _column("pid", BigInteger),
+    _column("paced", Integer),
+    _column("job_ms", BigInteger),
+    _column("job", _ascii(JOB_MAX)),
+)
+
+fetches = Table(
+    "fetches",
+    metadata,
+    Column("turnkey", _text(64), primary_key=True),
+    _column("owner", _text(64), info=OF_A_PROCESS),
+    _column("token", BigInteger),
+    _column("urlkey", Key),
+    _column("since", BigInteger),
+    _column("paced", BigInteger),
+    _column("transferred", BigInteger),
+    _column("size", BigInteger),
+    Index("fetches_owner", "owner"),
 )
 
 machines = Table(
@@ -431,6 +494,7 @@ machines = Table(
     _column("identity", _ascii(36)),
     _column("note", _text(255)),
     _column("created", BigInteger),
+    _column("address", _text(255)),
     Index("machines_identity", "identity", unique=True),
     sqlite_autoincrement=True,
 )
@@ -467,6 +531,17 @@ tallies = Table(
     metadata,
     Column("name", _ascii(64), primary_key=True),
     _column("value", BigInteger),
+)
+
+fetchcounts = Table(
+    "fetchcounts",
+    metadata,
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    Column("begun", BigInteger, primary_key=True, autoincrement=False),
+    Column("result", _ascii(16), primary_key=True),
+    Column("code", Integer, primary_key=True, autoincrement=False),
+    _column("count", BigInteger),
+    Index("fetchcounts_begun", "begun"),
 )
 
 cursors = Table(

@@ -14,6 +14,7 @@ from twisted.python.threadpool import ThreadPool
 
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.steadyclock import SteadyClock
+from lcc_scrapy.storage.jobwatch import JobWatch
 
 Result = TypeVar("Result")
 
@@ -47,14 +48,22 @@ class StoreThread:
     """Runs blocking jobs one after the other; results come back to the event loop as Deferreds.
 
     ``notice`` hears, in the thread, of every ``LccError`` that a job ends with, before anybody else.
+    ``watch`` tells how long jobs take.
     """
 
-    def __init__(self, reactor: Any, notice: Callable[[LccError], object] = lambda _: None) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        notice: Callable[[LccError], object] = lambda _: None,
+        watch: JobWatch | None = None,
+        name: str = "lcc-store",
+    ) -> None:
+        self.watch = watch or JobWatch(warn=0)
         self._reactor = reactor
         self._notice = notice
         self._under_way: set[Deferred[Any]] = set()
         self._abandoned = False
-        self._pool = DaemonPool(minthreads=1, maxthreads=1, name="lcc-store")
+        self._pool = DaemonPool(minthreads=1, maxthreads=1, name=name)
         self._pool.start()
 
     def run(self, job: Callable[..., Result], *args: Any) -> Deferred[Result]:
@@ -74,7 +83,7 @@ class StoreThread:
         if done.called:
             raise CancelledError
         try:
-            return job(*args)
+            return self.watch.run(job, *args)
         except LccError as error:
             self._notice(error)
             raise

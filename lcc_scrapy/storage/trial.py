@@ -121,7 +121,7 @@ def furnish(store: Store, tried: Subject) -> None:
 
     Neither hours nor a pause hold it up, and the copy brings no validators: the body is wanted.
     """
-    used = (1, tried.copy.fetched_len) if tried.copy else (0, 0)
+    used = (1, tried.copy.space) if tried.copy else (0, 0)
     provider = replace(
         tried.provider,
         password="",

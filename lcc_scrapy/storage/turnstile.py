@@ -1,4 +1,4 @@
-"""Turns and tickets from the store: leases on turn keys, and the next URLs of a turn in order."""
+"""Turns from the store: leases on turn keys, shared between the workers."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,20 +7,14 @@ from zoneinfo import ZoneInfo
 
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.bandwidth import Demand, allotments
-from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.queue import QueuedUrl, Ticket, is_among
 from lcc_scrapy.domain.roots import Root, hosts
-from lcc_scrapy.domain.turns import NEVER, fair_share, interleave
-from lcc_scrapy.storage.records import LEASE, PAUSED, PROVIDERS_CHANGED, StoredTurn, WorkerRow
+from lcc_scrapy.domain.turns import fair_share
+from lcc_scrapy.storage.records import LEASE, PAUSED, PROVIDERS_CHANGED, LongFetch, StoredTurn, WorkerRow
 from lcc_scrapy.storage.tx import Tx
 
-MASKS_PER_LOOK = 256
-"""Different hour masks of one provider, open now, that are looked at together; others follow after these."""
-
-
-class RowsDue(Exception):
-    """Rows that were set aside have to be brought back before a window can be read."""
+CHANGES_PER_LOOK = 200
+"""Changed providers that are read in one look; the next one reads on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +53,19 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The next tickets of a turn. ``more`` = the store holds further ones.
-
-    ``look_at`` is when to look again though nothing happens, ``arrivals`` what had arrived by then.
-    """
-
-    tickets: tuple[Ticket, ...]
-    more: bool
-    look_at: float
-    arrivals: int
-
-
-@dataclass(frozen=True, slots=True)
 class News:
     """What a worker learns from one look.
 
-    ``lost``: its leases ended, because it was taken for dead. ``surplus``: how many turns it holds beyond
-    its share. ``changed``: providers that changed since the last look, up to ``revision``; ``existing``:
-    the members that its turns still have, None when none can have gone. ``refilled``: drained turns in
-    which URLs arrived. ``bandwidth``: its part of the common limit (bytes per second, 0 = no limit).
+    ``lost``: its leases ended, because it was taken for dead. ``share``: how many turns it may hold,
+    ``surplus``: how many it holds beyond that. ``changed``: providers that changed since the last look, up
+    to ``revision``, which are ``CHANGES_PER_LOOK`` at most; ``existing``: the members that its turns still
+    have, None when none can have gone. ``refilled``: drained turns in which URLs arrived. ``bandwidth``: its
+    part of the common limit (bytes per second, 0 = no limit).
     """
 
     lost: bool
     granted: list[Granted]
+    share: int
     surplus: int
     leased_until: int
     revision: int
@@ -127,16 +110,18 @@ def look_around(
         else held + 1
     )
     granted = take_turns(tx, me.owner, now, limit=min(limit, max(0, share - held)), only=only)
-    changed = _members(tx, tx.changed_providers(seen)) if 0 <= seen < revision else []
+    changed = _members(tx, tx.changed_providers(seen, CHANGES_PER_LOOK)) if 0 <= seen < revision else []
+    upto = changed[-1].provider.revision if len(changed) == CHANGES_PER_LOOK else revision
     return News(
         lost,
         granted,
+        share,
         max(0, held - share),
         me.expires,
-        revision,
+        upto,
         changed,
         [key for key, count in tx.arrivals(drained).items() if count != drained[key]],
-        _existing(tx, me.owner) if 0 <= seen < revision - len(changed) else None,
+        _existing(tx, me.owner) if 0 <= seen < upto - len(changed) else None,
         bool(tx.info(PAUSED)),
         _my_part(bandwidth, me, workers),
     )
@@ -153,6 +138,14 @@ def register(tx: Tx, me: WorkerRow) -> bool:
     tx.wake_turns()
     tx.put_worker(me)
     return False
+
+
+def tell_of_fetches(tx: Tx, owner: str, long: Sequence[LongFetch], ended: Collection[str]) -> None:
+    """Note which fetches of a worker take long, and in which turns those that it told of have ended."""
+    if ended:
+        tx.drop_fetches(owner, ended)
+    if long:
+        tx.put_fetches(long)
 
 
 def reap(
@@ -180,8 +173,7 @@ def reap(
 def _free_unknown(tx: Tx, owner: str, known: Mapping[str, int]) -> None:
     """Free the turns that were leased to a worker in a commit of which it did not hear."""
     unknown = [key for key, token in tx.leased_turns(owner).items() if known.get(key) != token]
-    for turn in tx.lock_turns(unknown).values():
-        tx.rest_turn(replace(turn, look_at=0.0))
+    tx.rest_turns([replace(turn, look_at=0.0) for turn in tx.lock_turns(unknown).values()])
 
 
 def _my_part(bandwidth: int, me: WorkerRow, workers: Iterable[WorkerRow]) -> int:
@@ -211,7 +203,7 @@ def take_turns(tx: Tx, owner: str, now: float, *, limit: int, only: int | None =
 
 def _existing(tx: Tx, owner: str) -> frozenset[int]:
     """Return the providers of a worker's turns; one that was removed cannot be read as changed."""
-    return frozenset(provider.pid for provider in tx.members(tx.leased_turns(owner)))
+    return frozenset(tx.member_pids(tx.leased_turns(owner)))
 
 
 def _turnkey(tx: Tx, pid: int) -> str:
@@ -222,78 +214,3 @@ def _turnkey(tx: Tx, pid: int) -> str:
 def _members(tx: Tx, providers: Sequence[Provider]) -> list[Member]:
     roots = tx.roots_of([provider.pid for provider in providers])
     return [Member(one, tuple(map(Root.parse, roots.get(one.pid, ())))) for one in providers]
-
-
-# --- tickets -----------------------------------------------------------------------------------------
-
-
-def window_of(
-    tx: Tx,
-    lease: StoredTurn,
-    members: Iterable[Member],
-    now: float,
-    *,
-    zone: tzinfo,
-    limit: int,
-    out: Collection[bytes],
-    bring_back: bool = True,
-) -> Window:
-    """Return the next tickets of a turn: those of its active members in a ring, each in its order.
-
-    ``zone`` is the LCC's, ``out`` are keys already handed out and not settled. Rows that were set aside
-    are brought back when they are due; without ``bring_back``, ``RowsDue`` is raised instead.
-    """
-    stored = tx.turn(lease.turnkey)
-    active = [member for member in members if member.provider.state == State.ACTIVE]
-    heads = [
-        _heads(tx, member, now, zone=zone, limit=limit, out=out, bring_back=bring_back) for member in active
-    ]
-    rows = interleave([found for found, _ in heads])
-    cached = tx.cached([row.urlkey for row in rows[:limit]])
-    tickets = tuple(_ticket(row, lease, cached.get(row.urlkey)) for row in rows[:limit])
-    look_at = min((at for _, at in heads), default=NEVER)
-    return Window(tickets, len(rows) > limit, look_at, stored.arrivals if stored else 0)
-
-
-def _heads(
-    tx: Tx,
-    member: Member,
-    now: float,
-    *,
-    zone: tzinfo,
-    limit: int,
-    out: Collection[bytes],
-    bring_back: bool,
-) -> tuple[list[QueuedUrl], float]:
-    """Return a provider's next rows by set and position among open hours, and when others open or are due."""
-    provider, zone = member.provider, member.zone(zone)
-    rows: list[QueuedUrl] = []
-    hours = {mask: timeslots.intersect(mask, provider.timeofday) for mask in tx.masks(provider.pid)}
-    open_ = [mask for mask, both in hours.items() if timeslots.permits(both, now, zone)]
-    closed = timeslots.unite(hours[mask] for mask in hours.keys() - set(open_))
-    look_at = timeslots.next_permitted(closed, now, zone)
-    for mask in open_[:MASKS_PER_LOOK]:
-        due = tx.next_due(provider.pid, mask)
-        if 0 < due <= now:
-            if not bring_back:
-                raise RowsDue
-            tx.return_due(provider.pid, mask, int(now))
-            due = tx.next_due(provider.pid, mask)
-        look_at = min(look_at, due or NEVER)
-        rows.extend(tx.heads(provider.pid, mask, limit + len(out) + 1))
-    waiting = (row for row in rows if not out or not is_among(row, out))
-    return sorted(waiting, key=lambda row: (row.psetid, row.position)), look_at
-
-
-def _ticket(row: QueuedUrl, lease: StoredTurn, cached: CachedUrl | None) -> Ticket:
-    ticket = Ticket(row, lease.turnkey, lease.token)
-    if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
-        return ticket
-    return replace(ticket, etag=cached.etag, last_modified=cached.last_modified)
-
-
-def _says_changed(row: QueuedUrl, cached: CachedUrl) -> bool:
-    """Tell whether the declaration itself says that the content is another one than ours."""
-    return (row.md5 is not None and row.md5 != cached.fetched_md5) or (
-        row.len is not None and row.len != cached.fetched_len
-    )

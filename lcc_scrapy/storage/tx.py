@@ -1,6 +1,6 @@
 """What one transaction can do: verbs over rows, no rules. Either all of a transaction happens or nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -10,14 +10,22 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.records import (
+    Absent,
     DocumentLink,
     DoomedFile,
+    Fetched,
+    Head,
     LastOutcome,
     Ledger,
+    Login,
+    LongFetch,
     Missed,
+    Oldest,
     OpenLogin,
+    Overtaking,
     Ownership,
     ProviderSet,
+    Queue,
     Scan,
     SetPart,
     Spidered,
@@ -45,14 +53,32 @@ class Tx(Protocol):
     def provider(self, pid: int) -> Provider | None:
         """Return a provider without locking it."""
 
+    def providers_of(self, pids: Iterable[int]) -> dict[int, Provider]:
+        """Return some providers without locking them."""
+
+    def note_logins(self, rows: Sequence[Mapping[str, object]]) -> None:
+        """Set ``lastconnseq``, ``lastconnip``, ``lastconntime`` and ``confirmed`` of providers (``pid``)."""
+
     def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
         """Return providers and keep others from changing them until the end of the transaction."""
 
     def providers(self, after: int = -1, limit: int = 1000) -> list[Provider]:
         """Return providers by rising pid."""
 
+    def narrowing_pids(self, after: int, limit: int) -> list[int]:
+        """Return the providers (rising) whose roots changed, while their rows were not looked at for that."""
+
+    def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
+        """Return providers by rising pid that have documents, and have confirmed none since ``before``."""
+
     def insert_provider(self, provider: Provider, roots: Sequence[str]) -> None:
         """Add a provider."""
+
+    def insert_providers(self, rows: Sequence[tuple[Provider, Sequence[str]]]) -> None:
+        """Add several, each with its roots."""
+
+    def known_pids(self, pids: Sequence[int]) -> set[int]:
+        """Return those of the pids that providers have."""
 
     def update_provider(self, pid: int, values: Mapping[str, object]) -> None:
         """Set columns of a provider."""
@@ -69,14 +95,20 @@ class Tx(Protocol):
     def members(self, turnkeys: Iterable[str]) -> list[Provider]:
         """Return the providers whose turns these are, by rising pid."""
 
-    def changed_providers(self, revision: int) -> list[Provider]:
-        """Return the providers that changed after a revision, by rising pid."""
+    def changed_providers(self, revision: int, limit: int = 1000) -> list[Provider]:
+        """Return the providers that changed after a revision, by rising revision."""
+
+    def member_pids(self, turnkeys: Iterable[str]) -> set[int]:
+        """Return the pids of the providers whose turns these are."""
 
     def roots(self, pid: int) -> list[str]:
         """Return the roots of a provider in the order they were given."""
 
     def roots_of(self, pids: Iterable[int]) -> dict[int, list[str]]:
         """Return the same for several providers at once."""
+
+    def rooted_at(self, host: str) -> list[tuple[int, str]]:
+        """Return (pid, root) of all roots in whose text this host stands, by rising pid."""
 
     def replace_roots(self, pid: int, roots: Sequence[str]) -> None:
         """Set the roots of a provider."""
@@ -88,8 +120,8 @@ class Tx(Protocol):
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
         """Add rows that are new to the queue."""
 
-    def append_new(self, pid: int, psetid: int, rows: Sequence[NewRow]) -> None:
-        """Add rows of a set that are new to the queue; ``domain.arrivals`` says what they are made of."""
+    def append_new(self, sets: Mapping[tuple[int, int], Sequence[NewRow]]) -> None:
+        """Add rows of sets (pid, psetid) that are new to the queue; ``domain.arrivals`` has their values."""
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return those of the keys that wait or are cached."""
@@ -100,14 +132,14 @@ class Tx(Protocol):
     def delete_queued(self, keys: Sequence[bytes]) -> None:
         """Remove rows."""
 
-    def heads(self, pid: int, mask: str, limit: int) -> list[QueuedUrl]:
-        """Return the first rows of a provider for one mask in queue order, without those set aside."""
+    def heads(self, wanted: Sequence[Head]) -> Mapping[Queue, list[QueuedUrl]]:
+        """Return the next rows of different queues, without those set aside; each queue's in its order."""
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
         """Bring rows back that were set aside until ``now``; return how many."""
 
-    def next_due(self, pid: int, mask: str) -> int:
-        """Return when the first row that was set aside is due, 0 = none is."""
+    def next_due(self, queues: Sequence[Queue]) -> Mapping[Queue, int]:
+        """Return when the first rows that were set aside are due; queues without such rows are left out."""
 
     def queued_of(self, pid: int, after: bytes, limit: int) -> list[QueuedUrl]:
         """Return a provider's waiting rows by rising key."""
@@ -118,8 +150,8 @@ class Tx(Protocol):
     def parts(self, pid: int) -> list[SetPart]:
         """Return a provider's set parts by rising psetid."""
 
-    def masks(self, pid: int) -> list[str]:
-        """Return the different masks that a provider's waiting URLs have, sorted."""
+    def masks(self, pids: Iterable[int]) -> dict[int, list[str]]:
+        """Return the different masks that each provider's waiting URLs have, sorted."""
 
     def waiting(self, pid: int) -> dict[tuple[int, str], int]:
         """Count a provider's waiting rows by (psetid, mask): what its set parts should say."""
@@ -158,14 +190,17 @@ class Tx(Protocol):
     def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         """Return (key, confirmed_time) of a provider's documents by rising key."""
 
-    def unseen(self, pid: int, psetid: int, after: bytes, limit: int) -> list[bytes]:
+    def reach(self, pid: int, after: bytes, limit: int) -> bytes:
+        """Return a key up to which ``limit`` documents of a provider follow, or waiting URLs, or fewer.
+
+        It is ``LAST_KEY`` when that is all.
+        """
+
+    def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
         """Return keys (rising) of pushed URLs, cached or waiting, that no set from ``psetid`` on named."""
 
-    def count_unseen(self, pid: int, psetid: int) -> int:
-        """Count the pushed cached URLs that no set from ``psetid`` on named."""
-
-    def count_unseen_new(self, pid: int, psetid: int) -> int:
-        """Count the pushed URLs that wait to be fetched first and that no set from ``psetid`` on named."""
+    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> Absent:
+        """Count those: what is cached, and what waits for its first fetch; ``upto`` is counted too."""
 
     def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
         """Return keys (rising) whose removal is held."""
@@ -227,10 +262,11 @@ class Tx(Protocol):
     def delete_versions(self, seqs: Sequence[int]) -> None:
         """Remove versions."""
 
-    def outgrown(self, pid: int, before: int, count: int, after: bytes, limit: int) -> list[bytes]:
-        """Return keys (rising) of a provider's documents that have versions that are too old or too many:
-        replaced at ``before`` or earlier, or more than ``count``.
-        """
+    def next_versioned(self, after: int) -> int | None:
+        """Return the first provider behind ``after`` of whose documents versions are kept."""
+
+    def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        """Return (key, replaced_time) of versions of a provider's documents by rising key."""
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         """Return those of the files that hold a version."""
@@ -254,6 +290,12 @@ class Tx(Protocol):
 
     def insert_spidered(self, rows: Sequence[Spidered]) -> None:
         """Add URLs that are new to spiders."""
+
+    def spidered_of(self, pid: int, after: bytes, limit: int) -> list[Spidered]:
+        """Return what spiders found at a provider's behind ``after``, by rising ``furlkey``."""
+
+    def delete_spidered(self, furlkeys: Sequence[bytes]) -> None:
+        """Forget that spiders found these URLs."""
 
     def visit_again(self, furlkeys: Sequence[bytes]) -> None:
         """Note that visits of these URLs are to come."""
@@ -288,6 +330,9 @@ class Tx(Protocol):
     def scan(self, pid: int) -> Scan | None:
         """Return how far a provider's documents were looked through for links."""
 
+    def scanned(self, pids: Collection[int]) -> set[int]:
+        """Return those of the providers whose documents are looked through for links."""
+
     def put_scan(self, scan: Scan) -> None:
         """Note it."""
 
@@ -298,17 +343,32 @@ class Tx(Protocol):
     def missed(self, pid: int, since: int) -> Missed:
         """Return what was counted from a day on."""
 
+    def all_missed(self, since: int) -> dict[int, Missed]:
+        """Return the sums since a day of every provider that was sampled since, by pid."""
+
+    def all_suspects(self, upto: int) -> dict[int, int]:
+        """Return how many suspects found until then each provider has that has any."""
+
     def sampled_providers(self, since: int) -> list[int]:
         """Return the pids, rising, of whom documents were looked at by guess from a day on."""
 
-    def forget_missed(self, before: int) -> None:
-        """Remove what was counted before a day."""
+    def falling_pids(self, after: int, limit: int) -> list[int]:
+        """Return the providers (rising) whose samples may let all their documents be visited, or none."""
+
+    def suspected_pids(self, upto: int, after: int, limit: int) -> list[int]:
+        """Return the providers (rising) with suspects found up to then."""
+
+    def forget_missed(self, before: int, limit: int = 1000) -> int:
+        """Remove some of what was counted before a day; return how many rows."""
 
     def put_suspects(self, rows: Sequence[Suspect]) -> None:
         """Add or replace documents that had changed though nobody said so."""
 
     def count_suspects(self, pid: int, upto: int) -> int:
         """Count those of a provider that were found up to a moment."""
+
+    def suspected(self, pids: Collection[int]) -> set[int]:
+        """Return those of the providers of whom there are any."""
 
     def drop_suspects(self, pid: int, after: int, upto: int, keys: Sequence[bytes] | None = None) -> int:
         """Forget those found later than ``after`` and up to ``upto``, all or of these; return how many."""
@@ -348,12 +408,32 @@ class Tx(Protocol):
     def outcome(self, key: bytes) -> LastOutcome | None:
         """Return the last outcome of a URL."""
 
-    def forget_outcomes(self, before: int) -> None:
-        """Remove outcomes older than ``before``."""
+    def outcomes_named(self, url: str) -> list[LastOutcome]:
+        """Return the last outcomes of a URL given as curl, fetch URL or docid, whosever it is."""
+
+    def outcomes_in(
+        self, pid: int, state: str, after: tuple[int, bytes], upto: int, limit: int
+    ) -> list[LastOutcome]:
+        """Return a provider's outcomes in a state behind (at, urlkey), up to a time, in this order."""
+
+    def withdraw_outcomes(self, keys: Sequence[bytes]) -> None:
+        """Note that these URLs, as far as they failed, were removed by their providers since."""
+
+    def trim_outcomes(self, pid: int, state: str, keep: int, limit: int = 1000) -> None:
+        """Remove a provider's oldest outcomes in a state beyond the newest ``keep``, ``limit`` at most."""
+
+    def forget_outcomes(self, before: int, limit: int = 1000) -> int:
+        """Remove some of the outcomes older than ``before``; return how many."""
 
     # sets
     def pset_of(self, pid: int, connseq: int) -> ProviderSet | None:
         """Return the set that a login brought, if its absorption began."""
+
+    def psets_of(self, logins: Collection[Login]) -> dict[Login, ProviderSet]:
+        """Return the sets that some logins brought, as far as their absorption began."""
+
+    def full_set_after(self, pid: int, connseq: int) -> bool:
+        """Tell whether absorption of a full set of a later login of a provider began."""
 
     def pset_named(self, pid: int, setid: str, digest: str, since: int) -> ProviderSet | None:
         """Return an earlier set with the same id and content."""
@@ -361,8 +441,8 @@ class Tx(Protocol):
     def set_ids(self, pid: int, since: int) -> list[str]:
         """Return the ids of a provider's full sets of late, the newest thousand at most."""
 
-    def insert_pset(self, pset: ProviderSet) -> None:
-        """Note that a set is being absorbed."""
+    def insert_psets(self, psets: Sequence[ProviderSet]) -> None:
+        """Note that sets are being absorbed."""
 
     def update_pset(self, pset: ProviderSet) -> None:
         """Note how far its absorption is."""
@@ -370,21 +450,42 @@ class Tx(Protocol):
     def held_psets(self, pid: int) -> list[ProviderSet]:
         """Return sets whose removals are held, oldest first."""
 
-    def forget_psets(self, before: int) -> None:
-        """Remove notes of sets absorbed before ``before``, except those with held removals."""
+    def forget_psets(self, before: int, after: int = 0, limit: int = 1000) -> int:
+        """Remove notes of sets absorbed before ``before``, except those with held removals.
+
+        Looks at the next sets after the number ``after``; returns the last number, 0 = all were looked at.
+        """
 
     # logins and UNSes
-    def insert_login(self, login: OpenLogin) -> None:
-        """Note a login whose set may come."""
+    def insert_logins(self, logins: Sequence[OpenLogin]) -> None:
+        """Note logins whose sets may come."""
 
-    def login(self, pid: int, connseq: int) -> OpenLogin | None:
-        """Return a login whose set may come or waits in a spool."""
+    def logins(self, logins: Collection[Login]) -> dict[Login, OpenLogin]:
+        """Return those of some logins whose set may come or waits in a spool."""
 
-    def earlier_logins(self, logins: Mapping[int, int]) -> dict[int, OpenLogin]:
+    def earlier_logins(self, logins: Mapping[int, int]) -> list[OpenLogin]:
         """Return the earliest such login of each provider (pid: connseq) before the one given.
 
-        Those that were passed over do not count.
+        One for each UNS, stage, and whether it was overtaken. Those that were passed over do not count.
         """
+
+    def mark_logins(self, stages: Mapping[Login, str]) -> None:
+        """Note the stages of logins."""
+
+    def overtake(self, pid: int, connseq: int) -> None:
+        """Note that a set is absorbed before those of all earlier logins of its provider."""
+
+    def put_overtaking(self, rows: Sequence[Overtaking]) -> None:
+        """Keep the keys that such a set names, or replace those with the same key."""
+
+    def named_later(self, keys: Sequence[bytes], connseq: int) -> set[bytes]:
+        """Return those of the keys that sets of later logins named that were absorbed already."""
+
+    def overtaking(self, pid: int, connseq: int, after: bytes, limit: int) -> list[bytes]:
+        """Return such keys of a provider, by rising key."""
+
+    def forget_overtaking(self, limit: int) -> int:
+        """Forget keys of providers of whom no login is overtaken; return how many (all of them if fewer)."""
 
     def logins_of(self, uns: str, after: tuple[int, int], limit: int) -> list[OpenLogin]:
         """Return the logins at a UNS by rising (pid, connseq)."""
@@ -392,8 +493,8 @@ class Tx(Protocol):
     def pass_over(self, pid: int, before: int, uns: str) -> int:
         """Let nobody wait any more for a provider's logins before ``before`` at a UNS; return how many."""
 
-    def drop_login(self, pid: int, connseq: int) -> None:
-        """Forget a login: it brought no set, or its set was absorbed."""
+    def drop_logins(self, logins: Collection[Login]) -> None:
+        """Forget logins: they brought no set, or their sets were absorbed."""
 
     def put_uns(self, uns: Uns) -> None:
         """Add or replace a UNS."""
@@ -426,8 +527,8 @@ class Tx(Protocol):
     def change_turn(self, turnkey: str, values: Mapping[str, object]) -> None:
         """Set columns of a turn."""
 
-    def rest_turn(self, lease: StoredTurn) -> None:
-        """Give a turn back as it is here, if it is still leased under this owner and token.
+    def rest_turns(self, leases: Sequence[StoredTurn]) -> None:
+        """Give turns back as they are here, each if it is still leased under its owner and token.
 
         Where URLs arrived meanwhile its ``look_at`` becomes 0; a turn without any goes, unless it has to
         remember its ``not_before``.
@@ -440,7 +541,7 @@ class Tx(Protocol):
         """Let all turns be looked at again, whatever hours they wait for."""
 
     def free_turns_of(self, owner: str) -> int:
-        """Take all turns from a worker; return how many."""
+        """Take all turns from a worker, and what it told of its fetches; return how many turns."""
 
     def leased_turns(self, owner: str) -> dict[str, int]:
         """Return the turns of a worker with their tokens."""
@@ -457,8 +558,23 @@ class Tx(Protocol):
     def beat(self, worker: WorkerRow) -> bool:
         """Replace a worker that is still registered under the same token; tell whether it is."""
 
+    def renew_lease(self, owner: str, token: int, expires: int) -> bool:
+        """Let the leases of a worker hold until then, if it is still registered under this token; tell so."""
+
     def drop_worker(self, owner: str) -> None:
         """Forget a worker."""
+
+    def put_fetches(self, fetches: Sequence[LongFetch]) -> None:
+        """Add or replace fetches that take long, one for each turn."""
+
+    def drop_fetches(self, owner: str, turnkeys: Collection[str]) -> None:
+        """Remove those of some turns, as far as they are a worker's."""
+
+    def long_fetch(self, turnkey: str) -> LongFetch | None:
+        """Return what was told last of a fetch in a turn."""
+
+    def count_above(self, owner: str, priority: int) -> int:
+        """Count the turns of a worker that have URLs waiting and a higher priority."""
 
     # what happened
     def tally(self, counts: Mapping[str, int]) -> None:
@@ -466,6 +582,18 @@ class Tx(Protocol):
 
     def tallies(self) -> dict[str, int]:
         """Return how often each has happened."""
+
+    def count_fetches(self, counts: Mapping[Fetched, int], begun: int) -> None:
+        """Add to what is counted of fetches in the span of time that began then (epoch seconds)."""
+
+    def fetch_counts(self, since: int, pid: int) -> dict[tuple[str, int], int]:
+        """Return how often each (result, code) of a provider was counted in spans from then on."""
+
+    def forget_fetch_counts(self, before: int, limit: int = 1000) -> int:
+        """Remove some of what was counted in spans that began before then; return how many rows."""
+
+    def oldest_waiting(self, pid: int | None = None) -> Oldest | None:
+        """Return the URL that has waited longest, of one provider or of all, by the order of sets."""
 
     def ledger(self) -> dict[str, Ledger]:
         """Return what the providers of each state have together."""
@@ -502,8 +630,17 @@ class Tx(Protocol):
     def insert_machine(self, identity: str, note: str, now: int) -> int:
         """Register a machine and return its number."""
 
+    def machine_addresses(self) -> dict[int, str]:
+        """Return where machines say that their files are to be had, by their numbers."""
+
+    def set_machine_address(self, machine: int, address: str) -> None:
+        """Note where the files of a machine are to be had; empty = nowhere."""
+
     def info(self, name: str) -> str | None:
         """Return a fact about this LCC."""
+
+    def infos(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the facts among these names that are known."""
 
     def set_info(self, name: str, value: str) -> None:
         """Set a fact about this LCC; an empty value takes the fact away."""
@@ -515,7 +652,7 @@ class Tx(Protocol):
         """Return how many URLs of each of these providers wait (``pidb.nurlproc``)."""
 
     def totals(self) -> dict[str, int]:
-        """Return counts for ``lcc status``: queued, cached, versions, tombstones, doomed, bytes."""
+        """Return counts for ``lcc status``: versions, doomed; by the books: queued, cached, bytes."""
 
 
 class Store(Protocol):

@@ -3,7 +3,7 @@
 Whoever changes the versions of a document has locked its provider.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from lcc_scrapy.domain.cache import CachedUrl
@@ -16,6 +16,9 @@ Item = TypeVar("Item")
 
 PORTION = 100
 """Documents whose versions are in memory at a time."""
+
+PAGE = 1000
+"""Versions that are looked at in one transaction; more than one document has."""
 
 
 def put_aside(tx: Tx, replaced: Sequence[CachedUrl], keep: Keep, now: int) -> list[CachedUrl | Version]:
@@ -44,14 +47,32 @@ def trim(store: Store, pid: int, now: int, policy: QueuePolicy) -> Iterator[int]
 
     Yields how many after every transaction; any number of processes may do it at the same time.
     """
-    keys: list[bytes] = [b""]
-    while keys := _outgrown(store, pid, keys[-1], policy.versions, now):
-        yield _trim_some(store, pid, keys, now, policy)
+    after = b""
+    while True:
+        with store.read() as tx:
+            page = tx.version_times(pid, after, PAGE)
+        found = _by_document(page)
+        if len(page) == PAGE and len(found) > 1:
+            found.popitem()  # the page may have cut it; the next one begins with it
+        for keys in portions(_outgrown(found, policy.versions, now)):
+            yield _trim_some(store, pid, list(keys), now, policy)
+        if len(page) < PAGE:
+            return
+        after = next(reversed(found))
+        yield 0
 
 
-def _outgrown(store: Store, pid: int, after: bytes, keep: Keep, now: int) -> list[bytes]:
-    with store.read() as tx:
-        return tx.outgrown(pid, keep.replaced_before(now), keep.most, after, PORTION)
+def _by_document(page: Iterable[tuple[bytes, int]]) -> dict[bytes, list[int]]:
+    """Return when the versions of each document were replaced."""
+    found: dict[bytes, list[int]] = {}
+    for key, replaced in page:
+        found.setdefault(key, []).append(replaced)
+    return found
+
+
+def _outgrown(found: Mapping[bytes, Sequence[int]], keep: Keep, now: int) -> list[bytes]:
+    before = keep.replaced_before(now)
+    return [key for key, times in found.items() if len(times) > keep.most or min(times) <= before]
 
 
 def _trim_some(store: Store, pid: int, keys: list[bytes], now: int, policy: QueuePolicy) -> int:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from lcc_scrapy.domain.revisits import Bounds, Visits, after_visit, due, first_visit
 from lcc_scrapy.storage.records import Spidered
 
+REFUSED_TYPE = 703
+
 
 @dataclass(frozen=True, slots=True)
 class Visit:
@@ -17,9 +19,12 @@ class Visit:
 def ended(row: Spidered, visit: Visit, now: int, bounds: Bounds) -> Spidered:
     """Return what is kept of a URL after a visit that ended ``now`` (epoch seconds).
 
-    A failure says nothing of changes: the interval stays, within the bounds as they are now.
+    A failure says nothing of changes: the interval stays, within the bounds as they are now. What was refused
+    for its type is of another type some day, if ever: that has the longest interval.
     """
     interval = row.every or bounds.every
+    if visit.code == REFUSED_TYPE:
+        return replace(row, visited=now, code=visit.code, due=now + bounds.longest)
     if visit.code:
         return replace(row, visited=now, code=visit.code, due=now + bounds.hold(interval))
     visits = first_visit(now, bounds)
@@ -29,3 +34,8 @@ def ended(row: Spidered, visit: Visit, now: int, bounds: Bounds) -> Spidered:
     return replace(
         row, visited=now, code=0, answered=now, every=visits.interval, changes=visits.changes, due=due(visits)
     )
+
+
+def is_needless(row: Spidered, since: int, now: int) -> bool:
+    """Tell whether a URL would be refused for its type again: it was, on the terms that hold ``since``."""
+    return row.code == REFUSED_TYPE and row.visited >= since and now < row.due

@@ -1,7 +1,7 @@
 """Does for one conversation what the session wants of the provider desk and of the spool."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from lcc_scrapy.domain.entries import UrlEntry
+from lcc_scrapy.domain.entries import RefusedUrl, UrlEntry
 from lcc_scrapy.domain.errors import DiskFailed, NotDurable, NotNow, Refusal, SetTooLarge, StoreUnavailable
 from lcc_scrapy.domain.runs import EntryRun
 from lcc_scrapy.uns.conversations import Conversations
@@ -129,6 +129,8 @@ class Clerk:
             drop_outside=start.drop_outside,
             charged=charged,
         )
+        if not start.dryrun:
+            self._office.conversations.set_begins(login.pid, login.seq)
         try:
             if self._office.means.short:
                 raise NotNow("nothing new is begun now")
@@ -227,10 +229,15 @@ class Clerk:
         if self._office.conversations.end(login.pid, login.seq) and not self._accepted:
             self._office.doorstep.no_set_came(login.pid, login.seq)
 
-    def farewell(self) -> None:
+    def note_refused(self, refused: Sequence[RefusedUrl]) -> None:
+        """Let the desk keep why URLs were refused; nobody waits for that."""
+        assert self._login is not None
+        self._office.desk.note_refused(self._login, refused).addErrback(_log_failure)
+
+    def farewell(self, refused: int) -> None:
         """The provider has got the whole answer."""
         assert self._login is not None
-        self._office.desk.farewell(self._login).addErrback(_log_failure)
+        self._office.desk.farewell(self._login, refused).addErrback(_log_failure)
 
     def _spool_failed(self, error: BaseException) -> None:
         self._office.means.notice(error)

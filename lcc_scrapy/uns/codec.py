@@ -15,6 +15,8 @@ from lcc_scrapy.uns.spelling import Spelling, spelling_of
 from lcc_scrapy.wire.messages import Message
 
 _WRAPPER = b"<stream>"
+_DOCTYPE = b"<!D"
+"""Behind the third of these characters the parser has seen enough, wherever the network cut."""
 _BITE = 16 * 1024
 _STRIDE = 8 * 1024
 """The limits are looked at whenever so many bytes were parsed, counted from the beginning of the stream."""
@@ -64,6 +66,7 @@ class Codec:
         self._parser = _new_parser(self._grammar)
         self._ended = False
         self._given = b""
+        self._before = bytes(2)
         self._given_before = 0
         self._lines_not_given = 0
         self._spelling: Spelling | None = None
@@ -100,6 +103,8 @@ class Codec:
 
     def _what_is_wrong(self, error: expat.ExpatError) -> str:
         at = self._parser.ErrorByteIndex - len(_WRAPPER) - self._given_before
+        if (self._before + self._given)[at : at + 3] == _DOCTYPE:
+            return "a document type declaration (DOCTYPE), which is refused"
         if at >= 0 and self._given[at : at + 1] == b"\0":
             return "a character that is not XML or not in the encoding declared"
         return expat.ErrorString(error.code)
@@ -114,6 +119,7 @@ class Codec:
 
     def _parse(self, text: bytes) -> None:
         self._given_before += len(self._given)
+        self._before = (self._before + self._given[-2:])[-2:]
         self._given = text
         self._parser.Parse(text, False)
 

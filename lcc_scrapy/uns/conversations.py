@@ -19,7 +19,7 @@ class Conversations:
         self._served = 0
         self._addresses: Counter[str] = Counter()
         self._homes: OrderedDict[str, None] = OrderedDict()
-        self._open: dict[int, set[int]] = {}
+        self._open: dict[int, dict[int, bool]] = {}
 
     def allow(self, per_address: int, in_all: int, per_provider: int) -> None:
         """Set bounds; who is connected stays so."""
@@ -63,16 +63,20 @@ class Conversations:
     def begin(self, pid: int, seq: int, address: str) -> bool:
         """A login has been granted; False when it is one too many (it counts until ``end`` all the same)."""
         self._note_home(address)
-        seqs = self._open.setdefault(pid, set())
-        seqs.add(seq)
+        seqs = self._open.setdefault(pid, {})
+        seqs[seq] = False
         return len(seqs) <= self._per_provider
+
+    def set_begins(self, pid: int, seq: int) -> None:
+        """A login brings a set now."""
+        self._open[pid][seq] = True
 
     def end(self, pid: int, seq: int) -> bool:
         """A login can bring no set any more; False when that was known already."""
-        seqs = self._open.get(pid, set())
+        seqs = self._open.get(pid, {})
         if seq not in seqs:
             return False
-        seqs.remove(seq)
+        del seqs[seq]
         if not seqs:
             del self._open[pid]
         return True
@@ -80,3 +84,11 @@ class Conversations:
     def is_open(self, pid: int, seq: int) -> bool:
         """Tell whether a login may still bring a set."""
         return seq in self._open.get(pid, ())
+
+    def sending_before(self, pid: int, seq: int) -> bool:
+        """Tell whether a login of a provider before ``seq`` is bringing a set."""
+        return any(sending for one, sending in self._open.get(pid, {}).items() if one < seq)
+
+    def logged_in(self) -> dict[tuple[int, int], bool]:
+        """Return all logins that may still bring a set, and whether they have begun to."""
+        return {(pid, seq): sending for pid, seqs in self._open.items() for seq, sending in seqs.items()}

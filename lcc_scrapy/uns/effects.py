@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from lcc_scrapy.domain.entries import UrlEntry
+from lcc_scrapy.domain.entries import RefusedUrl, UrlEntry
 from lcc_scrapy.domain.runs import EntryRun
 from lcc_scrapy.wire.messages import Init, SetStart, UrlRun
 
@@ -65,6 +65,13 @@ class CountSet:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteRefused:
+    """Let the desk keep why URLs of the set that was just accepted were refused."""
+
+    refused: tuple[RefusedUrl, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DropSet:
     """Remove the unfinished spool file."""
 
@@ -81,5 +88,5 @@ class Close:
 
 Effect = (
     Write | Authenticate | OpenSet | Record | RecordRun | TakeOneByOne
-    | CommitSet | CountSet | DropSet | HalfClose | Close
+    | CommitSet | CountSet | NoteRefused | DropSet | HalfClose | Close
 )  # fmt: skip

@@ -12,6 +12,8 @@ from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.wire.messages import NAMESPACE, Init, Message, SetEnd, SetStart, Url, UrlRun
 
 SET_ID_MAX = 255
+NAME_MAX = 255
+"""Characters of an unknown name."""
 _URL_ATTRIBUTES = ("curl", "burl", "furl", "op", "mimetype", "subtype", "mtime", "len", "md5", "timeofday")
 CANONICAL = {name: name for name in _URL_ATTRIBUTES} | SYNONYMS
 """Attributes of a URL that mean something here, in all spellings, and the one that is used from here on."""
@@ -36,7 +38,8 @@ class Grammar:
         self.spelling: tuple[str, ...] = ()
         """Names of the last URL element and of its attributes, as they stand there."""
         self._limits = limits
-        self._prefixes = {"lococa": NAMESPACE}
+        self._ours = {"lococa": True}
+        """Prefixes, and whether they stand for this protocol."""
         self._strange: set[str] = set()
         self._place = ""
         self._depth = 0
@@ -155,15 +158,14 @@ class Grammar:
             canonical = {CANONICAL[name]: value for name, value in attributes.items()}
         except KeyError:
             canonical = self._with_strange_names(attributes)
-        self.messages.append(Url(canonical))
+        self.messages.append(Url(canonical, _as_sent(attributes)))
 
     def _with_strange_names(self, attributes: Mapping[str, str]) -> dict[str, str]:
         canonical = {}
         for name, value in attributes.items():
             if name not in CANONICAL:
                 self._meet(name)
-            # A prefixed name would need its declaration when it is echoed in an answer.
-            if ":" not in name and name != "xmlns":
+            if _can_be_told(name):
                 canonical[CANONICAL.get(name, name)] = value
         return canonical
 
@@ -172,6 +174,8 @@ class Grammar:
         self._strange.update(names)
         if len(self._strange) > self._limits.names:
             raise Unreadable(f"more than {self._limits.names} different unknown names")
+        if max(map(len, names)) > NAME_MAX:
+            raise Unreadable(f"an unknown name of more than {NAME_MAX} characters")
 
     def _local_name(self, name: str, attributes: Mapping[str, str]) -> str | None:
         """Return the name without prefix when it is ours, else None.
@@ -181,10 +185,19 @@ class Grammar:
         for key, value in attributes.items():
             if key == "xmlns" or key.startswith("xmlns:"):
                 self._meet(key)
-                self._prefixes[key.partition(":")[2]] = value
+                self._ours[key.partition(":")[2]] = value == NAMESPACE
         prefix, _, local = name.rpartition(":")
-        if self._prefixes.get(prefix) == NAMESPACE or (not prefix and self._depth > 1):
+        if self._ours.get(prefix, False) or (not prefix and self._depth > 1):
             return local
         if self._depth == 1:
             raise Unreadable(f"not this protocol: element {name[:40]!r}")
         return None
+
+
+def _can_be_told(name: str) -> bool:
+    """Tell whether an answer may echo an attribute: a prefixed name would need its declaration there."""
+    return ":" not in name and name != "xmlns"
+
+
+def _as_sent(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in attributes.items() if _can_be_told(name)}

@@ -1,25 +1,35 @@
 """Checks the URLs of one set, one at a time, and keeps count (design sections 4 and 5)."""
 
+from collections import deque
 from dataclasses import replace
 
 from lcc_scrapy.domain.entries import (
     EntryRules,
     Operation,
+    RefusedUrl,
     UrlEntry,
     fetch_url,
     read_entry,
     readable_key,
+    with_prefix,
 )
 from lcc_scrapy.domain.errors import UrlRefused, text_of
 from lcc_scrapy.domain.roots import URL_MAX, HttpUrl
 from lcc_scrapy.domain.runs import EntryRun, RunRules, read_run
+from lcc_scrapy.domain.sent import with_form
 from lcc_scrapy.domain.timeslots import ALWAYS
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.wire.messages import SetStart, Url, UrlError, UrlRun
 
-_OUTSIDE_ROOTS = 704
+_WRONG_TYPE, _OUTSIDE_ROOTS = 703, 704
 MASKS = 64
 """Different ``timeofday`` masks in one set; further ones are refused with 706."""
+
+
+REFUSED_CHARACTERS = 1 << 16
+"""Characters of refused URLs that are kept of a set: some 500 usual ones."""
+
+_TEXT_MAX = 255
 
 
 class Judge:
@@ -27,7 +37,10 @@ class Judge:
 
     def __init__(self, login: Login, start: SetStart, url_length: int = URL_MAX) -> None:
         self.received = 0
-        self.unreadable = 0
+        self.unreadable = self.refused_types = 0
+        self.refused: deque[RefusedUrl] = deque()
+        """The newest refusals, for whoever asks later: ``REFUSED_CHARACTERS`` of them."""
+        self._room = REFUSED_CHARACTERS
         self._start = start
         self._masks: set[str] = set()
         self._rules = EntryRules(
@@ -43,11 +56,11 @@ class Judge:
         except UrlRefused as refused:
             return self._refuse(url, refused)
         self.received += 1
-        return entry, None
+        return with_form(entry, url.as_sent, self._rules.urlprefix), None
 
     def judge_run(self, urls: UrlRun) -> EntryRun | None:
         """Return what to record of a run in which nothing is wrong; None = judge its URLs one by one."""
-        run = read_run(urls.columns, self._run_rules)
+        run = read_run(urls.columns, self._run_rules, urls.names_as_sent)
         if run is None:
             return None
         try:
@@ -65,11 +78,23 @@ class Judge:
             raise UrlRefused(706, f"timeofday: more than {MASKS} different masks in one set")
 
     def _refuse(self, url: Url, refused: UrlRefused) -> tuple[UrlEntry | None, UrlError | None]:
+        self.refused_types += refused.code == _WRONG_TYPE and not self._start.dryrun
+        text = f"{text_of(refused.code)}: {refused.detail}" if refused.detail else text_of(refused.code)
+        error = UrlError(refused.code, text, fetch_url(url.attributes, self._rules), url.as_sent)
+        self._note(url, error)
         if refused.code == _OUTSIDE_ROOTS and self._start.drop_outside:
             return None, None
-        text = f"{text_of(refused.code)}: {refused.detail}" if refused.detail else text_of(refused.code)
-        error = UrlError(refused.code, text, fetch_url(url.attributes, self._rules), url.attributes)
         return self._presence(url) if self._start.full else None, error
+
+    def _note(self, url: Url, error: UrlError) -> None:
+        """Keep a refusal, and let go of the oldest ones when they take too much room."""
+        readable = readable_key(url.attributes, self._rules)
+        curl, mimetype = readable or (with_prefix(self._rules.urlprefix, url.attributes.get("curl", "")), "")
+        one = RefusedUrl(curl[:URL_MAX], mimetype, error.url[:URL_MAX], error.code, error.text[:_TEXT_MAX])
+        self.refused.append(one)
+        self._room -= _size_of(one)
+        while self._room < 0:
+            self._room += _size_of(self.refused.popleft())
 
     def _presence(self, url: Url) -> UrlEntry | None:
         """A refused URL of a full set still says that its document exists."""
@@ -82,3 +107,7 @@ class Judge:
             return replace(present, furl=str(HttpUrl.parse(fetch_url(url.attributes, self._rules))))
         except UrlRefused:
             return present
+
+
+def _size_of(refused: RefusedUrl) -> int:
+    return len(refused.curl) + len(refused.mimetype) + len(refused.furl) + len(refused.text)

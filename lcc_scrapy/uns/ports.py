@@ -1,5 +1,6 @@
 """What the UNS needs from the rest of the LCC; the wiring decides what stands behind it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -7,6 +8,7 @@ from typing import Protocol
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.domain import timeslots
+from lcc_scrapy.domain.entries import RefusedUrl
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.wire.messages import InitAccepted
 
@@ -61,8 +63,11 @@ class ProviderDesk(Protocol):
         Fails with ``Refusal`` (101, 102, 103) or ``StoreUnavailable`` (answered as 103).
         """
 
-    def farewell(self, login: Login) -> Deferred[None]:
+    def farewell(self, login: Login, refused: int = 0) -> Deferred[None]:
         """The provider has got the whole answer: forget the errors it was told (``errors_upto``)."""
+
+    def note_refused(self, login: Login, refused: Sequence[RefusedUrl]) -> Deferred[None]:
+        """Keep why these URLs of a set were refused, for whoever asks later; the newest of a provider."""
 
     def dry_run(self, login: Login, spooled: Path) -> Deferred[Foreseen]:
         """Tell what the set in ``spooled`` would remove.

@@ -126,7 +126,7 @@ class UnsProtocol(Protocol):
         self._outbox.forget()
         self._hear(Vanished())
         if self._session.told and isinstance(reason.value, ConnectionDone):
-            self._clerk.farewell()
+            self._clerk.farewell(self._session.refused_types)
         self._door.left(self)
 
     def _look_at_the_clock(self) -> None:
@@ -274,6 +274,8 @@ class UnsProtocol(Protocol):
                 self._clerk.commit(unreadable)
             case effects.CountSet(unreadable):
                 self._clerk.count(unreadable)
+            case effects.NoteRefused(refused):
+                self._clerk.note_refused(refused)
             case effects.DropSet():
                 self._clerk.drop()
             case effects.HalfClose():

@@ -87,6 +87,14 @@ class UnsService(Factory):
         """Tell whether a login at this UNS may still bring a set."""
         return self._conversations.is_open(pid, seq)
 
+    def sending_before(self, pid: int, seq: int) -> bool:
+        """Tell whether a login of a provider before ``seq`` is bringing a set to this UNS."""
+        return self._conversations.sending_before(pid, seq)
+
+    def logged_in(self) -> dict[tuple[int, int], bool]:
+        """Return all logins at this UNS that may still bring a set, and whether they have begun to."""
+        return self._conversations.logged_in()
+
     def start(self) -> Deferred[list[Any]]:
         """Listen; the result is the list of addresses. Fails with ``ConfigurationError``."""
         danger = (

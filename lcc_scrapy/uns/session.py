@@ -74,6 +74,11 @@ class Session:
         return self.state in _SAID_ALL
 
     @property
+    def refused_types(self) -> int:
+        """How many URLs of the set were refused for their type; none of a dry run."""
+        return self._judge.refused_types if self._judge is not None else 0
+
+    @property
     def told(self) -> bool:
         """Tell whether the provider has got its whole answer, if the connection ends cleanly now."""
         return self.login is not None and self._faultless and (self.over or self.state is State.READY)
@@ -150,7 +155,9 @@ class Session:
         return [effects.CountSet(unreadable) if self._start.dryrun else effects.CommitSet(unreadable)]
 
     def _stored(self, _event: SetStored, _before: State) -> list[Effect]:
-        return self._accept()
+        assert self._judge is not None
+        refused = tuple(self._judge.refused)
+        return [*self._accept(), *([effects.NoteRefused(refused)] if refused else [])]
 
     def _counted(self, event: SetCounted, _before: State) -> list[Effect]:
         return self._accept(event.would_remove, event.would_hold or None)

@@ -18,6 +18,7 @@ class Spelling:
     """
 
     def __init__(self, element: str, attributes: tuple[str, ...]) -> None:
+        self._sent = attributes
         self._names = [CANONICAL[name] for name in attributes]
         values = [f' {name}="({PLAIN[CANONICAL[name]]})"' for name in attributes]
         self._element = re.compile(f"<{element}{''.join(values)} ?/>")
@@ -36,7 +37,7 @@ class Spelling:
         columns = {name: parts[at::width] for at, name in enumerate(self._names, 1)}
         if len(parts) <= 1 or (b"&" in text and not _unescape(columns)):
             return None, text
-        return UrlRun(columns), text[len(text) - len(parts[-1]) :]
+        return UrlRun(columns, self._sent), text[len(text) - len(parts[-1]) :]
 
 
 def _unescape(columns: dict[str, list[str]]) -> bool:

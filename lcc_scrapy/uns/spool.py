@@ -10,13 +10,14 @@ import os
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from lcc_scrapy.content.disk import sync, sync_folder
+from lcc_scrapy.content.disk import FolderSync, sync, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError, InUse, NotNow
 from lcc_scrapy.domain.sharing import room_left
 from lcc_scrapy.uns.fullsets import AcceptedFullSets, FullSet
@@ -68,6 +69,18 @@ def _nobody_asks(_waiting: ReadySet, _reason: str) -> None:
     """Do nothing about a lost set: the caller looks at what ``recover`` returns."""
 
 
+def has_sets_coming(path: Path) -> bool:
+    """Tell whether sets wait in a spool folder, this process's or another's, that somebody absorbs."""
+    try:
+        with (path / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:  # somebody has it
+        return any(ReadySet.named(path, one.name) for one in path.iterdir())
+    return False
+
+
 class SpoolFolder:
     """Call ``lock`` and ``recover`` before anything else. ``max_bytes``: 0 = no limit.
 
@@ -83,6 +96,7 @@ class SpoolFolder:
         self._used = 0
         self._own: Counter[int] = Counter()
         self._guard = Lock()
+        self._sync_names = FolderSync(path)
         self._lock_file = -1
 
     # --- how full it is --------------------------------------------------------------------------
@@ -197,17 +211,20 @@ class SpoolFolder:
         """Begin the file of a set that arrives now (epoch seconds); raises ``NotDurable``."""
         waiting = ReadySet(self.path, header.pid, header.seq, int(arrived * 1000))
         claim = partial(self._claim, header.pid)
-        return SpoolWriter(waiting.path, header, claim, room_left(0, 0, self.max_bytes))
+        return SpoolWriter(waiting.path, header, claim, room_left(0, 0, self.max_bytes), self._sync_names)
 
-    def remove(self, waiting: ReadySet) -> None:
-        """Forget a set that was absorbed; durable on return, harmless when repeated."""
-        try:
-            size = waiting.path.stat().st_size
-        except FileNotFoundError:
-            return
-        waiting.path.unlink()
-        sync_folder(self.path)
-        self._is_gone(waiting, size)
+    def remove(self, sets: Iterable[ReadySet]) -> None:
+        """Forget sets that were absorbed; durable on return, harmless when repeated."""
+        gone = []
+        for waiting in sets:
+            with suppress(FileNotFoundError):
+                size = waiting.path.stat().st_size
+                waiting.path.unlink()
+                gone.append((waiting, size))
+        if gone:
+            self._sync_names()
+        for waiting, size in gone:
+            self._is_gone(waiting, size)
 
     def set_aside(self, waiting: ReadySet, reason: str) -> Quarantined:
         """Move a file to ``quarantine/``, where nothing reads it; one that is gone is none the worse."""

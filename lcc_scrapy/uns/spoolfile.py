@@ -5,7 +5,8 @@ Lines of UTF-8 JSON, one value a line:
 - a header object: ``format``, ``pid``, ``seq`` (of the login), ``received`` (epoch seconds), ``set_id``,
   ``full``, ``ifabsent``, ``drop_outside``, ``peer``;
 - one array per record: operation (``u`` update, ``r`` remove, ``p`` present), curl, mimetype, furl, burl
-  (null = not browsable), subtype, mtime, len, md5, timeofday; a removal ends after the mimetype;
+  (null = not browsable), subtype, mtime, len, md5, timeofday, form of what was sent (``domain.sent``; not
+  where nobody sent it, and in earlier versions); a removal ends after the mimetype;
 - a footer object: ``updates``, ``removals``, ``present``, ``unreadable``, ``bytes`` before it, ``content``
   (SHA-256 of the records, equal for equal sets), ``sha256`` over all these bytes and values, ``end`` =
   "lcc-spool". Nothing follows it.
@@ -32,7 +33,7 @@ _LONG = 512
 """Bytes of a record; of longer ones, fewer are read at a time than were asked for."""
 _OPERATIONS = {Operation.UPDATE: "u", Operation.REMOVE: "r", Operation.PRESENT: "p"}
 _LETTERS = {letter: operation for operation, letter in _OPERATIONS.items()}
-_LENGTHS = {3, 10}
+_LENGTHS = {3, 10, 11}
 UPDATE = _OPERATIONS[Operation.UPDATE]
 REMOVE = _OPERATIONS[Operation.REMOVE]
 
@@ -113,7 +114,8 @@ def record_line(entry: UrlEntry) -> str:
         return _encode((letter, entry.curl, entry.mimetype)) + "\n"
     told = entry.declared
     values = (letter, entry.curl, entry.mimetype, entry.furl, entry.burl, entry.subtype)
-    return _encode((*values, told.mtime, told.length, told.md5, entry.timeofday)) + "\n"
+    form = () if entry.sent is None else (entry.sent,)
+    return _encode((*values, told.mtime, told.length, told.md5, entry.timeofday, *form)) + "\n"
 
 
 def record_lines(run: EntryRun) -> str:
@@ -122,10 +124,11 @@ def record_lines(run: EntryRun) -> str:
         pairs = zip(run.curls, run.mimetypes, strict=True)
         return "".join([f'["r","{curl}","{kind}"]\n' for curl, kind in pairs])
     md5s = None if run.md5s is None else [f'"{md5}"' for md5 in run.md5s]
+    form = _encode(run.sent)
     told = (repeat("null") if column is None else column for column in (run.mtimes, run.lengths, md5s))
     return "".join(
         [
-            f'["u","{curl}","{kind}","{furl}","{burl}","",{mtime},{length},{md5},""]\n'
+            f'["u","{curl}","{kind}","{furl}","{burl}","",{mtime},{length},{md5},"",{form}]\n'
             for curl, kind, furl, burl, mtime, length, md5 in zip(
                 run.curls, run.mimetypes, run.furls, run.burls, *told, strict=False
             )
@@ -139,8 +142,9 @@ def entry_of(record: Record) -> UrlEntry:
     operation = _LETTERS[letter]
     if not more:
         return UrlEntry(curl, mimetype, operation)
-    furl, burl, subtype, mtime, length, md5, timeofday = more
-    return UrlEntry(curl, mimetype, operation, furl, burl, subtype, Declared(mtime, length, md5), timeofday)
+    furl, burl, subtype, mtime, length, md5, timeofday, *sent = more
+    told = Declared(mtime, length, md5)
+    return UrlEntry(curl, mimetype, operation, furl, burl, subtype, told, timeofday, *sent)
 
 
 def _is_sound(record: object) -> bool:

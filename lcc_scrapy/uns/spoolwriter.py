@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from lcc_scrapy.content.disk import on_disk, sync, sync_folder
+from lcc_scrapy.content.disk import FolderSync, on_disk, sync
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.errors import DiskFailed, NotDurable, SetTooLarge
 from lcc_scrapy.domain.runs import EntryRun
@@ -33,14 +33,22 @@ class SpoolWriter:
 
     ``claim(n)`` is asked before ``n`` more bytes are written and raises ``NotDurable`` when the folder is
     full; with a negative ``n`` it gets bytes back. ``largest`` bytes is what may ever be claimed for one
-    set; a larger one is ``SetTooLarge``.
+    set; a larger one is ``SetTooLarge``. ``sync_names`` makes names in its folder durable, for many at once.
     """
 
-    def __init__(self, final: Path, header: SpoolHeader, claim: Callable[[int], None], largest: int) -> None:
+    def __init__(
+        self,
+        final: Path,
+        header: SpoolHeader,
+        claim: Callable[[int], None],
+        largest: int,
+        sync_names: FolderSync | None = None,
+    ) -> None:
         self.path = final
         self._part = final.with_name(final.name + PART_SUFFIX)
         self._ask = claim
         self._largest = largest
+        self._sync_names = sync_names or FolderSync(final.parent)
         self._claimed = 0
         self._lines: list[str] = []
         self._waiting = 0
@@ -94,7 +102,7 @@ class SpoolWriter:
                 raise FileExistsError(f"{self.path} is there already")
             self._part.rename(self.path)
             try:
-                sync_folder(self.path.parent)
+                self._sync_names()
             except BaseException:
                 self._remove(self.path)
                 raise

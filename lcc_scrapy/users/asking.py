@@ -16,6 +16,7 @@ from lcc_scrapy.users.cursor import StartOver
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import Query, QueryRejected, ResultEnds, Said
 from lcc_scrapy.wire.queries.reading import NotUnderstood, ResultReader
+from lcc_scrapy.wire.sockets import send_at_once
 
 START_OVER = 802
 PATIENCE = 120.0
@@ -48,6 +49,7 @@ def connect(place: str, tls: ssl.SSLContext | None = None) -> socket.socket:
         host, _, port = place.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         plain = socket.create_connection((host, int(port)), PATIENCE)
+        send_at_once(plain)
     except ValueError:
         raise Unreachable(f"{place!r}, expected HOST:PORT or the path of a Unix socket") from None
     except OSError as error:

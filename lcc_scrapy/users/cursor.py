@@ -20,7 +20,14 @@ SELECTION_MAX = 16
 
 
 class StartOver(LccError):
-    """A cursor that cannot be followed here; the text says why. Read everything once, without one."""
+    """A cursor of another life of this LCC, of another LCC, or too old. Read everything once, without one."""
+
+
+class BadCursor(LccError):
+    """What was given as a cursor is none, or goes with other filters: a mistake of who asks.
+
+    What a content user has stays good; the right cursor goes on from there.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +55,10 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> "Position":
-        """Read a cursor; raises ``StartOver`` when it is none, or of another version."""
+        """Read a cursor; raises ``BadCursor`` when it is none, or of another version."""
         facts = _facts(text.strip())
         if facts.get("v") != VERSION:
-            raise StartOver(f"cursor of version {facts.get('v')!r}, this program reads {VERSION}: start over")
+            raise BadCursor(f"cursor of version {facts.get('v')!r}, this program reads {VERSION} only")
         lcc, selection = facts.get("lcc"), facts.get("sel", "")
         generation, seq, began = facts.get("gen"), facts.get("seq"), facts.get("began", 0)
         if not (isinstance(lcc, str) and isinstance(selection, str) and len(selection) <= SELECTION_MAX):
@@ -63,7 +70,10 @@ class Position:
         return cls(lcc, generation, seq, began, selection)
 
     def check(self, head: "Position") -> None:
-        """Raise ``StartOver`` unless the feed that ends at ``head``, so selected, can go on from here."""
+        """Raise ``StartOver`` unless the feed that ends at ``head`` can go on from here.
+
+        Raises ``BadCursor`` when it can, but something else is selected.
+        """
         if self.lcc != head.lcc:
             raise StartOver(f"cursor of another LCC ({self.lcc}, this one is {head.lcc}): start over")
         if self.generation != head.generation:
@@ -72,19 +82,23 @@ class Position:
             newest = max(self.seq, self.began)
             raise StartOver(f"cursor from the future (change {newest} of {head.seq}): start over")
         if self.selection != head.selection:
-            raise StartOver("cursor of another selection: give the same options as before, or start over")
+            raise BadCursor(
+                "cursor of another selection: give the same filters as before; for others, read without one"
+            )
 
 
 def _facts(text: str) -> dict[str, object]:
+    if len(text) > CURSOR_MAX:
+        raise _malformed()
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         facts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (UnicodeError, binascii.Error, ValueError, RecursionError):
         raise _malformed() from None
-    if len(text) > CURSOR_MAX or not isinstance(facts, dict):
+    if not isinstance(facts, dict):
         raise _malformed()
     return facts
 
 
-def _malformed() -> StartOver:
-    return StartOver("this is not a cursor: give one that `lcc select` printed, or start over")
+def _malformed() -> BadCursor:
+    return BadCursor("this is not a cursor: give the last one that this LCC gave, as it is")

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.users.cursor import Position
+from lcc_scrapy.users.cursor import BadCursor, Position
 
 
 class CursorFile:
@@ -46,11 +46,13 @@ class CursorFile:
         self._lock = -1
 
     def read(self) -> Position | None:
-        """Return what was kept, None when there is no file yet; raises ``StartOver``."""
+        """Return what was kept, None when there is no file yet; raises ``BadCursor``."""
         try:
             return Position.parse(self._path.read_text(encoding="utf-8", errors="replace"))
         except FileNotFoundError:
             return None
+        except BadCursor as error:
+            raise BadCursor(f"cursor file {self._path}: {error}; to start over, remove it") from None
 
     def write(self, position: Position) -> None:
         """Replace the cursor, so that the file never holds half of one and survives a power cut."""

@@ -1,13 +1,13 @@
 """Content files of other machines, got from the `lcc files` that runs there.
 
-Which machine is where is the operator's word (``LCC_FILES_MACHINES``), so private addresses are as good as
-any. Nothing is followed: a redirect is an error.
+Which machine is where, machines registered in the LCC's own database, or the operator says so
+(``LCC_FILES_MACHINES``), so private addresses are as good as any. A redirect is an error.
 """
 
 import asyncio
 import io
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import IO, Any, TypeVar
 
 import aiohttp
@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 
 class OtherMachines:
-    """A ``users.content.Content`` of machines whose numbers and addresses are known.
+    """A ``users.content.Content`` of other machines; ``address_of`` says where each is (None = not known).
 
     It may be used by several threads at a time; a thread of its own, begun when first needed, does the rest.
     """
 
-    def __init__(self, addresses: Mapping[int, str], token: str) -> None:
-        self._addresses = addresses
+    def __init__(self, address_of: Callable[[int], str | None], token: str) -> None:
+        self._address_of = address_of
         self._token = token
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -44,11 +44,11 @@ class OtherMachines:
     def open(self, row: CachedUrl | Version) -> IO[bytes]:
         """Return a content as it is stored; raises ``FileNotFoundError`` or ``ContentElsewhere``."""
         machine = row.fetched_machineid
-        address = self._addresses.get(machine)
+        address = self._address_of(machine)
         if address is None:
             raise ContentElsewhere(
                 f"the content of document {row.docid} lies on machine {machine}:"
-                " read it there, mount its content folder, or name it in LCC_FILES_MACHINES"
+                " start `lcc files` there, mount its content folder, or name it in LCC_FILES_MACHINES"
             )
         url = f"{address}/v1/files/{machine}/{row.fetched_fileid}"
         try:

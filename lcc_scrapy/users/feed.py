@@ -58,7 +58,7 @@ class Reader:
 
     ``position`` is where the next reader goes on; it holds for what ``pages`` has yielded, once the
     caller asks for the next page or the pages end; ``reached`` is what it will be then. ``end`` is where
-    it will be at last. Raises ``StartOver``, at once or while reading.
+    it will be at last. Raises ``BadCursor`` at once, ``StartOver`` at once or while reading.
     """
 
     def __init__(

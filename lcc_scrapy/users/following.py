@@ -57,7 +57,7 @@ class Follower:
     def run(self, *, limit: int = 0, once: bool = False) -> None:
         """Follow until told to stop, ``limit`` changes (0 = all), or with ``once`` to the end of the feed.
 
-        Raises ``StartOver``.
+        Raises ``StartOver`` or ``BadCursor``.
         """
         taken = 0
         while True:

@@ -4,7 +4,6 @@ Every format has the same columns; what a removal does not have is empty (null i
 """
 
 import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -151,8 +150,24 @@ class JsonLines:
         return ""
 
 
+_RUN = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet takes for a formula."""
+
+
+_CRLF = "\r\n"
+"""What the writer ends lines with, so that it quotes texts with either: CR alone ends a line too."""
+
+
+class _Lines(list[str]):
+    def write(self, line: str) -> None:
+        self.append(line)
+
+
 class Csv:
-    """Comma-separated values (RFC 4180, lines end in LF) with a line of names."""
+    """Comma-separated values (RFC 4180, lines end in LF) with a line of names.
+
+    A text that a spreadsheet would run gets an apostrophe before it; numbers stay as they are.
+    """
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = columns
@@ -163,15 +178,25 @@ class Csv:
 
     def records(self, records: Iterable[Mapping[str, object]]) -> str:
         """Return lines."""
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(
-            [one[name] for name in self._columns] for one in records
+        lines = _Lines()
+        csv.writer(lines, lineterminator=_CRLF).writerows(
+            [self._cell(one[name]) for name in self._columns] for one in records
         )
-        return text.getvalue()
+        return "".join(line.removesuffix(_CRLF) + "\n" for line in lines)
+
+    def _cell(self, value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and value.startswith(_RUN) else value
 
     def end(self) -> str:
         """Nothing stands behind the last line."""
         return ""
+
+
+class RawCsv(Csv):
+    """The same with every text as it is, for programs."""
+
+    def _cell(self, value: object) -> object:
+        return value
 
 
 class Xml:

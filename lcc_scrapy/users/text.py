@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Self
 
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 from lcc_scrapy.users import text_worker
 
 PAGE_MAX = 10_000_000
@@ -45,7 +45,7 @@ class TextReader:
 
     def __init__(self, seconds: float = CPU_SECONDS) -> None:
         if importlib.util.find_spec("trafilatura") is None:
-            raise ConfigurationError("texts need trafilatura: pip install 'lcc-scrapy[text]'")
+            raise MissingExtra("text", "trafilatura")
         self._seconds = seconds
         self._worker: subprocess.Popen[bytes] | None = None
 

@@ -188,7 +188,7 @@ class _XmlReader:
             raise self._unreadable("an owner that is too long")
 
     def _doctype(self, *_: object) -> None:
-        raise self._unreadable("a document type declaration is not read")
+        raise self._unreadable("a document type declaration (DOCTYPE) is not read")
 
     def _prefix(self, *_: object) -> None:
         self._prefixes += 1

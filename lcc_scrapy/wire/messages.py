@@ -39,6 +39,13 @@ class Url:
     """One ``<url>`` element with canonical attribute names (curl, burl, furl …), otherwise as submitted."""
 
     attributes: Mapping[str, str]
+    sent: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The same in the provider's own spelling; empty where that is the canonical one."""
+
+    @property
+    def as_sent(self) -> Mapping[str, str]:
+        """The attributes as they were sent."""
+        return self.sent or self.attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,13 @@ class UrlRun:
     """
 
     columns: Mapping[str, Sequence[str]]
+    names: Sequence[str] = field(default=(), compare=False)
+    """Names of the columns as they were sent; empty where these are the canonical ones."""
+
+    @property
+    def names_as_sent(self) -> Mapping[str, str]:
+        """The name of each column as it was sent, by canonical name."""
+        return dict(zip(self.columns, self.names or self.columns, strict=True))
 
     def __len__(self) -> int:
         return len(self.columns["curl"])
@@ -56,7 +70,8 @@ class UrlRun:
     def __iter__(self) -> Iterator[Url]:
         """Give them one by one."""
         for values in zip(*self.columns.values(), strict=True):
-            yield Url(dict(zip(self.columns, values, strict=True)))
+            sent = dict(zip(self.names, values, strict=True)) if self.names else {}
+            yield Url(dict(zip(self.columns, values, strict=True)), sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +120,8 @@ class InitAccepted:
     processing: int = 0
     errors: tuple[UrlError, ...] = ()
     lcc_id: str = ""
+    revision: str = ""
+    """Another text means that what was refused may be taken now; empty = an LCC that does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,9 @@ def set_end() -> bytes:
 
 def init_accepted(message: InitAccepted) -> bytes:
     """Write the whole answer to a good login (seed 003 section 13, "Connection Success")."""
+    revision = f' revision="{escape(message.revision)}"' if message.revision else ""
     lines = [
-        f'<lococa:init_accepted version="{PROTOCOL_VERSION}" lcc="{escape(message.lcc_id)}">',
+        f'<lococa:init_accepted version="{PROTOCOL_VERSION}" lcc="{escape(message.lcc_id)}"{revision}>',
         "  " + element("connect_info", {"seq": message.seq, "lastConnectIP": message.last_conn_ip}),
         *("  " + element("mime", text=pattern) for pattern in message.mimetypes),
         *_quota(message.quota),

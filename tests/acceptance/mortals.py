@@ -94,7 +94,7 @@ class Publisher(threading.Thread):
 
     def end(self) -> None:
         self._ending.set()
-        self.join(120)
+        self.join(300)
         assert not self.is_alive()
 
     def change(self) -> None:
@@ -132,7 +132,7 @@ class Publisher(threading.Thread):
             stderr=subprocess.PIPE,
             text=True,
         )
-        said = self.pipeline.communicate(timeout=120)[1]
+        said = self.pipeline.communicate(timeout=300)[1]
         status = self.pipeline.returncode
         self.ends[status] += 1
         if status in {0, 1}:
@@ -236,13 +236,13 @@ class Crew(House):
             return
         self._workers()
         self._supervisor.kill()
-        self._supervisor.wait(10)
+        self._supervisor.wait(300)
         self._start_supervisor()
 
     def stop(self) -> None:
         wait_for(self._workers, 90, "a worker")
         self._workers()
         self._supervisor.terminate()
-        assert self._supervisor.wait(90) == 0
+        assert self._supervisor.wait(300) == 0
         assert self.lcc.stop_uns() == 0
         wait_for(lambda: all(map(is_gone, self._seen)), 60, "the workers to end")

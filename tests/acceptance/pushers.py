@@ -95,7 +95,7 @@ class Pusher(threading.Thread):
     def end(self) -> None:
         """Push no further set; the one under way is accepted first."""
         self._ending.set()
-        self.join(60)
+        self.join(300)
         assert not self.is_alive(), f"provider {self.pid} still waits to be let in"
         assert self.failure is None, f"provider {self.pid}: {self.failure!r}"
 
@@ -103,7 +103,7 @@ class Pusher(threading.Thread):
         """End in any case."""
         self._ending.set()
         self._giving_up.set()
-        self.join(60)
+        self.join(300)
 
     def _publish(self, count: int) -> list[str]:
         for _ in range(count):

@@ -13,7 +13,7 @@ from tests.acceptance.conftest import Lcc, Nginx
 from tests.harness import BIN, free_port, wait_for
 from tests.own_venv import install
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 PAGES = 10
 
@@ -51,7 +51,7 @@ def test_ten_pages_are_replayed_byte_by_byte(
         [str(BIN / "warcio"), "check", "-v", str(archive)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert "digest failed" not in checked.stdout
@@ -68,7 +68,7 @@ def test_ten_pages_are_replayed_byte_by_byte(
     replay = tmp_path / "replay"
     replay.mkdir()
     for words in (["init", "C"], ["add", "C", str(archive)]):
-        subprocess.run([str(pywb / "wb-manager"), *words], cwd=replay, check=True, timeout=120)
+        subprocess.run([str(pywb / "wb-manager"), *words], cwd=replay, check=True, timeout=300)
     port = free_port()
     server = subprocess.Popen([str(pywb / "wayback"), "-b", "127.0.0.1", "-p", str(port)], cwd=replay)
     try:
@@ -80,12 +80,12 @@ def test_ten_pages_are_replayed_byte_by_byte(
             )
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(300)
 
 
 def _get(url: str) -> bytes | None:
     try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=300) as answer:
             return bytes(answer.read())
     except OSError:
         return None

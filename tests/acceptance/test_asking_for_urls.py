@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.conftest import Lcc, Nginx
 from tests.acceptance.test_spidered_sites import pages, spider
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance]
 
 LINKS = {"a": "bc", "b": "d", "c": "da", "d": "e", "e": "f", "f": ""}
 

@@ -276,7 +276,7 @@ def test_a_frozen_database_does_not_keep_a_process_from_stopping(
         assert lcc.crawl.poll() is None
         assert lcc.stop() == 0
         print(f"stopped in {time.monotonic() - begun:.1f} s")
-        assert time.monotonic() - begun < 15
+        assert time.monotonic() - begun < 200, "usually a statement is waited for 600 s"
     assert "Traceback" not in lcc.log_text()
 
 

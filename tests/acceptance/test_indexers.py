@@ -22,7 +22,7 @@ import pytest
 from tests.harness import CORPORA, Lcc, Nginx, free_port, lccs, missing
 
 ALL = os.environ.get("LCC_INDEXERS") == "all"
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(7200 if ALL else 600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(7200 if ALL else 600)]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "indexers.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -67,7 +67,7 @@ def of_search(printed: str) -> list[Hit]:
 
 
 def output(*words: str, cwd: Path) -> str:
-    done = subprocess.run(words, cwd=cwd, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(words, cwd=cwd, capture_output=True, check=True, timeout=300)
     return done.stdout.decode(errors="replace")
 
 
@@ -321,7 +321,7 @@ def lines_printed(script: str, folder: Path, environment: Mapping[str, str]) -> 
         start_new_session=True,
     )  # fmt: skip
     try:
-        printed, _ = process.communicate(timeout=100)
+        printed, _ = process.communicate(timeout=300)
         return printed.splitlines()
     finally:
         os.killpg(process.pid, signal.SIGTERM)

@@ -19,7 +19,7 @@ from tests.acceptance.mortals import Alone, Crew, House, Publisher
 from tests.harness import Lcc
 from tests.integration.site import Site, overlaps
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("LCC_KILLS", "0"))
 HOUSES: dict[str, tuple[type[House], ...]] = (
@@ -81,7 +81,7 @@ def test_kills_of_any_process_lose_nothing_double_nothing_and_keep_the_order(
     killed, busy, begun = Counter[str](), 0, time.monotonic()
     with Site() as site:
         host = f"http://127.0.0.1:{site.listen()}"
-        patience = {"LCC_LEASE": "5s", "LCC_STOP_TIMEOUT": "5s", "LCC_MAX_REMOVAL": "100%"}
+        patience = {"LCC_LEASE": "10s", "LCC_STOP_TIMEOUT": "5s", "LCC_MAX_REMOVAL": "100%"}
         lcc = make_lcc(database, **patience, **(CACHE if database == "mariadb" else {}))
         publishers = [
             Publisher(pid, lcc, site, host, random.Random(chance.random())) for pid in range(1, PROVIDERS + 1)

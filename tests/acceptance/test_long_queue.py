@@ -17,7 +17,7 @@ from tests.harness import Lcc, memory, wait_for
 from tests.integration.site import Site, page
 from tests.long_queue import lengthen
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(900)]
 
 URLS = int(os.environ.get("LCC_LONG_QUEUE", "30000"))
 SHORT = 1_000
@@ -28,6 +28,8 @@ UNDER_WAY = 40
 """Fetches whose outcome may not have been stored when the crawl was killed."""
 
 MB = 1_000_000
+ROOM = 25 * MB
+"""What another start may take more; 30,000 URLs in memory take twice as much, a million all there is."""
 
 
 def peak_of_a_crawl(lcc: Lcc, site: Site) -> int:
@@ -41,7 +43,7 @@ def peak_of_a_crawl(lcc: Lcc, site: Site) -> int:
 
 
 def test_a_long_queue_is_opened_again_in_bounded_memory(make_lcc: Callable[..., Lcc]) -> None:
-    lcc = make_lcc()
+    lcc = make_lcc(LCC_COMMIT_PAGES="32")
     with Site() as site:
         host = f"http://127.0.0.1:{site.listen()}"
         paths = [f"/p1/{number:08d}.html" for number in range(URLS)]
@@ -66,4 +68,4 @@ def test_a_long_queue_is_opened_again_in_bounded_memory(make_lcc: Callable[..., 
     assert sum(count - 1 for count in asked.values()) <= 2 * UNDER_WAY, (
         "more than what was under way came twice"
     )
-    assert long - short < 10 * MB
+    assert long - short < ROOM, "a queue in memory takes more than this"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.harness import Lcc, Nginx, memory
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(900)]
 
 MB = 1_000_000
 

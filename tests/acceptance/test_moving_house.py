@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness import Lcc, Nginx, _mariadb_url, wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance]
 
 PAGES = 200
 

@@ -14,7 +14,7 @@ from lcc_scrapy.content_user import ContentUser
 from tests.acceptance.conftest import Lcc, Nginx
 from tests.harness import wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 PAGE = "<p>what the page says, for the {}th time</p>\n" * 200
 LARGE = b"".join(
@@ -106,12 +106,15 @@ def test_compressed_contents_and_three_versions_from_push_to_export(
     assert row[2] == len(LARGE)
     assert file.stat().st_size < 0.7 * len(LARGE)
     assert zstd.decompress(file.read_bytes()) == LARGE
-    assert lcc.sql("select fileused, spaceused from pidb") == [(5, sum(map(len, contents(site).values())))]
+    ((headers,),) = lcc.sql("select sum(head_len) from lccurl")
+    assert headers == sum(len(text) - 2 for (text,) in lcc.sql("select headers from lccmeta"))
+    used = sum(map(len, contents(site).values())) + headers  # type: ignore[operator]
+    assert lcc.sql("select fileused, spaceused from pidb") == [(5, used)]
 
     wait_for(lambda: lcc.sql("select count(*) from fsmdb") == [(0,)], 60, "the files of older contents to go")
     assert len(list((lcc.folder / "lcc-data/content/1/000").rglob("*"))) == 1 + 5 + 3
     meta = json.loads(lcc.lcc("meta", url + "page.html", "--json").stdout)
-    assert (meta["status"], meta["peer"], meta["length"]) == ("HTTP/1.1 200", "127.0.0.1", len(page(5)))
+    assert (meta["status"], meta["peer"], meta["length"]) == ("HTTP/1.1 200 OK", "127.0.0.1", len(page(5)))
     assert [one["len"] for one in meta["versions"]] == [len(page(n)) for n in (4, 3, 2)]
 
     before = exported(lcc, "zstd")

@@ -16,7 +16,7 @@ from tests.acceptance.pushers import Conversation
 from tests.acceptance.test_spidered_sites import pages, start_spider
 from tests.harness import wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 DATABASES = os.environ.get("LCC_MISSES_DATABASES", "sqlite").split()
 PAGES = 60
@@ -54,7 +54,7 @@ def not_pushed(lcc: Lcc) -> dict[str, Any] | None:
 
 def end(spider: subprocess.Popen[str]) -> str:
     spider.terminate()
-    return spider.communicate(timeout=60)[0]
+    return spider.communicate(timeout=300)[0]
 
 
 @pytest.mark.parametrize("database", DATABASES)

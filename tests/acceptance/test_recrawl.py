@@ -22,7 +22,7 @@ from tests.acceptance.conftest import Lcc, Nginx
 from tests.acceptance.test_spidered_sites import excerpt, spider
 from tests.harness import wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 WHOLE = os.environ.get("LCC_RECRAWL_SITE", "")
 ROUNDS = int(os.environ.get("LCC_RECRAWL_ROUNDS", "1"))

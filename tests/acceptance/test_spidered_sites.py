@@ -15,7 +15,7 @@ from tests.acceptance.test_the_whole_way import overlaps
 from tests.acceptance.walker import Walk, walk
 from tests.harness import wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 DOCUMENTS = os.environ.get("LCC_SPIDER_SITE", "")
 """A folder of html pages to be spidered instead of the small site, for long runs."""
@@ -135,7 +135,7 @@ def test_a_spider_that_is_killed_again_and_again_visits_everything(
         wait_for(lambda wanted=wanted: len(pages(nginx.log("site"))) > wanted, PATIENCE, "visits")
         time.sleep(chance.uniform(0, 0.3))
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=300)
         before = len(pages(nginx.log("site")))
     spider(lcc)
     requests = pages(nginx.log("site"))
@@ -187,5 +187,5 @@ def test_what_cannot_begin_is_one_line(make_lcc: Callable[..., Lcc]) -> None:
         (("provider=8",), "there is no provider 8", 1),
     ]:
         process = start_spider(lcc, *arguments, said=("-L", "ERROR"))
-        said, _ = process.communicate(timeout=100)
+        said, _ = process.communicate(timeout=300)
         assert (process.returncode, said.count("\n"), words in said) == (expected, 1, True), said

@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance.conftest import Lcc, Nginx, Served
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance]
 
 SEED_QUERY = (
     "select furl, mimetype, fetched_machineid, fetched_fileid\n  from lccurl\n where fetched_time > 0;"

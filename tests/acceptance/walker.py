@@ -41,7 +41,7 @@ def walk(start: str, root: str) -> Walk:
     seen, done = [start], Walk(depths={start: 0})
     for url in seen:  # grows
         try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            with urllib.request.urlopen(url, timeout=300) as answer:
                 kind, body = answer.headers.get_content_type(), answer.read()
         except urllib.error.HTTPError:
             done.missing.add(url)

@@ -13,12 +13,12 @@ from twisted.internet.task import Clock
 
 from lcc_scrapy import absorber
 from lcc_scrapy.absorber import Absorber, Terms
-from lcc_scrapy.domain.absorption import TURN
+from lcc_scrapy.domain.absorption import COMPLETE, IDLE, OPEN, TURN
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage import intake
+from lcc_scrapy.storage import intake, intake_group, open_sets
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.memory import MemoryStore
 from lcc_scrapy.storage.records import OpenLogin, TurnDelta, Uns
@@ -29,6 +29,7 @@ from lcc_scrapy.uns.spoolfile import SpoolHeader
 CHUNK = 3
 POLL = 2.0
 PATIENCE = 100.0
+BOUND = 30.0
 
 
 class Shaky(MemoryStore):
@@ -65,6 +66,7 @@ class Uns1:
     steps: list[Step] = field(default_factory=list)
     put_away: list[tuple[int, int]] = field(default_factory=list)
     queue_max: int = 0
+    sending: set[tuple[int, int]] = field(default_factory=set)
 
     def start(self) -> None:
         self.absorber = Absorber(
@@ -73,9 +75,10 @@ class Uns1:
             self.thread,  # type: ignore[arg-type]
             self.clock,
             policy=QueuePolicy(),
-            terms=Terms(self.folder.identity, self.queue_max, POLL, PATIENCE),
+            terms=Terms(self.folder.identity, self.queue_max, POLL, PATIENCE, BOUND),
             absorbed=self.steps.append,
             put_away=lambda pid, seq: self.put_away.append((pid, seq)),
+            sending_before=lambda pid, seq: any(who == pid and one < seq for who, one in self.sending),
         )
         for waiting in self.folder.ready():
             self.absorber.add(waiting)
@@ -89,9 +92,9 @@ class Uns1:
             for pid in pids:
                 tx.insert_provider(Provider(pid, ""), [])
 
-    def log_in(self, pid: int, seq: int, uns: str = "") -> None:
+    def log_in(self, pid: int, seq: int, uns: str = "", stage: str = OPEN) -> None:
         with self.store.begin() as tx:
-            tx.insert_login(OpenLogin(pid, seq, uns or self.folder.identity, 1))
+            tx.insert_logins([OpenLogin(pid, seq, uns or self.folder.identity, 1, stage=stage)])
 
     def spool(self, pid: int, seq: int, urls: int, *, full: bool = False) -> ReadySet:
         """Put a set of as many URLs into the folder, as a conversation does that ends well."""
@@ -143,7 +146,8 @@ class Uns1:
 @pytest.fixture
 def uns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Uns1]:
     monkeypatch.setattr(intake, "CHUNK", CHUNK)
-    monkeypatch.setattr(absorber, "STEP", 0)
+    monkeypatch.setattr(intake, "NEW_CHUNK", CHUNK)
+    monkeypatch.setattr(open_sets, "STEP", 0)
     folder = SpoolFolder(tmp_path / "spool")
     folder.lock()
     made = Uns1(folder)
@@ -176,7 +180,7 @@ def test_a_huge_set_delays_a_small_one_of_somebody_else_by_one_turn(uns: Uns1) -
 def test_a_set_that_arrives_meanwhile_gets_its_turn(uns: Uns1) -> None:
     uns.spool(1, 1, 20 * CHUNK)
     uns.start()
-    uns.thread.work_off(4)
+    uns.thread.work_off(2)
     uns.arrive(3, 5, 1)
     uns.thread.work_off()
     assert uns.order().index(3) == TURN
@@ -192,7 +196,7 @@ def test_the_sets_of_one_provider_are_absorbed_one_at_a_time_in_the_order_of_the
 
 
 def test_few_files_are_open_however_many_providers_wait(uns: Uns1, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(absorber, "OPEN_SETS", 2)
+    monkeypatch.setattr(open_sets, "OPEN_SETS", 2)
     pids = range(10, 16)
     uns.add_providers(*pids)
     for pid in pids:
@@ -209,7 +213,7 @@ def test_few_files_are_open_however_many_providers_wait(uns: Uns1, monkeypatch: 
 def test_a_step_takes_chunk_after_chunk_while_there_is_time(
     uns: Uns1, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(absorber, "STEP", 600)
+    monkeypatch.setattr(open_sets, "STEP", 600)
     uns.spool(1, 1, 20 * CHUNK + 1, full=True)
     uns.start()
     uns.thread.work_off()
@@ -218,12 +222,117 @@ def test_a_step_takes_chunk_after_chunk_while_there_is_time(
 
 
 def test_a_step_of_many_chunks_ends_where_the_room_does(uns: Uns1, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(absorber, "STEP", 600)
+    monkeypatch.setattr(open_sets, "STEP", 600)
     uns.queue_max = 8 * CHUNK
     uns.spool(1, 1, 100 * CHUNK)
     uns.start()
     uns.pass_time(10)
     assert (len(uns.steps), uns.waiting(1)) == (1, names(1, 4 * CHUNK))
+
+
+# --- small sets together -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(uns: Uns1, monkeypatch: pytest.MonkeyPatch) -> Uns1:
+    """Ten providers, each with two small sets, and time for all of them."""
+    monkeypatch.setattr(open_sets, "STEP", 600)
+    monkeypatch.setattr(intake, "CHUNK", 100)
+    monkeypatch.setattr(intake, "NEW_CHUNK", 100)
+    uns.add_providers(*range(10, 20))
+    for pid in range(10, 20):
+        uns.spool(pid, 1, 2)
+        uns.spool(pid, 2, 1)
+    return uns
+
+
+def test_small_sets_of_many_providers_are_absorbed_in_one_job_and_each_providers_in_order(
+    many: Uns1,
+) -> None:
+    many.start()
+    assert many.thread.work_off(1) == 1
+    assert many.order() == list(range(10, 20))
+    assert all(many.waiting(pid) == names(1, 2) for pid in range(10, 20))
+    assert many.thread.work_off() == 1
+    assert all(many.waiting(pid) == [*names(1, 2), "2/0"] for pid in range(10, 20))
+    assert many.folder.ready() == []
+
+
+def test_few_small_sets_go_together_when_time_or_room_is_short(
+    many: Uns1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "CHUNK", 6)
+    monkeypatch.setattr(intake, "NEW_CHUNK", 6)
+    many.start()
+    many.thread.work_off(1)
+    assert many.order() == [10, 11, 12]
+    monkeypatch.setattr(open_sets, "STEP", 0)
+    many.thread.work_off(1)
+    assert many.order() == [10, 11, 12, 13]
+
+
+def test_small_sets_go_together_only_as_far_as_there_is_room_in_the_queue(many: Uns1) -> None:
+    many.queue_max = 4
+    many.start()
+    many.thread.work_off(1)
+    assert many.order() == [10, 11]
+    many.pass_time(3 * POLL)
+    assert many.order() == [10, 11]
+
+
+def test_a_large_set_among_small_ones_is_absorbed_by_itself(many: Uns1) -> None:
+    many.add_providers(9)
+    many.spool(9, 1, 101)
+    many.start()
+    while many.thread.work_off(1):
+        pass
+    assert len(many.waiting(9)) == 101
+    assert many.folder.ready() == []
+    assert sorted({*many.order()}) == list(range(9, 20))
+
+
+def test_a_bad_set_among_small_ones_spoils_no_other(many: Uns1) -> None:
+    (bad,) = [one for one in many.folder.ready() if (one.pid, one.seq) == (16, 1)]
+    text = bad.path.read_bytes()
+    bad.path.write_bytes(text.replace(b'["u","http://h16/1/1"', b'["x","http://h16/1/1"'))
+    many.start()
+    many.thread.work_off()
+    assert many.put_away == [(16, 1)]
+    assert many.wanted(16) == "cache crash"
+    expected = {pid: [*names(1, 2), "2/0"] for pid in range(10, 20)} | {16: []}
+    with many.store.begin() as tx:
+        tx.drop_logins([(16, 1)])
+    assert {pid: many.waiting(pid) for pid in range(10, 20) if pid != 16} | {16: []} == expected
+
+
+def test_a_set_that_no_transaction_takes_is_found_among_the_others(
+    many: Uns1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = intake_group.absorb_together
+
+    def refuse_one(store: Any, sets: Any, *rest: Any) -> Any:
+        if any(one.login == (17, 1) for one in sets):
+            raise ValueError("a defect")
+        return together(store, sets, *rest)
+
+    monkeypatch.setattr(open_sets, "absorb_together", refuse_one)
+    many.start()
+    many.thread.work_off()
+    assert many.put_away == [(17, 1)]
+    assert all(many.waiting(pid) == [*names(1, 2), "2/0"] for pid in range(10, 20) if pid != 17)
+
+
+@pytest.mark.parametrize("commits", range(4))
+def test_a_commit_of_many_that_fails_is_tried_again_and_nothing_is_absorbed_twice(
+    many: Uns1, commits: int
+) -> None:
+    many.start()
+    many.store.last_commits = commits
+    many.pass_time(3 * POLL)
+    assert all(many.waiting(pid) == [*names(1, 2), "2/0"] for pid in range(10, 20))
+    with many.store.read() as tx:
+        psets = [tx.pset_of(pid, seq) for pid in range(10, 20) for seq in (1, 2)]
+    assert sorted(one.psetid for one in psets if one) == list(range(1, 21))
 
 
 # --- room in the queue -------------------------------------------------------------------------------
@@ -293,7 +402,7 @@ def test_more_providers_than_one_looks_at_together_are_all_looked_at(
     uns.thread.work_off()
     assert uns.order() == []
     with uns.store.begin() as tx:
-        tx.drop_login(14, 1)
+        tx.drop_logins([(14, 1)])
     uns.pass_time(POLL)
     assert set(uns.order()) == {14}
 
@@ -310,7 +419,7 @@ def test_a_set_waits_for_an_earlier_login_at_another_uns_and_others_do_not(uns: 
     assert uns.waiting(1) == []
     assert uns.waiting(2) == ["9/0"]
     with uns.store.begin() as tx:
-        tx.drop_login(1, 4)
+        tx.drop_logins([(1, 4)])
     uns.pass_time(POLL)
     assert uns.waiting(1) == ["5/0"]
 
@@ -323,8 +432,10 @@ def test_a_later_login_elsewhere_is_not_waited_for(uns: Uns1) -> None:
     assert uns.waiting(1) == ["5/0"]
 
 
-def test_a_uns_that_gives_signs_of_life_is_waited_for_as_long_as_it_takes(uns: Uns1) -> None:
-    uns.log_in(1, 4, "elsewhere")
+def test_a_complete_set_at_a_uns_that_gives_signs_of_life_is_waited_for_as_long_as_it_takes(
+    uns: Uns1,
+) -> None:
+    uns.log_in(1, 4, "elsewhere", COMPLETE)
     uns.spool(1, 5, 1)
     uns.start()
     for sign in range(20):
@@ -337,7 +448,7 @@ def test_a_uns_that_gives_signs_of_life_is_waited_for_as_long_as_it_takes(uns: U
 def test_a_uns_that_gives_no_sign_of_life_is_waited_for_no_longer_than_that(
     uns: Uns1, caplog: pytest.LogCaptureFixture
 ) -> None:
-    uns.log_in(1, 3, "elsewhere")
+    uns.log_in(1, 3, "elsewhere", COMPLETE)
     uns.log_in(1, 4, "elsewhere")
     uns.spool(1, 5, 1)
     uns.start()
@@ -351,18 +462,71 @@ def test_a_uns_that_gives_no_sign_of_life_is_waited_for_no_longer_than_that(
     ]
 
 
-def test_its_own_conversations_are_waited_for_without_any_sign(uns: Uns1) -> None:
-    uns.log_in(1, 4)
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_a_set_that_is_still_being_sent_is_waited_for_up_to_the_bound(uns: Uns1, where: str) -> None:
+    """Counted from when the later set was complete, whatever signs of life there are."""
+    uns.log_in(1, 4, "" if where == "here" else where)
+    if where == "here":
+        uns.sending.add((1, 4))
+    uns.start()
+    uns.pass_time(3 * BOUND)
+    uns.arrive(1, 5, 1)
+    uns.pass_time(BOUND - 1)
+    assert uns.waiting(1) == []
+    uns.pass_time(1 + POLL)
+    assert uns.waiting(1) == ["5/0"]
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_a_login_that_has_begun_no_set_is_not_waited_for(uns: Uns1, where: str) -> None:
+    uns.log_in(1, 4, "" if where == "here" else where, OPEN if where == "here" else IDLE)
     uns.spool(1, 5, 1)
     uns.start()
-    uns.pass_time(3 * PATIENCE)
+    uns.thread.work_off()
+    assert uns.waiting(1) == ["5/0"]
+
+
+def test_a_login_that_was_overtaken_delays_no_further_set_until_its_own_is_complete(uns: Uns1) -> None:
+    uns.log_in(1, 4, "elsewhere")
+    uns.spool(1, 5, 1)
+    uns.start()
+    uns.pass_time(BOUND + POLL)
+    assert uns.waiting(1) == ["5/0"]
+    uns.arrive(1, 6, 1)
+    uns.thread.work_off()
+    assert uns.waiting(1) == ["5/0", "6/0"]
+    with uns.store.begin() as tx:
+        tx.mark_logins({(1, 4): COMPLETE})
+    uns.arrive(1, 7, 1)
+    uns.pass_time(BOUND + 2 * POLL)
+    assert uns.waiting(1) == ["5/0", "6/0"]
+    with uns.store.begin() as tx:
+        tx.drop_logins([(1, 4)])
+    uns.pass_time(POLL)
+    assert uns.waiting(1) == ["5/0", "6/0", "7/0"]
+
+
+def test_others_go_on_while_a_set_waits_and_a_restart_begins_the_wait_anew(uns: Uns1) -> None:
+    uns.log_in(1, 4)
+    uns.sending.add((1, 4))
+    uns.spool(1, 5, 1)
+    uns.spool(2, 5, 1)
+    uns.start()
+    uns.pass_time(BOUND - 2)
+    assert (uns.waiting(1), uns.waiting(2)) == ([], ["5/0"])
+    uns.absorber.stop()
+    uns.thread.work_off()
+    uns.start()
+    uns.pass_time(BOUND - 2)
     assert uns.waiting(1) == []
+    uns.pass_time(2 + POLL)
+    assert uns.waiting(1) == ["5/0"]
 
 
 def test_a_set_that_was_passed_over_is_put_away_and_its_provider_asked_for_everything(uns: Uns1) -> None:
     uns.spool(1, 4, 2 * CHUNK)
     uns.start()
-    uns.thread.work_off(3)
+    uns.thread.work_off(1)
     assert uns.waiting(1) == names(4, CHUNK)
     with uns.store.begin() as tx:
         assert tx.pass_over(1, 5, uns.folder.identity) == 1
@@ -380,11 +544,11 @@ def test_a_set_forgets_its_login_with_its_last_step(uns: Uns1) -> None:
     uns.start()
     while not uns.steps or not uns.steps[-1].finished:
         with uns.store.read() as tx:
-            assert tx.login(1, 4) is not None
+            assert tx.logins([(1, 4)])
         assert (1, 4) in uns.absorber
         uns.thread.work_off(1)
     with uns.store.read() as tx:
-        assert tx.login(1, 4) is None
+        assert not tx.logins([(1, 4)])
     assert (1, 4) not in uns.absorber
     assert uns.put_away == []
 
@@ -395,7 +559,7 @@ def test_a_set_forgets_its_login_with_its_last_step(uns: Uns1) -> None:
 def test_a_database_that_is_away_is_waited_for(uns: Uns1, caplog: pytest.LogCaptureFixture) -> None:
     uns.spool(1, 1, 3 * CHUNK)
     uns.start()
-    uns.thread.work_off(3)
+    uns.thread.work_off(1)
     uns.store.away = True
     uns.pass_time(20)
     assert [record.getMessage() for record in caplog.records] == [
@@ -434,7 +598,7 @@ def test_a_set_that_cannot_be_absorbed_is_put_away_and_the_next_one_goes_on(
     assert uns.put_away == [(1, 1)]
     assert uns.wanted(1) == "cache crash"
     with uns.store.begin() as tx:
-        tx.drop_login(1, 1)
+        tx.drop_logins([(1, 1)])
     uns.pass_time(POLL)
     assert uns.waiting(1) == ["2/0"]
 
@@ -476,13 +640,13 @@ def test_one_file_that_cannot_be_read_now_does_not_stop_the_others(
 def test_stopping_ends_after_the_running_step_and_closes_everything(uns: Uns1) -> None:
     uns.spool(1, 1, 20 * CHUNK)
     uns.start()
-    uns.thread.work_off(4)
+    uns.thread.work_off(2)
     ended: list[None] = []
     uns.absorber.stop().addCallback(ended.append)
     assert not ended
     uns.thread.work_off()
     assert ended == [None]
-    assert uns.waiting(1) == names(1, 2 * CHUNK)
+    assert uns.waiting(1) == names(1, 3 * CHUNK)
     assert len(uns.absorber._sets._open) == 0
     uns.arrive(2, 1, 1)
     assert uns.thread.work_off() == 0

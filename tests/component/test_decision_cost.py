@@ -7,12 +7,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import Engine, event
 
+from lcc_scrapy.domain.absorption import Patience
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage import logins, schema
 from lcc_scrapy.storage.providers import add as add_provider
 from lcc_scrapy.storage.records import WorkerRow
 from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.turnstile import look_around, window_of
+from lcc_scrapy.storage.turnstile import look_around
+from lcc_scrapy.storage.windows import window_of
 from lcc_scrapy.uns.spool import ReadySet
 from tests.long_queue import lengthen
 
@@ -58,7 +60,9 @@ class Machine:
 
     def choice(self) -> object:
         """Do what intake does before every step."""
-        return logins.look_at(self.store, [ReadySet(Path(), 1, 1, 0)], queue_max=1 << 40)
+        heads = {1: logins.Head(waited=0.0, sending=False)}
+        waiting = [ReadySet(Path(), 1, 1, 0)]
+        return logins.look_at(self.store, waiting, heads, 1 << 40, Patience("a UNS", 60.0))
 
 
 @pytest.fixture

@@ -68,11 +68,11 @@ class House:
         return connection
 
     async def ask(
-        self, origin: Origin = HERE, method: str = "GET", patience: float = 0.0, end: float = 0.0
+        self, origin: Origin = HERE, method: str = "GET", patience: float = 0.0, deadline: float = 0.0
     ) -> bytes:
         """Ask and read all of it."""
         request = Request(origin, "/", [], method)
-        connection = await self.pool.ask(request, patience=patience, end=end)
+        connection = await self.pool.ask(request, patience=patience, deadline=deadline)
         try:
             body = b""
             while pieces := await connection.more():
@@ -250,7 +250,9 @@ def test_an_answer_in_time_is_no_silence_and_a_pause_of_ours_neither(monkeypatch
 
     async def scenario() -> None:
         house = House()
-        connection_task = asyncio.ensure_future(house.pool.ask(Request(HERE, "/", []), patience=0.1, end=0.0))
+        connection_task = asyncio.ensure_future(
+            house.pool.ask(Request(HERE, "/", []), patience=0.1, deadline=0.0)
+        )
         await settle()
         wire = house.wires[0]
         wire.connection.data_received(WHOLE[:-2])
@@ -264,6 +266,63 @@ def test_an_answer_in_time_is_no_silence_and_a_pause_of_ours_neither(monkeypatch
         with pytest.raises(Silence):
             await house.ask(patience=0.1)
         assert wire.closed
+        await house.pool.close()
+
+    run(scenario)
+
+
+def test_a_deadline_counts_the_time_in_which_the_site_is_waited_for_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pools, "TICK", 0.01)
+
+    async def scenario() -> None:
+        house = House()
+        request = Request(HERE, "/", [])
+        asking = asyncio.ensure_future(house.pool.ask(request, patience=0.0, deadline=0.3))
+        await settle()
+        wire = house.wires[0]
+        wire.connection.data_received(b"HTTP/1.1 200 OK\r\n\r\nsome")
+        connection = await asking
+        assert await connection.more() == [b"some"]
+        await asyncio.sleep(0.6)  # resting, because of a limit
+        assert not wire.closed
+        wire.connection.data_received(b"more")
+        assert await connection.more() == [b"more"]
+
+        async def drip() -> None:
+            while True:  # every wait is short, all together are too long
+                asyncio.get_running_loop().call_later(0.05, wire.connection.data_received, b"x")
+                assert await connection.more() == [b"x"]
+
+        with pytest.raises(Silence, match="too long"):
+            await drip()
+        assert wire.closed
+        await house.pool.close()
+
+    run(scenario)
+
+
+def test_who_is_held_sends_no_more_until_it_is_asked_for() -> None:
+    async def scenario() -> None:
+        house = House()
+        asking = asyncio.ensure_future(house.pool.ask(Request(HERE, "/", []), patience=0.0, deadline=0.0))
+        await settle()
+        wire = house.wires[0]
+        wire.connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsome")
+        connection = await asking
+        assert await connection.more() == [b"some"]
+        connection.hold()
+        assert wire.paused
+        reading = asyncio.ensure_future(connection.more())
+        await settle()
+        assert not wire.paused
+        wire.connection.data_received(b"more")
+        assert await reading == [b"more"]
+        connection.hold()  # it is complete: what comes next is another answer
+        assert not wire.paused
+        house.pool.release(connection)
+        assert await house.serve(WHOLE) == b"body"
         await house.pool.close()
 
     run(scenario)
@@ -335,7 +394,7 @@ def test_what_the_end_of_a_connection_means(wire: bytes, why: Exception | None, 
 def test_a_body_that_nobody_reads_is_not_taken_in() -> None:
     async def scenario() -> None:
         house = House()
-        asking = asyncio.ensure_future(house.pool.ask(Request(HERE, "/", []), patience=0.0, end=0.0))
+        asking = asyncio.ensure_future(house.pool.ask(Request(HERE, "/", []), patience=0.0, deadline=0.0))
         await settle()
         wire = house.wires[0]
         wire.connection.data_received(b"HTTP/1.1 200 OK\r\n\r\n")

@@ -10,7 +10,7 @@ from lcc_scrapy import loginbook
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.loginbook import LoginBook
 from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import OpenLogin, Uns
+from lcc_scrapy.storage.records import OpenLogin, Overtaking, Uns
 
 
 class House:
@@ -19,13 +19,15 @@ class House:
     def __init__(self) -> None:
         self.store, self.thread, self.clock = MemoryStore(), ByHand(), Clock()
         self.known: set[tuple[int, int]] = set()
+        self.talking: dict[tuple[int, int], bool] = {}
         self.forgotten = 0
         self.away = False
         self.time = 1000
         thread: Any = self.thread
         self.book = LoginBook(
             self, thread, self.clock, uns="me", note="host", beat=10.0,
-            knows=self.known.__contains__, forgotten=self.note, now=lambda: self.time,
+            poll=2.0, knows=self.known.__contains__, logged_in=lambda: self.talking, forgotten=self.note,
+            now=lambda: self.time,
         )  # fmt: skip
 
     def note(self) -> None:
@@ -47,13 +49,17 @@ class House:
     def log_in(self, *logins: tuple[int, int], uns: str = "me", known: bool = False) -> None:
         with self.store.begin() as tx:
             for pid, seq in logins:
-                tx.insert_login(OpenLogin(pid, seq, uns, 1))
+                tx.insert_logins([OpenLogin(pid, seq, uns, 1)])
         if known:
             self.known.update(logins)
 
     def rows(self, uns: str = "me") -> list[tuple[int, int]]:
         with self.store.read() as tx:
             return [(login.pid, login.connseq) for login in tx.logins_of(uns, (0, 0), 100)]
+
+    def stages(self) -> dict[tuple[int, int], str]:
+        with self.store.read() as tx:
+            return {(login.pid, login.connseq): login.stage for login in tx.logins_of("me", (0, 0), 100)}
 
     def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
@@ -129,3 +135,81 @@ def test_what_could_not_be_forgotten_while_the_database_was_away_goes_when_it_is
     house.away = False
     house.pass_time(10)
     assert house.rows() == [(1, 2)]
+
+
+# --- stages ------------------------------------------------------------------------------------------
+
+
+def test_a_login_without_a_set_is_noted_as_idle_when_that_lasts_and_as_open_when_one_begins(
+    house: House,
+) -> None:
+    house.log_in((1, 1), (1, 2), known=True)
+    house.talking = {(1, 1): False, (1, 2): True}
+    house.book.start()
+    house.pass_time(2)
+    assert house.stages() == {(1, 1): "open", (1, 2): "open"}
+    house.pass_time(2)
+    assert house.stages() == {(1, 1): "idle", (1, 2): "open"}
+    house.talking = {(1, 1): True, (1, 2): True}
+    house.pass_time(2)
+    assert house.stages() == {(1, 1): "open", (1, 2): "open"}
+
+
+def test_a_set_is_noted_as_complete_when_it_waits_for_longer_than_a_look(house: House) -> None:
+    house.log_in((1, 1), (1, 2), known=True)
+    house.book.start()
+    house.book.complete(1, 1)
+    house.book.complete(1, 2)
+    house.pass_time(2)
+    assert set(house.stages().values()) == {"open"}
+    house.known.remove((1, 2))
+    house.pass_time(2)
+    assert house.stages() == {(1, 1): "complete", (1, 2): "open"}
+
+
+def test_conversations_and_sets_that_do_not_last_cost_no_note_at_all(house: House) -> None:
+    house.book.start()
+    house.thread.work_off()
+    house.talking = {(1, 1): False}
+    house.book.complete(1, 2)
+    house.clock.advance(2)
+    house.talking = {(1, 3): False}
+    house.clock.advance(2)
+    assert house.thread.work_off() == 0
+
+
+def test_a_stage_that_could_not_be_noted_is_noted_when_the_database_is_back(house: House) -> None:
+    house.log_in((1, 1), (1, 2), known=True)
+    house.talking = {(1, 1): False}
+    house.book.start()
+    house.thread.work_off()
+    house.book.complete(1, 2)
+    house.away = True
+    house.pass_time(5)
+    house.away = False
+    assert set(house.stages().values()) == {"open"}
+    house.pass_time(3)
+    assert house.stages() == {(1, 1): "idle", (1, 2): "complete"}
+    house.away = True
+    house.talking = {(1, 1): True}
+    house.pass_time(2)
+    house.away = False
+    house.pass_time(3)
+    assert house.stages()[1, 1] == "open"
+
+
+def test_what_overtaking_sets_named_is_forgotten_at_the_roll_call_in_pages(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loginbook, "PAGE", 2)
+    keys = [bytes([number]) * 16 for number in range(5)]
+    house.log_in((2, 1), known=True)
+    with house.store.begin() as tx:
+        tx.overtake(2, 9)
+        tx.put_overtaking([Overtaking(key, 1, 5) for key in keys[:4]])
+        tx.put_overtaking([Overtaking(keys[4], 2, 5)])
+    house.book.start()
+    house.thread.work_off()
+    with house.store.read() as tx:
+        assert tx.overtaking(1, 0, b"", 9) == []
+        assert tx.overtaking(2, 0, b"", 9) == [keys[4]]

@@ -16,7 +16,7 @@ from lcc_scrapy.spiders.lcc_push import LccPushSpider
 from lcc_scrapy.spiders.lcc_spider import LinkSpider
 from lcc_scrapy.spiders.trial import HopRecorder, TrialSpider
 
-CONFIG: Any = SimpleNamespace(fetches=16, contact="")
+CONFIG: Any = SimpleNamespace(fetches=16, contact="", project_components=("all",), items_follow_document=True)
 
 
 class TeamSpider(LccPushSpider):

@@ -155,7 +155,7 @@ class Uns:
         self.scripts = []
         with socket.create_connection(self._listener.getsockname()):
             pass
-        self._thread.join(30)
+        self._thread.join(300)
         self._listener.close()
 
     @property
@@ -178,7 +178,7 @@ class Shell:
             env=self.environment,
             input=stdin,
             capture_output=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         result = subprocess.CompletedProcess(
@@ -918,7 +918,7 @@ def test_the_password_is_not_in_the_process_list(shell: Shell, uns: Uns, form: s
         "--check",
     ]
     done = subprocess.run(
-        [*words, *shlex.split(form)], env=shell.environment, capture_output=True, timeout=60, check=False
+        [*words, *shlex.split(form)], env=shell.environment, capture_output=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert SECRET.encode() in seen[0]
@@ -953,7 +953,7 @@ def test_the_single_file_runs_the_whole_pipeline(shell: Shell, uns: Uns) -> None
     built = subprocess.run(
         [sys.executable, str(ROOT / "tools/build_pyz.py"), "--output", str(target)],
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert built.returncode == 0, built.stderr

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from lcc_scrapy.cli.query import doors_of, limits_of
 from lcc_scrapy.config import load
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
-from lcc_scrapy.users.cursor import StartOver
+from lcc_scrapy.users.cursor import BadCursor, StartOver
 from lcc_scrapy.users.queries.limits import Limits
 from lcc_scrapy.users.queries.service import Doors, QueryService
 from lcc_scrapy.users.queries.states import State
@@ -184,6 +184,7 @@ def test_a_query_that_drips_in_is_806():
     [
         (Refusal(801, "no token"), 801),
         (StartOver("start over"), 802),
+        (BadCursor("this is not a cursor"), 805),
         (StoreUnavailable("away"), 803),
         (ZeroDivisionError(), 803),
     ],

@@ -9,7 +9,7 @@ import pytest
 from same_thread import ByHand, LosesAnswers
 from twisted.internet.task import Clock
 
-from lcc_scrapy import queue_manager
+from lcc_scrapy import queue_manager, windows
 from lcc_scrapy.counting import counter
 from lcc_scrapy.domain.bandwidth import CREDIT
 from lcc_scrapy.domain.cache import Answer, Body
@@ -19,11 +19,12 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import Delayed, Failed, Place, Served, Ticket
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.getting import FetchAborted
+from lcc_scrapy.pacing import FetchAborted
 from lcc_scrapy.queue_manager import Identity, Limits, QueueManager, TurnPass
 from lcc_scrapy.storage import providers
 from lcc_scrapy.storage.batch import Batch
 from lcc_scrapy.storage.memory import MemoryStore
+from lcc_scrapy.storage.records import WorkerRow
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import Settlement
 from lcc_scrapy.storage.turn_groups import pause_everything, regroup, resume_everything
@@ -635,17 +636,17 @@ def test_turns_that_are_never_idle_go_to_a_second_worker_as_soon_as_their_fetche
 
 def test_a_turn_leaves_at_once_when_it_only_waits_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns in which URLs arrived, one of them being read and the others next, when a second worker comes."""
-    monkeypatch.setattr(queue_manager, "WINDOWS_PER_READ", 1)
+    monkeypatch.setattr(windows, "AT_ONCE", 1)
     house = House()
     house.manager.start()
     for pid in range(1, 5):
         house.provider(pid)
         house.push(pid, "a")
     thread: Any = ByHand()
-    house.manager._thread = thread
+    house.manager._thread = house.manager.windows._readers = thread
     second = house.worker("1/1")
     tickets = [house.manager.next_ticket() for _ in range(4)]
-    house.manager.refill(["1", "2", "3", "4"])
+    house.manager.windows.read_anew(["1", "2", "3", "4"])
     for ticket in tickets:
         house.finish(ticket)
     for pid in range(1, 5):
@@ -761,7 +762,7 @@ def test_what_another_process_absorbs_into_a_drained_turn_is_heard_of_within_a_p
     house.push(1, "a", timeofday=parse_mask("12-13"))
     house.push(1, "b", timeofday=parse_mask("13-14"))
     house.clock.advance(3590)
-    house.manager.refill(["1"])
+    house.manager.windows.read_anew(["1"])
     assert house.fetch_all() == ["a"]
     assert len(house.manager.turns) == 1
     house.push(1, "c", timeofday=parse_mask("12-13"), elsewhere=True)
@@ -844,7 +845,7 @@ def test_a_turn_that_is_lost_and_taken_again_during_a_read_is_read_again(house: 
         tx.free_turns_of("1/0")
         tx.drop_worker("1/0")
     house.clock.advance(2)
-    house.manager.refill(["1"])
+    house.manager.windows.read_anew(["1"])
     house.thread.work_off()
     assert house.next() == "a"
 
@@ -852,7 +853,7 @@ def test_a_turn_that_is_lost_and_taken_again_during_a_read_is_read_again(house: 
 def test_windows_are_read_portion_by_portion_so_that_outcomes_are_settled_in_between(
     house: House, monkeypatch
 ) -> None:
-    monkeypatch.setattr(queue_manager, "WINDOWS_PER_READ", 2)
+    monkeypatch.setattr(windows, "AT_ONCE", 2)
     house.thread = by_hand = ByHand()
     house.manager = house.worker("1/0")
     for pid in range(1, 8):
@@ -935,8 +936,8 @@ def test_an_hour_that_a_moved_clock_opens_is_open_also_for_turns_that_were_given
     assert house.next() == "a"
 
 
-def test_nothing_is_handed_out_while_too_many_outcomes_are_not_durable(house: House, monkeypatch) -> None:
-    monkeypatch.setattr(queue_manager, "UNSETTLED", 3)
+def test_nothing_is_handed_out_while_one_commit_s_worth_is_not_durable(house: House) -> None:
+    house.manager._settler.most = 3
     house.provider(1)
     house.manager.start()
     house.push(1, *"abcdef")
@@ -948,3 +949,254 @@ def test_nothing_is_handed_out_while_too_many_outcomes_are_not_durable(house: Ho
     by_hand.work_off(1)
     assert house.rings == rings + 1, "the engine is told when there is room again"
     assert house.next() == "d"
+
+
+# --- places --------------------------------------------------------------------------------------
+
+
+def charged(house: House, size: int, ticket: Ticket | None = None) -> float:
+    ticket = ticket or house.ticket
+    assert ticket is not None
+    return house.manager.charge(TurnPass(ticket.turnkey, ticket.token), size)
+
+
+def crowd(house: House, count: int, **values: Any) -> None:
+    """Let providers with a limit of 300 B/s push a page each, whose name is their number."""
+    for pid in range(1, count + 1):
+        house.provider(pid, bandwidth=300, **values)
+        house.push(pid, f"p{pid}")
+
+
+def pace(house: House, size: int = 9000) -> list[str]:
+    """Begin what may begin; each has its first bytes at once, and has to pause then."""
+    begun = []
+    while (name := house.next()) is not None:
+        begun.append(name)
+        assert charged(house, size) > 0
+    return begun
+
+
+def row_of(house: House) -> WorkerRow:
+    with house.store.read() as tx:
+        return tx.workers()[0]
+
+
+def test_no_more_fetches_run_than_there_are_places() -> None:
+    house = House(places=2)
+    house.manager.start()
+    for pid in (1, 2, 3):
+        house.provider(pid)
+        house.push(pid, f"p{pid}")
+    assert house.next() == "p1"
+    first = house.ticket
+    assert house.next() == "p2"
+    assert house.next() is None
+    house.finish(first)
+    assert house.next() == "p3"
+
+
+def test_bodies_that_are_paced_hold_no_place_and_wake_who_waits_for_one() -> None:
+    house = House(places=2)
+    house.manager.start()
+    crowd(house, 3)
+    assert [house.next(), house.next()] == ["p1", "p2"]
+    second = house.ticket
+    assert house.next() is None
+    rings = house.rings
+    assert charged(house, 9000, second) > 0
+    assert house.rings == rings + 1
+    assert house.next() == "p3"
+    assert house.manager.in_flight() == 3
+
+
+def test_who_has_to_pause_again_gives_no_second_place_on() -> None:
+    house = House(places=1)
+    house.manager.start()
+    crowd(house, 3)
+    assert house.next() == "p1"
+    first, rings = house.ticket, house.rings
+    for _ in range(3):
+        assert charged(house, 9000) > 0
+    assert house.rings == rings + 1
+    assert house.next() == "p2"
+    assert house.next() is None
+    house.finish(first)
+    assert house.next() is None  # its place was given on long ago
+    assert house.manager.in_flight() == 1
+
+
+def test_an_urgent_provider_takes_the_next_place_before_all_that_are_paced_or_wait() -> None:
+    house = House(places=2)
+    house.manager.start()
+    crowd(house, 65)
+    assert len(pace(house)) == 65
+    house.provider(100, priority=2)
+    house.push(100, "urgent")
+    assert house.next() == "urgent"
+
+
+def test_higher_priority_goes_first_at_every_place_that_is_given_on() -> None:
+    house = House(places=1)
+    house.manager.start()
+    crowd(house, 3)
+    assert house.next() == "p1"
+    first = house.ticket
+    house.provider(100, priority=2)
+    house.push(100, "urgent")
+    assert house.next() is None
+    charged(house, 9000, first)
+    assert house.next() == "urgent"
+    assert house.next() is None
+
+
+def test_at_the_bound_of_paced_ones_providers_with_a_limit_wait_and_others_go_on() -> None:
+    house = House(places=4, paced=3)
+    house.manager.start()
+    crowd(house, 5, priority=1)
+    for pid in (100, 101):
+        house.provider(pid)
+        house.push(pid, f"free{pid}")
+    assert [(house.next(), charged(house, 9000) > 0) for _ in range(3)] == [
+        ("p1", True),
+        ("p2", True),
+        ("p3", True),
+    ]
+    third = house.ticket
+    assert [house.next(), house.next(), house.next()] == ["free100", "free101", None]
+    house.finish(third)
+    assert house.next() == "p4"
+
+
+def test_bodies_behind_the_common_limit_hold_their_places_against_all_but_higher_priorities() -> None:
+    house = House(places=2, bandwidth=1000)
+    house.manager.start()
+    for pid in (1, 2, 3):
+        house.provider(pid)
+        house.push(pid, f"p{pid}")
+    house.provider(100, priority=2)
+    assert [house.next(), house.next()] == ["p1", "p2"]
+    assert charged(house, 9000) > 0
+    house.clock.advance(9)
+    assert house.next() is None
+    house.push(100, "urgent")
+    assert house.next() == "urgent"
+
+
+def test_who_waits_for_a_place_is_not_woken_again_and_again() -> None:
+    """The moment at which the common limit lets a fetch begin has passed, but there is no place."""
+    house = House(places=2, bandwidth=1000)
+    house.manager.start()
+    for pid, limit in ((1, 0), (2, 0), (3, 500)):
+        house.provider(pid, bandwidth=limit)
+    house.push(1, "p1")
+    assert house.next() == "p1"
+    house.manager.charge(None, 5000)
+    house.push(2, "p2")
+    assert house.next() is None
+    house.push(3, "p3")
+    assert house.next() == "p3"
+    woken = 0
+    for _ in range(700):
+        rings = house.rings
+        house.clock.advance(0.01)
+        if house.rings > rings:
+            woken += 1
+            assert house.next() is None
+    assert woken < 10  # by polls, and once by the alarm
+
+
+def test_what_is_paced_keeps_its_turn_and_its_lease_for_as_long_as_it_takes() -> None:
+    house = House(lease=60.0, poll=2.0)
+    house.manager.start()
+    crowd(house, 1)
+    assert house.next() == "p1"
+    for _ in range(600):
+        assert charged(house, 3000) >= 0
+        house.clock.advance(10)
+    assert house.manager.member(house.ticket) is not None
+    assert house.next() is None
+
+
+def test_a_worker_tells_how_many_fetches_it_has_in_places_and_at_the_pace_of_limits() -> None:
+    house = House(places=4)
+    house.manager.start()
+    crowd(house, 3)
+    pace(house)
+    house.provider(100)
+    house.push(100, "free")
+    assert house.next() == "free"
+    house.clock.advance(2)
+    assert (row_of(house).places, row_of(house).in_use, row_of(house).paced) == (4, 1, 3)
+
+
+def test_a_fetch_that_takes_long_is_told_of_until_it_has_ended() -> None:
+    house = House()
+    house.manager.start()
+    crowd(house, 1)
+    assert house.next() == "p1"
+    ticket = house.ticket
+    assert ticket is not None
+    assert house.manager.expect(TurnPass(ticket.turnkey, ticket.token), 30_000) == 100.0
+    charged(house, 9000)
+    with house.store.read() as tx:
+        assert tx.long_fetch("1") is None
+    house.clock.advance(6)
+    with house.store.read() as tx:
+        told = tx.long_fetch("1")
+    assert told is not None
+    assert (told.owner, told.token, told.urlkey) == ("1/0", ticket.token, ticket.row.urlkey)
+    assert (told.transferred, told.size, told.paced) == (9000, 30_000, int(MONDAY_NOON))
+    house.finish()
+    house.clock.advance(2)
+    with house.store.read() as tx:
+        assert tx.long_fetch("1") is None
+
+
+def test_what_is_told_of_fetches_goes_with_the_worker() -> None:
+    house = House()
+    house.manager.start()
+    crowd(house, 1)
+    assert house.next() == "p1"
+    house.clock.advance(6)
+    with house.store.begin() as tx:
+        assert tx.long_fetch("1") is not None
+        tx.free_turns_of("1/0")
+        assert tx.long_fetch("1") is None
+
+
+def test_a_length_says_nothing_where_there_is_no_limit(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    assert house.next() == "a"
+    assert house.ticket is not None
+    assert house.manager.expect(TurnPass("1", house.ticket.token), 10**9) == 0.0
+    assert house.manager.expect(None, 10**9) == 0.0
+
+
+def a_crowd_before_the_start(monkeypatch: Any) -> House:
+    monkeypatch.setattr(queue_manager, "LEASES_PER_LOOK", 2)
+    house = House()
+    for pid in range(1, 6):
+        house.provider(pid)
+        house.push(pid, "a", "b", elsewhere=True)
+    house.thread = house.manager._thread = house.manager.windows._readers = ByHand()
+    house.manager.start()
+    return house
+
+
+def test_a_worker_that_begins_hands_nothing_out_before_it_has_all_turns(monkeypatch: Any) -> None:
+    house = a_crowd_before_the_start(monkeypatch)
+    handed_out = []
+    while house.thread.work_off(1):
+        handed_out.append((len(house.manager.turns), house.next() is not None))
+    assert {held for held, out in handed_out if out} == {5}
+    assert {held for held, _ in handed_out} >= {2, 4, 5}
+
+
+def test_a_worker_that_begins_takes_turns_for_some_seconds_only(monkeypatch: Any) -> None:
+    house = a_crowd_before_the_start(monkeypatch)
+    house.thread.work_off(3)
+    assert (len(house.manager.turns), house.next()) == (4, None)
+    house.clock.advance(queue_manager.GATHER)
+    assert house.next() is not None

@@ -121,7 +121,7 @@ class Front:
 
 
 def _talk(port: int, pieces: tuple[bytes, ...]) -> str:
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as wire:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as wire:
         for piece in pieces:
             wire.sendall(piece)
         wire.shutdown(socket.SHUT_WR)

@@ -3,9 +3,12 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from scrapy.settings import Settings
 
-from lcc_scrapy.robots import KEPT_BYTES, LEAST_BYTES, MAX_BYTES, NO_RULES, RobotsTxt, _Known
+from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.robots import KEPT_BYTES, LEAST_BYTES, MAX_BYTES, NO_RULES, RobotsAnswer, RobotsTxt, _Known
+from tests.component.test_robots_access import in_a_loop
 
 
 def remembering(*sizes: int) -> RobotsTxt:
@@ -33,3 +36,29 @@ def test_an_answer_that_is_renewed_counts_once() -> None:
     made = remembering(1000)
     made._remember(("http", "host-0:80", False), _Known(None, NO_RULES, 0.0, 3000))
     assert made._kept == 3000
+
+
+def asked(body: bytes) -> tuple[RobotsTxt, HttpUrl, Any]:
+    async def ask(_: HttpUrl) -> RobotsAnswer:
+        return RobotsAnswer(200, body)
+
+    return remembering(), HttpUrl.parse("http://www.example.org/a"), ask
+
+
+@in_a_loop
+async def test_an_answer_counts_by_what_is_kept_of_it() -> None:
+    """Rules for other robots take nothing; those that count take several times their bytes."""
+    lines = b"".join(b"Disallow: /folder/%d\n" % number for number in range(5000))
+    made, url, ask = asked(b"User-agent: somebody\n" + lines)
+    await made.permission(url, ask, private=False)
+    assert made._kept == LEAST_BYTES
+    made, url, ask = asked(b"User-agent: *\n" + lines)
+    await made.permission(url, ask, private=False)
+    assert 5 * len(lines) < made._kept < 20 * len(lines)
+
+
+@in_a_loop
+async def test_of_rules_that_are_widened_the_operator_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    made, url, ask = asked(b"User-agent: *\n" + b"".join(b"Disallow: /x*%d*y\n" % n for n in range(1000)))
+    await made.permission(url, ask, private=False)
+    assert "robots.txt of www.example.org:80 has too many wildcards: 667 rules are widened" in caplog.text

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from io import BytesIO
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from same_thread import SameThread
+from same_thread import ByHand, SameThread
 from twisted.internet.task import Clock
 
 from lcc_scrapy.domain.directives import Directive
@@ -27,6 +28,8 @@ from lcc_scrapy.scanner import (
     start_pages,
     terms_of,
 )
+from lcc_scrapy.spidering import effort
+from lcc_scrapy.spidering.effort import Effort
 from lcc_scrapy.spidering.links import DOCUMENTS, REQUISITES, LinkRules
 from lcc_scrapy.spiders.lcc_spider import read_arguments
 from lcc_scrapy.storage.directives import Directives
@@ -66,6 +69,8 @@ class World:
         self.pages = pages
         self.clock = Clock()
         self.touched = 0
+        self.counted = Counter()
+        self.removed = []
         self.visits = Visits(PID, **{"start": (url("index"),), **visits})
         self.rules = LinkRules()
         self.scanner = None
@@ -81,13 +86,17 @@ class World:
         thread = SameThread()
         self.scanner = Scanner(
             self.spidering, thread, thread, Reader(self.pages, self.rules, terms.permits), self.clock,
-            visits=self.visits, poll=POLL, touched=self.touch, now=lambda: self.lcc.now,
+            visits=self.visits, poll=POLL, touched=self.touch, count=self.count,
+            removed=self.removed.extend, now=lambda: self.lcc.now,
         )  # fmt: skip
         self.scanner.start()
         self.clock.advance(0)
 
     def touch(self):
         self.touched += 1
+
+    def count(self, name, count):
+        self.counted[name] += count
 
     def fetch(self):
         """Fetch what waits, as often as that leads to more; returns the names in order."""
@@ -416,7 +425,7 @@ def test_the_table_of_links_is_that_of_the_contents_whatever_happens(steps):
         pass
     with lcc.store.read() as tx:
         for name in names:
-            found = Reader(pages, LinkRules(), lambda _: False)._links(Reading(lcc.cached(name), 0))
+            found = Reader(pages, LinkRules(), lambda _: False)._links(Reading(lcc.cached(name), 0), Effort())
             assert tuple(tx.links_of(lcc.cached(name).urlkey)) == found
 
 
@@ -501,3 +510,85 @@ def test_what_a_sitemap_lists_counts_as_linked_for_directives():
     world = World(Pages(**{"map.xml": site, "a": links("b")}), start=(), directives=True)
     ask(world, "map.xml", 1)
     assert world.fetch() == ["map.xml", "a"]
+
+
+def test_a_page_that_takes_too_long_is_read_in_part_and_counted(monkeypatch, caplog):
+    monkeypatch.setattr(effort.Effort.__init__, "__defaults__", (effort.SECONDS, 60, lambda: 0.0))
+    world = World(Pages(index=links(*(f"page{number}" for number in range(20))), page0=""))
+    assert world.fetch() == ["index", "page0", "page1"]
+    assert world.counted == {"lcc/read_in_part": 1}
+    assert f"read for links in part, it takes too long: {SITE}index" in caplog.text
+
+
+def test_the_next_pages_are_read_while_the_last_ones_are_taken_in():
+    names = [f"p{number}" for number in range(40)]
+    world = World(Pages(index=" ".join(f'<a href="{name}">' for name in names)))
+    world.lcc.settle(world.lcc.served(world.lcc.ticket("index"), b"index", served_type="text/html"))
+    world.clock.advance(POLL)
+    for ticket in world.lcc.tickets():
+        world.lcc.settle(world.lcc.served(ticket, b"page", served_type="text/html"))
+    store = world.scanner._thread = ByHand()
+    del world.pages.opened[:]
+    world.clock.advance(POLL)
+    read = {}
+    while store.jobs:
+        name = store.jobs[0][1].__name__
+        read.setdefault(name, []).append(len(world.pages.opened))
+        store.work_off(1)
+    assert read["look"][:2] == [0, 16]
+    assert read["advance"] == [32, 40, 40], "those of the first look are taken in when 32 were read"
+    assert not world.lcc.waiting()
+
+
+def world_with_an_orphan(**visits):
+    world = World(Pages(index=links("a", "b")), **visits)
+    world.lcc.change(orphans="remove")
+    world.fetch()
+    world.clock.advance(POLL)
+    assert (world.scanner.is_done(), world.removed) == (True, [])
+    world.pages.pages["index"] = links("b")
+    return world
+
+
+def test_a_run_ends_with_a_look_for_orphans():
+    world = world_with_an_orphan()
+    assert sorted(world.come_again(changed=["index"])) == ["a", "b"]
+    world.clock.advance(POLL)
+    assert world.scanner.is_done()
+    assert [reason for _, reason in world.removed] == ["no stored page links to it"]
+    assert world.lcc.documents() == ["b", "index"]
+
+
+def test_a_run_that_goes_on_looks_for_orphans_once_a_day():
+    world = world_with_an_orphan()
+    world.begin(every=60.0, once=False)
+    for seconds in (100, DAY):
+        assert world.removed == []
+        world.lcc.now += seconds
+        world.clock.advance(POLL)
+        bodies = {one: str(seconds).encode() for one in world.lcc.tickets()}
+        world.lcc.settle(*(world.lcc.served(*one, served_type="text/html") for one in bodies.items()))
+        world.clock.advance(POLL)
+    assert [reason for _, reason in world.removed] == ["no stored page links to it"]
+
+
+def test_a_look_for_orphans_that_fails_begins_anew(caplog, monkeypatch):
+    world = world_with_an_orphan()
+    begin, failures = Spidering.orphans, [StoreUnavailable("gone away")]
+
+    def fail_once(spidering, now):
+        if failures:
+            raise failures.pop()
+        return begin(spidering, now)
+
+    monkeypatch.setattr(Spidering, "orphans", fail_once)
+    world.begin()
+    assert not world.scanner.is_done()
+    world.clock.advance(POLL)
+    assert (world.scanner.is_done(), failures, len(caplog.records)) == (True, [], 1)
+
+
+def test_who_keeps_orphans_waits_for_no_look():
+    world = World(Pages(index=links("a")))
+    world.fetch()
+    assert (world.scanner.is_done(), world.removed) == (True, [])

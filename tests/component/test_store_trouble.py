@@ -104,7 +104,7 @@ class Loop:
         self.calls.put((function, args))
 
     def turn(self) -> None:
-        function, args = self.calls.get(timeout=10)
+        function, args = self.calls.get(timeout=300)
         function(*args)
 
 
@@ -147,7 +147,7 @@ def test_a_database_that_takes_connections_and_says_nothing_is_given_up() -> Non
         begun = time.monotonic()
         with pytest.raises(StoreUnavailable), store.begin():
             pass
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 100, "usually it is waited for 600 s"
         store.close()
 
 
@@ -177,7 +177,6 @@ def test_a_settlement_that_is_tried_again_writes_the_same_files() -> None:
 
 
 def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(monkeypatch: Any) -> None:
-    monkeypatch.setattr("lcc_scrapy.storage.settler.BATCH", 4)
     monkeypatch.setattr("lcc_scrapy.storage.settler.BATCH_BYTES", 100)
     by_hand, commits = ByHand(), list[list[int]]()
 
@@ -187,7 +186,7 @@ def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(mon
 
     thread: Any = by_hand
     nothing: Any = None
-    settler = Settler(thread, Clock(), commit)
+    settler = Settler(thread, Clock(), commit, most=4)
     for size in (1, 60, 60, 60, 200, 1, 2, 3, 4, 5):
         body = Body(size, "", "", data=bytes(size)) if size != 3 else Body(3, "", "", path="spilled")
         settler.settle(Served(nothing, nothing, body))

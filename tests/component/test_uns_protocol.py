@@ -68,6 +68,8 @@ class Desk:
         self.slow = False
         self.asked = []
         self.farewells = []
+        self.refused = []
+        self.note_answer = succeed(None)
         self.dry_run_answer = succeed(Foreseen(5, 7))
 
     def login(self, provider_id, password, ip):
@@ -83,7 +85,11 @@ class Desk:
         else:
             waiting.callback(self.login_for)
 
-    def farewell(self, login):
+    def note_refused(self, login, refused):
+        self.refused.extend(refused)
+        return self.note_answer
+
+    def farewell(self, login, refused=0):
         self.farewells.append(login.seq)
         return succeed(None)
 
@@ -253,6 +259,25 @@ def test_nothing_is_read_and_nothing_answered_while_the_disk_is_busy(house):
     assert len(house.spool.ready()) == 1
 
 
+@pytest.mark.parametrize("answer", [Deferred, lambda: fail(StoreUnavailable("away"))])
+def test_a_set_is_accepted_whatever_becomes_of_the_note_of_what_was_refused(house, answer):
+    house.desk.note_answer = answer()
+    house.say(INIT + SET + URL + b'<url c="http://elsewhere/" mimetype="text/html"/>' + END)
+    assert '<set_accepted received="1"/>' in house.wire.text
+    assert [(one.curl, one.mimetype, one.code) for one in house.desk.refused] == [
+        ("http://elsewhere/", "text/html", 704)
+    ]
+    house.lose()
+    assert house.desk.farewells == [3]
+
+
+def test_nothing_is_noted_of_a_set_that_is_cut_short(house):
+    house.say(INIT + SET + b'<url c="http://elsewhere/" mimetype="text/html"/>')
+    house.protocol.readConnectionLost()
+    assert 'code="704"' in house.wire.text
+    assert house.desk.refused == []
+
+
 @pytest.mark.parametrize("code", [101, 102, 103])
 def test_a_refused_login_is_answered_and_nothing_spooled(house, code):
     house.desk.refusal = Refusal(code)
@@ -315,7 +340,7 @@ def test_a_set_that_finds_no_room_now_is_refused_whole_and_may_come_again(tmp_pa
     assert (house.spool.used, house.doorstep.arrived) == (others, [])
     assert house.wire.half_closed
     house.lose()
-    house.spool.remove(house.spool.ready()[0])
+    house.spool.remove([house.spool.ready()[0]])
     house.connect()
     house.say(INIT + SET, *([URL * 100] * 24), END)
     assert '<set_accepted received="2400"/>' in house.wire.text
@@ -708,6 +733,6 @@ def test_any_stream_ends_in_an_answer_or_a_close_and_leaves_no_half_set(
         assert not house.conversations.is_open(7, 3)
         assert house.clock.getDelayedCalls() == []
         for waiting in house.spool.ready():
-            house.spool.remove(waiting)
+            house.spool.remove([waiting])
     finally:
         house.spool.unlock()

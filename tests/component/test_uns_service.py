@@ -30,6 +30,7 @@ class Desk:
     fullsets_left = None
 
     def __init__(self):
+        self.refused = []
         self.farewells = threading.Semaphore(0)
         self.seq = 0
 
@@ -39,7 +40,11 @@ class Desk:
         roots = (Root.parse("http://www.example.org/"),)
         return succeed(Login(7, accepted, roots, fullsets_left=self.fullsets_left))
 
-    def farewell(self, login):
+    def note_refused(self, login, refused):
+        self.refused.extend(refused)
+        return succeed(None)
+
+    def farewell(self, login, refused=0):
         self.farewells.release()
         return succeed(None)
 
@@ -88,7 +93,7 @@ def uns(tmp_path):
 
 def talk(port, *pieces, half_close=False, context=None):
     """Send all, then read to the end, as the provider modules of 2002 did."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as plain:
         wire = context.wrap_socket(plain, server_hostname="localhost") if context else plain
         for piece in pieces:
             wire.sendall(piece)
@@ -116,7 +121,7 @@ def test_a_whole_conversation(uns, half_close):
     answer = yield deferToThread(talk, port, INIT, SET % b"partial", URL, END, half_close=half_close)
     assert 'lastConnectIP="127.0.0.1"' in answer
     assert answer.endswith('<set_accepted received="1"/>\n</lococa:set_result>\n')
-    assert (yield deferToThread(service._office.desk.farewells.acquire, timeout=5))
+    assert (yield deferToThread(service._office.desk.farewells.acquire, timeout=300))
     assert len(service._office.doorstep.arrived) == 1
     assert not service.in_conversation(7, 1)
 
@@ -247,4 +252,4 @@ def test_a_conversation_over_tls_ends_as_tls_wants_it(uns, tmp_path, rejected):
     kind = b"full" if rejected else b"partial"
     answer = yield deferToThread(talk, port, INIT, SET % kind, URL * 20_000, END, context=context)
     assert ('<set_rejected code="202">' if rejected else 'received="20000"') in answer
-    assert (yield deferToThread(service._office.desk.farewells.acquire, timeout=5))
+    assert (yield deferToThread(service._office.desk.farewells.acquire, timeout=300))

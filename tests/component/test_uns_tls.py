@@ -45,7 +45,7 @@ def trusting(authority, **bounds):
 def greet(port, context):
     """Shake hands; returns version, cipher and certificate."""
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+        socket.create_connection(("127.0.0.1", port), timeout=300) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as wire,
     ):
         return wire.version(), wire.cipher()[0], wire.getpeercert(binary_form=True)
@@ -174,12 +174,12 @@ def test_one_that_never_gets_to_speak_tls_is_cut_when_the_time_to_log_in_is_over
     caplog.set_level(logging.INFO)
     service = uns(endpoint(folder), limits=Limits(login_seconds=0.5))
     port = yield started(service)
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as silent:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as silent:
         silent.sendall(said)
         began = time.monotonic()
         with suppress(ConnectionResetError):
             assert (yield deferToThread(silent.recv, 100)) == b""
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 50, "not a minute more"
     assert len(service._conversations) == 0
     assert "uns no TLS with peer=127.0.0.1" in caplog.text
 
@@ -202,7 +202,7 @@ def test_when_there_are_far_too_many_the_next_one_is_cut_without_a_word(uns, fol
     crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
     while len(service._conversations) < 2:
         yield deferToThread(threading.Event().wait, 0.01)
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as late:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as late:
         assert (yield deferToThread(late.recv, 100)) == b""
     assert len(service._conversations) == 2
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -214,7 +214,7 @@ def test_when_there_are_far_too_many_the_next_one_is_cut_without_a_word(uns, fol
 def test_one_that_speaks_plainly_is_cut_and_the_log_says_why(uns, folder, caplog):
     caplog.set_level(logging.INFO)
     port = yield started(uns(endpoint(folder)))
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as plain:
         plain.sendall(INIT)
         answer = yield deferToThread(plain.recv, 1000)
     assert b"lococa" not in answer

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import pytest
 from little_lcc import LittleLcc, assert_books_balance
 
-from lcc_scrapy import absorber
-from lcc_scrapy.storage import intake
+from lcc_scrapy.storage import intake, open_sets
 
 
 @pytest.fixture
 def lcc(store, monkeypatch) -> Iterator[LittleLcc]:
     """Provider 7 on an empty store; sets are absorbed three entries at a time."""
     monkeypatch.setattr(intake, "CHUNK", 3)
-    monkeypatch.setattr(absorber, "STEP", 0)
+    monkeypatch.setattr(intake, "NEW_CHUNK", 3)
+    monkeypatch.setattr(open_sets, "STEP", 0)
     made = LittleLcc(store)
     made.add()
     yield made

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from hashlib import md5, sha256
 
-from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, Tombstone
+from lcc_scrapy.domain.cache import Answer, Body, CachedUrl
 from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
@@ -17,7 +17,8 @@ from lcc_scrapy.storage.memory import MemoryStore
 from lcc_scrapy.storage.records import StoredTurn, WorkerRow
 from lcc_scrapy.storage.settling import Settlement
 from lcc_scrapy.storage.tables import metadata
-from lcc_scrapy.storage.turnstile import Granted, look_around, take_turns, window_of
+from lcc_scrapy.storage.turnstile import Granted, look_around, take_turns
+from lcc_scrapy.storage.windows import window_of
 from lcc_scrapy.uns.spoolfile import record_line
 
 MACHINE = 1
@@ -172,7 +173,7 @@ class LittleLcc:
 
     def rest(self, granted, **values):
         with self.store.begin() as tx:
-            tx.rest_turn(replace(granted.lease, **values))
+            tx.rest_turns([replace(granted.lease, **values)])
 
     def window(self, pid=PID, *, limit=100, out=(), zone=UTC):
         turnkey = self.provider(pid).turnkey
@@ -286,7 +287,7 @@ def dump(store):
         tables = {name: getattr(store._tables, name) for name in store._tables.__slots__}
         errors = [replace(row, errorid=0) for _, row in sorted(tables["urlerrors"].items())]
         counters = {name: value for name, value in tables["counters"].items() if name != "errorid"}
-        del tables["tallies"]  # of what happened, whatever came of it
+        del tables["tallies"], tables["fetchcounts"]  # of what happened, whatever came of it
         return {**tables, "urlerrors": errors, "counters": counters}
     found = {}
     with store.engine.connect() as connection:
@@ -296,7 +297,7 @@ def dump(store):
                 tuple(0 if name in {"errorid", "rootid"} else value for name, value in row._mapping.items())
                 for row in rows
             ]
-    del found["tallies"]
+    del found["tallies"], found["fetchcounts"]
     return found
 
 
@@ -308,7 +309,7 @@ def assert_books_balance(store, files=None):
             mine = tx.cached_of(provider.pid, b"", 1_000_000)
             waiting = tx.queued_of(provider.pid, b"", 1_000_000)
             assert provider.fileused == len(mine)
-            assert provider.spaceused == sum(row.fetched_len for row in mine)
+            assert provider.spaceused == sum(row.fetched_len + row.head_len for row in mine)
             assert provider.nurlproc == len(waiting)
             assert provider.heldremovals == sum(row.held > 0 for row in mine) == tx.count_held(provider.pid)
             assert provider.nurlerrs >= len(tx.errors(provider.pid, 1_000_000))
@@ -336,13 +337,11 @@ def assert_books_balance(store, files=None):
     assert len({row.urlkey for row in feed}) == len(feed)
     assert {row for row in feed if isinstance(row, CachedUrl)} == set(cached)
     assert len(metas) == len(cached)
-    tombstones = [row for row in feed if isinstance(row, Tombstone)]
     assert totals == {
         "queued": len(queued),
         "cached": len(cached),
         "versions": len(versions),
-        "bytes": sum(row.fetched_len for row in cached),
-        "removed": len(tombstones),
+        "bytes": sum(row.fetched_len + row.head_len for row in cached),
         "doomed": len(doomed),
     }
     seqs = {row.urlkey: row.seq for row in cached}

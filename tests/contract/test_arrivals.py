@@ -8,12 +8,13 @@ from little_lcc import PID, LittleLcc, assert_books_balance, dump, key, present,
 from lcc_scrapy.domain import arrivals
 from lcc_scrapy.domain.entries import ANY_TYPE, Declared, furlkey
 from lcc_scrapy.domain.queue import Place, update_row
+from lcc_scrapy.storage import arrivals as storage_arrivals
 from lcc_scrapy.storage import intake, spidering
 from lcc_scrapy.storage.intake import Intake
 from lcc_scrapy.storage.memory import MemoryStore
 from lcc_scrapy.storage.records import Scan, Suspect
 from lcc_scrapy.storage.spidering import Spidering, Terms
-from lcc_scrapy.uns.spoolfile import Record
+from lcc_scrapy.storage.tables import metadata
 
 OTHER = 8
 NAMES = [f"n{number}" for number in range(9)]
@@ -81,6 +82,9 @@ class Life:
             tx.put_suspects([Suspect(key(name), PID, self.lcc.now) for name in sorted(found)])
 
 
+_FURLKEY = metadata.tables["qdb"].c.keys().index("furlkey")
+
+
 def live(store, history):
     """Return what the store holds after each happening, but for ``furlkey``, which may be missing."""
     life, states = Life(store), []
@@ -88,14 +92,15 @@ def live(store, history):
         getattr(life, what)(said)
         state = dump(store)
         if not isinstance(store, MemoryStore):
-            state["qdb"] = [row[:-1] for row in state["qdb"]]
+            state["qdb"] = [(*row[:_FURLKEY], *row[_FURLKEY + 1 :]) for row in state["qdb"]]
         states.append(state)
     assert_books_balance(store, life.lcc.files)
     return states
 
 
-def all_by_the_rules(_batch, _pid, _psetid, first: int, records: list[Record]):
-    return list(enumerate(records, first))
+def all_by_the_rules(_batch, sets: list[storage_arrivals.Sorted]):
+    arriving = [one.arriving for one in sets]
+    return [list(enumerate(one.records, one.pset.absorbed + 1)) for one in arriving]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +114,10 @@ def test_whatever_happens_urls_that_are_queued_together_end_as_one_by_one(store,
     def check(history):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(intake, "CHUNK", 4)
+            patch.setattr(intake, "NEW_CHUNK", 4)
             empty(store)
             together = live(store, history)
-            patch.setattr(intake, "queue_new", all_by_the_rules)
+            patch.setattr(storage_arrivals, "queue_new", all_by_the_rules)
             empty(store)
             assert together == live(store, history)
 
@@ -134,6 +140,7 @@ def test_new_rows_are_those_of_the_rules(lcc):
 
 def test_sizes_of_statements_and_questions_make_no_difference(lcc, monkeypatch):
     monkeypatch.setattr(intake, "CHUNK", 5000)
+    monkeypatch.setattr(intake, "NEW_CHUNK", 5000)
     names = [f"n{number}" for number in range(1100)]
     lcc.push(*map(update, names[:77]))
     lcc.push(*map(update, names))
@@ -177,4 +184,4 @@ def test_columns_of_new_rows_are_all_columns(lcc):
     with lcc.store.read() as tx:
         (row,) = tx.queued_of(PID, b"", 1)
     made = {*arrivals.NEW_COLUMNS, *arrivals.same_in_all(PID, 1)}
-    assert made == {*row.__dataclass_fields__, "furlkey"}
+    assert made == {*row.__dataclass_fields__, "curlhash", "furlhash", "furlkey"}

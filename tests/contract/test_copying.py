@@ -255,7 +255,7 @@ def test_a_disk_that_is_full_is_named(small, monkeypatch):
 
     def on_a_small_disk(connection, record):
         prepare(connection, record)
-        connection.execute("PRAGMA max_page_count=90")
+        connection.execute("PRAGMA max_page_count=120")
 
     monkeypatch.setattr(sql_store, "_prepare_sqlite", on_a_small_disk)
     refused(small, r"^the copy cannot be written \(table \w+\): database or disk is full")

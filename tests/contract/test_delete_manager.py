@@ -23,7 +23,7 @@ class Machines:
 
     def manager(self, machineid):
         content = ContentFiles(self.folder, machineid)
-        return DeleteManager(self.lcc.store, None, Clock(), content, outcomes_kept=1000, sets_kept=1000)
+        return DeleteManager(self.lcc.store, None, Clock(), content, outcomes_kept=1000)
 
     def path(self, machineid, fileid):
         return ContentFiles(self.folder, machineid).path_of(fileid)
@@ -120,7 +120,7 @@ def test_a_backlog_takes_a_tenth_of_the_thread_s_time(monkeypatch):
     monkeypatch.setattr(delete_manager, "PACE", 2)
     monkeypatch.setattr(DeleteManager, "_timed_step", lambda _: next(steps))
     clock, thread = Clock(), Thread()
-    DeleteManager(None, thread, clock, None, outcomes_kept=1, sets_kept=1).start()
+    DeleteManager(None, thread, clock, None, outcomes_kept=1).start()
     for seconds, jobs in ((4.4, 1), (0.2, 2), (0.8, 2), (0.2, 3), (9.8, 3)):
         clock.advance(seconds)
         assert thread.jobs == jobs

@@ -5,13 +5,17 @@ import re
 import pytest
 from little_lcc import PID, START, removal, update
 
+from lcc_scrapy.storage import providers
+from lcc_scrapy.storage.desk import DeskRules
 from lcc_scrapy.storage.intake import Intake
 from lcc_scrapy.storage.providers import want_full_set
+from lcc_scrapy.storage.records import REFUSED_TYPES
 from lcc_scrapy.storage.spooled import open_spooled
 from lcc_scrapy.uns.spool import SMALLEST
 from tests.little_uns import little_uns
 
 ACCEPTED = '<set_accepted received="1"/>'
+IMAGE = {"c": "a", "mimetype": "image/png"}
 SPENT = '<set_rejected code="202">No full sets left</set_rejected>'
 
 
@@ -35,6 +39,22 @@ def allowed(uns):
     told = uns.log_in()
     told.hang_up()
     return told.told("allowed")
+
+
+# --- types ------------------------------------------------------------------------------------------
+
+
+def test_a_provider_with_types_of_its_own_is_told_them_and_what_others_send_is_counted(uns, lcc):
+    assert uns.push(IMAGE) == '<set_accepted received="0"/>'
+    with lcc.store.read() as tx:
+        assert tx.tallies()[REFUSED_TYPES] == 1
+    lcc.change(mimetypes="image/* application/postscript")
+    told = uns.log_in()
+    told.hang_up()
+    assert "<mime>image/*</mime>" in told.said
+    assert uns.push(IMAGE) == ACCEPTED
+    with lcc.store.read() as tx:
+        assert tx.tallies()[REFUSED_TYPES] == 1
 
 
 # --- full sets -------------------------------------------------------------------------------------
@@ -279,3 +299,27 @@ def test_a_dry_run_tells_what_would_go_and_what_would_be_held(uns, lcc):
     assert uns.spool.ready() == []
     lcc.push(*[removal(f"p{number}") for number in range(3)], update("y"))
     assert len(lcc.documents()) == 28
+
+
+def test_the_revision_changes_with_roots_quota_and_types_and_with_nothing_else(uns, lcc):
+    def revision():
+        told = uns.log_in()
+        told.hang_up()
+        return told.told("revision")
+
+    seen = [revision()]
+    uns.push("b")
+    uns.absorb()
+    lcc.fetch_all()
+    want_full_set(lcc.store, PID, "old files")
+    assert revision() == seen[0]
+    for values, roots in [
+        ({"filesmax": 9}, None),
+        ({}, lambda _: ["http://x.org/"]),
+        ({}, lambda _: ["http://y.org/"]),
+    ]:
+        providers.change(lcc.store, PID, values, roots)
+        seen.append(revision())
+    uns.desk.apply(DeskRules("lcc", ("*/*",), 168, lcc.policy))
+    seen.append(revision())
+    assert len(set(seen)) == len(seen)

@@ -149,7 +149,7 @@ def test_a_wish_of_each_day_does_not_outdate_the_set_that_answers_the_first(lcc)
 
 
 def test_zero_means_never(lcc):
-    lcc.policy = QueuePolicy(stale_after=0, expire_after=0)
+    lcc.policy = QueuePolicy(stale_after=0, expire_after=0, resend_period=10_000 * DAY)
     lcc.store_pages(*names(30))
     before = dump(lcc.store)
     assert keep_house(lcc, 4000) == []
@@ -223,7 +223,7 @@ def test_several_processes_together_remove_no_more_than_one(store):
     together = threading.Barrier(3)
 
     def keep_house_too():
-        together.wait(10)
+        together.wait(300)
         for _ in range(20):
             with suppress(StoreUnavailable):
                 list(sweep(store, lcc.policy, lcc.now))
@@ -233,7 +233,7 @@ def test_several_processes_together_remove_no_more_than_one(store):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert (len(lcc.documents()), lcc.provider().removed, wanted(lcc)) == (30, 30, "expired files")
     assert_books_balance(store, lcc.files)
 

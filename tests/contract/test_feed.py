@@ -280,12 +280,14 @@ def test_a_reader_beside_busy_writers_ends_up_with_what_there_is(lcc):
         threading.Thread(target=guarded, args=(work, pid)) for pid in pids for work in (absorb, settle)
     ]
     reader.start()
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(60)
-    working.clear()
-    reader.join(60)
+    try:
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join(300)
+    finally:
+        working.clear()
+        reader.join(300)
     assert problems == []
     assert mirror == {row.urlkey: as_told(row) for row in lcc.feed()}
     assert len(mirror) > 100

@@ -20,6 +20,7 @@ from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.storage.forgetting import forget_tombstones
 from lcc_scrapy.storage.memory import MemoryStore
 from lcc_scrapy.users import feed
+from tests.harness import wait_for
 
 SECONDS = float(os.environ.get("LCC_FEED_SECONDS", "2"))
 WRITERS = 8
@@ -100,17 +101,20 @@ class Threads:
             self.problems.append(error)
             self.stopping.set()
 
-    def stop(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Leave no thread behind, whatever happened: it would go on writing beneath the next tests."""
         self.stopping.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join()
 
 
 def now():
     return int(time.monotonic() * 10)
 
 
-@pytest.mark.timeout(120 + 3 * SECONDS)
 @pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 def test_followers_beside_eight_writers_miss_nothing(store, monkeypatch):
     monkeypatch.setattr(feed, "PAGE", 20)
@@ -133,14 +137,23 @@ def test_followers_beside_eight_writers_miss_nothing(store, monkeypatch):
         while sleeper.step() and not threads.stopping.is_set():
             pass
 
-    for number in range(WRITERS):
-        threads.start("written", writer(number))
-    for user in users:
-        threads.start("read", user.step)
-    threads.start("forgotten", forget)
-    threads.start("overslept", oversleep)
-    time.sleep(SECONDS)
-    threads.stop()
+    def enough():
+        told = [user.told for user in users]
+        return (
+            threads.done["written"] > WRITERS
+            and all(one["upsert"] for one in told[:3])
+            and any(one["leave"] for one in told[1:])
+        )
+
+    with threads:
+        for number in range(WRITERS):
+            threads.start("written", writer(number))
+        for user in users:
+            threads.start("read", user.step)
+        threads.start("forgotten", forget)
+        threads.start("overslept", oversleep)
+        threads.stopping.wait(SECONDS)
+        wait_for(lambda: threads.problems or enough(), what="all kinds of changes to be told")
     assert threads.problems == []
     head = users[0].head()
     for user in (*users, sleeper):

@@ -102,6 +102,34 @@ def test_a_url_is_found_by_docid_and_by_a_curl_that_looks_like_hex(lcc):
         assert tx.find_url("") == ([], [], [])
 
 
+def test_a_url_is_found_by_either_of_its_names_wherever_it_stands(lcc):
+    def found(place):
+        with lcc.store.read() as tx:
+            return [
+                [row.curl for row in tx.find_url(name)[place]] for name in ("name of a", url("a"), url("b"))
+            ]
+
+    cached, queued, removed = range(3)
+    both, expected = [replace(update("a"), curl="name of a"), update("b")], [["name of a"]] * 2 + [[url("b")]]
+    lcc.push(*both)
+    assert found(queued) == expected
+    lcc.fetch_all()
+    assert (found(cached), found(queued)) == (expected, [[], [], []])
+    lcc.push(*[replace(removal("a"), curl=one.curl) for one in both])
+    lcc.fetch_all()
+    assert (found(cached)[2], found(removed)[2]) == ([], [url("b")])
+    assert found(removed)[0] == ["name of a"]
+
+
+def test_the_urls_before_one_are_counted_over_sets_and_hours(lcc):
+    nights = replace(update("b"), timeofday="1" * 6 + "0" * 18)
+    lcc.push(update("a"), nights)
+    lcc.push(update("c"), replace(nights, curl=url("d"), furl=url("d")), update("e"), setid="second")
+    with lcc.store.read() as tx:
+        rows = sorted(tx.queued_of(PID, b"", 10), key=lambda row: (row.psetid, row.position))
+        assert [tx.count_before(row) for row in rows] == [0, 1, 2, 3, 4]
+
+
 def test_any_text_that_a_url_may_hold_comes_back_unchanged(lcc):
     curl = "Übersicht 日本/😀'\"\\%_;--.html "
     lcc.push(replace(update("a"), curl=curl, subtype="naïve: 'x' \\ \" 😀"))
@@ -282,6 +310,7 @@ def test_a_truncated_full_set_is_held(lcc):
 
 def test_one_url_of_a_thousand_removes_nothing(lcc, monkeypatch):
     monkeypatch.setattr("lcc_scrapy.storage.intake.CHUNK", 400)
+    monkeypatch.setattr("lcc_scrapy.storage.intake.NEW_CHUNK", 400)
     lcc.push(*map(update, names(1000)))
     with lcc.store.begin() as tx:
         tx.lock_providers([PID])
@@ -522,6 +551,69 @@ def test_what_is_fetched_between_the_phases_of_a_full_set_is_not_removed(lcc):
     assert lcc.documents() == ["a", "b"]
 
 
+@pytest.fixture
+def small_portions(monkeypatch):
+    """What a full set does not name is counted, and looked for, among three keys at a time."""
+    monkeypatch.setattr("lcc_scrapy.storage.intake.SPAN", 3)
+
+
+def count_some(lcc, intake):
+    """Let a full set be read, and some of what it does not name be counted, but not all."""
+    for _ in range(100):
+        intake.step(lcc.now)
+        with lcc.store.read() as tx:
+            pset = tx.pset_of(PID, lcc.connseq)
+        if pset.phase == "absent" and pset.absent + pset.unfetched > 3:
+            return
+    pytest.fail("it was counted at once")
+
+
+def test_nothing_is_removed_before_everything_was_counted(lcc, small_portions):
+    lcc.store_pages(*names(40))
+    intake = Intake(lcc.store, lcc.spooled(*map(update, names(20, 20)), full=True), lcc.policy)
+    count_some(lcc, intake)
+    phase, steps = "absent", 0
+    while phase == "absent":
+        assert lcc.documents() == names(40)
+        intake.step(lcc.now)
+        with lcc.store.read() as tx:
+            phase = tx.pset_of(PID, lcc.connseq).phase
+        steps += 1
+    assert (phase, steps > 5) == ("removals", True)
+    assert lcc.documents() == names(40)
+    while not intake.step(lcc.now).finished:
+        pass
+    assert (lcc.documents(), lcc.held()) == (names(20, 20), [])
+
+
+@pytest.mark.parametrize(("absent", "held"), [(40, False), (41, True)])
+def test_what_is_fetched_while_a_full_set_is_counted_counts_once(lcc, small_portions, absent, held):
+    named = names(40, 100)
+    lcc.store_pages(*named)
+    lcc.push(*map(update, names(absent)))
+    intake = Intake(lcc.store, lcc.spooled(*map(present, named), full=True), lcc.policy)
+    count_some(lcc, intake)
+    lcc.settle(*[lcc.served(ticket) for ticket in lcc.tickets()[::2]])
+    while not intake.step(lcc.now).finished:
+        pass
+    fetched = names(absent)[::2]
+    assert lcc.held() == (fetched if held else [])
+    assert lcc.documents() == sorted([*named, *(fetched if held else [])])
+
+
+@pytest.mark.parametrize("missing", [30, 31])
+def test_a_full_set_that_is_opened_anew_for_each_step_comes_to_its_end(lcc, small_portions, missing):
+    lcc.store_pages(*names(60))
+    full = lcc.spooled(*map(present, names(60 - missing)), full=True)
+    for steps in range(200):  # noqa: B007 - of use below
+        if Intake(lcc.store, full, lcc.policy).step(lcc.now).finished:
+            break
+    gone = names(missing, 60 - missing)
+    assert steps < 120
+    assert lcc.held() == (gone if missing > 30 else [])
+    assert lcc.documents() == (names(60) if missing > 30 else names(60 - missing))
+
+
 # --- the count of full sets -------------------------------------------------------------------------
 
 
@@ -618,7 +710,7 @@ def test_two_processes_that_absorb_the_same_set_do_it_once(lcc):
 
     def absorb():
         intake = Intake(lcc.store, spooled, lcc.policy)
-        together.wait(10)
+        together.wait(300)
         for _ in range(500):
             with suppress(StoreUnavailable):
                 if intake.step(lcc.now).finished:
@@ -628,7 +720,7 @@ def test_two_processes_that_absorb_the_same_set_do_it_once(lcc):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     assert [name for name, _ in lcc.waiting()] == names(30)
     with lcc.store.read() as tx:
         assert {row.version for row in tx.queued_of(PID, b"", 100)} == {1}
@@ -739,6 +831,8 @@ def story(store, sets_of, how=None):
 @pytest.mark.parametrize("kind", ["rolled back", "new process"])
 def test_a_crash_at_any_step_gives_the_same_end(store, empty, monkeypatch, kind, sets):
     monkeypatch.setattr("lcc_scrapy.storage.intake.CHUNK", 3)
+    monkeypatch.setattr("lcc_scrapy.storage.intake.NEW_CHUNK", 3)
+    monkeypatch.setattr("lcc_scrapy.storage.intake.SPAN", 3)
     monkeypatch.setattr("lcc_scrapy.domain.removal_guard.FEW", 2)
     expected, steps = story(store, sets)
     assert steps >= 9

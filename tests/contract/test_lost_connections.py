@@ -8,9 +8,10 @@ from sqlalchemy import text
 
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage import repeating
+from lcc_scrapy.storage import repeating, schema
 from lcc_scrapy.storage.repeating import repeated
 from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.storage.sql import store as sql_store
 from lcc_scrapy.storage.sql.store import make_engine
 from tests.conftest import wipe
 
@@ -122,13 +123,28 @@ def test_repeated_work_survives_a_deadlock(server: Server) -> None:
             tries.append(first)
             tx.add_to_provider(first, {"nurlerrs": 1})
             if len(tries) <= 2:
-                together.wait(10)
+                together.wait(300)
             tx.add_to_provider(second, {"nurlerrs": 1})
 
     other = threading.Thread(target=repeated, args=(work, 2, 1))
     other.start()
     repeated(work, 1, 2)
-    other.join(10)
+    other.join(300)
     assert len(tries) == 3, "one of the two failed once"
     with server.store.read() as tx:
         assert [tx.provider(pid).nurlerrs for pid in (1, 2)] == [2, 2]
+
+
+def test_a_connection_that_waited_for_sqlite_in_vain_waits_again_the_next_time(tmp_path, monkeypatch) -> None:
+    address = f"sqlite:///{tmp_path}/lcc.sqlite"
+    schema.upgrade(address)
+    monkeypatch.setattr(sql_store, "BUSY_TIMEOUT", 0.05)
+    holder, waiting = SqlStore(address), SqlStore(address)
+    try:
+        with holder.begin(), pytest.raises(StoreUnavailable), waiting.begin():
+            pass
+        with waiting.read() as tx:
+            assert tx._c.exec_driver_sql("PRAGMA busy_timeout").scalar() == 50
+    finally:
+        holder.close()
+        waiting.close()

@@ -273,6 +273,8 @@ def test_what_is_counted_is_kept_by_provider_and_day(lcc):
         assert tx.missed(PID, 10) == Missed(3, 4, 3, 1 << 40)
         assert tx.missed(PID, 11) == Missed(0, 4, 0, 1 << 40)
         assert tx.missed(9, 0) == Missed()
+        assert tx.all_missed(10) == {PID: Missed(3, 4, 3, 1 << 40)}
+        assert (tx.all_missed(11), tx.all_missed(12)) == ({PID: Missed(0, 4, 0, 1 << 40)}, {})
         assert (tx.sampled_providers(11), tx.sampled_providers(12)) == ([PID], [])
         tx.forget_missed(11)
         assert tx.missed(PID, 0) == Missed(0, 4, 0, 1 << 40)
@@ -286,6 +288,7 @@ def test_suspects_are_counted_and_dropped_by_when_they_were_found(lcc):
     with lcc.store.begin() as tx:
         assert [tx.count_suspects(PID, at) for at in (4, 6, 7, 8)] == [0, 2, 2, 3]
         assert tx.count_suspects(8, 9) == 0
+        assert (tx.all_suspects(4), tx.all_suspects(7)) == ({}, {PID: 2})
         assert tx.drop_suspects(PID, 5, 8, [key("a"), key("b"), key("x")]) == 1
         assert tx.drop_suspects(PID, 0, 7) == 1
         assert tx.count_suspects(PID, 9) == 1

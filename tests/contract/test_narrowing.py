@@ -59,13 +59,25 @@ def test_documents_outside_the_new_roots_go_with_tombstones(lcc):
     assert lcc.provider().removed == 10
 
 
+def test_the_provider_is_told_which_of_its_documents_went(lcc):
+    lcc.store_pages(*old(2), *new(1))
+    narrow_to(lcc, NEW)
+    told = lcc.errors()
+    assert {(error.code, json.loads(error.attributes)["curl"]) for error in told} == {
+        (704, SITE + name) for name in old(2)
+    }
+    assert json.loads(told[0].attributes)["mimetype"] == "text/html"
+    assert lcc.provider().nurlerrs == 2
+
+
 def test_waiting_urls_outside_go_and_their_provider_is_told(lcc):
     lcc.push(*map(update, [*old(6), *new(2)]))
     assert narrow_to(lcc, NEW) == {"dropped": 6}
     assert [name for name, _ in lcc.waiting()] == new(2)
     assert lcc.provider().nurlerrs == 6
     error = lcc.errors()[0]
-    assert (error.code, error.text, error.url) == (704, "URL outside the provider's roots", SITE + "old/00")
+    assert (error.code, error.url) == (704, SITE + "old/00")
+    assert error.text == f"URL outside the provider's roots: not below {NEW}"
     assert json.loads(error.attributes)["curl"] == SITE + "old/00"
 
 

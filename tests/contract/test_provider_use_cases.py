@@ -1,5 +1,6 @@
 """Adding, changing and removing providers, and explaining their URLs, on every store."""
 
+from contextlib import contextmanager
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -31,6 +32,26 @@ def test_adding_changing_and_removing_tells_the_workers(store):
     assert changes(store) == 2
     providers.remove(store, 3, 1, None)
     assert changes(store) > 3
+
+
+def test_many_are_added_at_once_or_none(lcc):
+    fresh = [
+        (Provider(pid, "a hash", turngroup="group"), [f"http://{pid}/", "http://x/"]) for pid in (1, 2, 3)
+    ]
+    providers.add_many(lcc.store, fresh)
+    with lcc.store.read() as tx:
+        assert tx.roots_of([1, 2, 3]) == {one.pid: its for one, its in fresh}
+        assert [one.pid for one in tx.changed_providers(0)] == [1, 2, 3]
+    assert changes(lcc.store) == 1
+    for pid in (PID, 3):
+        more = [(Provider(number, "a hash"), ["http://y/"]) for number in (9, pid)]
+        with pytest.raises(LccError, match=f"{pid} exists already"):
+            providers.add_many(lcc.store, more)
+    providers.remove(lcc.store, 3, lcc.now, lcc.policy)
+    assert providers.used_pids(lcc.store, [1, 3, 4]).keys() == {1, 3}
+    with pytest.raises(LccError, match="was removed"):
+        providers.add_many(lcc.store, [(Provider(3, "a hash"), [])])
+    assert lcc.provider(9) is None
 
 
 def test_a_pid_in_use_is_refused_and_nothing_changes(lcc):
@@ -182,6 +203,44 @@ def test_a_url_that_failed_for_good_is_still_explained(lcc):
     for text in (url("a"), key("a").hex()):
         known = ask(lcc, text)
         assert [(one.outcome.code, one.queued, one.cached) for one in known] == [(404, None, None)]
+
+
+@pytest.mark.parametrize("text", [url("a"), url("z"), "a name", "00" * 16])
+def test_an_explanation_asks_as_much_whatever_the_number_of_providers(lcc, text):
+    lcc.push(update("a"))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    asked = []
+    for count in (10, 100):
+        for pid in range(count, 2 * count):
+            with lcc.store.begin() as tx:
+                tx.insert_provider(Provider(pid, "a hash"), [f"http://{pid}.example.net/"])
+        with counted(lcc.store) as verbs:
+            ask(lcc, text)
+        asked.append(len(verbs))
+    assert asked[0] == asked[1] > 0
+
+
+@contextmanager
+def counted(store):
+    """Note every verb that is asked of a store meanwhile."""
+    verbs, read = [], store.read
+
+    class Noting:
+        def __init__(self, tx):
+            self._tx = tx
+
+        def __getattr__(self, name):
+            verbs.append(name)
+            return getattr(self._tx, name)
+
+    @contextmanager
+    def noted():
+        with read() as tx:
+            yield Noting(tx)
+
+    store.read = noted
+    yield verbs
+    del store.read
 
 
 def test_of_a_url_that_was_never_submitted_nothing_is_known(lcc):

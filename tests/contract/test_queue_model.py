@@ -293,6 +293,7 @@ class QueueLife(RuleBasedStateMachine):
 )
 def test_the_queue_lives_as_the_model_says(store, examples, steps, empty, monkeypatch):
     monkeypatch.setattr(intake, "CHUNK", 5)
+    monkeypatch.setattr(intake, "NEW_CHUNK", 5)
 
     class Life(QueueLife):
         @staticmethod

@@ -132,6 +132,7 @@ class QuotaLife(RuleBasedStateMachine):
 )
 def test_the_quota_is_exact_whatever_happens(store, *, examples, steps, empty, monkeypatch, tmp_path):
     monkeypatch.setattr(intake, "CHUNK", 5)
+    monkeypatch.setattr(intake, "NEW_CHUNK", 5)
     monkeypatch.setattr(narrowing, "CHUNK", 5)
 
     class Life(QuotaLife):

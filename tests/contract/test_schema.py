@@ -1,5 +1,6 @@
 """Migrations: numbered, repeatable, and equal to the tables the code works with."""
 
+import json
 import logging
 
 import pytest
@@ -9,14 +10,38 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from any_rows import row
 
-from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.entries import furlkey, namehashes
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.storage import schema
+from lcc_scrapy.storage.records import LastOutcome
+from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.sql.store import make_engine
 from lcc_scrapy.storage.tables import metadata
 
 KINDS = ("sqlite", "mariadb", "postgresql")
-REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009"]
+LATER = {"furlkey", "curlhash", "furlhash", "head_len", "sent"}
+REVISIONS = [
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+    "0014",
+    "0015",
+    "0016",
+    "0017",
+    "0018",
+    "0021",
+    "0022",
+]
 
 
 @pytest.fixture
@@ -99,14 +124,16 @@ def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
     engine = make_engine(address)
     table = metadata.tables["lccurl"]
     values = row(table, 1)
-    del values["subtype_seq"], values["furlkey"]
+    for later in ("subtype_seq", *LATER):
+        values.pop(later, None)
     with engine.begin() as connection:
         config = schema._config()
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
         connection.execute(table.insert(), values)
     assert schema.upgrade(address) == REVISIONS[1:]
-    added = {"subtype_seq": 0, "furlkey": furlkey(values["pid"], values["furl"])}
+    hashes = dict(zip(("curlhash", "furlhash"), namehashes(values["curl"], values["furl"]), strict=True))
+    added = {"subtype_seq": 0, "head_len": 0, "furlkey": furlkey(values["pid"], values["furl"]), **hashes}
     with engine.connect() as connection:
         assert connection.execute(table.select()).one()._asdict() == {**values, **added}
     engine.dispose()
@@ -123,7 +150,7 @@ def test_an_upgrade_that_was_interrupted_behind_its_tables_goes_on(databases, ki
         config.attributes["connection"] = connection
         command.upgrade(config, "0002")
         for table in tables:
-            known = [column for column in table.columns if column.name != "furlkey"]
+            known = [column for column in table.columns if column.name not in LATER]
             values = [{column.name: one[column.name] for column in known} for one in rows[table]]
             connection.execute(sqlalchemy.insert(table), values)
         if kind == "mariadb":
@@ -172,6 +199,80 @@ def test_providers_of_whom_spiders_know_urls_are_marked_by_the_upgrade(databases
         found = connection.execute(sqlalchemy.select(scans.c.pid, scans.c.pages).order_by(scans.c.pid))
         assert [tuple(one) for one in found] == [(7, 0), (8, 5)]
     engine.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_are_there_get_the_hashes_of_their_urls_in_portions(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    tables = [metadata.tables[name] for name in ("qdb", "lccurl", "tombstones", "urlerrors")]
+    count = 1203
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0009")
+        for table in tables:
+            names = [column.name for column in table.columns if column.name not in LATER - {"furlkey"}]
+            rows = [row(table, number) for number in range(1, count + 1)]
+            values = [
+                {n: v for n, v in one.items() if n in names} | _urls(table, i) for i, one in enumerate(rows)
+            ]
+            connection.execute(sqlalchemy.insert(table), values)
+        if kind == "mariadb":  # where an upgrade was interrupted before
+            connection.exec_driver_sql("ALTER TABLE qdb ADD curlhash BIGINT NOT NULL DEFAULT 0")
+    told = []
+    assert schema.upgrade(address, lambda *done: told.append(done)) == REVISIONS[REVISIONS.index("0010") :]
+    assert told[-1] == (4 * count, 4 * count)
+    assert len(told) == 4 * 2
+    with engine.connect() as connection:
+        for table in tables[:-1]:
+            found = connection.execute(sqlalchemy.select(table.c.curlhash, table.c.furlhash)).all()
+            expected = [namehashes(f"http://x/{i}", f"http://x/{i // 2 * 2}") for i in range(count)]
+            assert sorted(map(tuple, found), key=str) == sorted(expected, key=str)
+        left = {column["name"] for column in sqlalchemy.inspect(connection).get_columns("urlerrors")}
+    assert left & {"curlhash", "furlhash"} == set()  # schema 0017 finds failures among the outcomes
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outcomes_of_an_earlier_schema_outlive_the_upgrade_and_are_found_by_their_key(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    old = {"urlkey": b"k" * 16, "pid": 7, "code": 404, "text": "Not Found", "at": 5}
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0015")
+        connection.execute(sqlalchemy.insert(metadata.tables["outcomes"]), old)
+    engine.dispose()
+    assert "0017" in schema.upgrade(address)
+    store = SqlStore(address)
+    with store.read() as tx:
+        assert tx.outcomes_named(old["urlkey"].hex()) == [LastOutcome(*old.values())]
+        assert tx.outcomes_named("") == []
+    store.close()
+
+
+def _urls(table, number):
+    """Return two URLs of a row, of which each second is the same."""
+    curl, furl = f"http://x/{number}", f"http://x/{number // 2 * 2}"
+    if table.name == "urlerrors":
+        return {"url": furl, "attributes": json.dumps({"curl": curl})}
+    return {"curl": curl, "furl": furl}
+
+
+@pytest.mark.parametrize("table", ["qdb", "lccurl", "tombstones", "outcomes"])
+@pytest.mark.parametrize("column", ["curlhash", "furlhash"])
+def test_names_of_urls_are_looked_up_in_an_index(fresh, tmp_path, table, column):
+    (tmp_path / "100%").mkdir()
+    schema.upgrade(fresh)
+    engine = make_engine(fresh)
+    with engine.connect() as connection:
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN SELECT * FROM {table} WHERE {column} = ?", (5,)
+        ).all()
+    engine.dispose()
+    assert [f"INDEX {table}_{column} " in line.detail for line in plan] == [True]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ import pytest
 from little_lcc import MACHINE, PID, START, dump, key, removal, update, url
 
 from lcc_scrapy.domain.cache import Tombstone
-from lcc_scrapy.domain.entries import Declared
+from lcc_scrapy.domain.entries import Declared, Origin
 from lcc_scrapy.domain.errors import NotDurable
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
 from lcc_scrapy.domain.queue import Cancelled
+from lcc_scrapy.domain.sent import with_form
+from lcc_scrapy.storage.last_outcomes import entry_of, of_fetch, origin_of
+from lcc_scrapy.storage.records import LastOutcome
 from lcc_scrapy.storage.settling import (
     CONFIRMED,
     DISCARDED,
@@ -300,6 +303,35 @@ def test_the_space_quota_is_exact_within_one_batch(lcc):
     assert lcc.provider().spaceused == 100
 
 
+HEADERS = '[["Server", "x"]]'
+"""They count 15 bytes."""
+
+
+def test_headers_that_are_kept_count_against_the_space_quota(lcc):
+    lcc.change(spacemax=100)
+    lcc.push(*map(update, names(3)))
+    tickets = lcc.tickets()
+    sizes = (40, 31, 30)
+    served = [lcc.served(t, b"x" * size, headers=HEADERS) for t, size in zip(tickets, sizes, strict=True)]
+    assert [one.code for one in lcc.settle(*served)] == [0, 610, 0]
+    assert lcc.provider().spaceused == 100
+    lcc.push(removal(names(3)[0]))
+    assert lcc.provider().spaceused == 45
+
+
+def test_headers_refuse_no_copy_that_is_renewed_and_are_counted_anew(lcc):
+    lcc.change(spacemax=100)
+    lcc.push(update("a"))
+    lcc.fetch("a", b"x" * 100)
+    for size, code, used in ((100, 0, 115), (101, 610, 115), (99, 0, 114)):
+        lcc.push(update("a"))
+        assert lcc.fetch("a", bytes([size]) * size, headers=HEADERS).code == code
+        assert lcc.provider().spaceused == used
+    lcc.push(update("a"))
+    lcc.fetch("a", bytes([99]) * 99)
+    assert lcc.provider().spaceused == 99
+
+
 def test_a_replaced_document_gives_its_space_back_at_once(lcc):
     lcc.change(spacemax=100)
     lcc.push(update("a"))
@@ -368,6 +400,30 @@ def test_a_failure_is_final_after_the_last_delay_and_the_provider_is_told(lcc):
         assert tx.outcome(key("a")).code == 500
 
 
+def test_a_provider_is_told_exactly_what_it_submitted_last(lcc):
+    first = {"c": "a", "mimetype": "Text/HTML", "own": "x"}
+    last = {
+        "c": "a",
+        "f": url("a"),
+        "mimetype": "text/html",
+        "mtime": "20020131235959",
+        "strange": "\u00e9 \U0001f600",
+    }
+    entry = update("a", BODY)
+    for sent in (first, last):  # the second one meets the row of the first
+        lcc.push(with_form(entry, sent, url("")))
+        lcc.push(with_form(update("b", BODY), {"c": "b"}, url("")))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404), lcc.failed(lcc.ticket("b"), 404))
+    assert [error.submitted for error in lcc.errors()] == [last, {"c": "b"}]
+
+
+def test_of_what_was_queued_before_it_was_known_what_was_sent_a_provider_is_told_what_was_made_of_it(lcc):
+    lcc.push(update("a"))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    assert lcc.errors()[0].sent is None
+    assert lcc.errors()[0].submitted["curl"] == url("a")
+
+
 def test_a_new_submission_of_a_url_that_failed_starts_over_in_its_first_place(lcc):
     lcc.push(update("a"), update("b"))
     lcc.settle(lcc.failed(lcc.ticket("a"), 500))
@@ -403,6 +459,59 @@ def test_the_kept_errors_are_bounded_and_their_count_is_exact(lcc):
     assert [error.url for error in lcc.errors()] == [url(name) for name in names(10)[7:]]
     assert lcc.provider().nurlerrs == 10
     assert (lcc.provider(8).nurlerrs, len(lcc.errors(8))) == (1, 1)
+
+
+def test_failures_are_found_by_either_name_of_their_url_whosever_they_are(lcc):
+    lcc.add(8)
+    lcc.push(replace(update("a"), curl="name of a"), update("b"))
+    lcc.push(update("b"), pid=8)
+    lcc.settle(*[lcc.failed(ticket, 404) for ticket in [*lcc.tickets(), *lcc.tickets(8)]])
+    with lcc.store.read() as tx:
+        docid = key("b", pid=8).hex()
+        names = ("name of a", url("a"), url("b"), "b", "", docid)
+        found = [tx.outcomes_named(name) for name in names]
+    assert [sorted((one.pid, one.furl) for one in outcomes) for outcomes in found] == [
+        [(PID, url("a"))], [(PID, url("a"))], [(PID, url("b")), (8, url("b"))], [], [], [(8, url("b"))],
+    ]  # fmt: skip
+
+
+def test_an_outcome_holds_all_that_the_url_was_submitted_with(lcc):
+    mask = "1" + "0" * 167
+    sent = update("a", BODY, subtype="lang: nl", burl=None, timeofday=mask, declared=Declared(mtime=5))
+    lcc.push(sent)
+    failed = of_fetch(lcc.queued("a"), 404, "Not Found", 1)
+    with lcc.store.begin() as tx:
+        tx.put_outcomes([failed])
+    with lcc.store.read() as tx:
+        assert tx.outcome(key("a")) == failed
+    assert (entry_of(failed), origin_of(failed)) == (sent, Origin.PUSH)
+    assert entry_of(LastOutcome(key("a"), PID, 404, "", 1)) is None
+
+
+def test_a_removal_by_the_provider_withdraws_what_failed_and_nothing_else(lcc):
+    lcc.push(*map(update, "abc"))
+    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()[:2]])
+    lcc.settle(lcc.failed(lcc.ticket("c"), 500))
+    lcc.push(removal("a"), removal("c"))
+    with lcc.store.read() as tx:
+        assert [tx.outcome(key(name)).state for name in "abc"] == ["withdrawn", "failed", "withdrawn"]
+
+
+def test_the_oldest_outcomes_in_a_state_go_and_others_stay(lcc):
+    def outcome(name, at, state="refused", pid=PID):
+        return LastOutcome(key(name, pid=pid), pid, 704, "", at, state, url(name), "text/html", url(name))
+
+    a, b, c = outcome("a", 3), outcome("b", 1), outcome("c", 2)
+    others = [outcome("d", 1, "failed"), outcome("e", 1, pid=8)]
+    with lcc.store.begin() as tx:
+        tx.put_outcomes([a, b, c, *others])
+        tx.trim_outcomes(PID, "refused", 2)
+    with lcc.store.read() as tx:
+        assert [tx.outcome(row.urlkey) for row in (a, b, c, *others)] == [a, None, c, *others]
+        assert tx.outcomes_in(PID, "refused", (2, b""), 3, 9) == [c, a]
+        assert tx.outcomes_in(PID, "refused", (2, c.urlkey), 3, 9) == [a]
+        assert tx.outcomes_in(PID, "refused", (0, b""), 2, 9) == [c]
+        assert tx.outcomes_in(PID, "refused", (0, b""), 3, 1) == [c]
 
 
 def test_errors_are_forgotten_up_to_the_last_that_was_delivered(lcc):

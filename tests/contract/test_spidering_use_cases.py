@@ -77,6 +77,14 @@ def test_what_is_served_without_a_usable_type_is_bytes(lcc, served):
     assert lcc.cached("a", "application/octet-stream")
 
 
+def test_a_provider_s_own_types_hold_instead_of_those_of_all(lcc, spider):
+    lcc.policy = QueuePolicy(mimetypes=("text/*",))
+    lcc.change(mimetypes="image/*")
+    seed(lcc, "a", "b")
+    assert visit(lcc, "a", served_type="image/png").result == "stored"
+    assert visit(lcc, "b", served_type="text/html").code == 703
+
+
 def test_a_type_that_is_not_accepted_leaves_no_row_and_is_not_tried_again(lcc, spider):
     lcc.policy = QueuePolicy(mimetypes=("text/*",))
     seed(lcc, "a", "index")

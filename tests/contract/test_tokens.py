@@ -161,7 +161,7 @@ def test_who_keeps_or_counts_the_same_at_the_same_time_does_not_fail(store):
     cursors, published = StoreCursors(store), StorePublications(store)
 
     def work(turn):
-        ready.wait(30)
+        ready.wait(300)
         cursors.keep(NamedCursor("a", f"n{turn}", "x", turn, NOW))
         published.publish(Position("lcc", 1, turn), NOW + turn)
         with store.begin() as tx:

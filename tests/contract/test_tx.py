@@ -12,7 +12,16 @@ from sqlalchemy import event
 from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.providers import State, Wanted
-from lcc_scrapy.storage.records import DoomedFile, StoredTurn, TurnDelta, WorkerRow
+from lcc_scrapy.storage.machines import KNOWN_SECONDS, MachineAddresses, register_address
+from lcc_scrapy.storage.records import (
+    LAST_KEY,
+    Absent,
+    DoomedFile,
+    LongFetch,
+    StoredTurn,
+    TurnDelta,
+    WorkerRow,
+)
 from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.sql.many import AT_ONCE, CASES
 from lcc_scrapy.storage.sql.store import make_engine
@@ -151,12 +160,34 @@ def test_keys_are_bytes_and_rows_come_by_rising_key(lcc):
             assert paged == sorted(paged)
             assert len(paged) == count
             assert {type(one) for one in paged} == {bytes}
-        unseen = tx.unseen(PID, 99, b"", 1000)
+        unseen = tx.unseen(PID, 99, b"", LAST_KEY, 1000)
         assert unseen == sorted(map(key, names))
         assert {type(one) for one in unseen} == {bytes}
-        assert tx.unseen(PID, 99, unseen[9], 5) == unseen[10:15]
-        assert tx.unseen(PID, 1, b"", 1000) == tx.unseen(8, 99, b"", 1000) == []
-        assert tx.count_unseen(PID, 99) == 25
+        assert tx.unseen(PID, 99, unseen[9], LAST_KEY, 5) == unseen[10:15]
+        assert tx.unseen(PID, 99, unseen[9], unseen[12], 5) == unseen[10:13]
+        assert tx.unseen(PID, 1, b"", LAST_KEY, 1000) == tx.unseen(8, 99, b"", LAST_KEY, 1000) == []
+        assert tx.count_absent(PID, 99, b"", LAST_KEY) == Absent(25, 25, 25)
+        assert tx.count_absent(PID, 1, b"", LAST_KEY) == Absent(0, 0, 25)
+        assert tx.count_absent(8, 99, b"", LAST_KEY) == Absent()
+
+
+def test_portions_by_key_have_every_document_and_every_waiting_url_once(lcc):
+    names = [f"n{number}" for number in range(50)]
+    lcc.push(*map(update, names))
+    for ticket in lcc.tickets()[:40]:
+        lcc.settle(lcc.served(ticket))
+    with lcc.store.read() as tx:
+        found, upto, portions = [], b"", 0
+        while upto != LAST_KEY:
+            after, upto = upto, tx.reach(PID, upto, 7)
+            for rows in (tx.cached_of(PID, after, 50), tx.queued_of(PID, after, 50)):
+                some = [row.urlkey for row in rows if row.urlkey <= upto]
+                assert len(some) <= 7
+                found += some
+            portions += 1
+        assert sorted(found) == sorted(map(key, names))
+        assert 40 // 7 < portions <= 1 + 40 // 7 + 10 // 7
+        assert tx.reach(PID, b"", 41) == tx.reach(8, b"", 1) == LAST_KEY
 
 
 def test_more_keys_than_fit_one_statement_are_no_problem(lcc):
@@ -207,7 +238,7 @@ def test_writers_that_take_the_first_number_at_the_same_moment_get_different_one
     together = threading.Barrier(6)
 
     def work():
-        together.wait(10)
+        together.wait(300)
         left = 10
         for _ in range(500):
             try:
@@ -225,7 +256,7 @@ def test_writers_that_take_the_first_number_at_the_same_moment_get_different_one
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert problems == []
     assert sorted(taken) == list(range(1, 181))
 
@@ -257,6 +288,24 @@ def test_machines_are_numbered_once(lcc):
         second = tx.insert_machine("id-2", "there", START)
         assert first != second
         assert (tx.machine("id-1"), tx.machine("id-2"), tx.machine("id-3")) == (first, second, None)
+
+
+def test_addresses_of_machines_are_looked_up_once_a_minute_and_settings_go_first(lcc):
+    with lcc.store.begin() as tx:
+        numbers = [tx.insert_machine(f"id-{number}", "", START) for number in (1, 2, 3)]
+    one, two, three = numbers
+    clock = [0.0]
+    address_of = MachineAddresses(lcc.store, {three: "https://said"}, lambda: clock[0])
+    assert [address_of(number) for number in numbers] == [None, None, "https://said"]
+    register_address(lcc.store, two, "https://second:8081")
+    register_address(lcc.store, three, "https://third:8081")
+    clock[0] = KNOWN_SECONDS - 1
+    assert address_of(two) is None
+    clock[0] = KNOWN_SECONDS
+    assert [address_of(number) for number in numbers] == [None, "https://second:8081", "https://said"]
+    register_address(lcc.store, two, "")
+    clock[0] = 2 * KNOWN_SECONDS
+    assert (address_of(two), address_of(one)) == (None, None)
 
 
 def test_a_turn_begins_with_its_first_url_and_goes_with_its_last(lcc):
@@ -338,10 +387,10 @@ def test_a_leased_turn_stays_until_it_is_given_back(lcc):
         lease = tx.lock_turns(["7", "7", "9"])["7"]
         assert (lease.owner, lease.token, lease.waiting) == ("one", 3, 0)
         assert tx.leased_turns("one") == {"7": 3}
-        tx.rest_turn(replace(lease, token=2))
-        tx.rest_turn(replace(lease, owner="two"))
+        tx.rest_turns([replace(lease, token=2)])
+        tx.rest_turns([replace(lease, owner="two")])
         assert tx.turn("7") == lease
-        tx.rest_turn(lease)
+        tx.rest_turns([lease])
         assert tx.turn("7") is None
 
 
@@ -351,7 +400,7 @@ def test_a_turn_remembers_its_limits_though_nothing_waits(lcc):
         tx.lease_turns(["7"], "one", 3)
         tx.add_to_turns({"7": TurnDelta(-1)})
         resting = replace(tx.turn("7"), not_before=START + 9.5, failures=2, failing_since=START + 1.5)
-        tx.rest_turn(resting)
+        tx.rest_turns([resting])
         assert tx.turn("7") == replace(resting, owner="")
         tx.add_to_turns({"7": TurnDelta(1, arrived=True)})
         assert tx.free_turns(START + 9, 10) == []
@@ -369,8 +418,8 @@ def test_what_arrives_while_a_turn_is_put_to_rest_wakes_it(lcc):
         tx.lease_turns(["7", "8"], "one", 3)
         seven, eight = tx.turn("7"), tx.turn("8")
         tx.add_to_turns({"7": TurnDelta(1, arrived=True), "8": TurnDelta(1)})
-        tx.rest_turn(replace(seven, look_at=START + 1000.0))
-        tx.rest_turn(replace(eight, look_at=START + 1000.0))
+        tx.rest_turns([replace(seven, look_at=START + 1000.0)])
+        tx.rest_turns([replace(eight, look_at=START + 1000.0)])
         assert (tx.turn("7").look_at, tx.turn("8").look_at) == (0, START + 1000)
         assert tx.count_turns(START) == 1
         tx.wake_turns()
@@ -379,7 +428,7 @@ def test_what_arrives_while_a_turn_is_put_to_rest_wakes_it(lcc):
 
 
 def test_a_worker_is_known_by_its_run(lcc):
-    one = WorkerRow("1/0", 5, 1, 4711, START, START + 60, 16, 2, 3, 1000, True)
+    one = WorkerRow("1/0", 5, 1, 4711, START, START + 60, 16, 2, 3, 1000, True, 7, 5)
     with lcc.store.begin() as tx:
         assert not tx.beat(one)
         tx.put_worker(one)
@@ -389,6 +438,32 @@ def test_a_worker_is_known_by_its_run(lcc):
         assert [row.expires for row in tx.workers()] == [START + 90, START + 60]
         tx.drop_worker("1/1")
         assert tx.workers() == [replace(one, expires=START + 90)]
+
+
+def test_long_fetches_are_told_of_by_turn_and_go_with_their_worker(lcc):
+    one = LongFetch("7", "1/0", 3, b"k" * 16, START, 0, 10, 0)
+    with lcc.store.begin() as tx:
+        assert tx.long_fetch("7") is None
+        tx.put_fetches([one, replace(one, turnkey="8")])
+        tx.put_fetches(
+            [replace(one, paced=START + 1, transferred=20, size=30), replace(one, turnkey="9", owner="1/1")]
+        )
+        assert tx.long_fetch("7") == replace(one, paced=START + 1, transferred=20, size=30)
+        tx.drop_fetches("1/0", ["8", "9"])
+        assert (tx.long_fetch("8"), tx.long_fetch("9").owner) == (None, "1/1")
+        tx.free_turns_of("1/0")
+        assert (tx.long_fetch("7"), tx.long_fetch("9").owner) == (None, "1/1")
+
+
+def test_turns_of_higher_priority_are_counted_of_one_worker(lcc):
+    with lcc.store.begin() as tx:
+        for turnkey, priority, owner in (("a", 2, "1/0"), ("b", 1, "1/0"), ("c", 2, "1/1"), ("d", 2, "1/0")):
+            tx.add_to_turns({turnkey: TurnDelta(1, arrived=True, priority=priority)})
+            tx.lease_turns([turnkey], owner, 1)
+        tx.add_to_turns({"d": TurnDelta(-1)})
+        assert [tx.count_above("1/0", priority) for priority in (0, 1, 2)] == [2, 1, 0]
+        tx.add_to_turns({turnkey: TurnDelta(-1) for turnkey in "abc"})
+        assert [tx.free_turns_of(owner) for owner in ("1/0", "1/1")] == [3, 1]
 
 
 def test_members_and_roots_are_read_for_many_turns_at_once(lcc):
@@ -440,9 +515,9 @@ def test_two_sqlite_writers_wait_for_each_other(lcc):
     with lcc.store.begin() as tx:
         threads.append(threading.Thread(target=write))
         threads[0].start()
-        started.wait(10)
+        started.wait(300)
         tx.add_to_provider(PID, {"lastconnseq": 1})
-    threads[0].join(30)
+    threads[0].join(300)
     assert lcc.provider().lastconnseq == 2
 
 

@@ -55,7 +55,7 @@ class Siege:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(300)
         assert not self._thread.is_alive()
 
     async def _all(self) -> None:
@@ -123,7 +123,7 @@ class Siege:
 
 def answer_to(port: int, said: bytes, address: str, *more: bytes) -> str:
     """Talk as an honest provider does; return all that was answered."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(address, 0)) as wire:
+    with socket.create_connection(("127.0.0.1", port), timeout=300, source_address=(address, 0)) as wire:
         wire.sendall(said)
         for piece in more:
             wire.sendall(piece)

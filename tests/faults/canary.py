@@ -39,7 +39,7 @@ class Canary:
         for one in self._sockets:
             one.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(300)
         for one in self._sockets:
             one.close()
 

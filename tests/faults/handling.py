@@ -31,7 +31,11 @@ class Handling:
     def __init__(self, folder: Path, **config: Any) -> None:
         defaults = {
             "contact": "",
+            "project_components": (),
+            "items_follow_document": True,
             "fetches": 64,
+            "connections_out": 128,
+            "pace_deadline": 0.0,
             "fetch_deadline": 60.0,
             "fetch_timeout": PATIENCE,
             "memory_body": 1_000_000,
@@ -45,7 +49,7 @@ class Handling:
             on_abort=[],
             config=self.config,
             content=SimpleNamespace(unfinished_path=lambda name: folder / name),
-            manager=SimpleNamespace(limit=lambda _: 0, charge=self._charge),
+            manager=SimpleNamespace(limit=lambda _: 0, charge=self._charge, expect=lambda *_: 0.0),
         )
 
     def _charge(self, _: object, size: int) -> float:

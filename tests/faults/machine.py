@@ -138,7 +138,7 @@ class World:
 
     def ends_with(self) -> int:
         assert self.lcc.crawl is not None
-        return self.lcc.crawl.wait(20)
+        return self.lcc.crawl.wait(300)
 
 
 def furnish(lcc: Lcc, root: str, providers: int) -> None:
@@ -215,7 +215,7 @@ def injected(process: int, *faults: str) -> Iterator[None]:
         yield
     finally:
         tracer.send_signal(signal.SIGINT)
-        tracer.wait(10)
+        tracer.wait(300)
 
 
 def _is_traced(process: int) -> bool:

@@ -22,6 +22,8 @@ from tests.faults.handling import Stopwatch
 from tests.harness import Lcc
 from tests.integration.site import Answer, Site, page
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 BOMB = 512 * MIB
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -201,7 +203,6 @@ class Stage:
         return {name: int(str(told.get(pid, 0))) for pid, name in zip(pids, self.expected, strict=True)}
 
 
-@pytest.mark.timeout(240)
 def test_every_attack_gets_its_code_and_takes_no_more_than_its_share(
     make_lcc: Callable[..., Lcc], site: Site
 ) -> None:
@@ -233,7 +234,6 @@ def explode(lcc: Lcc, site: Site, codings: Sequence[str]) -> int:
     return grown
 
 
-@pytest.mark.timeout(240)
 def test_half_a_gigabyte_of_zeros_is_legal_by_default_and_stored_in_bounded_memory(
     make_lcc: Callable[..., Lcc], site: Site
 ) -> None:
@@ -244,7 +244,6 @@ def test_half_a_gigabyte_of_zeros_is_legal_by_default_and_stored_in_bounded_memo
     assert lcc.stop() == 0
 
 
-@pytest.mark.timeout(240)
 def test_it_is_refused_where_less_is_permitted(make_lcc: Callable[..., Lcc], site: Site) -> None:
     lcc = make_lcc(LCC_FETCH_MAX_BYTES="100M", LCC_RETRY_DELAYS="")
     assert explode(lcc, site, list(CODINGS)) < ROOM

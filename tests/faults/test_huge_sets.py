@@ -19,7 +19,7 @@ import pytest
 
 from tests.harness import PASSWORD, Lcc, wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 MANY = os.environ.get("LCC_MANY_URLS", "")
 URLS = int(MANY or "200000")

@@ -14,7 +14,7 @@ from tests.harness import BIN, Lcc, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Site, page
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.slow
 
 LISTENING = "0A"
 UNIX_LISTENING = 0x10000
@@ -134,10 +134,10 @@ def workers(lcc: Lcc, number: int) -> Iterator[int]:
     try:
         yield process.pid
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(300)
 
 
 def test_of_several_workers_one_listens(make_lcc: Callable[..., Lcc], site: Site) -> None:

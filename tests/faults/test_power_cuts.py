@@ -32,7 +32,7 @@ SEARCHED = 60 if LONG else 100
 ENOUGH = 1 << 20 if LONG else 1
 WAYS = tuple(Loss) if LONG else (Loss.ALL,)
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(60 + 20 * CUTS)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(60 + 20 * CUTS)]
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def test_a_crawl_after_a_power_cut_fetches_what_the_accepted_sets_say(
         lcc = lcc_in(tmp_path / str(index))
         lcc.start("-a", "stop_when_done=1")
         assert lcc.crawl is not None
-        assert lcc.crawl.wait(60) == 0, lcc.log_text()[-3000:]
+        assert lcc.crawl.wait(300) == 0, lcc.log_text()[-3000:]
         assert cached_documents(lcc, recording.site) in states[promises.accepted :][:2]
         lcc.lcc("verify", "--repair")
         assert lcc.lcc("verify").returncode == 0

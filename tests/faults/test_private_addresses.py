@@ -195,38 +195,36 @@ def test_approval_is_for_the_hosts_of_the_roots_and_for_nobody_else(
 def test_name_servers_that_hang_keep_nobody_else_waiting(
     loop: str, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    released = threading.Event()
+    released, ended = threading.Event(), []
     port = site.listen(address=STAND_IN)
     site.put("/x", page("public"))
 
     def look_up(host: str, port: int, *further: Any) -> list[Any]:
         if host.startswith("slow"):
-            released.wait(30)
+            ended.append(released.wait(60))
             raise socket.gaierror(socket.EAI_AGAIN, "no answer")
         return answer(port, STAND_IN)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(outgoing, "is_public", lambda text: text == STAND_IN)
 
-    async def scenario() -> tuple[int, list[int], float]:
+    async def scenario() -> tuple[int, list[int], list[bool]]:
         import asyncio
 
-        handler = Handling(tmp_path, fetch_timeout=20.0).handler()
+        handler = Handling(tmp_path, fetch_timeout=200.0).handler()
         slow = asyncio.ensure_future(outcomes(handler, [f"http://slow-{n}.example/" for n in range(40)]))
         await asyncio.sleep(0.2)
-        watch = Stopwatch()
         honest = await outcome(handler, f"http://quick.example:{port}/x")
-        took = watch.seconds
+        meanwhile = list(ended)
         released.set()
         codes = await slow
         await handler.close()
-        return honest, codes, took
+        return honest, codes, meanwhile
 
-    honest, codes, took = run(scenario, loop)
-    print(f"\nwhile 40 name servers hang, an honest page takes {took:.3f} s")
+    honest, codes, meanwhile = run(scenario, loop)
     assert honest == 200
     assert set(codes) == {601}
-    assert took < 10
+    assert meanwhile == [], "all 40 hung when the honest page was there"
 
 
 # --- a whole crawl -------------------------------------------------------------------------------
@@ -284,7 +282,6 @@ def failures(lcc: Lcc, pids: range) -> Counter[int]:
     return Counter(int(str(code)) for (code,) in rows)
 
 
-@pytest.mark.timeout(300)
 def test_no_spelling_leads_a_crawl_to_a_private_address(crawling: Lcc, canary: Canary, site: Site) -> None:
     """Pushed by a provider with one honest root; by providers whose roots all those hosts are; as redirects."""
     lcc, watch = crawling, Stopwatch()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness import PASSWORD, Lcc, wait_for
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.acceptance]
 
 ROOT = "http://www.example.org/"
 INIT = f'<lococa:init xmlns:lococa="http://www.lococa.org/1.0"><provider id="7" passwd="{PASSWORD}"/></lococa:init>'

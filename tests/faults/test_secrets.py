@@ -112,7 +112,7 @@ class Search:
             capture_output=True,
             text=True,
             input=stdin,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         said = done.stdout + done.stderr
@@ -125,7 +125,7 @@ class Search:
 
 
 def say(port: int, *pieces: str) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as wire:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as wire:
         for piece in pieces:
             wire.sendall(piece.encode())
         wire.shutdown(socket.SHUT_WR)
@@ -205,7 +205,7 @@ def test_passwords_of_providers_and_of_urls_are_nowhere(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        search.text("output of lcccp --pwd", pushing.communicate(timeout=60)[0])
+        search.text("output of lcccp --pwd", pushing.communicate(timeout=300)[0])
         took = time.monotonic() - began
         for nonsense in (
             f"<{right}>", f"<lococa:init {right}", INIT.format(7, right) + f"<{right}", INIT.format(right, wrong),
@@ -295,7 +295,7 @@ def test_an_address_given_on_the_command_line_is_shown_for_no_longer_than_it_tak
                 assert secret not in str(list(map(read_command_line, tree(crew.pid))))
             finally:
                 crew.send_signal(signal.SIGTERM)
-                assert crew.wait(60) == 0
+                assert crew.wait(300) == 0
         assert set(processes.seen) <= {crew.pid}
         assert secret not in log.read_text()
 

@@ -20,7 +20,7 @@ from tests.certificates import Authority
 from tests.harness import BIN, Lcc, Nginx, free_port, lccs, wait_for
 from tests.integration.project import make_project
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 INIT = '<lococa:init xmlns:lococa="http://www.lococa.org/1.0"><provider id="7" passwd="{}"/></lococa:init>'
 SITE = "http://www.example.org/"
 SIGHUPS = int(os.environ.get("LCC_SIGHUPS", "4"))
@@ -94,7 +94,7 @@ def refusal(lcc: Lcc, *urls: str, mimetype: str = "text/html") -> str:
 def presented(project: Project, authority: Authority) -> int:
     context = ssl.create_default_context(cadata=authority.pem.decode())
     with (
-        socket.create_connection(("127.0.0.1", project.tls_port), timeout=20) as plain,
+        socket.create_connection(("127.0.0.1", project.tls_port), timeout=300) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as wire,
     ):
         return x509.load_der_x509_certificate(wire.getpeercert(binary_form=True)).serial_number
@@ -134,7 +134,7 @@ def test_a_renewed_certificate_is_shown_and_a_running_conversation_goes_on(uns) 
     lcc = project.lcc
     before = presented(project, authority)
     context = ssl.create_default_context(cadata=authority.pem.decode())
-    plain = socket.create_connection(("127.0.0.1", project.tls_port), timeout=20)
+    plain = socket.create_connection(("127.0.0.1", project.tls_port), timeout=300)
     with context.wrap_socket(plain, server_hostname="localhost") as running:
         running.sendall(INIT.format("wachtwoord").encode())
         assert b"init_accepted" in running.recv(65536)
@@ -188,7 +188,7 @@ def test_no_push_notices_how_often_everything_is_read_again(uns) -> None:
 
 
 def test_a_crawl_takes_over_its_bandwidth_and_the_size_of_its_queue(make_lcc, nginx: Nginx, tmp_path) -> None:
-    site, pages, size = tmp_path / "site", 12, 20_000
+    site, pages, size = tmp_path / "site", 12, 200_000
     site.mkdir()
     for number in range(pages):
         (site / f"{number}.html").write_text("x" * size)
@@ -205,7 +205,7 @@ def test_a_crawl_takes_over_its_bandwidth_and_the_size_of_its_queue(make_lcc, ng
     wait_for(lambda: not lcc.is_spooled() or nginx.log("site"), 20, "the beginning")
     time.sleep(3)
     slow = len(nginx.log("site"))
-    assert slow < pages // 2, "20 kB at 5 kB/s take 4 s each"
+    assert slow < pages // 2, "200 kB at 5 kB/s take 40 s each"
     project.write(LCC_BANDWIDTH=0, LCC_QUEUE_MAX=1000)
     began = time.monotonic()
     project.hang_up(lcc.crawl, lcc.folder / "crawl.log", "LCC_BANDWIDTH, LCC_QUEUE_MAX changed")

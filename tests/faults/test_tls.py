@@ -36,7 +36,7 @@ class World:
             capture_output=True,
             text=True,
             input=stdin,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 

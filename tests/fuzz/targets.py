@@ -6,7 +6,9 @@ fuzzer for as long as one likes (``make fuzz``). The first bytes choose what els
 
 import math
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from posixpath import normpath
@@ -45,7 +47,7 @@ from lcc_scrapy.uns.states import (
     TooSlow,
     Vanished,
 )
-from lcc_scrapy.users.cursor import Position, StartOver
+from lcc_scrapy.users.cursor import BadCursor, Position
 from lcc_scrapy.wire.messages import InitAccepted, Quota
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import Query, Said
@@ -378,7 +380,7 @@ def notations(data: bytes) -> None:
             assert parse_mask(mask, slots) == mask
     try:
         position = Position.parse(text)
-    except StartOver:
+    except BadCursor:
         pass
     else:
         assert Position.parse(str(position)) == position
@@ -389,6 +391,23 @@ def notations(data: bytes) -> None:
     assert rules.allowed("/robots.txt")
     assert rules.allowed("/dir/a?b=c") in {True, False}
     assert 0 <= rules.crawl_delay < math.inf
+
+
+# --- what reading costs ---------------------------------------------------------------------------
+
+CPU_FREE, CPU_PER_BYTE = 0.25, 20e-6
+"""Seconds that reading any input may take, and for each byte of it: what is quadratic takes more at 20 kB."""
+
+
+def cost(data: bytes) -> None:
+    """No small parser takes more CPU than the length of what it reads; the first byte says which one reads."""
+    number, text = (data[0] if data else 0), data[1:]
+    name = _COSTED[number % len(_COSTED)]
+    begun = time.thread_time()
+    with suppress(AssertionError):  # of what is read, the reader's own target judges
+        TARGETS[name](text)
+    taken = time.thread_time() - begun
+    assert taken < CPU_FREE + CPU_PER_BYTE * len(text), (name, len(text), taken)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -403,5 +422,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         query,
         answer,
         http_answer,
+        cost,
     )
 }
+_COSTED = tuple(name for name in TARGETS if name != "cost")

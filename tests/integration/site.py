@@ -91,7 +91,9 @@ def unknown_certificate(folder: Path) -> ssl.SSLContext:
 
 
 def overlaps(visits: Sequence[Visit], tolerance: float = 0.1) -> bool:
-    """Tell whether any two requests were under way together, but for the time in which a server notices an end."""
+    """Tell whether any two requests were under way together, but for the time in which a server notices that
+    a client went away before the end; the ends of whole answers are exact.
+    """
     ordered = sorted(visits, key=lambda visit: visit.start)
     ends = accumulate((visit.end or math.inf for visit in ordered), max)
     return any(later.start < end - tolerance for end, later in zip(ends, ordered[1:], strict=False))
@@ -121,7 +123,7 @@ class Site:
     def __exit__(self, *_: object) -> None:
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(300)
         self._loop.close()
 
     def listen(self, tls: ssl.SSLContext | None = None, address: str = "127.0.0.1") -> int:
@@ -178,9 +180,9 @@ class Site:
         visit = Visit(port, path, headers, time.monotonic(), sum(self._under_way.values()))
         self.visits.append(visit)
         try:
-            return await self._answer(reader, writer, self._next(port, path))
+            return await self._answer(reader, writer, self._next(port, path), visit)
         finally:
-            visit.end = time.monotonic()
+            visit.end = visit.end or time.monotonic()
             self._under_way[area] -= 1
 
     def _next(self, port: int, path: str) -> Answer:
@@ -191,7 +193,7 @@ class Site:
         return answers[number]
 
     async def _answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer, visit: Visit
     ) -> bool:
         await _pause(reader, answer.wait)
         while answer.held is not None and not answer.held.is_set():
@@ -199,6 +201,8 @@ class Site:
         for number, piece in enumerate(answer.pieces):
             if number:
                 await _pause(reader, answer.gap)
+            if number == len(answer.pieces) - 1:
+                visit.end = time.monotonic()  # before the client can know of it, however busy this side is
             writer.write(piece)
             await writer.drain()
         return not answer.last

@@ -4,12 +4,15 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from tests.harness import BIN, Lcc, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Site, page
+
+pytestmark = pytest.mark.slow
 
 ADDED = 'ADDONS = {"lcc_scrapy.addon.LccAddon": 100}\n'
 OWN = """\
@@ -80,6 +83,26 @@ PARTS = """
         def lcc_document_removed(self, docid, pid, reason):
             note(signal="removed", docid=docid, pid=pid, reason=reason)
 """
+WORDS = """
+    from itemadapter import ItemAdapter
+    from scrapy.exceptions import DropItem
+
+    from lcc_scrapy.items import LccDocument
+
+
+    class Counts:
+        def process_item(self, item):
+            if isinstance(item, LccDocument):
+                ItemAdapter(item)["words"] = len(item.body.split())
+            return item
+
+
+    class Short:
+        def process_item(self, item):
+            if ItemAdapter(item).get("words", 0) > 4:
+                raise DropItem("too long")
+            return item
+"""
 OWN_SPIDER = """
     import os
 
@@ -140,7 +163,7 @@ class Shop:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 
@@ -297,6 +320,7 @@ def test_a_304_and_the_same_content_once_more_are_each_announced_once(
 ) -> None:
     host = f"http://127.0.0.1:{site.listen()}"
     lcc.add_provider(7, f"{host}/")
+    lcc.settings["LCC_PROJECT_COMPONENTS"] = "shop.parts.Listens"
     lcc.start()
     for answer in (page("same", etag='"1"'), page("same", etag='"2"'), page("", "304 Not Modified")):
         site.put("/a", answer)
@@ -377,3 +401,29 @@ def test_scrapy_lcc_is_lcc(lcc: Lcc, shop: Shop) -> None:
     done = shop.run(lcc, "scrapy", "lcc", "status", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout).keys() == lcc.status().keys()
+
+
+def test_items_follow_their_document_and_pipelines_hand_fields_on(
+    make_lcc: Callable[..., Lcc], site: Site, tmp_path: Path
+) -> None:
+    own = OWN + ADDED + 'ITEM_PIPELINES = {"shop.words.Counts": 200, "shop.words.Short": 300}\n'
+    lcc = make_lcc(project=Shop(tmp_path / "shop", own).folder)
+    lcc.settings["SHOP_NOTES"] = str(tmp_path / "notes")
+    (tmp_path / "shop" / "shop" / "words.py").write_text(dedent(WORDS))
+    host = f"http://127.0.0.1:{site.listen()}"
+    lcc.add_provider(7, f"{host}/")
+    titles = [" ".join(["word"] * count) for count in range(1, 9)]
+    for title in titles:
+        site.put(f"/{title.count(' ')}", page(f"<title>{title}</title>"))
+    feed = tmp_path / "items.jsonl"
+    lcc.start("-O", str(feed), spider="shop_push")
+    urls = [{"curl": f"{host}/{title.count(' ')}", "mimetype": "text/html"} for title in titles]
+    assert lcc.push_urls(7, urls).returncode == 0
+    lcc.wait_until_fetched(8)
+    assert [error["code"] for error in lcc.check(7)["errors"]] == [616] * 4
+    assert lcc.stop() == 0
+    exported = [json.loads(line)["title"] for line in feed.read_text().splitlines()]
+    assert exported == titles[:4]
+    assert lcc.sql("select distinct status_line from lccmeta") == [("HTTP/1.1 200 OK",)]
+    assert "'lcc/items_withheld': 4" in lcc.log_text()
+    assert "Traceback" not in lcc.log_text()

@@ -26,7 +26,7 @@ class Front:
     def __init__(self, folder: Path, tcp: int, unix: Path) -> None:
         self.folder, self.tls, self.plain, self.unix = folder, free_port(), free_port(), free_port()
         folder.mkdir()
-        subprocess.run(CERTIFICATE.split(), cwd=folder, check=True, capture_output=True, timeout=20)
+        subprocess.run(CERTIFICATE.split(), cwd=folder, check=True, capture_output=True, timeout=300)
         program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
         if program is None or not STREAM.exists():
             missing("nginx with its stream module", "apt-get install nginx-light libnginx-mod-stream")
@@ -50,7 +50,7 @@ class Front:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(300)
 
 
 def answers(port: int) -> bool:
@@ -60,7 +60,7 @@ def answers(port: int) -> bool:
 
 def talk(port, *pieces, client="127.0.0.1", context=None, half_close=False):
     """Speak from one of the many addresses that a machine has for itself, then read to the end."""
-    wire = socket.create_connection(("127.0.0.1", port), timeout=20, source_address=(client, 0))
+    wire = socket.create_connection(("127.0.0.1", port), timeout=300, source_address=(client, 0))
     wire = context.wrap_socket(wire, server_hostname="localhost") if context else wire
     with wire:
         for piece in pieces:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from datetime import UTC
 from hashlib import md5, sha256
 from pathlib import Path
@@ -33,7 +34,8 @@ from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.sql import store as sql_store
 from lcc_scrapy.storage.sql.store import make_engine
 from lcc_scrapy.storage.tables import metadata
-from lcc_scrapy.storage.turnstile import take_turns, window_of
+from lcc_scrapy.storage.turnstile import take_turns
+from lcc_scrapy.storage.windows import window_of
 from lcc_scrapy.users.cursor import Position
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +71,7 @@ class House:
         return subprocess.run(
             [sys.executable, "-m", "lcc_scrapy.cli.main", *words],
             env={**self.environment, **environment}, cwd=cwd or self.folder, input=stdin,
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 
     def lcc(self, *words, status=0, stdin=""):
@@ -244,8 +246,9 @@ def test_without_a_data_folder_one_line_says_what_to_do(tmp_path):
 def test_outside_a_project_the_data_folder_must_be_named(tmp_path):
     house = House(tmp_path)
     del house.settings["LCC_DATA_DIR"]
-    assert "LCC_DATA_DIR" in one_error(house.lcc("init", status=1))
-    assert list(tmp_path.iterdir()) == []
+    for words in (["status"], ["init", "--machine"], ["provider", "list"], ["db", "upgrade"]):
+        assert "LCC_DATA_DIR" in one_error(house.lcc(*words, status=1))
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("step", ["_upgraded", "_claim", "_register", "_make"])
@@ -466,6 +469,16 @@ def test_a_provider_is_added_with_everything_that_was_said(house):
     assert "argon2" not in house.lcc("provider", "list", "--json").stdout
     known = house.query("select password from pidb")[0][0]
     assert verify_password(known, "secret")
+
+
+def test_types_of_one_provider_are_set_shown_and_taken_back(small):
+    small.lcc("provider", "set", "7", "--mimetype", "Image/*", "--mimetype", "application/postscript")
+    assert small.json("provider", "show", "7")["mimetypes"] == "image/* application/postscript"
+    assert "image/* application/postscript" in small.lcc("provider", "show", "7").stdout
+    small.lcc("provider", "set", "7", "--mimetype", "default")
+    assert "(LCC_MIMETYPES)" in small.lcc("provider", "show", "7").stdout
+    assert small.lcc("provider", "set", "7", "--mimetype", "*/png", status=2)
+    assert small.json("status")["refused_types"] == 0
 
 
 def test_how_often_spiders_come_again_is_set_and_taken_back(small):
@@ -743,7 +756,8 @@ def test_status_tells_what_the_lcc_is_doing(house):
     ]
     assert [found[name] for name in ("places", "in_use", "turns", "bytes_per_second")] == [80, 4, 7, 3000]
     assert f"process {os.getpid()}" in house.lcc("status").stdout
-    assert "4 of 80 in use, 7 turns held" in house.lcc("status").stdout
+    words = "4 URLs now, of 80 at a time; the crawls have taken on 7 providers or groups"
+    assert words in house.lcc("status").stdout
     slot.release()
     assert [one["worker"] for one in house.json("status")["workers"]] == ["2/0"]
 
@@ -874,7 +888,17 @@ def test_a_cursor_file_is_read_and_written(small):
     assert [path.name for path in small.folder.glob("position*")] == ["position"]
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", str(Position("another", 1, 1)), "future", "generation"])
+@pytest.mark.parametrize("text", ["", "nonsense"])
+def test_a_text_that_is_no_cursor_is_status_2(small, text):
+    assert "not a cursor" in one_error(small.lcc("select", "--since", text, status=2))
+    (small.folder / "position").write_text(text)
+    for words in (("select",), ("follow", "--exec", "true")):
+        said = one_error(small.lcc(*words, "--cursor-file", "position", status=2))
+        assert "cursor file position: this is not a cursor" in said
+    assert (small.folder / "position").read_text() == text
+
+
+@pytest.mark.parametrize("text", [str(Position("another", 1, 1)), "future", "generation"])
 def test_a_cursor_that_cannot_be_followed_is_status_3(small, text):
     small.documents("a")
     head = Position.parse(small.lcc("select").stderr.removeprefix("cursor: "))
@@ -914,6 +938,16 @@ def test_select_filters_by_provider_mimetype_and_time(small):
     assert names("--provider", "7", "--mimetype", "IMAGE/*", "--since-time", "0") == ["b"]
 
 
+def test_csv_has_no_formulas_unless_it_is_to_be_raw(small):
+    small.documents("a")
+    with closing(sqlite3.connect(small.data / "lcc.sqlite")) as database, database:
+        database.execute("update lccurl set subtype = '=1+1'")
+    for words, subtype in (((), "'=1+1"), (("--raw",), "=1+1")):
+        (row,) = csv.DictReader(io.StringIO(small.lcc("select", "--format", "csv", *words).stdout))
+        assert row["subtype"] == subtype
+    assert "--raw goes with" in small.lcc("select", "--raw", "--format", "jsonl", status=2).output
+
+
 def test_every_format_says_the_same(small):
     small.documents("a<&,\"'ä", "b")
     small.push("b", operation=Operation.REMOVE)
@@ -933,7 +967,7 @@ def test_a_pipe_that_closes_early_ends_quietly_and_does_not_move_the_position(sm
     environment = {**small.environment, "PYTHONWARNINGS": "default"}
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m lcc_scrapy.cli.main select --format jsonl --cursor-file position | head -1"],
-        env=environment, cwd=small.folder, capture_output=True, text=True, timeout=60, check=False,
+        env=environment, cwd=small.folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""
@@ -945,7 +979,7 @@ def test_a_full_disk_is_an_error_and_does_not_move_the_position(small):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "lcc_scrapy.cli.main", "select", "--cursor-file", "position"],
-            env=small.environment, cwd=small.folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            env=small.environment, cwd=small.folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
         )  # fmt: skip
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
@@ -971,7 +1005,7 @@ def scrapy(house, *words, cwd=None):
     return subprocess.run(
         [sys.executable, "-c", code, *words],
         env={**house.environment, "PYTHONWARNINGS": "default"}, cwd=cwd or house.folder, capture_output=True,
-        text=True, timeout=60, check=False,
+        text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
@@ -990,4 +1024,4 @@ def test_scrapy_ends_with_the_status_of_lcc(small):
     assert scrapy(small, "lcc", "status").returncode == 0
     assert scrapy(small, "lcc", "explain", "http://nowhere/").returncode == 1
     assert scrapy(small, "lcc", "--frob").returncode == 2
-    assert scrapy(small, "lcc", "select", "--since", "x").returncode == 3
+    assert scrapy(small, "lcc", "select", "--since", str(Position("x", 1, 5))).returncode == 3

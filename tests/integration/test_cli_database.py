@@ -97,6 +97,7 @@ def test_the_database_of_another_lcc_is_no_target(small, tmp_path):
     assert second.json("status")["documents"] == 0
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_of_a_copy_costs_a_copy_and_no_more(small, databases):
     store = small.store()
     with store.begin() as tx:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness import BIN, Lcc, free_port, lccs, wait_for
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.slow
 
 
 class Crew:
@@ -41,7 +41,7 @@ class Crew:
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_process_that_dies_is_started_again(crew: Crew) -> None:
     os.kill(victim, signal.SIGKILL)
     after = crew.wait_for_workers(2, without=victim)
     assert sorted(after) == ["1/0", "1/1"]
-    assert "ended with status -9, starting it again in 2 s" in crew.log.read_text()
+    assert "a crawl process ended with status -9, starting it again in 0.5 s" in crew.log.read_text()
     assert crew.stop() == 0
 
 
@@ -78,7 +78,7 @@ def test_when_it_is_killed_its_processes_stop_too(crew: Crew) -> None:
     crew.start("--workers", "2", "--no-uns")
     processes = crew.wait_for_workers(2)
     crew.process.kill()
-    crew.process.wait(10)
+    crew.process.wait(300)
     wait_for(lambda: all(map(is_gone, processes.values())), 30, "the processes to stop")
 
 
@@ -89,7 +89,7 @@ def test_what_cannot_begin_is_one_line_and_no_endless_try(crew: Crew) -> None:
     with socket.create_server(("127.0.0.1", taken)):
         crew.lcc.settings["LCC_UNS_ENDPOINTS"] = f"tcp:{taken}:interface=127.0.0.1"
         crew.start("--workers", "2")
-        assert crew.process.wait(60) == 1
+        assert crew.process.wait(300) == 1
     assert crew.log.read_text().splitlines()[-1].startswith("lcc: error: a crawl process could not begin")
     assert crew.workers() == {}
 
@@ -98,14 +98,14 @@ def test_outside_a_project_the_settings_are_the_lccs_own(crew: Crew) -> None:
     done = subprocess.run(
         [str(BIN / "lcc"), "crawl", "--no-uns", "-a", "stop_when_done=1"],
         env={name: value for name, value in crew.lcc.environment.items() if name != "SCRAPY_SETTINGS_MODULE"},
-        cwd=crew.lcc.folder, capture_output=True, text=True, timeout=60, check=False,
+        cwd=crew.lcc.folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
 def test_processes_that_have_done_all_end_it(crew: Crew) -> None:
     crew.start("--workers", "2", "-a", "stop_when_done=1")
-    assert crew.process.wait(60) == 0
+    assert crew.process.wait(300) == 0
 
 
 def is_gone(process: int) -> bool:

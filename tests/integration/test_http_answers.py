@@ -420,7 +420,7 @@ def serving(act: Callable[[socket.socket], object], times: int = 1) -> Iterator[
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield int(listening.getsockname()[1])
-        thread.join(10)
+        thread.join(300)
 
 
 def half_closing(wire: bytes) -> Callable[[socket.socket], None]:
@@ -580,7 +580,7 @@ def tunnelling(told: list[bytes], target: int, answer: bytes) -> Callable[[socke
             back = threading.Thread(target=pipe, args=(site, peer))
             back.start()
             pipe(peer, site)
-            back.join(5)
+            back.join(300)
 
     return act
 
@@ -684,7 +684,7 @@ def test_many_at_once_do_not_mix_their_answers(scene: Scene, loop: str) -> None:
 
 
 def test_no_more_connections_than_agreed_are_open(scene: Scene) -> None:
-    scene.handling.config.fetches = 2
+    scene.handling.config.connections_out = 4
     scene.serve(Answer((WHOLE,), wait=0.1, last=False))
 
     async def scenario() -> list[int]:
@@ -727,9 +727,10 @@ def test_a_whole_crawl_makes_the_same_of_them(make_lcc: Callable[..., Lcc], site
     for number, name in enumerate(CRAWLED + REFUSED_THERE):
         site.put(f"/{number}", raw((GOOD | BAD)[name][0]))
     lcc.register(Provider(1, "", allowprivate=True, ignorerobots=True), roots=[[root]])
+    site.put("/line", raw(WHOLE.replace(b"HTTP/1.1 200 OK", b"HTTP/1.0 200 Quite  f\xefne")))
     lcc.start()
     total = len(CRAWLED + REFUSED_THERE)
-    urls = [{"curl": f"{root}{number}", "mimetype": "text/html"} for number in range(total)]
+    urls = [{"curl": f"{root}{number}", "mimetype": "text/html"} for number in [*range(total), "line"]]
     assert lcc.push_urls(1, urls).returncode == 0
     lcc.wait_until_fetched(60)
     stored = lcc.sql("select furl, fetched_machineid, fetched_fileid from lccurl")
@@ -737,6 +738,9 @@ def test_a_whole_crawl_makes_the_same_of_them(make_lcc: Callable[..., Lcc], site
         str(url).rpartition("/")[2]: lcc.path_of(int(str(machine)), int(str(file))).read_bytes()
         for url, machine, file in stored
     }
-    assert bodies == {str(number): GOOD[name][1] for number, name in enumerate(CRAWLED)}
+    expected = {str(number): GOOD[name][1] for number, name in enumerate(CRAWLED)}
+    assert bodies == expected | {"line": TEXT}
+    asked = "select status_line from lccmeta m join lccurl u on u.urlkey = m.urlkey where furl like '%/line'"
+    assert lcc.sql(asked) == [("HTTP/1.0 200 Quite  f\xefne",)]
     assert lcc.sql("select code, count(*) from urlerrors group by code") == [(CUT, len(REFUSED_THERE))]
     assert lcc.stop() == 0

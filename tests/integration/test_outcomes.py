@@ -7,6 +7,7 @@ go through Scrapy's engine; the other without any, so that they go the short way
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import socket
@@ -34,7 +35,7 @@ from tests.harness import PASSWORD, Lcc, lccs, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Answer, Site, overlaps, page, raw, unknown_certificate
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "outcomes.md"
 FIRST = b"<p>the first edition</p>"
@@ -44,7 +45,7 @@ ROBOTS = "User-agent: *\nDisallow: /robots-denied/page.html\n"
 SETTINGS = {
     "LCC_RETRY_DELAYS": "1s,1s",
     "LCC_HOST_BACKOFF": "1s",
-    "LCC_FETCH_TIMEOUT": "2s",
+    "LCC_FETCH_TIMEOUT": "8s",
     "LCC_FETCH_MAX_BYTES": "60k",
     "LCC_MEMORY_BODY": "8k",
 }
@@ -255,9 +256,9 @@ CASES = (
     Case("redirect-nowhere", "3xx without Location", (status("302 Found"),), KEPT, 613, copy=COPY),
     Case("redirect-scheme", "redirect to another scheme", (moved("302 M", "ftp://127.0.0.1/x"),), KEPT, 613, copy=COPY),
     Case("choices", "300", (status("300 Choices"),), KEPT, 613, copy=COPY),
-    Case("silent", "no answer within `LCC_FETCH_TIMEOUT`", (Answer((b"HTTP/1.1 200 OK\r\n\r\n",), wait=3),), KEPT, 603,
+    Case("silent", "no answer within `LCC_FETCH_TIMEOUT`", (Answer((b"HTTP/1.1 200 OK\r\n\r\n",), wait=10),), KEPT, 603,
          THREE_TIMES, RETRIED, COPY),
-    Case("stalled", "body that stalls", (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"-done", gap=3),), KEPT,
+    Case("stalled", "body that stalls", (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"-done", gap=10),), KEPT,
          603, THREE_TIMES, RETRIED, COPY),
     Case("refused", "connection refused", (), NONE, 602, "", WAITS, waits=True, place="closed"),
     Case("deaf", "no connection within `LCC_FETCH_TIMEOUT`", (), NONE, 602, "", WAITS, waits=True, place="deaf"),
@@ -646,7 +647,7 @@ def test_the_stats_count_what_was_charged(world: World) -> None:
 @pytest.mark.parametrize("way", [ENGINE, SHORT])
 def test_no_provider_ever_has_two_requests_in_flight(worlds: dict[str, World], way: str) -> None:
     world = worlds[way]
-    assert {name for name in world.pids if overlaps(world.site.asked(f"/{name}/"))} == set()
+    assert {name for name in world.pids if overlaps(world.site.asked(f"/{name}/"), 0.5)} == set()
     assert any(visit.together > 1 for visit in world.site.visits), "different providers do overlap"
 
 
@@ -703,6 +704,29 @@ def test_no_unfinished_body_is_left_behind(worlds: dict[str, World], way: str) -
     assert world.lcc.lcc("verify").returncode == 0
 
 
+def test_the_fetch_log_tells_the_same_of_both_ways(worlds: dict[str, World]) -> None:
+    told = {way: last_lines(world) for way, world in worlds.items()}
+    names = {case.name for case in worlds[SHORT].cases if not case.waits and case.requests != "nothing"}
+    common = names & {case.name for case in worlds[ENGINE].cases}
+    assert len(common) > 30
+    for name in sorted(common):
+        case, line = BY_NAME[name], told[SHORT].get(f"{name}/page.html", {})
+        assert line == told[ENGINE].get(f"{name}/page.html", {}), name
+        assert not line or (line["code"] == case.code if case.code else line["code"] in {200, 304}), name
+        assert told[SHORT].get(f"{name}/next.html") == told[ENGINE].get(f"{name}/next.html"), name
+
+
+def last_lines(world: World) -> dict[str, dict[str, Any]]:
+    """Return what `lcc log` says of the last fetch of each URL, by place, but for times and hosts."""
+    lines = map(json.loads, world.lcc.lcc("log", "--json").stdout.splitlines())
+    names = ("result", "code", "type", "digest", "hops")
+    return {
+        line["url"].split("/", 3)[3]: {name: line[name] for name in names}
+        for line in lines
+        if line["result"] not in {"lost", "discarded"}
+    }
+
+
 def test_the_document_about_outcomes_is_current(world: World) -> None:
     text = document([(case, world.seen(case)) for case in CASES])
     if os.environ.get("LCC_WRITE_DOCS"):
@@ -711,7 +735,7 @@ def test_the_document_about_outcomes_is_current(world: World) -> None:
 
 
 HEAD = """\
-# What becomes of a fetch
+# How a fetch can end
 
 Every way in which the fetch of a URL can end: what the web server sees of it, what is in the cache afterwards, what the
 provider is told at its next login, and when its next fetch may start. Whatever happens, a provider never has two requests in

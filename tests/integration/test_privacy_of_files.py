@@ -22,7 +22,7 @@ def run(command: list[str], mask: int = 0, **settings: str) -> subprocess.Comple
         umask=mask,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -58,12 +58,12 @@ class Served:
     def end(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(30)
+        status = self.process.wait(300)
         self._log.close()
         return status
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=240):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -244,7 +244,7 @@ def test_lcc_ask_over_tls_keeps_its_cursor_and_fetches_contents(small, served):
     small.documents("c")
     assert [row["curl"] for row in rows_of(small.lcc(*words))] == [SITE + "c"]
     (small.folder / "position").write_text("nonsense")
-    assert small.lcc(*words, status=3).stdout == ""
+    assert small.lcc(*words, status=2).stdout == ""
 
 
 # --- large answers, slow readers -----------------------------------------------------------------
@@ -346,7 +346,7 @@ def test_the_examples_of_the_page_do_what_it_says(small, served):
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("apt-get install netcat-openbsd")
     served(small)
     (shell,) = blocks("sh")
-    done = subprocess.run(["sh", "-c", shell], cwd=small.folder, capture_output=True, check=True, timeout=30)
+    done = subprocess.run(["sh", "-c", shell], cwd=small.folder, capture_output=True, check=True, timeout=300)
     assert done.stdout.count(b"<document ") == 2
     assert done.stdout.endswith(b'documents="2" removed="0" left="0"/>\n</lococa:result>\n')
     examples = blocks("python")
@@ -354,7 +354,7 @@ def test_the_examples_of_the_page_do_what_it_says(small, served):
     for example in examples:
         done = subprocess.run(
             [sys.executable, "-c", example], cwd=small.folder, capture_output=True, text=True, check=True,
-            timeout=30, env={**small.environment, "PYTHONIOENCODING": "utf-8"},
+            timeout=300, env={**small.environment, "PYTHONIOENCODING": "utf-8"},
         )  # fmt: skip
         lines = done.stdout.splitlines()
         assert [line.split()[0] for line in lines] == ["upsert", "upsert", "cursor"]

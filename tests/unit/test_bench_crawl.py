@@ -108,8 +108,7 @@ def test_tables_are_lined_up_in_plain_text_and_in_markdown(bench):
 
 
 def test_every_provider_has_a_host_of_this_machine(bench):
-    site = SimpleNamespace(port=80)
-    roots = [bench.site.Site.root(site, pid) for pid in range(1, 1001)]
+    roots = [bench.site.Site.root_at("80", pid) for pid in range(1, 1001)]
     assert len(set(roots)) == 1000
     hosts = [root.removeprefix("http://").removesuffix(":80/").split(".") for root in roots]
     assert all(host[0] == "127" and 0 < int(host[3]) < 255 for host in hosts)

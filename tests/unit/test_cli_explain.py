@@ -9,8 +9,8 @@ import pytest
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import NOTHING, QueuedUrl
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.storage.explanation import Known, Surroundings, why_waiting
-from lcc_scrapy.storage.records import LastOutcome, StoredTurn, WorkerRow
+from lcc_scrapy.storage.explanation import Known, Surroundings, Work, why_waiting
+from lcc_scrapy.storage.records import LastOutcome, LongFetch, StoredTurn, WorkerRow
 
 KEY = b"k" * 16
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()  # a Friday
@@ -19,17 +19,26 @@ PROVIDER = Provider(7, "a hash")
 AROUND = Surroundings(NOW, ZoneInfo("UTC"), running=True)
 
 
-def wait(row=ROW, provider=PROVIDER, around=AROUND, before=0, *, outcome=None, turn=None):
+def wait(row=ROW, provider=PROVIDER, around=AROUND, before=0, *, outcome=None, turn=None, work=None):
     known = Known(KEY, 7, "c", "text/html", queued=row, before=before, outcome=outcome)
-    return why_waiting(known, provider, turn, around)
+    return why_waiting(known, provider, turn, around, work)
 
 
 def why(*args, **kwargs):
     return wait(*args, **kwargs).reason
 
 
-def worker(owner, expires):
-    return WorkerRow(owner, 1, 1, 1, 0, expires)
+def worker(owner, expires, **values):
+    return WorkerRow(owner, 1, 1, 1, 0, expires, **{"places": 64, **values})
+
+
+def at_work(fetch=None, above=0, **values):
+    return Work(worker("1/0", int(NOW) + 9, **values), fetch, above)
+
+
+def fetch(key=KEY, **values):
+    told = {"since": int(NOW) - 60, "paced": 0, "transferred": 12_000, "size": 30_000}
+    return LongFetch("7", "1/0", 3, key, **{**told, **values})
 
 
 @pytest.mark.parametrize("state", [State.PAUSED, State.DISABLED, State.PENDING])
@@ -87,10 +96,59 @@ def test_urls_before_it_are_counted():
 
 
 def test_the_first_url_of_a_leased_turn_is_being_worked_on():
-    at_work = replace(AROUND, workers=(worker("1/0", int(NOW) + 9),))
-    assert "being fetched" in why(around=at_work, turn=StoredTurn("7", "1/0", 3))
+    assert why(work=at_work()) == "it is being fetched, or is the next of its provider (worker 1/0)"
     assert "a worker will take it" in why(turn=StoredTurn("7", "1/0", 3))
     assert "a worker will take it" in why()
+
+
+def test_a_fetch_that_takes_long_is_told_of_with_what_has_arrived():
+    assert why(work=at_work(fetch(), in_use=64)) == (
+        "it is being fetched since 2026-11-20 11:59:00: 12000 of 30000 bytes have arrived (worker 1/0)"
+    )
+    assert "12000 bytes have arrived" in why(work=at_work(fetch(size=0)))
+
+
+def test_a_body_that_is_paced_says_since_when_whatever_else_is_true():
+    closed = replace(PROVIDER, timeofday=parse_mask("mon"))
+    paced = at_work(fetch(paced=int(NOW) - 50), in_use=64)
+    for provider in (PROVIDER, closed):
+        assert why(provider=provider, work=paced, before=9).endswith(
+            "12000 of 30000 bytes have arrived, at the pace of bandwidth limits since 2026-11-20 11:59:10 (worker 1/0)"
+        )
+
+
+def test_who_comes_later_hears_of_the_fetch_before_it():
+    work = at_work(fetch(b"o" * 16, paced=int(NOW) - 50))
+    assert why(work=work, before=2).startswith(
+        "2 other URLs of its provider come first; one of its turn is being fetched since 2026-11-20 11:59:00"
+    )
+    assert why(work=work).startswith("another URL of its turn is being fetched since")  # of its group
+
+
+def test_no_free_place_is_the_reason_also_for_a_provider_with_a_limit():
+    slow = replace(PROVIDER, bandwidth=300)
+    for provider in (PROVIDER, slow):
+        assert why(provider=provider, work=at_work(in_use=64)) == (
+            "no place is free: all 64 of worker 1/0 are in use"
+        )
+        assert why(provider=provider, work=at_work(above=3, in_use=64)) == (
+            "no place is free: all 64 of worker 1/0 are in use; 3 of its turns have a higher priority and go first"
+        )
+
+
+def test_as_many_paced_bodies_as_may_hold_up_providers_with_a_limit_only():
+    around, many = replace(AROUND, paced=1000), at_work(in_use=3, paced=1000)
+    assert why(provider=replace(PROVIDER, bandwidth=300), around=around, work=many) == (
+        "1000 bodies arrive at the pace of limits, as many as may (worker 1/0);"
+        " a provider with a limit waits until one of them ends"
+    )
+    assert "being fetched" in why(around=around, work=many)
+
+
+def test_a_short_wait_for_the_own_limit_is_named():
+    assert "whose limit of 300 bytes a second may delay it" in why(
+        provider=replace(PROVIDER, bandwidth=300), work=at_work()
+    )
 
 
 def test_a_failing_host_says_until_when_the_turn_waits():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_cli_cursor import document, tombstone
 
-from lcc_scrapy.users.formats import COLUMNS, FORMATS, record
+from lcc_scrapy.users.formats import COLUMNS, FORMATS, RawCsv, record
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 
@@ -32,9 +32,39 @@ def test_json_lines_are_read_back_as_written(records):
     assert [json.loads(line) for line in lines] == records
 
 
+def raw(records):
+    form = RawCsv(COLUMNS)
+    return form.begin() + form.records(records) + form.end()
+
+
+def cells(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, TEXT))))
-def test_csv_is_read_back_as_written(records):
-    assert list(csv.DictReader(io.StringIO(written("csv", records), newline=""))) == records
+def test_raw_csv_is_read_back_as_written(records):
+    assert cells(raw(records)) == records
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, st.text("=+-@\t\r'a1", max_size=4)))))
+def test_csv_is_read_back_as_written_but_for_an_apostrophe_before_what_would_run(records):
+    for row, read in zip(records, cells(written("csv", records)), strict=True):
+        for name, value in row.items():
+            runs = value[:1] in {"=", "+", "-", "@", "\t", "\r"} and value != ""
+            assert read[name] == "'" * runs + value
+
+
+@pytest.mark.parametrize("value", ["=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_cell_of_csv_is_a_formula(value):
+    one = {**record(tombstone(1), path_of), "curl": value}
+    assert cells(written("csv", [one]))[0]["curl"] == "'" + value
+    assert cells(raw([one]))[0]["curl"] == value
+
+
+def test_numbers_of_csv_stay_numbers():
+    one = {**record(document(1), path_of), "mtime": -5, "len": 0}
+    read = cells(written("csv", [one]))[0]
+    assert (read["mtime"], read["len"], read["reason"]) == ("-5", "0", "")
 
 
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, TEXT | st.none()))))

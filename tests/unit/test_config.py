@@ -143,7 +143,5 @@ def test_kinds_of_links_are_groups_or_single_ones(tmp_path: Path) -> None:
 
 def test_a_driver_that_is_missing_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(
-        ConfigurationError, match=r"psycopg is missing: pip install 'lcc-scrapy\[postgresql\]'"
-    ):
+    with pytest.raises(ConfigurationError, match=r"psycopg is missing: install lcc-scrapy\[postgresql\]"):
         unchecked_store(load(Settings({"LCC_DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/x"})))

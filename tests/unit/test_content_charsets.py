@@ -28,3 +28,8 @@ def test_a_charset_is_read_as_browsers_read_it(name, codec):
 )
 def test_what_no_page_is_in_is_no_charset(name):
     assert codec_of(name) == ""
+
+
+def test_utf_16_without_a_byte_order_mark_is_little_endian() -> None:
+    assert codec_of("utf-16") == "utf-16-le"
+    assert codec_of("utf-32") == "utf-32-le"

@@ -3,13 +3,15 @@
 import errno
 import fcntl
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.content import ballast
+from lcc_scrapy.content import ballast, disk
 from lcc_scrapy.content.ballast import Ballast
-from lcc_scrapy.content.disk import on_disk, sync, sync_folder
+from lcc_scrapy.content.disk import FolderSync, on_disk, sync, sync_folder
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.sink import Sink
 from lcc_scrapy.domain.cache import Body
@@ -153,3 +155,70 @@ def test_the_ballast_goes_when_there_is_no_room_and_comes_back_when_there_is_for
         False,
         0,
     )
+
+
+class SlowFolder:
+    """Stands for the folder's sync: each call waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.begun = threading.Semaphore(0)
+        self.go = threading.Semaphore(0)
+        self.error: Exception | None = None
+
+    def __call__(self, _folder: Path) -> None:
+        self.calls += 1
+        self.begun.release()
+        assert self.go.acquire(timeout=30)
+        if self.error is not None:
+            raise self.error
+
+
+def syncing(names: FolderSync, count: int) -> tuple[list[threading.Thread], list[object]]:
+    ended: list[object] = []
+
+    def sync() -> None:
+        try:
+            names()
+            ended.append(None)
+        except OSError as error:
+            ended.append(error)
+
+    threads = [threading.Thread(target=sync, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads, ended
+
+
+def test_those_who_wait_for_the_names_of_a_folder_share_the_next_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, names = SlowFolder(), FolderSync(tmp_path)
+    monkeypatch.setattr(disk, "sync_folder", slow)
+    first, ended = syncing(names, 1)
+    assert slow.begun.acquire(timeout=30)
+    others, ended_together = syncing(names, 8)
+    deadline = time.monotonic() + 30
+    while len(names._turn._waiters) < 8:  # type: ignore[attr-defined]
+        assert time.monotonic() < deadline
+    slow.go.release()
+    assert slow.begun.acquire(timeout=30)
+    first[0].join(30)
+    assert (ended, ended_together) == ([None], [])
+    slow.error = OSError(errno.ENOSPC, "full")
+    slow.go.release()
+    for thread in others:
+        thread.join(30)
+    assert slow.calls == 2
+    assert ended_together == [slow.error] * 8
+
+
+def test_a_sync_of_names_that_failed_does_not_spoil_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = FolderSync(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", lambda _descriptor: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+        with pytest.raises(OSError, match="full"):
+            names()
+    names()

@@ -7,14 +7,16 @@ import importlib.util
 import re
 import subprocess
 import sys
+from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 
 import pytest
 
-from lcc_scrapy import signals
+from lcc_scrapy import __version__, signals
 from lcc_scrapy.config import SETTINGS
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.errors import CODES
+from lcc_scrapy.overruled import REASONS
 from lcc_scrapy.storage.tables import metadata
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +30,8 @@ NOT_SETTINGS = {
     "LCC_WRITE_DOCS",
     "LCC_MACHINE",
     "LCC_FUZZ_SECONDS",
+    "LCC_TEST_PROCESSES",
+    "LCC_SLOW_PROCESSES",
 }
 """Names from the environment that only the provider commands or these tests read."""
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
@@ -80,6 +84,14 @@ def test_every_code_is_documented_with_its_text_and_whose_fault_it_is(code):
 def test_every_signal_is_documented():
     names = {name for name in vars(signals) if name.startswith("lcc_")}
     assert set(re.findall(r"^\| `(lcc_\w+)` \|", text_of("scrapy.md"), re.MULTILINE)) == names
+
+
+@pytest.mark.parametrize("name", [name for names in REASONS.values() for name in names])
+def test_what_the_log_calls_ignored_is_said_to_be_so_in_the_table(name):
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \|", text_of("scrapy.md"), re.MULTILINE)
+    said = [kind for names, kind in rows for one in re.findall("`(.*?)`", names) if fnmatch(name, one)]
+    assert len(said) == 1
+    assert said[0].startswith(("fixed", "ignored"))
 
 
 def provider_options(command):
@@ -170,3 +182,21 @@ def test_the_tests_that_pages_name_exist():
     }
     assert named
     assert {name for name in named if f"def {name}(" not in written} == set()
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it():
+    sources = [
+        *(ROOT / "lcc_scrapy").rglob("*.py"),
+        *(ROOT / "contrib").rglob("*"),
+        *(ROOT / "tools").glob("*.py"),
+    ]
+    texts = [path.read_text(encoding="utf-8") for path in (*PAGES, *sources) if path.is_file()]
+    by_name = re.compile(r"\b(?:pip|pipx|uv)\b[^\n]* (?:install|run|add) [^\n]*\blcc-scrapy\b")
+    assert [found[0] for text in texts if (found := by_name.search(text))] == []
+
+
+def test_wheels_that_pages_install_have_the_version_that_is_built():
+    named = {
+        name for page in PAGES for name in re.findall(r"lcc_scrapy-([\w.]+?)-py3", page.read_text("utf-8"))
+    }
+    assert named == {__version__}

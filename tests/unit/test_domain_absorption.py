@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.absorption import TURN, Line, View
+from lcc_scrapy.domain.absorption import COMPLETE, IDLE, OPEN, TURN, Line, Patience, View
 from lcc_scrapy.domain.lifesigns import Lifesigns
 from lcc_scrapy.domain.sharing import NO_LIMIT, room_left
 
@@ -119,11 +119,11 @@ def test_everything_is_absorbed_once_in_order_and_nobody_waits_for_more_than_a_t
 
 
 def view(**values):
-    return View(**{"queue_max": 100, "queued": 0, "own": {}, "expected": (), **values})
+    return View(**{"queue_max": 100, "queued": 0, "own": {}, "held_up": (), **values})
 
 
 def test_a_set_waits_while_one_of_an_earlier_login_of_its_provider_may_still_come():
-    expected = view(expected={1})
+    expected = view(held_up={1})
     assert not expected.admits(1)
     assert expected.admits(2)
 
@@ -141,6 +141,56 @@ def test_a_provider_may_have_as_many_urls_waiting_as_there_is_room_left():
 
 def test_without_a_limit_there_is_always_room():
     assert view(queue_max=0, queued=10**9, own={1: 10**9}).admits(1)
+
+
+def test_a_queue_is_full_for_everybody_when_nothing_more_may_wait():
+    assert view(queued=100).full
+    assert not view(queued=99).full
+    assert not view(queue_max=0, queued=100).full
+
+
+def test_what_others_get_in_the_meantime_takes_from_the_room():
+    assert view(queued=40).room(1, 20) == view(queued=60).room(1) < view(queued=40).room(1)
+    assert not view(queued=40).admits(1, 60)
+
+
+# --- earlier logins that are not complete ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Login:
+    uns: str = "me"
+    stage: str = OPEN
+    overtaken: bool = False
+
+
+@pytest.mark.parametrize(
+    ("login", "sending_here", "holds"),
+    [
+        (Login(), True, "bounded"),
+        (Login(), False, "never"),
+        (Login(overtaken=True), True, "never"),
+        (Login(stage=COMPLETE), False, "never"),
+        (Login("other"), False, "bounded"),
+        (Login("other", overtaken=True), True, "never"),
+        (Login("other", IDLE), False, "never"),
+        (Login("other", COMPLETE), False, "ever"),
+        (Login("other", COMPLETE, overtaken=True), False, "ever"),
+    ],
+)
+def test_how_long_a_complete_set_waits_for_an_earlier_login(login, sending_here, holds):
+    over = [
+        Patience("me", 60.0).is_over(waited, sending_here=sending_here, earlier=[Login("other", IDLE), login])
+        for waited in (0.0, 59.9, 60.0)
+    ]
+    assert (
+        over
+        == {
+            "never": [True, True, True],
+            "bounded": [False, False, True],
+            "ever": [False, False, False],
+        }[holds]
+    )
 
 
 # --- sharing -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from lcc_scrapy.domain.entries import (
     accepts,
     canonical_names,
     fetch_url,
+    is_type_pattern,
     plain_mimetype,
     read_entry,
     readable_key,
@@ -121,7 +122,14 @@ def test_missing_urls_are_as_the_curl():
 
 def test_a_curl_is_only_a_key_and_stays_as_it_is():
     entry = read_entry({"curl": "Some Name .html ", "furl": SITE + "x", "mimetype": "text/html"}, RULES)
-    assert (entry.curl, entry.burl) == ("Some Name .html ", None)
+    assert (entry.curl, entry.burl) == ("Some Name .html ", SITE + "x")
+
+
+def test_a_missing_burl_is_the_fetch_url_where_the_curl_is_no_url():
+    entry = read_entry(
+        {"curl": "My file.html", "furl": SITE + "My file.html", "mimetype": "text/html"}, RULES
+    )
+    assert (entry.curl, entry.burl) == ("My file.html", SITE + "My%20file.html")
 
 
 def test_an_empty_burl_means_not_browsable():
@@ -306,3 +314,19 @@ def test_any_element_is_read_or_refused_and_a_read_one_can_be_stored(attributes)
 )
 def test_the_same_content_is_only_what_is_surely_the_same(first, second, strict, same):
     assert first.same_content(second, strict_mtime=strict) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("*/*", True),
+        ("image/*", True),
+        ("text/html", True),
+        ("*/png", False),
+        ("image", False),
+        ("", False),
+        ("a/b c", False),
+    ],
+)
+def test_patterns_of_types_are_told_from_other_words(text, is_one):
+    assert is_type_pattern(text) is is_one

@@ -306,3 +306,20 @@ def test_any_file_is_one(body: bytes, target: str) -> None:
 def test_a_rule_matches_what_begins_with_it(path: str, more: str) -> None:
     if not path.endswith("%") and path[-2:-1] != "%":
         assert not of_any(f"Disallow: /{path}").allowed(f"/{path}{more}")
+
+
+def test_nothing_is_kept_of_groups_for_others() -> None:
+    text = "User-agent: a\nDisallow: /\nCrawl-delay: 9\nUser-agent: *\nDisallow: /b\nUser-agent: lcc-scrapy\nAllow: /c\n"
+    assert rules(text).rules.prefixes == ("/c",)
+    assert rules(text, "x").rules.prefixes == ("/b",)
+    assert rules(text).crawl_delay == 0
+
+
+def test_a_rule_that_is_repeated_is_kept_once_and_allow_wins() -> None:
+    repeated = of_any("Disallow: /a", "Allow: /a", "Disallow: /a")
+    assert repeated.rules.prefixes == ("/a",)
+    assert repeated.allowed("/a")
+
+
+def test_a_sitemap_longer_than_any_url_is_not_remembered() -> None:
+    assert len(rules(f"Sitemap: http://x/{'a' * 3000}\nSitemap: http://x/b\n").sitemaps) == 1

@@ -229,3 +229,9 @@ def test_united_masks_are_open_when_one_of_them_is(masks):
     for hour in range(0, 168, 5):
         at = 1_800_000_000.0 + hour * 3600
         assert permits(unite(masks), at, UTC) == any(permits(mask, at, UTC) for mask in masks)
+
+
+def test_a_notation_has_so_many_characters_and_no_more():
+    assert parse_mask("0-24," * 100 + "0-24") == "1" * 168
+    with pytest.raises(UrlRefused, match="at most 512"):
+        parse_mask("0-24," * 102 + "0-24")

@@ -10,7 +10,17 @@ from lcc_scrapy.domain.bandwidth import AHEAD, CREDIT, Pace
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.queue import Place, Ticket, update_row
 from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
-from lcc_scrapy.domain.turns import NEVER, STALE, Turn, Turns, fair_share, interleave
+from lcc_scrapy.domain.turns import (
+    CROWD,
+    NEVER,
+    SESSION,
+    SESSION_SECONDS,
+    STALE,
+    Turn,
+    Turns,
+    fair_share,
+    interleave,
+)
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp()
 
@@ -20,13 +30,17 @@ def ticket(key, number):
     return Ticket(row, key, 1)
 
 
-def turns_of(*specs, everything=0):
+def turns_of(*specs, everything=0, crowd=CROWD):
     """Make turns from (key, how many tickets, priority)."""
-    turns = Turns(Pace(everything))
+    turns = Turns(Pace(everything), crowd=crowd)
     for key, count, *priority in specs:
         turns.add(Turn(key, 1, *priority))
         turns.refill(key, [ticket(key, number) for number in range(count)], NOW, more=False)
     return turns
+
+
+def crowded(*specs):
+    return turns_of(*specs, crowd=0)
 
 
 def name(got):
@@ -46,6 +60,44 @@ def run(turns, count, now=NOW):
 
 def test_providers_take_turns_in_a_ring():
     assert run(turns_of(("a", 3), ("b", 2), ("c", 1)), 7) == ["a0", "b0", "c0", "a1", "b1", "a2", None]
+
+
+def test_in_a_crowd_providers_are_fetched_from_in_sessions_which_end():
+    turns = crowded(("a", 20), ("b", 3), ("c", 1))
+    names = run(turns, 25)
+    assert names[:SESSION] == [f"a{n}" for n in range(SESSION)]
+    assert names[SESSION : SESSION + 4] == ["b0", "b1", "b2", "c0"]
+    assert names[SESSION + 4 :] == [*(f"a{n}" for n in range(SESSION, 20)), None]
+
+
+def test_a_session_ends_after_a_while_and_for_higher_priorities():
+    turns = crowded(("slow", 9), ("other", 9))
+    got = turns.next(NOW)
+    turns.done(got, NOW + SESSION_SECONDS)
+    assert run(turns, 2, NOW + SESSION_SECONDS) == ["other0", "other1"]
+    turns.add(Turn("high", 1, 2))
+    turns.refill("high", [ticket("high", 0)], NOW, more=False)
+    assert run(turns, 2, NOW + SESSION_SECONDS) == ["high0", "other2"]
+
+
+def test_a_session_waits_for_nothing():
+    turns = crowded(("a", 9), ("b", 9))
+    got = turns.next(NOW)
+    turns.get("a").spacing = 5.0
+    turns.done(got, NOW)
+    assert run(turns, 1) == ["b0"]
+
+
+def test_a_session_that_runs_dry_asks_for_its_window_when_it_is_time():
+    turns = crowded(("a", 1), ("b", 1))
+    turns.look_by("a", NOW + 60, NOW)
+    assert run(turns, 3) == ["a0", "b0", None]
+    assert turns.wake_at() == NOW + 60
+
+
+def test_where_few_are_ready_there_are_no_sessions():
+    turns = turns_of(("a", 3), ("b", 3), crowd=2)
+    assert run(turns, 3) == ["a0", "b0", "a1"]
 
 
 def test_higher_priority_comes_first():
@@ -288,9 +340,9 @@ steps = st.lists(
 )
 
 
-@given(steps)
-def test_whatever_happens_the_order_holds_and_no_two_fetches_share_a_turn(events):
-    turns = turns_of(("a", 30), ("b", 30), ("c", 30, 2))
+@given(st.sampled_from([0, CROWD]), steps)
+def test_whatever_happens_the_order_holds_and_no_two_fetches_share_a_turn(crowd, events):
+    turns = turns_of(("a", 30), ("b", 30), ("c", 30, 2), crowd=crowd)
     now, flying, last = NOW, {}, {}
     for event, key in events:
         turn = turns.get(key)

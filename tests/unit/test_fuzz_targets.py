@@ -82,6 +82,20 @@ def test_any_bytes_are_read_or_refused(beginning, changes):
     targets.TARGETS[name](bytes(whole))
 
 
+repeated = st.tuples(st.sampled_from(list(seeds.seeds("cost"))), st.binary(min_size=1, max_size=6))
+
+
+@settings(max_examples=30, deadline=None)
+@given(repeated, st.integers(0, 200), st.integers(0, 1000))
+def test_nothing_takes_more_time_to_read_than_its_length(beginning, at, times):
+    seed, unit = beginning
+    targets.cost(seed[: 1 + at] + unit * times + seed[1 + at :])
+
+
+def test_the_costs_that_are_watched_are_those_of_all_readers():
+    assert seeds.READERS == targets._COSTED
+
+
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_what_fuzzing_begins_with_is_fine(name):
     for seed in seeds.seeds(name):

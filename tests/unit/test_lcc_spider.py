@@ -39,7 +39,7 @@ def test_arguments_are_read(arguments, visits):
         ({"every": "6h", "stop_when_done": "y"}, "stop_when_done=y: expected 1 or 0"),
         ({"directives": "1", "depth": "2"}, "leave out depth"),
         ({"directives": "1", "start": "http://a.example/"}, "leave out start"),
-        ({"evry": "6h"}, "unknown argument evry: there are depth, directives, every"),
+        ({"evry": "6h"}, "unknown argument evry, did you mean every. there are depth, directives, every"),
     ],
 )
 def test_wrong_arguments_are_told_in_one_line(arguments, words):

@@ -21,6 +21,7 @@ LOGIN = InitAccepted(
     processing=3,
     errors=(ERROR, ERROR),
     lcc_id="lcc-one",
+    revision='17-"&',
 )
 STREAM = (
     writing.init_accepted(LOGIN)

@@ -16,8 +16,9 @@ XML_TEXT = st.text(
 )
 VALUES = st.one_of(XML_TEXT, st.text("\t\n\r <>&'\"\x85\u2028"))
 NAMES = st.sampled_from(["curl", "mimetype", "burl", "furl", "md5", "len", "mtime", "subtype", "x"])
+URLS = st.builds(Url, st.dictionaries(NAMES, VALUES))
 LINES = st.one_of(
-    st.builds(Url, st.dictionaries(NAMES, VALUES)),
+    URLS,
     st.builds(pipe.Keep, VALUES.filter(bool), VALUES),
     st.builds(pipe.HandOver, VALUES.filter(bool), VALUES.filter(bool), st.booleans()),
     st.builds(pipe.End, st.integers(0, 10**12), st.booleans()),
@@ -66,6 +67,51 @@ def test_any_other_bytes_are_a_bad_line_and_nothing_else(raw):
 def test_a_malformed_line_is_refused(raw):
     with pytest.raises(pipe.BadLine):
         pipe.parse(raw)
+
+
+U = '<url curl="{}" mimetype="x/y"/>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{U}{U}\n{U}<end count='3'/>\n",
+        f"  {U} <!-- > -->{U}{U}\t<end count='3'/>",
+        f"{U}\n<url\n  curl='{{}}'\n  mimetype='x/y'\n/>\n{U}<end\r\ncount='3'/>",
+        f"{U}<url curl='{{}}' mimetype='x/y'>\n</url>\n\n{U}\n<end count='3'></end>",
+    ],
+)
+def test_elements_are_read_however_they_stand_on_lines(text):
+    lines = reading(text.format(*"a>c").encode())
+    assert [url.attributes["curl"] for url in lines] == ["a", ">", "c"]
+    assert lines.fault == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'<url curl="a"/>\n<url curl="b"\n\n<url curl="c"/>\n', "line 2: unclosed token; nothing sent"),
+        (b'<url curl="a"/> x <url curl="b"/>', "line 1: junk after document element; nothing sent"),
+        (
+            b'<url curl="a"/><handover state="s" id="i"/>',
+            "line 1: the hand-over is not the first line; nothing sent",
+        ),
+        (b"<url\n" + b'curl="x"\n' * 10_000, "line 1: longer than 65536 bytes; nothing sent"),
+    ],
+)
+def test_what_is_cut_into_no_elements_stops_with_the_number_of_its_line(text, message):
+    with pytest.raises(Stop) as stop:
+        list(reading(text))
+    assert str(stop.value) == message
+
+
+@given(
+    st.lists(URLS, max_size=5),
+    st.sampled_from([b"", b" ", b"\n\n"]),
+)
+def test_what_stands_between_elements_makes_no_difference(lines, between):
+    text = between.join(pipe.write(line)[:-1] for line in lines)
+    assert list(reading(text)) == lines
 
 
 def test_short_attribute_names_are_spelled_out():

@@ -127,3 +127,34 @@ def test_any_bytes_are_read(body: bytes) -> None:
     read(body)
     read(b"<urlset><url><loc>" + body)
     read(b"\x1f\x8b" + body)
+
+
+LONG = "http://www.example.org/" + "a" * 2020 + "/"
+
+
+def bases(*written: str) -> Listing:
+    opened = "".join(f'<e xml:base="{base}">' for base in written)
+    return read(f"<feed>{opened}<entry><link href='x'/></entry></feed>")
+
+
+def test_a_base_that_is_too_long_counts_as_absent() -> None:
+    assert bases(LONG) == Listing((Listed(LONG + "x"),))
+    assert bases(LONG + "aaaaaaaa/") == Listing((Listed("http://www.example.org/dir/x"),))
+
+
+def test_nested_bases_do_not_grow_beyond_a_url() -> None:
+    assert bases("http://www.example.org/") == bases("/")
+    (given,) = bases(*["a" * 90 + "/"] * 100).pages
+    assert 1900 < len(given.url) <= 2048
+
+
+@pytest.mark.parametrize(
+    "base", ["ftp://www.example.org/y/", "mailto:somebody", "http://[", "javascript:x/y"]
+)
+def test_a_base_that_is_no_http_url_does_not_count(base: str) -> None:
+    assert bases(base) == Listing((Listed("http://www.example.org/dir/x"),))
+
+
+def test_a_text_may_end_its_lines_in_three_ways_and_have_lines_that_are_no_urls() -> None:
+    text = b"http://www.example.org/a\rhttp://www.example.org/b\r\n\nhttp://www.example.org/c\nhttp://x y\n"
+    assert [one.url[-1] for one in read(text).pages] == ["a", "b", "c"]

@@ -227,7 +227,10 @@ def test_elements_of_other_namespaces_are_skipped_inside_ours():
         (b"<lococa:init></lococa:init>", "init without provider"),
         (b'<lococa:init><provider passwd="x"/></lococa:init>', "provider without id"),
         (b'<lococa:init><provider id="x"/></lococa:init>', "provider without passwd"),
-        (b'<!DOCTYPE x [<!ENTITY a "b">]>', "not well-formed (invalid token), line 1"),
+        (
+            b'<!DOCTYPE x [<!ENTITY a "b">]>',
+            "a document type declaration (DOCTYPE), which is refused, line 1",
+        ),
         (b"</stream>", "an element ends that never began"),
         (b"<lococa:init></lococa:set>", "mismatched tag, line 1"),
         (b'<lococa:init a="1" a="2">', "duplicate attribute, line 1"),
@@ -397,7 +400,6 @@ def peak_of_a_set(count, *, runs):
     return peak
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("runs", [False, True])
 def test_memory_does_not_grow_with_the_set(runs):
     small, large = peak_of_a_set(10_000, runs=runs), peak_of_a_set(MANY, runs=runs)

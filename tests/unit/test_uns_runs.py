@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lcc_scrapy.domain.entries import EntryRules, read_entry
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.domain.runs import PLAIN, RunRules, read_run
+from lcc_scrapy.domain.sent import with_form
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Codec, Malformed
 from lcc_scrapy.uns.judge import MASKS
@@ -87,7 +88,10 @@ def test_what_is_checked_together_is_what_is_checked_one_by_one(given_columns, p
     checked = rules(prefix, longest)
     run = read_run(given_columns, RunRules.of(checked))
     if run is not None:
-        singly = [read_entry(url.attributes, checked) for url in UrlRun(given_columns)]
+        singly = [
+            with_form(read_entry(url.attributes, checked), url.as_sent, prefix)
+            for url in UrlRun(given_columns)
+        ]
         assert record_lines(run) == "".join(map(record_line, singly))
         assert len(run) == len(singly)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
 from lcc_scrapy.domain.errors import Refusal
 from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.domain.sent import as_sent, values_of
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Malformed
 from lcc_scrapy.uns.limits import Limits
@@ -37,7 +38,14 @@ ROOT = "http://www.example.org/"
 LOGIN = Login(7, InitAccepted(3, "10.0.0.9", ("text/*",), Quota()), (Root.parse(ROOT),))
 FULL, PARTIAL = SetStart(full=True, urlprefix=ROOT), SetStart(full=False, urlprefix=ROOT)
 GOOD = Url({"curl": "a.html", "mimetype": "text/html"})
-ENTRY = UrlEntry(ROOT + "a.html", "text/html", Operation.UPDATE, ROOT + "a.html", ROOT + "a.html")
+ENTRY = UrlEntry(
+    ROOT + "a.html",
+    "text/html",
+    Operation.UPDATE,
+    ROOT + "a.html",
+    ROOT + "a.html",
+    sent=f'[["curl",{len(ROOT)}],"mimetype"]',
+)
 
 RUN = UrlRun({"curl": ["a.html", "b.html"], "mimetype": ["text/html"] * 2, "len": ["7", "8"]})
 
@@ -171,7 +179,20 @@ def test_a_good_set_is_recorded_committed_and_counted():
 def test_the_declared_values_are_recorded():
     url = Url({**GOOD.attributes, "mtime": "20020131235959", "len": "12", "md5": "A" * 32, "burl": ""})
     (record,) = receiving(PARTIAL).take(url)
-    assert record.entry == replace(ENTRY, burl=None, declared=Declared(1012521599, 12, "a" * 32))
+    assert replace(record.entry, sent=ENTRY.sent) == replace(
+        ENTRY, burl=None, declared=Declared(1012521599, 12, "a" * 32)
+    )
+
+
+def test_what_was_sent_is_recorded_and_told_in_the_provider_s_own_words():
+    sent = {"c": "a.html", "mimetype": "Text/HTML", "mtime": "20020131235959", "own": "<mark>"}
+    canonical = {"curl" if name == "c" else name: value for name, value in sent.items()}
+    (record,) = receiving(PARTIAL).take(Url(canonical, sent))
+    assert as_sent(record.entry.sent, values_of(record.entry)) == sent
+    done = receiving(PARTIAL).take(Url(canonical | {"md5": "x"}, sent | {"md5": "x"}))
+    assert 'c="a.html" mimetype="Text/HTML" mtime="20020131235959" own="&lt;mark&gt;" md5="x"' in written(
+        done
+    )
 
 
 @pytest.mark.parametrize(

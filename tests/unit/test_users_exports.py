@@ -6,6 +6,7 @@ import io
 import json
 import random
 import subprocess
+import sys
 import tarfile
 import tracemalloc
 import zipfile
@@ -13,6 +14,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from hashlib import md5, sha256
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -39,6 +41,8 @@ from lcc_scrapy.users.selection import Selection
 from lcc_scrapy.users.text import NO_TEXT, PageText
 
 ANSWERED = 1_800_000_000
+
+BIN = Path(sys.executable).parent
 
 
 class Shelf(FakeFeed):
@@ -406,6 +410,17 @@ def test_the_manifest_of_a_warc_is_its_last_record(shelf):
     ]
     assert [kind for kind, _ in records] == ["warcinfo", "response", "metadata"]
     assert [one["op"] for one in lines(records[-1][1])] == ["upsert", "remove", "end"]
+
+
+def test_a_cdxj_indexer_gives_each_record_a_key_of_its_own(shelf, tmp_path):
+    shelf.add(b"x", [])
+    shelf.add(b"y", None)
+    archive = tmp_path / "all.warc.gz"
+    archive.write_bytes(exported(shelf, "warc"))
+    done = subprocess.run([BIN / "cdxj-indexer", "-s", archive], capture_output=True, text=True, check=True)
+    keys = [line.partition(" ")[0] for line in done.stdout.splitlines()]
+    assert len(set(keys)) == len(keys) == 3
+    assert [key for key in keys if not key.startswith("org,example")] == ["urn:lcc:manifest"]
 
 
 # --- memory --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from test_cli_cursor import HERE, FakeFeed, document, tombstone
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.users import feed
 from lcc_scrapy.users.command import Command
-from lcc_scrapy.users.cursor import StartOver
+from lcc_scrapy.users.cursor import BadCursor, StartOver
 from lcc_scrapy.users.cursor_file import CursorFile
 from lcc_scrapy.users.following import FIRST_WAIT, LONGEST_WAIT, Batch, Follower
 from lcc_scrapy.users.selection import Selection
@@ -183,9 +183,9 @@ def test_a_cursor_file_gives_what_was_written(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["position"]
 
 
-def test_a_file_that_holds_no_cursor_says_start_over(tmp_path):
+def test_a_file_that_holds_no_cursor_is_named_and_left_as_it_is(tmp_path):
     (tmp_path / "position").write_bytes(b"\xff\xfe")
-    with CursorFile(tmp_path / "position") as file, pytest.raises(StartOver):
+    with CursorFile(tmp_path / "position") as file, pytest.raises(BadCursor, match="position: this is not a"):
         file.read()
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import tantivy
+from google.protobuf.json_format import ParseDict, ParseError
+from opensearch.protobufs.schemas.common_pb2 import OperationContainer
 from test_users_exports import Shelf
 
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
@@ -87,11 +89,27 @@ def of_xapian(data):
     return found, gone
 
 
+def check_operation(action):
+    """Read an action line by OpenSearch's own schema, in which leading underscores are written ``x_``."""
+    named = {
+        kind: {f"x{name}" if name[0] == "_" else name: value for name, value in about.items()}
+        for kind, about in action.items()
+    }
+    ParseDict(named, OperationContainer())
+
+
+@pytest.mark.parametrize("action", [{"index": {"id": "x"}}, {"delete": {"_id": 1}}, {"remove": {"_id": "x"}}])
+def test_other_actions_are_not_those_of_the_schema(action):
+    with pytest.raises(ParseError):
+        check_operation(action)
+
+
 def of_opensearch(data):
     found, gone = {}, set()
     lines = iter([json.loads(line) for line in data.decode("ascii").split("\n")[:-1]])
     for action in lines:
         ((kind, about),) = action.items()
+        check_operation(action)
         if kind == "delete":
             gone.add(about["_id"])
         else:

@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -90,13 +91,14 @@ def test_a_worker_that_hangs_or_is_killed_is_replaced(monkeypatch):
 
 
 def test_the_worker_has_bounded_memory_and_no_settings(monkeypatch):
-    monkeypatch.setenv("LCC_DATABASE_URL", "mysql://lcc:secret@db/lcc")
+    secret = secrets.token_hex(16)
+    monkeypatch.setenv("LCC_DATABASE_URL", f"mysql://lcc:{secret}@db/lcc")
     with TextReader() as reader:
         read(reader, b"one", "text/plain")
         proc = f"/proc/{reader._worker.pid}/"
         with open(proc + "limits") as limits, open(proc + "environ") as environment:
             assert f"Max address space         {2 << 30}" in limits.read()
-            assert "secret" not in environment.read()
+            assert secret not in environment.read()
 
 
 def test_nothing_in_a_page_leads_to_the_network(shared):
@@ -122,7 +124,7 @@ def test_the_network_is_refused_to_the_libraries_too():
         "sys.addaudithook(refuse_network); socket.getaddrinfo('localhost', 80)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
     assert "wanted socket.getaddrinfo" in done.stderr
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
@@ -14,17 +14,15 @@ from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import (
-    DoomedFile,
-)
+from lcc_scrapy.storage.records import LAST_KEY, Absent, DoomedFile
 from lcc_scrapy.storage.sql import many
-from lcc_scrapy.storage.sql.rows import FURLKEY, OnConnection, RowsOf, chunks
+from lcc_scrapy.storage.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks
 from lcc_scrapy.storage.tx import FEED
 
-_QUEUED = RowsOf(t.qdb, QueuedUrl, FURLKEY)
-CACHED = RowsOf(t.lccurl, CachedUrl, FURLKEY)
+_QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
+CACHED = RowsOf(t.lccurl, CachedUrl, WITH_FURLKEY)
 _META = RowsOf(t.lccmeta, UrlMeta)
-_TOMBS = RowsOf(t.tombstones, Tombstone)
+_TOMBS = RowsOf(t.tombstones, Tombstone, NAMEHASHES)
 _VERSIONS = RowsOf(t.versions, Version)
 _DOOMED = RowsOf(t.fsmdb, DoomedFile)
 
@@ -64,7 +62,9 @@ class CacheVerbs(OnConnection):
 
     def usage(self, pid: int) -> tuple[int, int]:
         u = t.lccurl.c
-        query = select(func.count(), func.coalesce(func.sum(u.fetched_len), 0)).where(u.pid == pid)
+        query = select(func.count(), func.coalesce(func.sum(u.fetched_len + u.head_len), 0)).where(
+            u.pid == pid
+        )
         files, space = self._c.execute(query).one()
         return int(files), int(space)
 
@@ -99,10 +99,21 @@ class CacheVerbs(OnConnection):
         rows = self._c.execute(query.order_by(u.urlkey).limit(limit))
         return [(bytes(key), int(confirmed)) for key, confirmed in rows]
 
-    def unseen(self, pid: int, psetid: int, after: bytes, limit: int) -> list[bytes]:
+    def reach(self, pid: int, after: bytes, limit: int) -> bytes:
+        last = [
+            select(table.c.urlkey)
+            .where(table.c.pid == pid, table.c.urlkey > after)
+            .order_by(table.c.urlkey)
+            .offset(limit - 1)
+            .limit(1)
+            for table in (t.lccurl, t.qdb)
+        ]
+        return min(bytes(self._c.execute(query).scalar() or LAST_KEY) for query in last)
+
+    def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
         keys = [
             select(table.c.urlkey)
-            .where(_absent(table, pid, psetid), table.c.urlkey > after)
+            .where(_pushed(table, pid, after, upto), table.c.seen < psetid)
             .order_by(table.c.urlkey)
             .limit(limit)
             for table in (t.lccurl, t.qdb)
@@ -110,15 +121,15 @@ class CacheVerbs(OnConnection):
         found = {key for query in keys for key in self._c.execute(query).scalars()}
         return sorted(bytes(key) for key in found)[:limit]
 
-    def count_unseen(self, pid: int, psetid: int) -> int:
-        query = select(func.count()).select_from(t.lccurl).where(_absent(t.lccurl, pid, psetid))
-        return int(self._c.execute(query).scalar_one())
-
-    def count_unseen_new(self, pid: int, psetid: int) -> int:
-        copies = select(t.lccurl.c.urlkey).where(t.lccurl.c.urlkey == t.qdb.c.urlkey)
-        fetches = and_(_absent(t.qdb, pid, psetid), t.qdb.c.operation == FETCH)
-        query = select(func.count()).select_from(t.qdb).where(fetches, ~copies.exists())
-        return int(self._c.execute(query).scalar_one())
+    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> Absent:
+        u, q = t.lccurl.c, t.qdb.c
+        cached = select(func.count()).where(_pushed(t.lccurl, pid, after, upto), u.seen < psetid)
+        is_absent = case((q.seen < psetid, 1), else_=0)
+        copies = select(u.urlkey).where(u.urlkey == q.urlkey)
+        first = select(func.coalesce(func.sum(is_absent), 0), func.count()).select_from(t.qdb)
+        first = first.where(_pushed(t.qdb, pid, after, upto), q.operation == FETCH, ~copies.exists())
+        unfetched, waiting = self._c.execute(first).one()
+        return Absent(int(self._c.execute(cached).scalar_one()), int(unfetched), int(waiting))
 
     def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
         u = t.lccurl.c
@@ -171,11 +182,7 @@ class CacheVerbs(OnConnection):
         return sorted(rows, key=lambda row: row.seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
-        return (
-            _named(CACHED.read(self._c, CACHED.select().where(_names(t.lccurl, url))), url),
-            _named(_QUEUED.read(self._c, _QUEUED.select().where(_names(t.qdb, url))), url),
-            _named(_TOMBS.read(self._c, _TOMBS.select().where(_names(t.tombstones, url))), url),
-        )
+        return CACHED.named(self._c, url), _QUEUED.named(self._c, url), _TOMBS.named(self._c, url)
 
     def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
         c = t.lccurl.c.urlkey
@@ -204,11 +211,15 @@ class CacheVerbs(OnConnection):
     def delete_versions(self, seqs: Sequence[int]) -> None:
         _VERSIONS.delete(self._c, seqs)
 
-    def outgrown(self, pid: int, before: int, count: int, after: bytes, limit: int) -> list[bytes]:
+    def next_versioned(self, after: int) -> int | None:
+        pid = t.versions.c.pid
+        return self._c.execute(select(func.min(pid)).where(pid > after)).scalar()
+
+    def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         c = t.versions.c
-        too_much = or_(func.min(c.replaced_time) <= before, func.count() > count)
-        query = select(c.urlkey).where(c.pid == pid, c.urlkey > after).group_by(c.urlkey).having(too_much)
-        return [bytes(key) for key in self._c.execute(query.order_by(c.urlkey).limit(limit)).scalars()]
+        query = select(c.urlkey, c.replaced_time).where(c.pid == pid, c.urlkey > after)
+        rows = self._c.execute(query.order_by(c.urlkey).limit(limit))
+        return [(bytes(key), int(replaced)) for key, replaced in rows]
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         c = t.versions.c
@@ -257,17 +268,6 @@ class CacheVerbs(OnConnection):
             self._c.execute(delete(t.fsmdb).where(f.machineid == machineid, f.fileid.in_(part)))
 
 
-def _absent(table: Any, pid: int, psetid: int) -> Any:
-    return and_(table.c.pid == pid, table.c.seen < psetid, table.c.origin == _PUSHED)
-
-
-def _names(table: Any, url: str) -> Any:
-    same = [table.c.curl == url, table.c.furl == url]
-    if _DOCID.fullmatch(url):
-        same.append(table.c.urlkey == bytes.fromhex(url))
-    return or_(*same)
-
-
-def _named(rows: list[Named], url: str) -> list[Named]:
-    """Leave out what is only equal in a collation that ignores blanks at the end (MariaDB, MySQL)."""
-    return [row for row in rows if url in {row.curl, row.furl, row.urlkey.hex()}]
+def _pushed(table: Any, pid: int, after: bytes, upto: bytes) -> Any:
+    c = table.c
+    return and_(c.pid == pid, c.urlkey > after, c.urlkey <= upto, c.origin == _PUSHED)

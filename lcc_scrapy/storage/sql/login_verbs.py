@@ -1,42 +1,94 @@
 """Verbs about logins whose sets may still come, and about the UNSes at which they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, bindparam, delete, or_, select, tuple_, update
 
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import OpenLogin, Uns
+from lcc_scrapy.storage.records import Login, OpenLogin, Overtaking, Uns
 from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
 
 _LOGINS = RowsOf(t.logins, OpenLogin)
 _UNSES = RowsOf(t.unses, Uns)
+_OVERTAKING = RowsOf(t.overtaking, Overtaking)
+_MARK = (
+    update(t.logins)
+    .where(t.logins.c.pid == bindparam("of"), t.logins.c.connseq == bindparam("number"))
+    .values(stage=bindparam("now"))
+)
+_APART = "pid, uns, stage, overtaken"
+_EARLIER = f"{_APART}, min(connseq) AS first, min(at) AS at"
 
 PAIRS = 100
 """Logins named in one statement: each is a range of the primary key."""
+
+SIZES = (1, 8, PAIRS)
+"""The same where a statement is text: few different ones, so that they are kept prepared."""
+
+NO_LOGIN = (-1, 0)
+"""What fills such a statement up."""
 
 
 class LoginVerbs(OnConnection):
     """Verbs about logins whose sets may still come, and about the UNSes at which they are."""
 
-    def insert_login(self, login: OpenLogin) -> None:
-        _LOGINS.insert(self._c, [login])
+    def insert_logins(self, logins: Sequence[OpenLogin]) -> None:
+        _LOGINS.insert(self._c, logins)
 
-    def login(self, pid: int, connseq: int) -> OpenLogin | None:
-        query = _LOGINS.select().where(_is(pid, connseq))
-        return next(iter(_LOGINS.read(self._c, query)), None)
+    def logins(self, logins: Collection[Login]) -> dict[Login, OpenLogin]:
+        queries = (_LOGINS.select().where(_among(part)) for part in chunks(logins, PAIRS))
+        rows = (row for query in queries for row in _LOGINS.read(self._c, query))
+        return {(row.pid, row.connseq): row for row in rows}
 
-    def earlier_logins(self, logins: Mapping[int, int]) -> dict[int, OpenLogin]:
-        found = (self._earlier(part) for part in chunks(logins.items(), PAIRS))
-        return {row.pid: row for rows in found for row in rows}
+    def earlier_logins(self, logins: Mapping[int, int]) -> list[OpenLogin]:
+        return [row for part in chunks(logins.items(), PAIRS) for row in self._earlier(part)]
 
-    def _earlier(self, logins: Sequence[tuple[int, int]]) -> list[OpenLogin]:
+    def _earlier(self, logins: Sequence[Login]) -> list[OpenLogin]:
+        """Ask in the driver's own way: to make an expression of each pair costs more than to ask."""
+        size = next(size for size in SIZES if len(logins) <= size)
+        asked = [*logins, *[NO_LOGIN] * (size - len(logins))]
+        mark = "?" if self._c.dialect.name == "sqlite" else "%s"
+        before = " OR ".join([f"(pid = {mark} AND connseq < {mark})"] * size)
+        rows = self._c.exec_driver_sql(
+            f"SELECT {_EARLIER} FROM logins WHERE ({before}) AND NOT passed GROUP BY {_APART}",  # noqa: S608
+            tuple(chain.from_iterable(asked)),
+        )
+        found = (
+            OpenLogin(row.pid, row.first, row.uns, row.at, stage=row.stage, overtaken=bool(row.overtaken))
+            for row in rows
+        )
+        return sorted(found, key=lambda row: (row.pid, row.connseq))
+
+    def mark_logins(self, stages: Mapping[Login, str]) -> None:
+        rows = [{"of": pid, "number": connseq, "now": stage} for (pid, connseq), stage in stages.items()]
+        if rows:
+            self._c.execute(_MARK, rows)
+
+    def overtake(self, pid: int, connseq: int) -> None:
         c = t.logins.c
-        before = or_(*(and_(c.pid == pid, c.connseq < connseq) for pid, connseq in logins))
-        lowest = select(c.pid, func.min(c.connseq).label("connseq")).where(before, c.passed.is_(False))
-        first = lowest.group_by(c.pid).subquery()
-        query = _LOGINS.select().join(first, and_(c.pid == first.c.pid, c.connseq == first.c.connseq))
-        return _LOGINS.read(self._c, query)
+        earlier = and_(c.pid == pid, c.connseq < connseq, c.overtaken.is_(False))
+        self._c.execute(update(t.logins).where(earlier).values(overtaken=True))
+
+    def put_overtaking(self, rows: Sequence[Overtaking]) -> None:
+        _OVERTAKING.replace(self._c, rows)
+
+    def named_later(self, keys: Sequence[bytes], connseq: int) -> set[bytes]:
+        return {row.urlkey for row in _OVERTAKING.by_keys(self._c, keys) if row.connseq > connseq}
+
+    def overtaking(self, pid: int, connseq: int, after: bytes, limit: int) -> list[bytes]:
+        c = t.overtaking.c
+        query = select(c.urlkey).where(c.pid == pid, c.connseq > connseq, c.urlkey > after)
+        return list(self._c.execute(query.order_by(c.urlkey).limit(limit)).scalars())
+
+    def forget_overtaking(self, limit: int) -> int:
+        c = t.overtaking.c
+        overtaken = select(t.logins.c.pid).where(t.logins.c.overtaken.is_(True))
+        over = select(c.urlkey).where(c.pid.not_in(overtaken)).limit(limit)
+        keys = list(self._c.execute(over).scalars())
+        _OVERTAKING.delete(self._c, keys)
+        return len(keys)
 
     def logins_of(self, uns: str, after: tuple[int, int], limit: int) -> list[OpenLogin]:
         c, (pid, connseq) = t.logins.c, after
@@ -49,8 +101,9 @@ class LoginVerbs(OnConnection):
         waited_for = and_(c.pid == pid, c.connseq < before, c.uns == uns, c.passed.is_(False))
         return self._c.execute(update(t.logins).where(waited_for).values(passed=True)).rowcount
 
-    def drop_login(self, pid: int, connseq: int) -> None:
-        self._c.execute(delete(t.logins).where(_is(pid, connseq)))
+    def drop_logins(self, logins: Collection[Login]) -> None:
+        for part in chunks(logins, PAIRS):
+            self._c.execute(delete(t.logins).where(_among(part)))
 
     def put_uns(self, uns: Uns) -> None:
         _UNSES.replace(self._c, [uns])
@@ -59,5 +112,7 @@ class LoginVerbs(OnConnection):
         return _UNSES.read(self._c, _UNSES.select().order_by(t.unses.c.uns))
 
 
-def _is(pid: int, connseq: int) -> Any:
-    return and_(t.logins.c.pid == pid, t.logins.c.connseq == connseq)
+def _among(logins: Sequence[Login]) -> Any:
+    """Return the condition on ``logins``; MariaDB looks rows up by its first half."""
+    c = t.logins.c
+    return and_(c.pid.in_([pid for pid, _ in logins]), tuple_(c.pid, c.connseq).in_(logins))

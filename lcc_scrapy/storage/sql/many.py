@@ -27,7 +27,7 @@ REPLACE, ADD = "NEW", "OLD + NEW"
 _VALUE = re.compile(r"\b(?P<which>NEW|OLD)(?:\.(?P<column>\w+))?")
 _LOCK = {"sqlite": ""}
 """Where a writer has the whole database to itself."""
-_MYSQL = frozenset({"mysql", "mariadb"})
+MYSQL = frozenset({"mysql", "mariadb"})
 
 
 def insert(
@@ -117,7 +117,7 @@ def _insert(kind: str, table: str, names: tuple[str, ...], count: int) -> str:
 @lru_cache(maxsize=256)
 def _otherwise(kind: str, table: str, keys: tuple[str, ...], changes: tuple[tuple[str, str], ...]) -> str:
     changed = ", ".join(f"{_quoted(kind, name)} = {_spelt(kind, table, name, how)}" for name, how in changes)
-    if kind in _MYSQL:
+    if kind in MYSQL:
         return f" ON DUPLICATE KEY UPDATE {changed}"
     return f" ON CONFLICT ({', '.join(_quoted(kind, key) for key in keys)}) DO UPDATE SET {changed}"
 
@@ -127,7 +127,7 @@ def _spelt(kind: str, table: str, name: str, expression: str) -> str:
         quoted = _quoted(kind, match["column"] or name)
         if match["which"] == "OLD":
             return f"{table}.{quoted}"
-        return f"VALUES({quoted})" if kind in _MYSQL else f"excluded.{quoted}"
+        return f"VALUES({quoted})" if kind in MYSQL else f"excluded.{quoted}"
 
     return _VALUE.sub(column, expression)
 
@@ -137,4 +137,4 @@ def _mark(kind: str) -> str:
 
 
 def _quoted(kind: str, name: str) -> str:
-    return f"`{name}`" if kind in _MYSQL else f'"{name}"'
+    return f"`{name}`" if kind in MYSQL else f'"{name}"'

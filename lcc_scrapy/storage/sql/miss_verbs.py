@@ -1,8 +1,8 @@
 """Verbs about changes that were pushed, and those that were not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, or_, select, update
 
 from lcc_scrapy.storage import tables as t
 from lcc_scrapy.storage.records import Missed, Suspect
@@ -28,13 +28,42 @@ class MissVerbs(OnConnection):
         query = select(*(func.sum(c[name]) for name in _COUNTED)).where(c.pid == pid, c.day >= since)
         return Missed(*(int(value or 0) for value in self._c.execute(query).one()))
 
+    def all_missed(self, since: int) -> dict[int, Missed]:
+        c = t.misses.c
+        sums = [func.sum(c[name]) for name in _COUNTED]
+        query = select(c.pid, *sums).where(c.day >= since).group_by(c.pid).having(func.sum(c.sampled) > 0)
+        return {int(pid): Missed(*map(int, numbers)) for pid, *numbers in self._c.execute(query)}
+
+    def all_suspects(self, upto: int) -> dict[int, int]:
+        c = t.suspects.c
+        query = select(c.pid, func.count()).where(c.found <= upto).group_by(c.pid)
+        return {int(pid): int(count) for pid, count in self._c.execute(query)}
+
     def sampled_providers(self, since: int) -> list[int]:
         c = t.misses.c
         query = select(c.pid).where(c.day >= since, c.sampled > 0).distinct().order_by(c.pid)
         return list(self._c.execute(query).scalars())
 
-    def forget_missed(self, before: int) -> None:
-        self._c.execute(delete(t.misses).where(t.misses.c.day < before))
+    def falling_pids(self, after: int, limit: int) -> list[int]:
+        p, m = t.pidb.c, t.misses.c
+        sampled = select(m.pid).where(m.pid == p.pid, m.sampled > 0).exists()
+        may_fall = or_(p.fallback > 0, p.fallingback.is_(True))
+        query = select(p.pid).where(p.pid > after, may_fall, sampled).order_by(p.pid).limit(limit)
+        return list(self._c.execute(query).scalars())
+
+    def suspected_pids(self, upto: int, after: int, limit: int) -> list[int]:
+        c = t.suspects.c
+        query = select(c.pid).where(c.pid > after, c.found <= upto).distinct().order_by(c.pid).limit(limit)
+        return list(self._c.execute(query).scalars())
+
+    def forget_missed(self, before: int, limit: int = 1000) -> int:
+        c = t.misses.c
+        day = self._c.execute(select(func.min(c.day)).where(c.day < before)).scalar()
+        if day is None:
+            return 0
+        pids = list(self._c.execute(select(c.pid).where(c.day == day).limit(limit)).scalars())
+        self._c.execute(delete(t.misses).where(c.day == day, c.pid.in_(pids)))
+        return len(pids)
 
     def put_suspects(self, rows: Sequence[Suspect]) -> None:
         _SUSPECTS.replace(self._c, rows)
@@ -43,6 +72,11 @@ class MissVerbs(OnConnection):
         c = t.suspects.c
         query = select(func.count()).select_from(t.suspects).where(c.pid == pid, c.found <= upto)
         return int(self._c.execute(query).scalar_one())
+
+    def suspected(self, pids: Collection[int]) -> set[int]:
+        c = t.suspects.c
+        queries = (select(c.pid).where(c.pid.in_(part)).distinct() for part in chunks(pids))
+        return {pid for query in queries for pid in self._c.execute(query).scalars()}
 
     def drop_suspects(self, pid: int, after: int, upto: int, keys: Sequence[bytes] | None = None) -> int:
         c = t.suspects.c

@@ -1,34 +1,23 @@
 """Verbs about waiting URLs, machines and facts."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Integer, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, insert, or_, select, update
 
-from lcc_scrapy.domain.arrivals import NEW_COLUMNS, NewRow, same_in_all
+from lcc_scrapy.domain.arrivals import NEW_COLUMNS, OF_ALL_NEW, NewRow, of_one_set, same_in_all
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import SetPart
-from lcc_scrapy.storage.sql import many
+from lcc_scrapy.storage.records import Head, Oldest, Queue, SetPart
+from lcc_scrapy.storage.sql import heads, many
 from lcc_scrapy.storage.sql.appending import among, append
-from lcc_scrapy.storage.sql.rows import FURLKEY, OnConnection, RowsOf, chunks, put
+from lcc_scrapy.storage.sql.rows import WITH_FURLKEY, OnConnection, RowsOf, chunks, put
 
-_QUEUED = RowsOf(t.qdb, QueuedUrl, FURLKEY)
+_QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
 _PARTS = RowsOf(t.qpsdb, SetPart)
 
 _Q = t.qdb.c
-_HERE = and_(_Q.pid == bindparam("of"), _Q.timeofday == bindparam("mask"))
-_HEADS = (
-    _QUEUED.select()
-    .where(_HERE, _Q.not_before == 0)
-    .order_by(_Q.psetid, _Q.position)
-    .limit(bindparam("most", type_=Integer))
-)
-_NEXT_DUE = select(func.min(_Q.not_before)).where(_HERE, _Q.not_before > 0)
-_FIRST_MASK = select(func.min(_Q.timeofday)).where(_Q.pid == bindparam("of"))
-_NEXT_MASK = _FIRST_MASK.where(_Q.timeofday > bindparam("mask"))
-"""What every look at a provider's queue asks, made once: to make them costs more than to ask."""
-
 MASKS_ONE_BY_ONE = 16
 """Different masks of a provider up to which each is looked up; with more, all its set parts are read."""
 
@@ -42,9 +31,24 @@ class QueueVerbs(OnConnection):
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
         _QUEUED.insert(self._c, rows)
 
-    def append_new(self, pid: int, psetid: int, rows: Sequence[NewRow]) -> None:
+    def append_new(self, sets: Mapping[tuple[int, int], Sequence[NewRow]]) -> None:
+        if len(sets) == 1:
+            ((pid, psetid),) = sets
+            self._append(sets[pid, psetid], (), same_in_all(pid, psetid))
+            return
+        widths: defaultdict[int, list[NewRow]] = defaultdict(list)
+        for (pid, psetid), rows in sets.items():
+            own = tuple(of_one_set(pid, psetid).values())
+            widths[len(rows[0]) if rows else 0].extend((*row, *own) for row in rows)
+        for width in filter(None, widths):
+            self._append(widths[width], tuple(of_one_set(0, 0)), OF_ALL_NEW)
+
+    def _append(
+        self, rows: Sequence[NewRow], more: Sequence[str], constants: Mapping[str, str | int]
+    ) -> None:
         if rows:
-            append(self._c, t.qdb, NEW_COLUMNS[: len(rows[0])], rows, same_in_all(pid, psetid))
+            columns = (*NEW_COLUMNS[: len(rows[0]) - len(more)], *more)
+            append(self._c, t.qdb, columns, rows, constants)
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         return among(self._c, [t.qdb, t.lccurl], "urlkey", keys)
@@ -55,16 +59,21 @@ class QueueVerbs(OnConnection):
     def delete_queued(self, keys: Sequence[bytes]) -> None:
         _QUEUED.delete(self._c, keys)
 
-    def heads(self, pid: int, mask: str, limit: int) -> list[QueuedUrl]:
-        return _QUEUED.read(self._c, _HEADS, of=pid, mask=mask, most=limit)
+    def heads(self, wanted: Sequence[Head]) -> dict[Queue, list[QueuedUrl]]:
+        queues = [(one.pid, one.mask, *heads.place(self._c, *one.behind), one.limit) for one in wanted]
+        found: defaultdict[Queue, list[QueuedUrl]] = defaultdict(list)
+        for row in map(_QUEUED.make, heads.read(self._c, _QUEUED.names, heads.ORDERED, queues)):
+            found[row.pid, row.timeofday].append(row)
+        return found
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
         q = t.qdb.c
         due = and_(q.pid == pid, q.timeofday == mask, q.not_before.between(1, now))
         return self._c.execute(update(t.qdb).where(due).values(not_before=0)).rowcount
 
-    def next_due(self, pid: int, mask: str) -> int:
-        return int(self._c.execute(_NEXT_DUE, {"of": pid, "mask": mask}).scalar() or 0)
+    def next_due(self, queues: Sequence[Queue]) -> dict[Queue, int]:
+        rows = heads.read(self._c, ("pid", "timeofday", "not_before"), heads.DUE, queues)
+        return {(pid, mask): int(due) for pid, mask, due in rows}
 
     def queued_of(self, pid: int, after: bytes, limit: int) -> list[QueuedUrl]:
         q = t.qdb.c
@@ -87,6 +96,22 @@ class QueueVerbs(OnConnection):
         query = _PARTS.select().where(t.qpsdb.c.pid == pid)
         return _PARTS.read(self._c, query.order_by(t.qpsdb.c.psetid, t.qpsdb.c.timeofday))
 
+    def oldest_waiting(self, pid: int | None = None) -> Oldest | None:
+        parts, q = t.qpsdb.c, t.qdb.c
+        query = select(parts.pid, parts.timeofday, parts.psetid).where(parts.nurls > 0)
+        if pid is not None:
+            query = query.where(parts.pid == pid)
+        first = self._c.execute(query.order_by(parts.psetid, parts.timeofday).limit(1)).first()
+        if first is None:
+            return None
+        its = and_(q.pid == first.pid, q.timeofday == first.timeofday, q.psetid == first.psetid)
+        for due in (q.not_before == 0, q.not_before > 0):  # each is one range of ``qdb_order``
+            rows = _QUEUED.read(self._c, _QUEUED.select().where(its, due).order_by(q.position).limit(1))
+            if rows:
+                since = select(t.psets.c.started).where(t.psets.c.psetid == first.psetid)
+                return Oldest(rows[0], self._c.execute(since).scalar() or 0)
+        return None
+
     def waiting(self, pid: int) -> dict[tuple[int, str], int]:
         q = t.qdb.c
         query = select(q.psetid, q.timeofday, func.count()).where(q.pid == pid)
@@ -94,40 +119,59 @@ class QueueVerbs(OnConnection):
         return {(psetid, mask): count for psetid, mask, count in rows}
 
     def count_before(self, row: QueuedUrl) -> int:
-        q = t.qdb.c
-        earlier = or_(q.psetid < row.psetid, and_(q.psetid == row.psetid, q.position < row.position))
-        query = select(func.count()).select_from(t.qdb).where(q.pid == row.pid, q.not_before == 0, earlier)
+        masks = self.masks([row.pid])[row.pid]
+        if len(masks) >= MASKS_ONE_BY_ONE:
+            return self._count_ready(row.pid, or_(*_earlier(row)))
+        return sum(
+            self._count_ready(row.pid, _Q.timeofday == mask, which)
+            for mask in masks
+            for which in _earlier(row)
+        )
+
+    def _count_ready(self, pid: int, *which: ColumnElement[bool]) -> int:
+        query = select(func.count()).select_from(t.qdb).where(_Q.pid == pid, _Q.not_before == 0, *which)
         return int(self._c.execute(query).scalar_one())
 
-    def masks(self, pid: int) -> list[str]:
-        found: list[str] = []
-        while len(found) < MASKS_ONE_BY_ONE:
-            mask = self._next_mask(pid, found)
-            if mask is None:
-                return found
-            found.append(mask)
+    def masks(self, pids: Iterable[int]) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {pid: [] for pid in pids}
+        asked: list[Queue] = [(pid, "") for pid in found]
+        for condition in (heads.FIRST_MASKS, *[heads.MASKS] * (MASKS_ONE_BY_ONE - 1)):
+            # one step in the index for each mask, however many URLs and sets wait
+            asked = [(pid, mask) for pid, mask in heads.read(self._c, ("pid", "timeofday"), condition, asked)]
+            for pid, mask in asked:
+                found[pid].append(mask)
+        return found | {pid: self._masks_of_parts(pid) for pid, _ in asked}
+
+    def _masks_of_parts(self, pid: int) -> list[str]:
         q = t.qpsdb.c
         query = select(q.timeofday).where(q.pid == pid).distinct()
         return sorted(self._c.execute(query).scalars())
-
-    def _next_mask(self, pid: int, found: Sequence[str]) -> str | None:
-        """Return the mask behind those found, by one step in the index however many URLs and sets wait."""
-        if not found:
-            return self._c.execute(_FIRST_MASK, {"of": pid}).scalar()
-        return self._c.execute(_NEXT_MASK, {"of": pid, "mask": found[-1]}).scalar()
 
     def machine(self, identity: str) -> int | None:
         query = select(t.machines.c.machineid).where(t.machines.c.identity == identity)
         return self._c.execute(query).scalar()
 
     def insert_machine(self, identity: str, note: str, now: int) -> int:
-        self._c.execute(insert(t.machines).values(identity=identity, note=note, created=now))
+        self._c.execute(insert(t.machines).values(identity=identity, note=note, created=now, address=""))
         number = self.machine(identity)
         assert number is not None
         return number
 
+    def machine_addresses(self) -> dict[int, str]:
+        c = t.machines.c
+        rows = self._c.execute(select(c.machineid, c.address).where(c.address != ""))
+        return {int(number): str(address) for number, address in rows}
+
+    def set_machine_address(self, machine: int, address: str) -> None:
+        self._c.execute(update(t.machines).where(t.machines.c.machineid == machine).values(address=address))
+
     def info(self, name: str) -> str | None:
         return self._c.execute(select(t.lccinfo.c.value).where(t.lccinfo.c.name == name)).scalar()
+
+    def infos(self, names: Sequence[str]) -> dict[str, str]:
+        c = t.lccinfo.c
+        parts = (self._c.execute(select(c.name, c.value).where(c.name.in_(part))) for part in chunks(names))
+        return {name: value for part in parts for name, value in part}
 
     def set_info(self, name: str, value: str) -> None:
         if value:
@@ -146,11 +190,15 @@ class QueueVerbs(OnConnection):
 
     def totals(self) -> dict[str, int]:
         pairs = {
-            "cached": select(func.count()).select_from(t.lccurl),
+            "cached": select(func.coalesce(func.sum(t.pidb.c.fileused), 0)),
             "versions": select(func.count()).select_from(t.versions),
             "bytes": select(func.coalesce(func.sum(t.pidb.c.spaceused), 0)),
-            "removed": select(func.count()).select_from(t.tombstones),
             "doomed": select(func.count()).select_from(t.fsmdb),
         }
         counts = {name: int(self._c.execute(query).scalar_one()) for name, query in pairs.items()}
         return {"queued": self.queued_total(), **counts}
+
+
+def _earlier(row: QueuedUrl) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Return what selects earlier sets, and earlier rows of the same set: two ranges of ``qdb_order``."""
+    return _Q.psetid < row.psetid, and_(_Q.psetid == row.psetid, _Q.position < row.position)

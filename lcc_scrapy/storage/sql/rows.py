@@ -1,5 +1,6 @@
 """Values to rows and back: the columns of a table stand in the order of the fields of its value."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
@@ -7,17 +8,28 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Boolean, Column, Connection, Table, bindparam, select
 
-from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.entries import furlkey, namehash
 from lcc_scrapy.storage.sql import many
 from lcc_scrapy.storage.sql.values import maker
 
+_DOCID = re.compile("[0-9a-f]{32}")
 IN_LIST = 1000
 """Keys per statement: far below every database's limit on parameters."""
 
 Value = TypeVar("Value")
 
-FURLKEY: Mapping[str, Callable[[Any], object]] = {"furlkey": lambda row: furlkey(row.pid, row.furl)}
-"""The derived column of ``qdb`` and ``lccurl``."""
+Derived = Mapping[str, Callable[[Any], object]]
+
+NAMEHASHES: Derived = {
+    "curlhash": lambda row: namehash(row.curl),
+    "furlhash": lambda row: None if row.furl == row.curl else namehash(row.furl),
+}
+"""The columns by which rows are found that were written under a name (``domain.entries.namehash``)."""
+
+_NAMES = attrgetter("curl", "furl")
+
+WITH_FURLKEY: Derived = {**NAMEHASHES, "furlkey": lambda row: furlkey(row.pid, row.furl)}
+"""The derived columns of ``qdb`` and ``lccurl``."""
 
 
 def chunks(items: Iterable[Any], size: int = IN_LIST) -> Iterator[list[Any]]:
@@ -48,6 +60,7 @@ class RowsOf(Generic[Value]):
         self._derived = dict(derived or {})
         self._written = (*self.names, *self._derived)
         self._of_value = attrgetter(*self.names)
+        self._key_of = attrgetter(self.names[0])
         self._booleans = [n for n, column in enumerate(self.columns) if isinstance(column.type, Boolean)]
         self._changes = dict.fromkeys(self._written[1:], many.REPLACE)
         self._update = table.update().where(self.key == bindparam("b_key"))
@@ -55,6 +68,10 @@ class RowsOf(Generic[Value]):
     def select(self) -> Any:
         """Return a select of whole rows."""
         return select(*self.columns)
+
+    def make(self, row: Sequence[Any]) -> Value:
+        """Return the value of a row that has the columns ``names`` as the driver gives them."""
+        return self._make(*(self._with_booleans(row) if self._booleans else row))
 
     def read(self, connection: Connection, statement: Any, **parameters: Any) -> list[Value]:
         """Run a select of whole rows."""
@@ -76,6 +93,20 @@ class RowsOf(Generic[Value]):
         for place in self._booleans:
             values[place] = bool(values[place])
         return values
+
+    def named(self, connection: Connection, url: str) -> list[Value]:
+        """Return the rows of a URL given as curl, fetch URL or docid; the table has ``NAMEHASHES``.
+
+        Each index has a question of its own: databases use one of them at a time.
+        """
+        c, hashed = self.table.c, namehash(url)
+        which = [c.curlhash == hashed, c.furlhash == hashed]
+        if _DOCID.fullmatch(url):
+            which.append(c.urlkey == bytes.fromhex(url))
+        rows = (row for one in which for row in self.read(connection, self.select().where(one)))
+        found = {self._key_of(row): row for row in rows}
+        # another name may have the same hash
+        return [row for key, row in found.items() if url in {*_NAMES(row), key.hex()}]
 
     def as_dict(self, value: Value) -> dict[str, Any]:
         """Return the columns of a value."""

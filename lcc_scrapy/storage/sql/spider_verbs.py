@@ -1,6 +1,6 @@
 """Verbs about links, what spiders found, and how far they looked."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -11,12 +11,14 @@ from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.queue import FETCH
 from lcc_scrapy.storage import tables as t
 from lcc_scrapy.storage.records import DocumentLink, Ownership, Scan, Spidered
+from lcc_scrapy.storage.sql import many
 from lcc_scrapy.storage.sql.cache_verbs import CACHED
 from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
 
 _SPIDERED = RowsOf(t.spidered, Spidered)
 _OWNERS = RowsOf(t.owners, Ownership)
 _SCANS = RowsOf(t.scans, Scan)
+_OF_LINKS = ("urlkey", "position", "url", "relation", "nofollow")
 _OF_VISITS = ("visited", "code", "answered", "every", "changes", "due")
 _END_VISIT = (
     update(t.spidered)
@@ -35,12 +37,11 @@ class SpiderVerbs(OnConnection):
         for part in chunks(links):
             self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
         rows = [
-            {"urlkey": key, "position": n, "url": one.url, "relation": one.relation, "nofollow": one.nofollow}
+            (key, number, one.url, one.relation, one.nofollow)
             for key, found in links.items()
-            for n, one in enumerate(found)
+            for number, one in enumerate(found)
         ]
-        if rows:
-            self._c.execute(t.links.insert(), rows)
+        many.insert(self._c, t.links.name, _OF_LINKS, rows)
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
         c = t.links.c
@@ -77,6 +78,15 @@ class SpiderVerbs(OnConnection):
 
     def insert_spidered(self, rows: Sequence[Spidered]) -> None:
         _SPIDERED.insert(self._c, rows)
+
+    def spidered_of(self, pid: int, after: bytes, limit: int) -> list[Spidered]:
+        c = t.spidered.c
+        query = _SPIDERED.select().where(c.pid == pid, c.furlkey > after)
+        return _SPIDERED.read(self._c, query.order_by(c.furlkey).limit(limit))
+
+    def delete_spidered(self, furlkeys: Sequence[bytes]) -> None:
+        for part in chunks(furlkeys):
+            self._c.execute(delete(t.spidered).where(t.spidered.c.furlkey.in_(part)))
 
     def visit_again(self, furlkeys: Sequence[bytes]) -> None:
         for part in chunks(furlkeys):
@@ -133,6 +143,11 @@ class SpiderVerbs(OnConnection):
 
     def scan(self, pid: int) -> Scan | None:
         return next(iter(_SCANS.by_keys(self._c, [pid])), None)
+
+    def scanned(self, pids: Collection[int]) -> set[int]:
+        query = select(t.scans.c.pid)
+        parts = (query.where(t.scans.c.pid.in_(part)) for part in chunks(pids))
+        return {pid for part in parts for pid in self._c.execute(part).scalars()}
 
     def put_scan(self, scan: Scan) -> None:
         _SCANS.replace(self._c, [scan])

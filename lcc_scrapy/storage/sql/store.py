@@ -205,9 +205,11 @@ def _wait_for_sqlite(connection: Connection, statement: str) -> None:
     """
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     deadline = time.monotonic() + BUSY_TIMEOUT
-    while not _executed(connection, statement, last=time.monotonic() > deadline):
-        time.sleep(LOOK_AGAIN)
-    connection.exec_driver_sql(f"PRAGMA busy_timeout={1000 * BUSY_TIMEOUT}")
+    try:
+        while not _executed(connection, statement, last=time.monotonic() > deadline):
+            time.sleep(LOOK_AGAIN)
+    finally:  # the connection goes on, and its readers are to wait
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={round(1000 * BUSY_TIMEOUT)}")
 
 
 def _executed(connection: Connection, statement: str, *, last: bool) -> bool:

@@ -1,22 +1,37 @@
 """Verbs about turns and the workers that lease them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 
-from sqlalchemy import and_, case, delete, func, or_, select, text, update
+from sqlalchemy import and_, bindparam, case, delete, func, or_, select, text, update
 
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import StoredTurn, TurnDelta, WorkerRow
+from lcc_scrapy.storage.records import LongFetch, StoredTurn, TurnDelta, WorkerRow
 from lcc_scrapy.storage.sql import many
 from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
 
 _TURNS = RowsOf(t.turns, StoredTurn)
 _WORKERS = RowsOf(t.workers, WorkerRow)
+_FETCHES = RowsOf(t.fetches, LongFetch)
 
 _ADDED = {
     "waiting": many.ADD,
     "arrivals": many.ADD,
     "look_at": "CASE WHEN NEW.arrivals > 0 THEN 0 ELSE OLD END",
 }
+_GIVEN = (
+    "turnkey", "owner", "token", "arrivals", "look_at", "not_before", "failures", "failing_since",
+)  # fmt: skip
+_C = t.turns.c
+_REST = (
+    update(t.turns)
+    .where(*(_C[name] == bindparam(f"the_{name}") for name in ("turnkey", "owner", "token")))
+    .values(
+        owner="",
+        look_at=case((_C.arrivals == bindparam("the_arrivals"), bindparam("the_look_at")), else_=0.0),
+        **{name: bindparam(f"the_{name}") for name in ("not_before", "failures", "failing_since")},
+    )
+)
 _OVER = "owner = '' AND waiting <= 0 AND not_before = 0"
 """Turns that nobody holds, that have no URLs, and nothing to remember."""
 
@@ -76,23 +91,18 @@ class TurnVerbs(OnConnection):
     def change_turn(self, turnkey: str, values: Mapping[str, object]) -> None:
         self._c.execute(update(t.turns).where(t.turns.c.turnkey == turnkey).values(**values))
 
-    def rest_turn(self, lease: StoredTurn) -> None:
-        c = t.turns.c
-        ours = and_(c.turnkey == lease.turnkey, c.owner == lease.owner, c.token == lease.token)
-        values = {
-            "owner": "",
-            "look_at": case((c.arrivals == lease.arrivals, lease.look_at), else_=0.0),
-            "not_before": lease.not_before,
-            "failures": lease.failures,
-            "failing_since": lease.failing_since,
-        }
-        self._c.execute(update(t.turns).where(ours).values(**values))
-        self._drop_empty([lease.turnkey])
+    def rest_turns(self, leases: Sequence[StoredTurn]) -> None:
+        if leases:
+            in_order = sorted(leases, key=attrgetter("turnkey"))  # as everybody locks them
+            given = [{f"the_{name}": getattr(one, name) for name in _GIVEN} for one in in_order]
+            self._c.execute(_REST, given)
+            self._drop_empty([one.turnkey for one in in_order])
 
     def wake_turns(self) -> None:
         self._c.execute(update(t.turns).where(t.turns.c.look_at > 0).values(look_at=0.0))
 
     def free_turns_of(self, owner: str) -> int:
+        self._c.execute(delete(t.fetches).where(t.fetches.c.owner == owner))
         freed = self._c.execute(update(t.turns).where(t.turns.c.owner == owner).values(owner="")).rowcount
         if freed:
             self._c.execute(delete(t.turns).where(text(_OVER)))
@@ -123,5 +133,27 @@ class TurnVerbs(OnConnection):
         registered = and_(c.owner == worker.owner, c.token == worker.token)
         return bool(self._c.execute(update(t.workers).where(registered), _WORKERS.as_dict(worker)).rowcount)
 
+    def renew_lease(self, owner: str, token: int, expires: int) -> bool:
+        c = t.workers.c
+        renewed = update(t.workers).where(c.owner == owner, c.token == token).values(expires=expires)
+        return bool(self._c.execute(renewed).rowcount)
+
     def drop_worker(self, owner: str) -> None:
         self._c.execute(delete(t.workers).where(t.workers.c.owner == owner))
+
+    def put_fetches(self, fetches: Sequence[LongFetch]) -> None:
+        _FETCHES.replace(self._c, fetches)
+
+    def drop_fetches(self, owner: str, turnkeys: Collection[str]) -> None:
+        c = t.fetches.c
+        for part in chunks(sorted(turnkeys)):
+            self._c.execute(delete(t.fetches).where(c.owner == owner, c.turnkey.in_(part)))
+
+    def long_fetch(self, turnkey: str) -> LongFetch | None:
+        return next(iter(_FETCHES.by_keys(self._c, [turnkey])), None)
+
+    def count_above(self, owner: str, priority: int) -> int:
+        c = t.turns.c
+        above = select(func.count()).select_from(t.turns)
+        above = above.where(c.owner == owner, c.priority > priority, c.waiting > 0)
+        return int(self._c.execute(above).scalar_one())

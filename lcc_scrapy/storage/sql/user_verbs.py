@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import and_, delete, func, select, update
 
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import Ledger
+from lcc_scrapy.storage.records import Fetched, Ledger
 from lcc_scrapy.storage.sql import many
 from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, put
 from lcc_scrapy.users.named_cursors import NamedCursor
@@ -27,6 +27,25 @@ class UserVerbs(OnConnection):
     def tallies(self) -> dict[str, int]:
         rows = self._c.execute(select(t.tallies.c.name, t.tallies.c.value))
         return {name: int(value) for name, value in rows}
+
+    def count_fetches(self, counts: Mapping[Fetched, int], begun: int) -> None:
+        rows = sorted((pid, begun, result, code, count) for (pid, result, code), count in counts.items())
+        names = ("pid", "begun", "result", "code", "count")
+        many.insert(self._c, t.fetchcounts.name, names, rows, keys=names[:4], changes={"count": many.ADD})
+
+    def fetch_counts(self, since: int, pid: int) -> dict[tuple[str, int], int]:
+        c = t.fetchcounts.c
+        query = select(c.result, c.code, func.sum(c.count)).where(c.pid == pid, c.begun >= since)
+        rows = self._c.execute(query.group_by(c.result, c.code))
+        return {(result, code): int(count) for result, code, count in rows}
+
+    def forget_fetch_counts(self, before: int, limit: int = 1000) -> int:
+        c = t.fetchcounts.c
+        begun = self._c.execute(select(func.min(c.begun)).where(c.begun < before)).scalar()
+        if begun is None:
+            return 0
+        pids = list(self._c.execute(select(c.pid).where(c.begun == begun).limit(limit)).scalars())
+        return int(self._c.execute(delete(t.fetchcounts).where(c.begun == begun, c.pid.in_(pids))).rowcount)
 
     def ledger(self) -> dict[str, Ledger]:
         p = t.pidb.c

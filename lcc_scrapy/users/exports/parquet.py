@@ -8,7 +8,7 @@ memory as a whole, so that one larger than ``CONTENT_MAX`` is null, and ``len`` 
 from itertools import chain
 from typing import IO, Any
 
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import MissingExtra
 from lcc_scrapy.users.exports.interface import Item, text_fields
 from lcc_scrapy.users.formats import COLUMNS, Record
 
@@ -93,7 +93,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
-        raise ConfigurationError("Parquet needs pyarrow: pip install 'lcc-scrapy[parquet]'") from None
+        raise MissingExtra("parquet", "pyarrow") from None
     return pa, parquet
 
 

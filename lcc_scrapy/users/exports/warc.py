@@ -3,7 +3,8 @@
 A document whose answer is known becomes a ``response`` record with the headers that the site sent. Bodies
 are stored decoded, so headers about the transfer are renamed to ``X-Archive-Orig-…`` and Content-Length
 is that of the body. A document without an answer, or from elsewhere than HTTP, becomes a ``resource``
-record. The manifest, removals in it, is a ``metadata`` record at the end.
+record. The manifest, removals in it, is a ``metadata`` record at the end, with a URI of its own: indexers
+give records without one the key ``-``.
 """
 
 import ipaddress
@@ -17,7 +18,7 @@ from urllib.parse import quote
 from lcc_scrapy import __version__
 from lcc_scrapy.content.decoding import is_decoded
 from lcc_scrapy.domain.cache import UrlMeta
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import MissingExtra
 from lcc_scrapy.users.exports.gzipping import Gzip
 from lcc_scrapy.users.exports.interface import Archive, Item
 from lcc_scrapy.users.formats import Record
@@ -25,6 +26,8 @@ from lcc_scrapy.users.formats import Record
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]+")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HTTP = ("http://", "https://")
+MANIFEST = "urn:lcc:manifest"
+"""The URI of the manifest in each archive."""
 _OF_THE_TRANSFER = {"transfer-encoding", "connection", "keep-alive", "trailer"}
 
 
@@ -61,7 +64,7 @@ class Warc(Archive):
     def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
         """Write the manifest."""
         del last
-        self._write("metadata", {"Content-Type": "application/jsonl"}, manifest, size)
+        self._write("metadata", {"Content-Type": "application/jsonl"}, manifest, size, uri=MANIFEST)
 
     def close(self) -> None:
         """Write what is compressed still."""
@@ -74,7 +77,7 @@ class Warc(Archive):
         content: IO[bytes],
         size: int,
         *,
-        uri: str = "",
+        uri: str,
         http: Any = None,
     ) -> None:
         about = {name: _UNSENDABLE.sub(" ", value) for name, value in about.items()}
@@ -93,7 +96,7 @@ def _writer(out: Gzip) -> Any:
     try:
         from warcio.warcwriter import WARCWriter  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ConfigurationError("WARC needs warcio: pip install 'lcc-scrapy[warc]'") from None
+        raise MissingExtra("warc", "warcio") from None
 
     class Streaming(WARCWriter):  # type: ignore[misc]
         """Copies no content aside to make digests of it where one is known already."""

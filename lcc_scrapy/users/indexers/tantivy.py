@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.domain.errors import LccError, MissingExtra
 from lcc_scrapy.users.exports.interface import Item
 from lcc_scrapy.users.formats import Record
 from lcc_scrapy.users.indexers.interface import IndexFormat
@@ -101,7 +101,7 @@ def _module() -> Any:
     try:
         import tantivy  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ConfigurationError("tantivy is missing: pip install 'lcc-scrapy[tantivy]'") from None
+        raise MissingExtra("tantivy", "tantivy") from None
     return tantivy
 
 

@@ -10,7 +10,7 @@ from lcc_scrapy.content.files import relative_path
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.errors import LccError, Refusal, StoreUnavailable
 from lcc_scrapy.users.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.users.cursor import Position, StartOver
+from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.users.feed import Inventory, Reader, begin
 from lcc_scrapy.users.library import Library
 from lcc_scrapy.users.selection import Change, Leave, Selection, is_pattern
@@ -23,6 +23,9 @@ PORTION = 64 * 1024
 """Bytes after which a portion is handed over; a row, or a block of content, may stand above that."""
 ROWS = 200
 """Changes per look at the feed: what a slow reader keeps in memory."""
+
+FILTERS_MAX = 100
+"""Filters of one kind in a query: each row of the feed is held against all of them."""
 
 _REST = b""
 """After a look that found nothing: other answers have their turn, however little a query selects."""
@@ -195,13 +198,16 @@ def _selection_of(query: Query) -> Selection:
         raise Refusal(805, f"what='{query.what}' goes with neither since, limit nor wait")
     if query.what is What.IDS and query.content is not Wanted.NONE:
         raise Refusal(805, "what='ids' goes with no content")
+    filters = (query.providers, query.mimetypes, query.subtypes, query.url_prefixes)
+    if max(map(len, filters)) > FILTERS_MAX:
+        raise Refusal(805, f"more than {FILTERS_MAX} filters of one kind")
     for pattern in query.mimetypes:
         if not is_pattern(pattern):
             raise Refusal(805, f"mimetype {pattern[:100]!r}, expected for example text/html or text/*")
     return Selection(query.providers, query.mimetypes, query.subtypes, query.url_prefixes, query.since_time)
 
 
-_CODES: dict[type[Exception], int] = {StartOver: 802, TokenRefused: 801, NotAllowed: 807}
+_CODES: dict[type[Exception], int] = {StartOver: 802, BadCursor: 805, TokenRefused: 801, NotAllowed: 807}
 
 
 def refusal_of(error: BaseException | None, retry_after: int) -> Refusal | None:

@@ -24,7 +24,8 @@ from lcc_scrapy.users.selection import Selection
 from lcc_scrapy.users.web.access import Reading, TheLcc
 from lcc_scrapy.users.web.exporting import Threads
 from lcc_scrapy.users.web.ports import Lcc
-from lcc_scrapy.users.web.problems import NotThere, told
+from lcc_scrapy.users.web.problems import NotThere, as_bytes, told
+from lcc_scrapy.users.web.sharing import streaming
 from lcc_scrapy.users.web.streams import Written, unless_broken
 
 _SEQ_MAX = 2**63 - 1
@@ -39,11 +40,13 @@ class Xml(StreamingResponse):
         super().__init__(unless_broken(written), status_code)
 
 
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
 _PACKAGE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Contents, and `manifest.xml`.", "content": {PACKAGE_TYPE: _BINARY}}
+    200: {"description": "Contents, and `manifest.xml`.", "content": as_bytes(PACKAGE_TYPE)}
 }
-_ANSWERS = {200: {"description": "A ResourceSync document.", "content": {MEDIA_TYPE: {}}}, **told(404, 410)}
+_ANSWERS = {
+    200: {"description": "A ResourceSync document.", "content": as_bytes(MEDIA_TYPE)},
+    **told(404, 410),
+}
 
 
 def _selected(token: Reading) -> Selection:
@@ -62,7 +65,12 @@ Key = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="32 lower-case h
 def make_router(publications: Publications, url: str) -> APIRouter:
     """Return the routes; ``url`` is how clients see this server, empty = as each request says."""
     routes = _Routes(publications, url)
-    router = APIRouter(tags=["resourcesync"], default_response_class=Xml, responses=_ANSWERS)
+    router = APIRouter(
+        tags=["resourcesync"],
+        default_response_class=Xml,
+        responses=_ANSWERS,
+        dependencies=[Depends(streaming)],
+    )
     router.add_api_route("/.well-known/resourcesync", routes.source_description)
     for name, endpoint in (
         ("capabilitylist", routes.capability_list),

@@ -8,10 +8,11 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, FastAPI
 
 from lcc_scrapy import __version__
-from lcc_scrapy.users.web import changes, cursors, documents, exporting, page, problems, watch
+from lcc_scrapy.users.web import changes, cursors, documents, events, exporting, page, problems, watch
 from lcc_scrapy.users.web.guards import CompressText, Guards
 from lcc_scrapy.users.web.ports import Lcc
 from lcc_scrapy.users.web.problems import Problem
+from lcc_scrapy.users.web.sharing import ShareOut
 from lcc_scrapy.users.web.watching import Watcher
 
 THREADS = 10
@@ -20,7 +21,10 @@ THREADS = 10
 BODY_BYTES = 16 * 1024
 """Of a request: no body is more than a cursor."""
 
-_ROUTERS = (changes.router, documents.router, exporting.router, cursors.router, watch.router, page.router)
+_ROUTERS = (
+    changes.router, events.router, documents.router, exporting.router, cursors.router, watch.router,
+    page.router,
+)  # fmt: skip
 
 
 def make_app(lcc: Lcc, more: Iterable[APIRouter] = ()) -> FastAPI:
@@ -36,10 +40,12 @@ def make_app(lcc: Lcc, more: Iterable[APIRouter] = ()) -> FastAPI:
         max_body_size=BODY_BYTES,
     )
     app.state.lcc = lcc
-    for router in (*_ROUTERS, *more):
+    routers = (*_ROUTERS, *more)
+    for router in routers:
         app.include_router(router)
-    problems.install(app)
+    problems.install(app, routers)
     app.add_middleware(CompressText)
+    app.add_middleware(ShareOut, share=lcc.bounds.share, proxies=lcc.bounds.proxies)
     app.add_middleware(Guards, silence=lcc.bounds.silence)
     return app
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
+from lcc_scrapy.domain.shares import Kind
 from lcc_scrapy.users.cursor import Position
 from lcc_scrapy.users.feed import PAGE, Feed, Inventory, Reader
 from lcc_scrapy.users.named_cursors import NAME, NAME_MAX, NamedCursor
@@ -19,8 +20,9 @@ from lcc_scrapy.users.tokens import Token
 from lcc_scrapy.users.web.access import Reading, TheLcc
 from lcc_scrapy.users.web.asking import Selected, Since
 from lcc_scrapy.users.web.ports import Lcc
-from lcc_scrapy.users.web.problems import told
+from lcc_scrapy.users.web.problems import as_bytes, told
 from lcc_scrapy.users.web.rows import Row, as_json, json_row
+from lcc_scrapy.users.web.sharing import streaming, visit_of
 from lcc_scrapy.users.web.streams import unless_broken
 from lcc_scrapy.users.web.watching import Watcher
 
@@ -81,6 +83,7 @@ async def changes(
     watcher: Watcher = request.app.state.watcher
     found = await to_thread.run_sync(_read, lcc.feed, selection, since, limit)
     while limit and not found.changes and (left := end - time.monotonic()) > 0:
+        visit_of(request).begin(Kind.STREAM)
         if not found.more and not await watcher.wait(found.position, left):
             break
         found = await to_thread.run_sync(_read, lcc.feed, selection, found.position, limit)
@@ -115,9 +118,10 @@ def _read(feed: Feed, selection: Selection, since: Position | None, limit: int) 
 
 @router.get(
     "/ids",
+    dependencies=[Depends(streaming)],
     response_class=StreamingResponse,
     responses={
-        200: {"description": "One object a line; the last one has the cursor.", "content": {NDJSON: {}}},
+        200: {"description": "One object a line; the last one has the cursor.", "content": as_bytes(NDJSON)},
         **told(),
     },
 )

@@ -50,7 +50,7 @@ def cursor(lcc: TheLcc, token: Reading, name: Name) -> Response:
     return as_json(_told(found))
 
 
-@router.put("/{name}", response_model=Kept, responses=told(409, 410))
+@router.put("/{name}", response_model=Kept, responses=told(404, 409, 410, 413))
 def move(
     lcc: TheLcc,
     token: Reading,

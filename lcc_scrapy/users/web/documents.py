@@ -4,7 +4,7 @@ import base64
 from http import HTTPStatus
 from typing import IO, Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from lcc_scrapy.domain.cache import CachedUrl
@@ -16,13 +16,13 @@ from lcc_scrapy.users.web import ranges
 from lcc_scrapy.users.web.access import Reading, TheLcc
 from lcc_scrapy.users.web.asking import DocId
 from lcc_scrapy.users.web.ports import Lcc
-from lcc_scrapy.users.web.problems import NotThere, problem, told
+from lcc_scrapy.users.web.problems import BINARY, NotThere, as_bytes, problem, told
 from lcc_scrapy.users.web.rows import Row, as_json, json_row
+from lcc_scrapy.users.web.sharing import streaming
 from lcc_scrapy.users.web.streams import pieces
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
-_BINARY = "application/octet-stream"
 _TRIES = 3
 """Looks at a document that is replaced at this moment, again and again."""
 
@@ -41,7 +41,7 @@ def document(lcc: TheLcc, token: Reading, docid: DocId, if_none_match: Condition
 
 _CONTENT = {
     "description": "The content as its site served it, decoded, as an attachment. `ETag` is its SHA-256.",
-    "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+    "content": as_bytes("*/*"),
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: _CONTENT,
@@ -50,9 +50,25 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     **told(404, 410, 412, 416, 500),
 }
 
+_HEAD = {
+    status: {"description": told["description"]}
+    for status, told in _ANSWERS.items()
+    if status not in {200, 206}
+}
 
-@router.head("/{docid}/content", include_in_schema=False)
-@router.get("/{docid}/content", response_class=StreamingResponse, responses=_ANSWERS)
+
+@router.head(
+    "/{docid}/content",
+    response_class=Response,
+    responses={200: {"description": "All but the content itself."}, **_HEAD},
+    dependencies=[Depends(streaming)],
+)
+@router.get(
+    "/{docid}/content",
+    response_class=StreamingResponse,
+    responses=_ANSWERS,
+    dependencies=[Depends(streaming)],
+)
 def content(
     *,
     request: Request,
@@ -137,4 +153,4 @@ def _digest(row: CachedUrl) -> str:
 
 def _type(row: CachedUrl) -> str:
     """Return the type that the site gave, if it is one; it is told and not meant to be acted upon."""
-    return row.served_type if is_pattern(row.served_type) and "*" not in row.served_type else _BINARY
+    return row.served_type if is_pattern(row.served_type) and "*" not in row.served_type else BINARY

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator
 
+from lcc_scrapy.domain.shares import Kind
 from lcc_scrapy.users.exports.formats import FORMATS
 from lcc_scrapy.users.exports.writing import Writing
 from lcc_scrapy.users.feed import Reader
@@ -16,12 +17,12 @@ from lcc_scrapy.users.selection import Change
 from lcc_scrapy.users.web.access import Reading, TheLcc
 from lcc_scrapy.users.web.asking import Selected, Since
 from lcc_scrapy.users.web.ports import Lcc
-from lcc_scrapy.users.web.problems import Busy, told
+from lcc_scrapy.users.web.problems import BINARY, Busy, as_bytes, told
+from lcc_scrapy.users.web.sharing import visit_of
 from lcc_scrapy.users.web.streams import Written
 
 router = APIRouter(prefix="/v1", tags=["feed"])
 
-_BINARY = "application/octet-stream"
 _LIMIT_MAX = 10**9
 
 
@@ -31,8 +32,11 @@ def _known(name: str) -> str:
     return name
 
 
-def _threads(request: Request, _: Reading) -> CapacityLimiter:
-    """Return where an export may be written; raises ``Busy`` when as many are as may be."""
+async def _threads(request: Request, _: Reading) -> CapacityLimiter:
+    """Return where an export may be written; raises ``Busy`` when as many are as may be, ``ShareUsedUp`` when
+    as many are of the same client.
+    """
+    visit_of(request).begin(Kind.EXPORT)
     threads: CapacityLimiter = request.app.state.exports
     if threads.available_tokens < 1:
         count = int(threads.total_tokens)
@@ -50,7 +54,7 @@ Threads = Annotated[CapacityLimiter, Depends(_threads)]
     responses={
         200: {
             "description": "The file. Its manifest ends with a line that has `op` = `end` and the cursor.",
-            "content": {_BINARY: {"schema": {"type": "string", "format": "binary"}}},
+            "content": as_bytes(),
         },
         **told(410),
     },
@@ -74,7 +78,7 @@ def export(
     return Written(
         partial(_write, lcc, reader, form),
         threads,
-        media_type=_BINARY,
+        media_type=BINARY,
         headers={"Content-Disposition": f'attachment; filename="lcc-export.{form}"'},
     )
 

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
 from typing import IO
 
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.users.feed import Feed
 from lcc_scrapy.users.named_cursors import NamedCursors
 from lcc_scrapy.users.tokens import Tokens
@@ -37,6 +39,10 @@ class Bounds:
     """Between two looks whether the feed has grown, while anybody waits."""
     silence: float = 60.0
     """In which a client neither takes nor gives anything; then it is cut."""
+    share: Share = field(default_factory=Share)
+    """Of each token and each address; more get 429."""
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Who is believed that says in ``X-Forwarded-For`` whose request it brings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,25 @@
 """Errors as the client sees them: problem details (RFC 9457), which say what to do."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
+from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.users.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.users.cursor import StartOver
+from lcc_scrapy.users.cursor import BadCursor, StartOver
 from lcc_scrapy.users.named_cursors import TooMany
 from lcc_scrapy.users.tokens import NotAllowed, Refused
+from lcc_scrapy.users.web.methods import Methods
 
 MEDIA_TYPE = "application/problem+json"
+BINARY = "application/octet-stream"
 _SHOWN = 3
 
 
@@ -48,6 +51,7 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
         {"WWW-Authenticate": 'Bearer realm="lcc", error="insufficient_scope"'},
     ),
     NotThere: (HTTPStatus.NOT_FOUND, "not-there", {}),
+    BadCursor: (HTTPStatus.UNPROCESSABLE_ENTITY, "bad-cursor", {}),
     StartOver: (HTTPStatus.GONE, "start-over", {}),
     ContentGone: (HTTPStatus.GONE, "content-gone", {}),
     ContentElsewhere: (HTTPStatus.SERVICE_UNAVAILABLE, "content-elsewhere", _LATER),
@@ -74,7 +78,20 @@ def _kebab(title: str) -> str:
     return title.lower().replace(" ", "-")
 
 
+def share_used_up(error: ShareUsedUp) -> Response:
+    """Return the answer to a client that has as much as it may have."""
+    later = {"Retry-After": str(error.seconds)}
+    return problem(HTTPStatus.TOO_MANY_REQUESTS, str(error), "share-used-up", later)
+
+
 def _of_ours(_request: Request, error: Exception) -> Response:
+    return problem_of(error)
+
+
+def problem_of(error: Exception) -> Response:
+    """Return the answer that tells of an error of ours; raises any other one."""
+    if isinstance(error, ShareUsedUp):
+        return share_used_up(error)
     kind = next((known for known in _KINDS if isinstance(error, known)), None)
     if kind is None:
         raise error
@@ -102,17 +119,34 @@ def _wrong(error: Mapping[str, Any]) -> str:
     return f"{place}: {error['msg']}"
 
 
-def install(app: FastAPI) -> None:
-    """Let all errors of an application be told so."""
+def install(app: FastAPI, routers: Iterable[APIRouter]) -> None:
+    """Let all errors of an application be told so; ``routers`` are all that it has."""
+    methods = Methods(routers)
+
+    def not_allowed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        allow = methods.of(request.url.path)
+        headers = {"Allow": allow} if allow else error.headers  # of a page that is no route of ours
+        return problem(HTTPStatus.METHOD_NOT_ALLOWED, "see Allow for what this path takes", headers=headers)
+
+    app.add_exception_handler(HTTPStatus.METHOD_NOT_ALLOWED, not_allowed)
     app.add_exception_handler(LccError, _of_ours)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_request)
     app.add_exception_handler(Exception, _of_a_bug)
 
 
+def as_bytes(*types: str) -> dict[str, Any]:
+    """Describe bytes of some types, for OpenAPI.
+
+    octet-stream stands first: programs that make clients know no other type for bytes.
+    """
+    return {one: {"schema": {"type": "string", "format": "binary"}} for one in (BINARY, *types)}
+
+
 def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe answers with these statuses, and those that every request may get, for OpenAPI."""
-    everywhere = (401, 403, 422, 503)
+    everywhere = (401, 403, 422, 429, 503)
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": content}

@@ -37,6 +37,7 @@ class Row(BaseModel):
     served_charset: str | None
     removed_time: int | None
     reason: str | None
+    file_encoding: str | None
 
 
 def json_row(change: Change) -> Record:

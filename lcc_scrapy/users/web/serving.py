@@ -11,10 +11,12 @@ import signal
 import socket
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 import uvicorn
@@ -22,7 +24,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.doors.leaving import leave
+from lcc_scrapy.doors.peers import Networks, is_among, is_here, neighbourhood, plain_address
 from lcc_scrapy.users.web.endpoint import Endpoint
+from lcc_scrapy.wire.sockets import send_at_once
 
 _log = logging.getLogger(__name__)
 
@@ -49,23 +53,63 @@ class Service:
     allow_plain_remote: bool = False
     connections: int = 1000
     """More at a time get 503."""
+    connections_per_address: int = 200
+    """More at a time are closed; programs on this machine and ``proxies`` may have as many as they like."""
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     silence: float = 60.0
     """In which a client takes nothing of its answer; then it is cut."""
     stop_seconds: float = 30.0
     """For answers under way when the server stops."""
 
 
-class _Protocol(H11Protocol):
-    """uvicorn's own, with an end to waiting."""
+class Crowd:
+    """How many connections each address has (an IPv6 /64 is one)."""
 
-    def __init__(self, *args: Any, silence: float, **options: Any) -> None:
+    def __init__(self, most: int, proxies: Networks) -> None:
+        self._most = most
+        self._proxies = proxies
+        self._here: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    def arrive(self, peer: str) -> str | None:
+        """Count a connection; returns as whose, to say so to ``leave``, or None when there are too many."""
+        address = plain_address(peer)
+        if is_here(address) or is_among(address, self._proxies):
+            return ""
+        whose = neighbourhood(address)
+        if self._here.get(whose, 0) >= self._most:
+            return None
+        self._here[whose] += 1
+        return whose
+
+    def leave(self, whose: str) -> None:
+        """A connection is over."""
+        if whose:
+            self._here[whose] -= 1
+            if not self._here[whose]:
+                del self._here[whose]
+
+
+class _Protocol(H11Protocol):
+    """uvicorn's own, with an end to waiting and to crowds."""
+
+    def __init__(self, *args: Any, silence: float, crowd: Crowd, **options: Any) -> None:
         super().__init__(*args, **options)
         self._silence = silence
+        self._crowd = crowd
+        self._whose = ""
         self._head_timer: asyncio.TimerHandle | None = None
         self._deaf_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        whose = self._crowd.arrive((self.client or ("",))[0])
+        if whose is None:
+            transport.abort()
+            return
+        self._whose = whose
         self._look_at_head()
 
     def data_received(self, data: bytes) -> None:
@@ -76,6 +120,7 @@ class _Protocol(H11Protocol):
         for timer in (self._head_timer, self._deaf_timer):
             if timer is not None:
                 timer.cancel()
+        self._crowd.leave(self._whose)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -114,10 +159,11 @@ class Server(uvicorn.Server):
         self._service = service
         self._stopping = stopping
         _check_privacy(service)
+        crowd = Crowd(service.connections_per_address, service.proxies)
         super().__init__(
             uvicorn.Config(
                 app,
-                http=partial(_Protocol, silence=service.silence),  # type: ignore[arg-type]
+                http=partial(_Protocol, silence=service.silence, crowd=crowd),  # type: ignore[arg-type]
                 uds=service.endpoint.path or None,
                 ws="none",
                 loop="asyncio",
@@ -202,8 +248,10 @@ def _check_privacy(service: Service) -> None:
 def _listening(endpoint: Endpoint) -> Any:
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     try:
-        return socket.create_server((endpoint.host, endpoint.port), family=family, backlog=_BACKLOG)
+        made = socket.create_server((endpoint.host, endpoint.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen on {endpoint.host}:{endpoint.port}: {os.strerror(error.errno or 0)}"
         ) from None
+    send_at_once(made)
+    return made

@@ -23,7 +23,9 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get(
-    "/healthz", response_class=PlainTextResponse, responses={503: {"description": "The database is away."}}
+    "/healthz",
+    response_class=PlainTextResponse,
+    responses={429: told()[429], 503: {"description": "The database is away."}},
 )
 async def healthz(request: Request, lcc: TheLcc) -> PlainTextResponse:
     """`ok`, or 503 and `not ok` when the database does not answer. It needs no token."""

@@ -44,6 +44,11 @@ class Watcher:
             self._waiting -= 1
         return not self._closed
 
+    @property
+    def closed(self) -> bool:
+        """Tell whether nobody is to wait any more."""
+        return self._closed
+
     def close(self) -> None:
         """Let nobody wait any more."""
         self._closed = True

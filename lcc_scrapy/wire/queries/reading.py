@@ -62,7 +62,7 @@ def _new_parser(start: Callable[..., None], end: Callable[..., None]) -> expat.X
 
 
 def _refuse_doctype(*_declaration: object) -> None:
-    raise NotUnderstood("a document type declaration")
+    raise NotUnderstood("a document type declaration (DOCTYPE)")
 
 
 def _parse(parser: expat.XMLParserType, data: bytes) -> None:
@@ -127,14 +127,16 @@ class QueryReader:
 
         The reader is of no more use after either.
         """
-        for tag in _tags(data[: self._left + 1]):
-            self._left -= len(tag)
-            _parse(self._parser, tag)
-            if self._left < 0:
-                raise NotUnderstood(f"more than {self._most} bytes")
-            if self._query is not None:
-                return self._query
-        return None
+        piece = data[: self._left]
+        self._left -= len(piece)
+        try:
+            _parse(self._parser, piece)  # at once: the parser begins anew with a tag that is not complete
+        except NotUnderstood:
+            if self._query is None:
+                raise
+        if self._query is None and len(data) > len(piece):
+            raise NotUnderstood(f"more than {self._most} bytes")
+        return self._query
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -186,12 +188,6 @@ class QueryReader:
         )
 
 
-def _tags(data: bytes) -> list[bytes]:
-    """Cut behind every ``>``, so that the query ends where it ends, whatever comes behind it."""
-    *tags, rest = data.split(b">")
-    return [*(tag + b">" for tag in tags), *([rest] if rest else [])]
-
-
 # --- the result ----------------------------------------------------------------------------------
 
 
@@ -206,6 +202,7 @@ class ResultReader:
         self._text = ""
         self._quiet = 0
         self._parser = _new_parser(self._start, self._finish)
+        self._parser.buffer_text = True
         self._parser.CharacterDataHandler = self._text_came
 
     def feed(self, data: bytes) -> list[Said]:

@@ -137,7 +137,7 @@ class _Look:
                 with closing(Intake(store, open_spooled(waiting.path), self._config.policy)) as intake:
                     while not intake.step(0).finished:
                         pass
-                spool.remove(waiting)
+                spool.remove([waiting])
         finally:
             spool.unlock()
 

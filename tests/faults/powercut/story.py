@@ -217,7 +217,7 @@ def _push_all(lcc: Lcc, site: str, sets: list[ProviderSet], told: Told) -> None:
         lcc.wait_until_fetched(60)
     finally:
         user.ending.set()
-        user.join(30)
+        user.join(300)
 
 
 def _select(lcc: Lcc, told: Told) -> None:

@@ -88,7 +88,7 @@ def _plain(hexadecimal: str) -> bytes:
 
 def _descriptor(text: str) -> tuple[str, str]:
     number, _, path = text.partition("<")
-    return number, _plain(path.rstrip(">")).decode()
+    return number, _plain(path.removesuffix("(deleted)").rstrip(">")).decode()
 
 
 _LINE = re.compile(r"(?P<thread>\d+) +(?P<rest>.*)")

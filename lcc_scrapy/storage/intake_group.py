@@ -1,0 +1,120 @@
+"""Small sets of different providers are absorbed in one transaction, with few statements for all of them.
+
+What becomes of each is what ``Intake`` makes of it alone, by the same rules. A set is small when one step of
+``Intake`` would be enough: not a full one, without many removals, no longer than ``SMALL``, and not begun.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from lcc_scrapy.domain import removal_guard
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.storage import intake
+from lcc_scrapy.storage.arrivals import Arriving, Sorted, arrive, sort_out
+from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.intake import PSETID, Intake, SpooledSet, Step
+from lcc_scrapy.storage.records import ABSORBED
+from lcc_scrapy.storage.tx import Store, Tx
+from lcc_scrapy.uns.spoolfile import Record
+
+SMALL = 200
+"""URLs of a set that is absorbed together with others, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallSet:
+    """A set with all its records; ``intake`` takes what turns out not to be new."""
+
+    spooled: SpooledSet
+    records: Sequence[Record]
+    progress: int
+    intake: Intake
+
+    @property
+    def login(self) -> tuple[int, int]:
+        """The provider and the number of the login."""
+        return self.spooled.pid, self.spooled.connseq
+
+
+def is_small(spooled: SpooledSet) -> bool:
+    """Tell whether a set may be absorbed together with others."""
+    return (
+        not spooled.full
+        and spooled.urls <= min(SMALL, intake.CHUNK)
+        and spooled.removals <= removal_guard.FEW
+    )
+
+
+def read_small(spooled: SpooledSet, intake: Intake) -> SmallSet:
+    """Read a set whole."""
+    return SmallSet(spooled, *spooled.records(0, SMALL), intake)
+
+
+def absorb_together(store: Store, sets: Sequence[SmallSet], policy: QueuePolicy, now: int) -> list[Step]:
+    """Absorb sets of different providers; raises what ``Intake.step`` does, and nothing happened then.
+
+    No set of an earlier login of one of these providers may come any more. When many of their URLs are known
+    already, the last sets are left for another time: their steps are not ``finished``.
+    """
+    with store.begin() as tx:
+        steps = _steps(tx, sets, policy, now)
+        done = [one.login for one, step in zip(sets, steps, strict=True) if step.finished]
+        tx.drop_logins(done)
+        return steps
+
+
+def _steps(tx: Tx, sets: Sequence[SmallSet], policy: QueuePolicy, now: int) -> list[Step]:
+    providers = tx.lock_providers([one.spooled.pid for one in sets])
+    names = [one.login for one in sets]
+    logins, begun = tx.logins(names), tx.psets_of(names)
+    odd = {name for name, login in logins.items() if login.passed or login.overtaken} | begun.keys()
+    fresh = [one for one in sets if one.login not in odd and one.spooled.pid in providers]
+    arriving = sort_out(tx, _arriving(tx, [one for one in fresh if not one.intake.is_resend(tx, now)], now))
+    together = _together(arriving)
+    absorbed = _absorb(tx, together, policy, now)
+    left = {one.arriving.pset.pid for one in arriving[len(together) :]}
+    return [
+        absorbed.get(one.login)
+        or (one.intake.step_in(tx, now) if one.login in odd else None)
+        or Step(one.spooled.pid, finished=one.spooled.pid not in left)
+        for one in sets
+    ]
+
+
+def _together(arriving: Sequence[Sorted]) -> Sequence[Sorted]:
+    """Return as many of the first sets as the rules may see in one transaction, but one of them at least."""
+    known = accumulate(one.known for one in arriving)
+    return arriving[: max(1, sum(count <= intake.CHUNK for count in known))]
+
+
+def _arriving(tx: Tx, sets: Sequence[SmallSet], now: int) -> list[Arriving]:
+    if not sets:
+        return []
+    first = tx.take(PSETID, len(sets))
+    psets = [one.intake.new_pset(number, now) for number, one in enumerate(sets, first)]
+    return [
+        Arriving(replace(pset, progress=one.progress), one.records, one.spooled.ifabsent)
+        for pset, one in zip(psets, sets, strict=True)
+    ]
+
+
+def _absorb(tx: Tx, arriving: Sequence[Sorted], policy: QueuePolicy, now: int) -> dict[tuple[int, int], Step]:
+    if not arriving:
+        return {}
+    sets = [one.arriving for one in arriving]
+    batch = Batch(tx, [one.pset.pid for one in sets], [], now, policy)
+    arrive(batch, arriving)
+    batch.flush()
+    held = batch.newly_held
+    psets = [
+        replace(one.pset, phase=ABSORBED, absorbed=len(one.records), held=held[one.pset.pid]) for one in sets
+    ]
+    tx.insert_psets(psets)
+    removed = batch.removals_by_pid()
+    return {
+        (pset.pid, pset.connseq): Step(
+            pset.pid, finished=True, entries=pset.absorbed, removed=removed.get(pset.pid, ()), held=pset.held
+        )
+        for pset in psets
+    }

@@ -1,0 +1,219 @@
+"""What reads what content users send, and the ways in which these can grow."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.users.cursor import BadCursor, Position
+from lcc_scrapy.users.queries.answering import FILTERS_MAX
+from lcc_scrapy.users.queries.limits import DEFAULT_LIMITS
+from lcc_scrapy.users.selection import Selection, is_pattern
+from lcc_scrapy.users.tokens import digest_of
+from lcc_scrapy.users.web.ranges import Unsatisfiable, is_named, part
+from lcc_scrapy.wire.queries import writing
+from lcc_scrapy.wire.queries.messages import ResultBegins, Row, Wanted
+from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader, ResultReader
+from tests.faults.growth import Dimension, Parser, grown
+from tests.web_house import WebHouse
+
+LOOP, THREADS, COMMAND, WEB = (
+    "event loop",
+    "threads of `lcc query`",
+    "process of a command",
+    "event loop of `lcc web`",
+)
+QUERY_MAX = DEFAULT_LIMITS.query_bytes
+HEAD_MAX = 65_536
+"""Bytes of a request's head that uvicorn reads."""
+
+
+# --- queries and results -------------------------------------------------------------------------
+
+
+def read_query(data: bytes) -> object:
+    """Read a query as the query socket does."""
+    try:
+        return QueryReader(QUERY_MAX).feed(data)
+    except NotUnderstood:
+        return None
+
+
+_ASKED = '<lococa:query xmlns:lococa="http://www.lococa.org/1.0">'
+_END = "</lococa:query>"
+
+
+def asked(name: str, unit: str, head: str = "", tail: str = "") -> Dimension:
+    """Return a dimension of what stands in a query."""
+    return grown(name, unit, _ASKED + head, tail + _END)
+
+
+QUERIES = Parser(
+    "query", LOOP, QUERY_MAX, read_query,
+    lambda n: (_ASKED + '<urlprefix value="http://www.example.org/some/where/"/>\n' * (n // 57) + _END).encode(),
+    (
+        asked("one comment", ">", "<!--", "-->"), asked("comments", "<!-- -->"), asked("one section", ">", "<![CDATA[", "]]>"),
+        asked("length of a comment", "x", "<!--", "-->"), asked("one instruction", ">", "<?x ", "?>"), asked("a value", ">", '<urlprefix value="', '"/>'),
+        asked("types", '<mimetype value="a/b"/>'), asked("documents", f'<docid value="{"0" * 32}"/>'), asked("providers", '<provider value="7"/>'),
+        asked("nesting", "<x>"), asked("escapes", r"\u0041", '<subtype escaped="value" value="', '"/>'), asked("names of escapes", "value ", '<subtype value="x" escaped="', '"/>'),
+        asked("references", "&lt;", '<subtype value="', '"/>'), asked("attributes", "a='b' ", "<subtype ", "/>"), asked("blanks", " "),
+        grown("blanks before it", " ", "", _ASKED + _END), grown("length of its own attributes", "x", '<lococa:query since="', '"/>'),
+        Dimension("names", lambda n: (_ASKED[:-1] + " ".join(f"a{number}='b'" for number in range(n // 10)) + ">").encode()),
+    ),
+)  # fmt: skip
+
+
+def read_result(data: bytes) -> int:
+    """Read an answer as ``lcc query`` does."""
+    reader, count = ResultReader(), 0
+    try:
+        for at in range(0, len(data), 65_536):
+            count += len(reader.feed(data[at : at + 65_536]))
+    except NotUnderstood:
+        pass
+    return count
+
+
+_BEGUN = writing.begin(ResultBegins("an-lcc", "p"))
+_INSIDE = _BEGUN + writing.row(Row("upsert", {"docid": "0" * 32}, Wanted.INSIDE))
+RESULTS = Parser(
+    "result", COMMAND, 1 << 62, read_result,
+    lambda n: _BEGUN + writing.row(Row("upsert", {"docid": "0" * 32, "curl": "http://h/page.html"})) * (n // 90),
+    (
+        grown("content in lines", b"A" * 76 + b"\n", _INSIDE), grown("content in short lines", b"A\n", _INSIDE), grown("empty lines", b"\n", _INSIDE),
+        grown("references in content", b"&#65;", _INSIDE), grown("comments in content", b"A<!---->", _INSIDE),
+        grown("one comment", b">", _BEGUN + b"<!--"), grown("comments", b"<!---->", _BEGUN), grown("nesting", b"<x>", _BEGUN),
+        grown("rows", b"<removed/>", _BEGUN), grown("escapes", b'<removed escaped="a" a="' + rb"\u0041" * 900 + b'"/>', _BEGUN),
+    ),
+    start=125_000,
+)  # fmt: skip
+
+
+def rows_of(selection: Selection, row: CachedUrl, count: int) -> int:
+    """Hold rows of the feed against a selection."""
+    return sum(selection.tell(row, 0) is not None for _ in range(count))
+
+
+_SHELF = WebHouse()
+_ROW = _SHELF.shelf.add("page", subtype="lang: nl", pid=999)
+_FILTER = 26
+"""Bytes of a filter in a query."""
+
+
+def _filters(**kinds: Callable[[int], Any]) -> Callable[[int], tuple[Selection, int]]:
+    """Make one filter for each ``_FILTER`` bytes, as many as a query may have."""
+
+    def make(n: int) -> tuple[Selection, int]:
+        count = min(n // _FILTER, FILTERS_MAX)
+        given = {name: tuple(map(of, range(count))) for name, of in kinds.items()}
+        return Selection(**given), 1000
+
+    return make
+
+
+SELECTIONS = Parser(
+    "selection", THREADS, QUERY_MAX, lambda given: rows_of(given[0], _ROW, given[1]),
+    lambda n: (Selection(mimetypes=("text/*",), subtypes=("lang:*",), url_prefixes=("http://www.example.org/",)), 1000),
+    (
+        Dimension("types times rows", _filters(mimetypes=lambda number: f"a/b{number}")),
+        Dimension("subtypes times rows", _filters(subtypes=lambda number: f"a: {number}*")),
+        Dimension("prefixes times rows", _filters(url_prefixes=lambda number: f"http://www.example.org/{number}")),
+        Dimension("providers times rows", _filters(providers=int)),
+    ),
+)  # fmt: skip
+
+
+# --- small notations -----------------------------------------------------------------------------
+
+
+def read_cursor(text: str) -> object:
+    """Read a cursor."""
+    try:
+        return Position.parse(text)
+    except BadCursor:
+        return None
+
+
+CURSORS = Parser(
+    "cursor", LOOP, QUERY_MAX, read_cursor, lambda n: str(Position("x" * (n // 2), 1, 1)),
+    (
+        Dimension("letters", lambda n: "A" * n), Dimension("nesting", lambda n: "W1tb" * (n // 4)), Dimension("digits", lambda n: "MTEx" * (n // 4)),
+        Dimension("blanks", lambda n: " " * n), Dimension("equals signs", lambda n: "=" * n),
+    ),
+)  # fmt: skip
+
+
+def read_request(text: str) -> object:
+    """Read what the fields of a request say."""
+    with suppress(Unsatisfiable):
+        part(text, 1 << 30)
+    is_named(text, '"x"', weakly=True)
+    is_pattern(text)
+    return digest_of(text)
+
+
+REQUEST_FIELDS = Parser(
+    "request_fields", WEB, HEAD_MAX, read_request, lambda n: "x" * n,
+    (
+        Dimension("ranges", lambda n: "bytes=" + "0-1," * (n // 4)), Dimension("digits", lambda n: "bytes=" + "1" * n), Dimension("blanks of a range", lambda n: "bytes=" + " " * n),
+        Dimension("hyphens", lambda n: "bytes=" + "-" * n), Dimension("quotes", lambda n: '"' * n), Dimension("tags", lambda n: 'W/"a",' * (n // 6)),
+        Dimension("tags without an end", lambda n: '"a ' * (n // 3)), Dimension("weak signs", lambda n: "W/" * (n // 2)), Dimension("slashes", lambda n: "a/" * (n // 2)),
+    ),
+)  # fmt: skip
+
+_TOKEN = _SHELF.token()
+
+
+def request(given: tuple[str, str, list[tuple[bytes, bytes]], bytes]) -> int:
+    """Ask the HTTP API, without a socket; returns the status."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, _asked(*given)).result()
+
+
+async def _asked(path: str, query: str, headers: list[tuple[bytes, bytes]], body: bytes) -> int:
+    status = 0
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "root_path": "",
+        "method": "PUT" if body else "GET", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+        "headers": [(b"authorization", f"Bearer {_TOKEN}".encode()), (b"content-type", b"application/json"), *headers],
+        "client": ("192.0.2.1", 1), "server": ("h", 80),
+    }  # fmt: skip
+    app: Any = _SHELF.app
+    async with app.router.lifespan_context(app):
+        await app(scope, receive, send)
+    return status
+
+
+def parameters(name: str, unit: str, head: str = "") -> Dimension:
+    """Return a dimension of what stands behind the ``?``."""
+    return Dimension(name, lambda n: ("/v1/changes", head + unit * (n // len(unit)), [], b""))
+
+
+HTTP_API = Parser(
+    "http_api", WEB, HEAD_MAX, request, lambda n: ("/v1/changes", "url_prefix=" + "x" * min(n, 2000), [], b""),
+    (
+        parameters("parameters", "mimetype=text/html&"), parameters("unknown parameters", "a=b&"), parameters("signs", "&"), parameters("equals signs", "="),
+        parameters("percent signs", "%"), parameters("length of one", "x", "url_prefix="), parameters("length of a type", "a", "mimetype="), parameters("digits", "1", "provider="),
+        parameters("length of a cursor", "A", "since="), parameters("plus signs", "+", "subtype="), parameters("numbers", "provider=1&"),
+        Dimension("segments", lambda n: ("/v1" + "/a" * (n // 2), "", [], b"")), Dimension("length of a path", lambda n: ("/v1/documents/" + quote("x" * n), "", [], b"")),
+        Dimension("fields", lambda n: ("/v1/changes", "", [(b"accept", b"a/b;q=1")] * (n // 16), b"")),
+        Dimension("accepted codings", lambda n: ("/v1/changes", "", [(b"accept-encoding", b"gzip, " * (n // 6))], b"")),
+        Dimension("nesting of a body", lambda n: ("/v1/cursors/a", "", [], b"[" * min(n, 16_000))),
+        Dimension("digits of a body", lambda n: ("/v1/cursors/a", "", [], b"1" * min(n, 16_000))),
+        Dimension("keys of a body", lambda n: ("/v1/cursors/a", "", [], b"{" + b'"a":1,' * (min(n, 15_000) // 6) + b'"a":1}')),
+    ),
+    slack=16 << 20,
+)  # fmt: skip
+
+PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API)

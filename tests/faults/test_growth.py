@@ -1,0 +1,51 @@
+"""Reading foreign input costs no more than its length, whichever way it grows (``growth`` says what is held)."""
+
+import pytest
+
+from tests.faults import growth_providers, growth_sites, growth_users
+from tests.faults.growth import Cost, Dimension, Parser, check, grown
+
+PARSERS = (*growth_sites.PARSERS, *growth_providers.PARSERS, *growth_users.PARSERS)
+LARGE = 8
+"""Times as large as in a short run: what is in no short run is steep only from some size on."""
+
+
+def cases(parsers: tuple[Parser, ...]) -> list[object]:
+    return [
+        pytest.param(parser, dimension, id=f"{parser.name}: {dimension.name}")
+        for parser in parsers
+        for dimension in parser.dimensions
+    ]
+
+
+@pytest.mark.parametrize(("parser", "dimension"), cases(PARSERS))
+def test_reading_costs_no_more_than_the_length_of_what_is_read(parser: Parser, dimension: Dimension) -> None:
+    check(parser, dimension)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("parser", "dimension"), cases(PARSERS))
+def test_so_it_does_for_large_inputs(parser: Parser, dimension: Dimension) -> None:
+    check(parser, dimension, LARGE)
+
+
+def reading(read: object) -> Parser:
+    return Parser("x", "here", 1 << 30, read, lambda n: b"x" * n, (), start=2000)  # type: ignore[arg-type]
+
+
+STEEP = {
+    "quadratic CPU": lambda data: [data.count(b"y", at) for at in range(data.count(b"y"))],
+    "slow for each byte": lambda data: [sum(range(40)) for one in data if one == ord("y")],
+    "much memory": lambda data: [[None] * 9 for one in data if one == ord("y")],
+}
+
+
+@pytest.mark.parametrize("what", STEEP)
+def test_what_grows_too_fast_is_seen(what: str) -> None:
+    with pytest.raises(AssertionError, match="x"):
+        check(reading(STEEP[what]), grown("ys", "y"), 4)
+
+
+def test_what_costs_little_is_not_measured_by_its_noise() -> None:
+    check(reading(len), grown("ys", "y"))
+    assert Cost(0.1, 2) == Cost(0.1, 2)

@@ -77,6 +77,7 @@ bench: $(DEV_STAMP) corpora ## measurements, as ratios, some hours; tables and c
 	$(BIN)/python bench/revisits.py
 	$(BIN)/python bench/links.py
 	$(BIN)/python bench/web.py
+	$(BIN)/python bench/web_shares.py
 
 bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of them run
 	$(BIN)/python bench/crawl.py --quick
@@ -96,6 +97,7 @@ bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of
 	$(BIN)/python bench/revisits.py --pages 50 --every 24
 	$(BIN)/python bench/links.py --pages 20 --repeat 1
 	$(BIN)/python bench/web.py --documents 50 --rounds 1
+	$(BIN)/python bench/web_shares.py --documents 50 --rounds 1 --connections 20
 
 soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
 	LCC_KILLS=200 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_kills.py

@@ -31,9 +31,9 @@ Times = list[tuple[float, float]]
 
 
 @contextmanager
-def web(lcc: Lcc) -> Iterator[int]:
+def web(lcc: Lcc, rate: str = RATE) -> Iterator[int]:
     """Run `lcc web`; gives its port."""
-    environment = {**lcc.environment, "LCC_WEB_ENDPOINT": "127.0.0.1:0", "LCC_WEB_RATE": RATE}
+    environment = {**lcc.environment, "LCC_WEB_ENDPOINT": "127.0.0.1:0", "LCC_WEB_RATE": rate}
     log = lcc.folder / "web.log"
     with (
         log.open("w") as out,

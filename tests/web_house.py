@@ -104,7 +104,7 @@ class WebHouse:
         self.measures = []
         self.lcc = Lcc(
             self.shelf, self.shelf.open, self.tokens, self.cursors, lambda: self.measures,
-            Bounds(**{"poll": 0.02, **bounds}), lambda: self.now,
+            Bounds(**{"poll": 0.02, "refusal_delay": 0.0, **bounds}), lambda: self.now,
         )  # fmt: skip
         self.app = make_app(self.lcc)
 

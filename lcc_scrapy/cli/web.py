@@ -80,12 +80,12 @@ def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
         StoreCursors(store),
         lambda: measures(store, config.spool_dir, int(time.time()), config.push_grace),
         bounds=Bounds(
-            config.web_waiters,
-            config.web_exports,
-            config.poll,
-            config.http_silence,
-            share,
-            config.web_proxies,
+            waiters=config.web_waiters,
+            exports=config.web_exports,
+            poll=config.poll,
+            silence=config.http_silence,
+            share=share,
+            proxies=config.web_proxies,
         ),
     )
 

@@ -19,8 +19,8 @@ OFTEN = Rate(10**6, 1.0)
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 
-def house_with(**share):
-    made = WebHouse(exports=10, share=Share(**{"rate": OFTEN, **share}))
+def house_with(refusal_delay=0.0, **share):
+    made = WebHouse(exports=10, share=Share(**{"rate": OFTEN, **share}), refusal_delay=refusal_delay)
     made.shelf.add("page", b"hello")
     return made
 
@@ -86,6 +86,20 @@ def test_requests_of_one_token_are_counted_from_wherever_they_come():
     assert codes == [200, 200, 200, 429]
     with house.client(address="192.0.2.1") as honest:
         assert honest.get("/v1/changes").status_code == 200
+
+
+def test_who_asked_too_often_is_told_so_a_second_later_only(monkeypatch):
+    """Or a client that never waits would keep the one thread that serves everybody busy with refusals."""
+    pauses = []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+
+    monkeypatch.setattr("lcc_scrapy.users.web.sharing.sleep", sleep)
+    house = house_with(rate=Rate(1, 3600.0), refusal_delay=1.0)
+    with house.client(address="192.0.2.1") as greedy:
+        assert (greedy.get("/v1/changes").status_code, pauses) == (200, [])
+        assert (greedy.get("/v1/changes").status_code, pauses) == (429, [1.0])
 
 
 @pytest.mark.parametrize(

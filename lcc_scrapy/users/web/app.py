@@ -45,7 +45,7 @@ def make_app(lcc: Lcc, more: Iterable[APIRouter] = ()) -> FastAPI:
         app.include_router(router)
     problems.install(app, routers)
     app.add_middleware(CompressText)
-    app.add_middleware(ShareOut, share=lcc.bounds.share, proxies=lcc.bounds.proxies)
+    app.add_middleware(ShareOut, bounds=lcc.bounds)
     app.add_middleware(Guards, silence=lcc.bounds.silence)
     return app
 

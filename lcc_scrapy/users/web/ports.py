@@ -41,6 +41,8 @@ class Bounds:
     """In which a client neither takes nor gives anything; then it is cut."""
     share: Share = field(default_factory=Share)
     """Of each token and each address; more get 429."""
+    refusal_delay: float = 1.0
+    """After which a client is told that its share is used up: asking again at once is not worth its while."""
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """Who is believed that says in ``X-Forwarded-For`` whose request it brings."""
 

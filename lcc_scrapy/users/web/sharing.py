@@ -5,13 +5,14 @@ by their address: they may be proxies, which bring everybody's requests.
 """
 
 import time
+from asyncio import sleep
 from collections.abc import Hashable, Iterator, Sequence
 from hashlib import sha256
 
 from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lcc_scrapy.domain.shares import Kind, Share, Shares, ShareUsedUp, Visit
+from lcc_scrapy.domain.shares import Kind, Shares, ShareUsedUp, Visit
 from lcc_scrapy.doors.peers import (
     LOCAL,
     Networks,
@@ -21,6 +22,7 @@ from lcc_scrapy.doors.peers import (
     neighbourhood,
     plain_address,
 )
+from lcc_scrapy.users.web.ports import Bounds
 from lcc_scrapy.users.web.problems import share_used_up
 
 _VISIT = "lcc.visit"
@@ -30,10 +32,10 @@ _BEARER = b"bearer "
 class ShareOut:
     """Counts each request for its token and its address, as long as it lasts."""
 
-    def __init__(self, app: ASGIApp, share: Share, proxies: Networks = ()) -> None:
+    def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
         self._app = app
-        self._proxies = proxies
-        self._shares = Shares(share, time.monotonic)
+        self._bounds = bounds
+        self._shares = Shares(bounds.share, time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or tell that its client has enough."""
@@ -41,8 +43,10 @@ class ShareOut:
             await self._app(scope, receive, send)
             return
         try:
-            visit = self._shares.enter(list(_keys(scope, self._proxies)))
+            visit = self._shares.enter(list(_keys(scope, self._bounds.proxies)))
         except ShareUsedUp as error:
+            # One thread serves everybody: refusals without end would keep it from all others.
+            await sleep(self._bounds.refusal_delay)
             await share_used_up(error)(scope, receive, send)
             return
         scope[_VISIT] = visit

@@ -22,7 +22,7 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
-PATIENCE = 5.0
+PATIENCE = 100.0
 
 
 class Handling:

@@ -11,7 +11,7 @@ import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class Got:
 
 @dataclass
 class Scene:
-    """A site and a handler with little patience."""
+    """A site, and a handler that waits longer than any test: what ends early was noticed, not waited for."""
 
     site: Site
     handling: Handling
@@ -113,8 +113,14 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def scene(site: Site, tmp_path: Path) -> Scene:
-    quick = {"fetch_timeout": 1.0, "fetch_deadline": 3.0, "fetch_max_bytes": 1_000_000}
-    return Scene(site, Handling(tmp_path, **quick), "asyncio", site.listen())
+    bounds = {"fetch_timeout": 100.0, "fetch_deadline": 300.0, "fetch_max_bytes": 1_000_000}
+    return Scene(site, Handling(tmp_path, **bounds), "asyncio", site.listen())
+
+
+@pytest.fixture
+def impatient(scene: Scene, tmp_path: Path) -> Scene:
+    """A scene whose handler gives up soon, for sites that never get to the end."""
+    return replace(scene, handling=Handling(tmp_path, fetch_timeout=1.0, fetch_deadline=3.0))
 
 
 def drip(data: bytes, gap: float, size: int = 1) -> Answer:
@@ -205,9 +211,7 @@ def test_however_it_is_cut_into_pieces(scene: Scene, name: str, size: int) -> No
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_none_gets_its_code(scene: Scene, name: str) -> None:
     wire, code = BAD[name]
-    watch = Stopwatch()
-    assert scene.get(raw(wire)).code == code
-    assert watch.seconds < 1, "it needs no time-out to be noticed"
+    assert scene.get(raw(wire)).code == code, "it needs no time-out to be noticed"
 
 
 @pytest.mark.parametrize(
@@ -286,32 +290,32 @@ def test_no_header_of_a_request_begins_another_line(scene: Scene, field: dict[st
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "least", "most"),
+    ("name", "answer", "least"),
     [
-        ("silence", Answer((WHOLE,), wait=9), 1.0, 2.0),
-        ("a dripping head", drip(WHOLE, 0.2), 1.0, 2.0),
-        ("dripping hints", drip(HINT * 20 + WHOLE, 0.2, len(HINT)), 1.0, 2.0),
-        ("half a head", Answer((OK,), wait=0.0, last=False), 1.0, 2.0),
-        ("a body that stalls", raw(OK + LENGTH + TEXT[:9], TEXT[9:], gap=9), 1.0, 2.0),
-        ("chunks that stall", raw(CHUNKED + b"2\r\no", b"k\r\n0\r\n\r\n", gap=9), 1.0, 2.0),
+        ("silence", Answer((WHOLE,), wait=60), 1.0),
+        ("a dripping head", drip(WHOLE, 0.5), 1.0),
+        ("dripping hints", drip(HINT * 20 + WHOLE, 0.5, len(HINT)), 1.0),
+        ("half a head", Answer((OK,), wait=0.0, last=False), 1.0),
+        ("a body that stalls", raw(OK + LENGTH + TEXT[:9], TEXT[9:], gap=60), 1.0),
+        ("chunks that stall", raw(CHUNKED + b"2\r\no", b"k\r\n0\r\n\r\n", gap=60), 1.0),
         (
             "a body that drips too long",
-            drip(OK + b"Content-Length: 999\r\n\r\n" + TEXT * 9, 0.2, 60),
+            drip(OK + b"Content-Length: 9999\r\n\r\n" + bytes(9999), 0.2, 60),
             2.7,
-            4.5,
         ),
     ],
 )
-def test_slow_sites_are_given_up_in_time(
-    scene: Scene, name: str, answer: Answer, least: float, most: float
-) -> None:
+def test_slow_sites_are_given_up_in_time(impatient: Scene, name: str, answer: Answer, least: float) -> None:
+    """Who waited for the end, 20 s later and more, would have had a document."""
     watch = Stopwatch()
-    assert scene.get(answer).code == LATE
-    assert least <= watch.seconds < most
+    assert impatient.get(answer).code == LATE
+    assert least <= watch.seconds
 
 
-def test_a_slow_drip_that_ends_in_time_is_a_document(scene: Scene) -> None:
-    got = scene.get(raw(OK + LENGTH + TEXT[:30], TEXT[30:60], TEXT[60:], gap=0.8))
+def test_a_slow_drip_that_ends_in_time_is_a_document(scene: Scene, tmp_path: Path) -> None:
+    hurried = replace(scene, handling=Handling(tmp_path, fetch_timeout=3.0))
+    pieces = [TEXT[at : at + 10] for at in range(0, len(TEXT), 10)]
+    got = hurried.get(raw(OK + LENGTH, *pieces, gap=4.0 / len(pieces)))
     assert (got.code, got.body) == (200, TEXT)
 
 

@@ -4,7 +4,6 @@
 too. The command line takes the same pieces one by one.
 """
 
-import gc
 import logging
 import os
 import time
@@ -20,6 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from lcc_scrapy import signals
+from lcc_scrapy.collecting import collect_seldom
 from lcc_scrapy.config import Config
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.breaker import Breaker
@@ -57,10 +57,6 @@ from lcc_scrapy.users.elsewhere import OtherMachines
 
 _log = logging.getLogger(__name__)
 
-_AS_SHIPPED = (700, 10, 10)
-COLLECT_AFTER = 20_000
-"""Objects made and not freed after which Python looks for garbage; as shipped, after 700."""
-
 DESCRIPTORS = 64
 """Open files of a process beside those of its connections and what these write."""
 
@@ -80,17 +76,6 @@ def means_of(config: Config, reactor: Any, *folders: Path, fetches: int = 0) -> 
     connections = config.connections_max if config.spool_dir in folders else 0
     provide_descriptors(DESCRIPTORS + 2 * (fetches + connections))
     return Means(disks_of(config, *folders), reactor, end_at_once)
-
-
-def collect_seldom() -> None:
-    """Let Python look for garbage less often, and never among what is loaded by now: a fourth of a page.
-
-    Where a program has set its own thresholds, they stay.
-    """
-    if gc.get_threshold() == _AS_SHIPPED:
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(COLLECT_AFTER, *_AS_SHIPPED[1:])
 
 
 def end_at_once(error: DiskFailed) -> NoReturn:

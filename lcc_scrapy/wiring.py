@@ -43,17 +43,14 @@ from lcc_scrapy.storage.home import Home, WorkerSlot
 from lcc_scrapy.storage.housekeeping import Housekeeper
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.jobwatch import JobWatch
-from lcc_scrapy.storage.machines import MachineAddresses
 from lcc_scrapy.storage.means import Means, provide_descriptors
 from lcc_scrapy.storage.sampling import Sampling
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import FILEID, Settled, Settlement
 from lcc_scrapy.storage.spidering import Spidering
 from lcc_scrapy.storage.thread import Beside, StoreThread, keep_timers_steady
-from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.spool import ReadySet, has_sets_coming
 from lcc_scrapy.users.content import LocalContent
-from lcc_scrapy.users.elsewhere import OtherMachines
 
 _log = logging.getLogger(__name__)
 
@@ -88,17 +85,6 @@ def end_at_once(error: DiskFailed) -> NoReturn:
         logging.shutdown()
     finally:
         os._exit(os.EX_IOERR)
-
-
-def other_machines(config: Config, store: Store) -> OtherMachines | None:
-    """Return what gets the content files of other machines, None where the settings say nothing of them."""
-    if not (config.files_machines or config.files_token_file):
-        return None
-    try:
-        token = Path(config.files_token_file).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"LCC_FILES_TOKEN_FILE: {config.files_token_file!r}: {error}") from None
-    return OtherMachines(MachineAddresses(store, config.files_machines), token)
 
 
 class Worker:

@@ -30,6 +30,7 @@ class QueryProcess(ServerProcess):
     under_way = "answers"
 
     def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
+        from lcc_scrapy.opening import other_machines
         from lcc_scrapy.storage.feed import StoreFeed
         from lcc_scrapy.storage.means import provide_descriptors
         from lcc_scrapy.storage.thread import DaemonPool
@@ -37,7 +38,7 @@ class QueryProcess(ServerProcess):
         from lcc_scrapy.users.content import LocalContent
         from lcc_scrapy.users.library import Library
         from lcc_scrapy.users.queries.service import QueryService
-        from lcc_scrapy.wiring import DESCRIPTORS, other_machines
+        from lcc_scrapy.wiring import DESCRIPTORS
 
         super().__init__(config, home, reactor, settings)
         provide_descriptors(DESCRIPTORS + 3 * config.query_connections_max)

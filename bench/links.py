@@ -19,7 +19,8 @@ from urllib.parse import urljoin
 
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.spidering.canonical import canonical
-from lcc_scrapy.spidering.links import LinkRules, read_page
+from lcc_scrapy.spidering.links import read_page
+from lcc_scrapy.spidering.rules import LinkRules
 
 SITE = "http://www.example.org/"
 RULES = LinkRules(relations=frozenset({"a", "area", "frame", "iframe", "refresh"}))

@@ -28,7 +28,7 @@ from lcc_scrapy.domain.turns import PRIORITIES
 from lcc_scrapy.domain.versions import MOST, Keep
 from lcc_scrapy.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.spidering.ignoring import IgnoreList
-from lcc_scrapy.spidering.links import DOCUMENTS, REQUISITES, LinkRules
+from lcc_scrapy.spidering.rules import DOCUMENTS, REQUISITES, LinkRules
 from lcc_scrapy.uns.limits import LEAST_ATTRIBUTES, LEAST_DEPTH, LEAST_ELEMENT_BYTES
 from lcc_scrapy.users.web.endpoint import Endpoint
 

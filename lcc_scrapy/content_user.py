@@ -13,9 +13,9 @@ thread at a time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
-from lcc_scrapy import opening, wiring
+from lcc_scrapy import opening
 from lcc_scrapy.config import Config, given_settings, load
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.versions import Version
@@ -30,12 +30,14 @@ from lcc_scrapy.users.content import (
     LocalContent,
 )
 from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
-from lcc_scrapy.users.elsewhere import OtherMachines
 from lcc_scrapy.users.feed import PAGE, Feed, Inventory, Reader
 from lcc_scrapy.users.library import Library
 from lcc_scrapy.users.metainfo import MetaInfo
 from lcc_scrapy.users.selection import Change, Leave, Selection
 from lcc_scrapy.users.text import PageText, TextReader
+
+if TYPE_CHECKING:
+    from lcc_scrapy.users.elsewhere import OtherMachines
 
 __all__ = [
     "BadCursor", "CachedUrl", "Change", "Changes", "Content", "ContentElsewhere", "ContentGone",
@@ -113,7 +115,7 @@ class ContentUser:
             self.close()
             raise
         self._feed: Feed = StoreFeed(self._store)
-        self._others = wiring.other_machines(config, self._store)
+        self._others = opening.other_machines(config, self._store)
         contents = LocalContent(config.content_dir, content or self._others)
         self._library = Library(self._feed, contents)
 

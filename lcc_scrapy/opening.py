@@ -5,6 +5,7 @@ Nothing here needs Scrapy or an event loop, so that commands which only look som
 
 from collections.abc import Container
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -18,8 +19,12 @@ from lcc_scrapy.storage.closed import refuse_closed
 from lcc_scrapy.storage.disks import Disks
 from lcc_scrapy.storage.feed import LCC_ID
 from lcc_scrapy.storage.home import Home
+from lcc_scrapy.storage.machines import MachineAddresses
 from lcc_scrapy.storage.sql import SqlStore
 from lcc_scrapy.storage.tx import Store
+
+if TYPE_CHECKING:
+    from lcc_scrapy.users.elsewhere import OtherMachines
 
 
 def open_store(config: Config, *, check: bool = True, tolerated: Container[str] = ()) -> SqlStore:
@@ -93,3 +98,16 @@ def machine_number(config: Config, store: Store) -> int:
             f"content folder {config.content_dir} is not registered: run `lcc init --machine`"
         )
     return number
+
+
+def other_machines(config: Config, store: Store) -> "OtherMachines | None":
+    """Return what gets the content files of other machines, None where the settings say nothing of them."""
+    if not (config.files_machines or config.files_token_file):
+        return None
+    try:
+        token = Path(config.files_token_file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"LCC_FILES_TOKEN_FILE: {config.files_token_file!r}: {error}") from None
+    from lcc_scrapy.users.elsewhere import OtherMachines  # noqa: PLC0415 - it needs aiohttp; most LCCs have one machine
+
+    return OtherMachines(MachineAddresses(store, config.files_machines), token)

@@ -25,8 +25,9 @@ from lcc_scrapy.domain.removal_guard import DAY
 from lcc_scrapy.domain.robots import MAX_BYTES, Robots
 from lcc_scrapy.domain.roots import URL_MAX, Root, fetch_url
 from lcc_scrapy.spidering.effort import Effort
-from lcc_scrapy.spidering.links import HTML, LinkRules, read_page
+from lcc_scrapy.spidering.links import HTML, read_page
 from lcc_scrapy.spidering.listings import LONGEST, read_listing
+from lcc_scrapy.spidering.rules import LinkRules
 from lcc_scrapy.storage.directives import Directives
 from lcc_scrapy.storage.orphans import Removed
 from lcc_scrapy.storage.records import RELATION_MAX, DocumentLink

@@ -4,7 +4,6 @@
 too. The command line takes the same pieces one by one.
 """
 
-import gc
 import logging
 import os
 import time
@@ -20,6 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from lcc_scrapy import signals
+from lcc_scrapy.collecting import collect_seldom
 from lcc_scrapy.config import Config
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.breaker import Breaker
@@ -43,23 +43,16 @@ from lcc_scrapy.storage.home import Home, WorkerSlot
 from lcc_scrapy.storage.housekeeping import Housekeeper
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.jobwatch import JobWatch
-from lcc_scrapy.storage.machines import MachineAddresses
 from lcc_scrapy.storage.means import Means, provide_descriptors
 from lcc_scrapy.storage.sampling import Sampling
 from lcc_scrapy.storage.settler import Settler
 from lcc_scrapy.storage.settling import FILEID, Settled, Settlement
 from lcc_scrapy.storage.spidering import Spidering
 from lcc_scrapy.storage.thread import Beside, StoreThread, keep_timers_steady
-from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.spool import ReadySet, has_sets_coming
 from lcc_scrapy.users.content import LocalContent
-from lcc_scrapy.users.elsewhere import OtherMachines
 
 _log = logging.getLogger(__name__)
-
-_AS_SHIPPED = (700, 10, 10)
-COLLECT_AFTER = 20_000
-"""Objects made and not freed after which Python looks for garbage; as shipped, after 700."""
 
 DESCRIPTORS = 64
 """Open files of a process beside those of its connections and what these write."""
@@ -82,17 +75,6 @@ def means_of(config: Config, reactor: Any, *folders: Path, fetches: int = 0) -> 
     return Means(disks_of(config, *folders), reactor, end_at_once)
 
 
-def collect_seldom() -> None:
-    """Let Python look for garbage less often, and never among what is loaded by now: a fourth of a page.
-
-    Where a program has set its own thresholds, they stay.
-    """
-    if gc.get_threshold() == _AS_SHIPPED:
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(COLLECT_AFTER, *_AS_SHIPPED[1:])
-
-
 def end_at_once(error: DiskFailed) -> NoReturn:
     """End this process as a kill would, with status 74 (EX_IOERR): nothing is answered or written after."""
     try:
@@ -103,17 +85,6 @@ def end_at_once(error: DiskFailed) -> NoReturn:
         logging.shutdown()
     finally:
         os._exit(os.EX_IOERR)
-
-
-def other_machines(config: Config, store: Store) -> OtherMachines | None:
-    """Return what gets the content files of other machines, None where the settings say nothing of them."""
-    if not (config.files_machines or config.files_token_file):
-        return None
-    try:
-        token = Path(config.files_token_file).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"LCC_FILES_TOKEN_FILE: {config.files_token_file!r}: {error}") from None
-    return OtherMachines(MachineAddresses(store, config.files_machines), token)
 
 
 class Worker:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, LccGroup, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from sqlalchemy import URL
+
     from lcc_scrapy.config import Config
     from lcc_scrapy.storage.sql import SqlStore
     from lcc_scrapy.uns.spool import SpoolFolder
@@ -57,8 +57,11 @@ def upgrade(lcc: Lcc, *, dry_run: bool) -> None:
     click.echo(f"upgraded: {', '.join(applied)}" if applied else "the database is up to date")
 
 
-def _target(_ctx: click.Context, _param: click.Parameter, text: str) -> URL:
+def _target(_ctx: click.Context, _param: click.Parameter, text: str) -> "URL":
     """Read the address of a database; that of an SQLite file is made absolute."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
     if text == "-":
         text = sys.stdin.readline().strip()
     try:
@@ -75,7 +78,7 @@ def _target(_ctx: click.Context, _param: click.Parameter, text: str) -> URL:
 @db.command()
 @click.argument("url", callback=_target)
 @pass_lcc
-def copy(lcc: Lcc, url: URL) -> None:
+def copy(lcc: Lcc, url: "URL") -> None:
     """Move to another database: copy everything to URL, which must be empty, and leave the old one.
 
     URL is written as in LCC_DATABASE_URL; - reads it from stdin, for the process list shows it. Crawls must
@@ -134,6 +137,8 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
     lcc db restore lcc-monday.sqlite --yes
     lcc verify --repair
     """  # noqa: D301
+    from sqlalchemy import make_url
+
     from lcc_scrapy.content.files import highest_fileid
     from lcc_scrapy.storage import restoring
     from lcc_scrapy.storage.backups import opened_backup
@@ -179,7 +184,7 @@ def _at_rest(config: "Config") -> Iterator["SpoolFolder"]:
 
 
 @contextmanager
-def _opened(config: "Config", url: URL) -> Iterator["SqlStore"]:
+def _opened(config: "Config", url: "URL") -> Iterator["SqlStore"]:
     """Open a database that may be empty, or not be there yet."""
     from dataclasses import replace
 

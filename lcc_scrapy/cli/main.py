@@ -9,6 +9,7 @@ import click
 
 from lcc_scrapy import __version__
 from lcc_scrapy.cli.context import Lcc, LccGroup
+from lcc_scrapy.collecting import spare_imports
 from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 
 
@@ -81,6 +82,7 @@ def main(args: list[str] | None = None, prog_name: str = "lcc") -> Any:
     """Run ``lcc`` and exit: 0 done, 1 failed, 2 usage, 3 start over (``select`` and others with cursors)."""
     if args is None or prog_name != "lcc":
         hide_passwords_of_urls()
+    spare_imports()
     try:
         return lcc.main(args, prog_name=prog_name)
     finally:

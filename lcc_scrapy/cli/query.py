@@ -1,27 +1,9 @@
 """``lcc query``: the query socket, as a process of its own."""
 
-import math
-import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import click
-from twisted.internet.defer import Deferred, inlineCallbacks
-from twisted.internet.threads import deferToThreadPool
 
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
-from lcc_scrapy.cli.serving import ServerProcess
-from lcc_scrapy.domain.errors import ConfigurationError, Refusal, StoreUnavailable
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.home import Home
-    from lcc_scrapy.users.queries.answering import Answer
-    from lcc_scrapy.users.queries.limits import Limits
-    from lcc_scrapy.users.queries.service import Doors
-    from lcc_scrapy.wire.queries.messages import Query
+from lcc_scrapy.domain.errors import ConfigurationError
 
 
 @click.command()
@@ -50,6 +32,7 @@ def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
     from scrapy.utils.reactor import install_reactor
 
     from lcc_scrapy import logs
+    from lcc_scrapy.cli.query_process import QueryProcess
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config = replace(lcc.config, query_endpoints=endpoints) if endpoints else lcc.config
@@ -61,113 +44,3 @@ def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
     QueryProcess(config, home, reactor, lcc.settings).run()
-
-
-class QueryProcess(ServerProcess):
-    """The query socket: queries get 803 until the database answers."""
-
-    last_words = 5.0
-    without_database = "queries get 803"
-    under_way = "answers"
-
-    def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
-        from lcc_scrapy.storage.feed import StoreFeed
-        from lcc_scrapy.storage.means import provide_descriptors
-        from lcc_scrapy.storage.thread import DaemonPool
-        from lcc_scrapy.storage.tokens import StoreTokens
-        from lcc_scrapy.users.content import LocalContent
-        from lcc_scrapy.users.library import Library
-        from lcc_scrapy.users.queries.service import QueryService
-        from lcc_scrapy.wiring import DESCRIPTORS, other_machines
-
-        super().__init__(config, home, reactor, settings)
-        provide_descriptors(DESCRIPTORS + 3 * config.query_connections_max)
-        self._tokens = StoreTokens(self._store)
-        self._others = other_machines(config, self._store)
-        contents = LocalContent(config.content_dir, self._others)
-        self._library = Library(StoreFeed(self._store), contents)
-        self._pool = DaemonPool(minthreads=0, maxthreads=config.query_threads, name="lcc-query")
-        self._service = QueryService(
-            reactor, self._answer, self._in_thread, doors=doors_of(config), limits=limits_of(config)
-        )
-        self._ready = False
-
-    def apply(self, config: "Config") -> None:
-        """Go on with other settings; those that need a restart are as they were."""
-        self.config = config
-        self._service.apply(doors_of(config), limits_of(config))
-
-    def renew_certificates(self) -> "Deferred[int]":
-        """Read the certificates again; the result is how many there are."""
-        renewing: Deferred[int] = self._service.renew_certificates()
-        return renewing
-
-    def _answer(self, query: "Query", peer: str) -> "Answer":
-        """Let somebody ask (in a thread); raises what it is refused with."""
-        from lcc_scrapy.doors.peers import LOCAL
-        from lcc_scrapy.users import tokens
-        from lcc_scrapy.users.queries.answering import Answer, Everybody
-
-        if not self._ready:
-            raise StoreUnavailable("the database has not answered yet")
-        if not query.token:
-            if peer == LOCAL:
-                return Answer(self._library, query, Everybody())
-            raise Refusal(801, "a query over TCP needs a token: `lcc token add` makes one")
-        token = tokens.check(self._tokens, query.token, tokens.READ, int(time.time()))
-        return Answer(self._library, query, token)
-
-    def _in_thread(self, work: Callable[[], Any]) -> "Deferred[Any]":
-        return deferToThreadPool(self._reactor, self._pool, work)
-
-    def _prepare(self) -> Any:
-        self._pool.start()
-
-    def _begin(self) -> Any:
-        self._ready = True
-
-    def _listen(self) -> "Deferred[Any]":
-        listening: Deferred[Any] = self._service.start()
-        return listening
-
-    @inlineCallbacks
-    def _stop(self) -> Any:
-        yield self._service.stop()
-        yield self._in_thread(self._close)
-        self._pool.stop()
-
-    def _close(self) -> None:
-        self._store.close()
-        if self._others is not None:
-            self._others.close()
-
-
-def doors_of(config: "Config") -> "Doors":
-    """Return where and for how many the query socket is open."""
-    from lcc_scrapy.users.queries.service import Doors
-
-    return Doors(
-        config.query_endpoints,
-        config.query_allow_plain_remote,
-        config.query_connections_per_address,
-        config.query_connections_max,
-        config.stop_timeout,
-        config.query_proxies,
-    )
-
-
-def limits_of(config: "Config") -> "Limits":
-    """Return what one content user may use."""
-    from lcc_scrapy.users.queries.limits import Limits
-
-    return Limits(
-        query_bytes=config.query_bytes,
-        query_seconds=config.query_seconds,
-        idle_seconds=config.query_idle_seconds,
-        rate=config.query_min_rate,
-        wait_seconds=config.query_wait_max,
-        poll_seconds=config.poll,
-        linger_seconds=config.linger_seconds,
-        linger_bytes=config.linger_bytes,
-        retry_after=math.ceil(config.retry_after),
-    )

@@ -1,21 +1,9 @@
 """``lcc uns``: the UNS and intake as a process of their own; crawls then only fetch."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import click
-from twisted.internet.defer import inlineCallbacks
 
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
-from lcc_scrapy.cli.serving import ServerProcess
 from lcc_scrapy.domain.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-    from twisted.internet.defer import Deferred
-
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.home import Home
 
 
 @click.command()
@@ -37,6 +25,7 @@ def uns(lcc: Lcc) -> None:
     from scrapy.utils.reactor import install_reactor
 
     from lcc_scrapy import logs
+    from lcc_scrapy.cli.uns_process import UnsProcess
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config, home = lcc.config, lcc.home
@@ -47,64 +36,3 @@ def uns(lcc: Lcc) -> None:
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
     UnsProcess(config, home, reactor, lcc.settings).run()
-
-
-class UnsProcess(ServerProcess):
-    """The UNS with its spool and its intake."""
-
-    last_words = 10.0
-    without_database = "logins get 103"
-    under_way = "conversations"
-
-    def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
-        from lcc_scrapy.reception import Reception
-        from lcc_scrapy.storage.thread import StoreThread
-        from lcc_scrapy.wiring import means_of
-
-        super().__init__(config, home, reactor, settings)
-        self._means = means_of(config, reactor, config.spool_dir)
-        self._thread = StoreThread(reactor, self._means.notice)
-        self._reception = Reception(
-            config,
-            home.lcc_id,
-            self._store,
-            self._thread,
-            reactor,
-            accepted=lambda _: None,
-            absorbed=lambda _: None,
-            means=self._means,
-            stop_seconds=config.stop_timeout,
-        )
-
-    def apply(self, config: "Config") -> None:
-        """Go on with other settings; those that need a restart are as they were."""
-        self.config = config
-        self._reception.stop_seconds = config.stop_timeout
-        self._reception.apply(config)
-
-    def renew_certificates(self) -> "Deferred[int]":
-        """Read the certificates again; the result is how many there are."""
-        return self._reception.renew_certificates()
-
-    def _in_thread(self, work: Callable[[], Any]) -> "Deferred[Any]":
-        return self._thread.run(work)
-
-    @inlineCallbacks
-    def _prepare(self) -> Any:
-        yield self._thread.run(self._means.look)
-        self._means.start()
-        yield self._reception.claim()
-
-    def _begin(self) -> Any:
-        return self._reception.begin()
-
-    def _listen(self) -> "Deferred[Any]":
-        listening: Deferred[Any] = self._reception.listen()
-        return listening
-
-    @inlineCallbacks
-    def _stop(self) -> Any:
-        self._means.stop()
-        yield self._reception.stop()
-        yield self._thread.run(self._store.close)
-        self._thread.close()

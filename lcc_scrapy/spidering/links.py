@@ -11,19 +11,9 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.spidering import directives, html
 from lcc_scrapy.spidering.canonical import canonical
 from lcc_scrapy.spidering.effort import Effort
-from lcc_scrapy.spidering.ignoring import NOTHING, IgnoreList
+from lcc_scrapy.spidering.rules import LinkRules
 
 _log = logging.getLogger(__name__)
-
-DOCUMENTS = frozenset(
-    ("a", "area", "frame", "iframe", "link", "next", "prev", "alternate", "feed", "canonical", "refresh")
-)
-"""Relations whose targets are pages themselves. ``link``: another ``rel`` of a link element (up, index…)."""
-
-REQUISITES = frozenset(
-    ("stylesheet", "icon", "img", "source", "video", "audio", "track", "embed", "object", "script")
-)
-"""Relations whose targets are parts of the page that names them."""
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 """Mimetypes of pages whose links are read."""
@@ -52,23 +42,6 @@ class Page:
     links: tuple[Link, ...] = ()
     index: bool = True
     follow: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class LinkRules:
-    """What is wanted of a page.
-
-    ``relations``: kinds of links; ``most``: links at most, further ones are dropped; ``longest``: bytes of a
-    page that are looked at; ``ignore``: URLs not to be given; ``strip``: parameters to leave out of URLs, in
-    lower case; ``agent``: the product token by which robots directives may address us, in lower case.
-    """
-
-    relations: frozenset[str] = DOCUMENTS
-    most: int = 10_000
-    longest: int = 4_000_000
-    ignore: IgnoreList = NOTHING
-    strip: frozenset[str] = frozenset()
-    agent: str = "lcc-scrapy"
 
 
 def read_page(  # noqa: PLR0917

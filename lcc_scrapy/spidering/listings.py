@@ -20,8 +20,8 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.spidering.canonical import canonical
 from lcc_scrapy.spidering.effort import Effort
-from lcc_scrapy.spidering.links import LinkRules
 from lcc_scrapy.spidering.parsing import show
+from lcc_scrapy.spidering.rules import LinkRules
 
 MOST = 50_000
 """URLs of one sitemap, as the protocol has it."""

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from lcc_scrapy.cli.query import doors_of, limits_of
+from lcc_scrapy.cli.query_process import doors_of, limits_of
 from lcc_scrapy.config import load
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.users.cursor import BadCursor, StartOver

@@ -30,7 +30,7 @@ from lcc_scrapy.scanner import (
 )
 from lcc_scrapy.spidering import effort
 from lcc_scrapy.spidering.effort import Effort
-from lcc_scrapy.spidering.links import DOCUMENTS, REQUISITES, LinkRules
+from lcc_scrapy.spidering.rules import DOCUMENTS, REQUISITES, LinkRules
 from lcc_scrapy.spiders.lcc_spider import read_arguments
 from lcc_scrapy.storage.directives import Directives
 from lcc_scrapy.storage.memory import MemoryStore

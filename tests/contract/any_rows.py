@@ -48,7 +48,7 @@ def _of_type(type_, name, number):
 def _text(type_, words):
     exact = type_.dialect_impl(mysql.dialect())
     width = exact.length or 70_000
-    letters = "~\\%'" if exact.charset == "ascii" else "é𝄞漢\\%'"
+    letters = "~\\%'" if exact.collation == "ascii_bin" else "é𝄞漢\\%'"
     blanks = 2
     return (words[: width - blanks] + letters * width)[: width - blanks] + " " * blanks
 

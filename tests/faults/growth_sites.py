@@ -23,7 +23,8 @@ from lcc_scrapy.outcomes import answer_of
 from lcc_scrapy.spidering import directives, html
 from lcc_scrapy.spidering.canonical import canonical
 from lcc_scrapy.spidering.ignoring import IgnoreList
-from lcc_scrapy.spidering.links import LinkRules, read_page
+from lcc_scrapy.spidering.links import read_page
+from lcc_scrapy.spidering.rules import LinkRules
 from lcc_scrapy.users.plain_text import MOST, text_of_html
 from tests.faults.growth import Dimension, Parser, grown
 

@@ -7,8 +7,9 @@ import pytest
 
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.spidering.effort import CHARACTERS, Effort
-from lcc_scrapy.spidering.links import LinkRules, read_page
+from lcc_scrapy.spidering.links import read_page
 from lcc_scrapy.spidering.listings import LONGEST, read_listing
+from lcc_scrapy.spidering.rules import LinkRules
 from tests.faults.costs import memory, processor_time
 
 URL = "http://www.example.org/dir/list"

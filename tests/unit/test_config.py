@@ -12,7 +12,7 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.opening import unchecked_store
-from lcc_scrapy.spidering.links import DOCUMENTS
+from lcc_scrapy.spidering.rules import DOCUMENTS
 
 
 @pytest.mark.parametrize(

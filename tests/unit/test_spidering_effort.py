@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from itertools import count
 
 from lcc_scrapy.spidering.effort import Effort
-from lcc_scrapy.spidering.links import LinkRules, Page, read_page
+from lcc_scrapy.spidering.links import Page, read_page
 from lcc_scrapy.spidering.listings import Listing, read_listing
+from lcc_scrapy.spidering.rules import LinkRules
 
 URL = "http://www.example.org/dir/list"
 

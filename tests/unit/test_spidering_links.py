@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lcc_scrapy.spidering.html import candidates, refresh_target
 from lcc_scrapy.spidering.ignoring import IgnoreList
-from lcc_scrapy.spidering.links import DOCUMENTS, REQUISITES, Link, LinkRules, Page, read_page
+from lcc_scrapy.spidering.links import Link, Page, read_page
+from lcc_scrapy.spidering.rules import DOCUMENTS, REQUISITES, LinkRules
 
 URL = "http://www.example.org/dir/page.html"
 DEFAULT = LinkRules()

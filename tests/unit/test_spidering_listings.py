@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lcc_scrapy.spidering import listings
 from lcc_scrapy.spidering.ignoring import IgnoreList
-from lcc_scrapy.spidering.links import LinkRules
 from lcc_scrapy.spidering.listings import Listed, Listing, read_listing
+from lcc_scrapy.spidering.rules import LinkRules
 
 URL = "http://www.example.org/dir/list"
 DEFAULT = LinkRules()

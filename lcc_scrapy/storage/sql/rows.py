@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -53,7 +54,6 @@ class RowsOf(Generic[Value]):
     ) -> None:
         self.table = table
         self.value = value
-        self._make = maker(value)
         self.names = tuple(field.name for field in fields(value))  # type: ignore[arg-type]
         self.columns: list[Column[Any]] = [table.c[name] for name in self.names]
         self.key: Column[Any] = self.columns[0]
@@ -64,6 +64,11 @@ class RowsOf(Generic[Value]):
         self._booleans = [n for n, column in enumerate(self.columns) if isinstance(column.type, Boolean)]
         self._changes = dict.fromkeys(self._written[1:], many.REPLACE)
         self._update = table.update().where(self.key == bindparam("b_key"))
+
+    @cached_property
+    def _make(self) -> Callable[..., Value]:
+        """Make the maker of values when one is read: it compiles a class, and a command reads few tables."""
+        return maker(self.value)
 
     def select(self) -> Any:
         """Return a select of whole rows."""
@@ -80,10 +85,12 @@ class RowsOf(Generic[Value]):
     def by_keys(self, connection: Connection, keys: Iterable[Any], *, lock: bool = False) -> list[Value]:
         """Return the rows of these keys, in no order; ``lock`` them, by rising key, and have them in that."""
         parts = chunks(sorted(keys) if lock else keys)
-        return [row for part in parts for row in self._some_by_keys(connection, part, lock=lock)]
+        return [row for part in parts for row in self._among(connection, self.names[0], part, lock=lock)]
 
-    def _some_by_keys(self, connection: Connection, keys: list[Any], *, lock: bool) -> list[Value]:
-        rows = many.select(connection, self.table.name, self.names, self.names[0], keys, lock=lock)
+    def _among(
+        self, connection: Connection, column: str, keys: list[Any], *, lock: bool = False
+    ) -> list[Value]:
+        rows = many.select(connection, self.table.name, self.names, column, keys, lock=lock)
         make = self._make
         return [make(*row) for row in (map(self._with_booleans, rows) if self._booleans else rows)]
 
@@ -99,11 +106,11 @@ class RowsOf(Generic[Value]):
 
         Each index has a question of its own: databases use one of them at a time.
         """
-        c, hashed = self.table.c, namehash(url)
-        which = [c.curlhash == hashed, c.furlhash == hashed]
+        hashed = namehash(url)
+        which: list[tuple[str, object]] = [("curlhash", hashed), ("furlhash", hashed)]
         if _DOCID.fullmatch(url):
-            which.append(c.urlkey == bytes.fromhex(url))
-        rows = (row for one in which for row in self.read(connection, self.select().where(one)))
+            which.append(("urlkey", bytes.fromhex(url)))
+        rows = (row for column, key in which for row in self._among(connection, column, [key]))
         found = {self._key_of(row): row for row in rows}
         # another name may have the same hash
         return [row for key, row in found.items() if url in {*_NAMES(row), key.hex()}]

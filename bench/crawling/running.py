@@ -43,7 +43,8 @@ class Measured:
 
     Pages a second, CPU seconds of its processes for 1,000 pages, their peak memory together (MB of 10^6
     bytes), the processors that everything else used meanwhile, the site left out (a database server is in
-    it, and whatever the machine had to do besides); pages served in all, and how many of them by a 304.
+    it, and whatever the machine had to do besides); pages served in all, and how many of them by a 304;
+    which share of them went through ``LccPipeline`` (None: nobody asked).
     """
 
     rate: float
@@ -52,6 +53,7 @@ class Measured:
     others: float
     pages: int
     unchanged: int
+    through: float | None = None
 
 
 @dataclass

@@ -104,11 +104,16 @@ class Mark:
 @contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
     """Give a folder to write to; it is gone at the end, also when this process is told to stop."""
-    signal.signal(signal.SIGTERM, _stop)
+    stop_when_told()
     with tempfile.TemporaryDirectory(prefix="lcc-bench-", dir=parent.absolute()) as name:
         folder = Path(name)
         folder.chmod(0o755)  # nginx may drop its rights
         yield folder
+
+
+def stop_when_told() -> None:
+    """Let a SIGTERM end this process as an exception would, so that it cleans up."""
+    signal.signal(signal.SIGTERM, _stop)
 
 
 def _stop(number: int, _frame: object) -> None:

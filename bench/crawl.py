@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 
 from crawling import plot, running, tables
+from crawling.command_line import parsed, parser
 from crawling.running import Failed, Launch, Measured
 from crawling.site import Site
 from crawling.variants import BY_NAME, ONE_PROCESS, SCRAPY, VARIANTS, Job, Variant
@@ -135,10 +136,13 @@ class Bench:
 def main() -> None:
     """Measure, print and draw."""
     given = options()
-    with running.scratch(given.scratch) as folder, ExitStack() as servers:
-        cells = compared(given)
-        site = Site(folder / "site", sorted({cell.size for cell in cells}))
-        servers.callback(site.close)
+    cells = compared(given)
+    sizes = sorted({cell.size for cell in cells})
+    with (
+        running.scratch(given.scratch) as folder,
+        Site(folder / "site", sizes) as site,
+        ExitStack() as servers,
+    ):
         bench = Bench(folder, site, servers, given.pages, given.profile)
         for cell in cells:
             bench.compare(cell, chosen(given, cell), rounds(given, cell))
@@ -206,24 +210,20 @@ def drawn(bench: Bench) -> str:
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = parser(__doc__, "--markdown", "--scratch")
     usual = f"default {ROUNDS}, and {ROUNDS_ELSEWHERE} under other than the usual conditions ({USUAL})"
-    parser.add_argument("--rounds", type=int, help=usual)
-    parser.add_argument("--pages", type=int, help="in every run (default: some eight seconds' worth)")
-    parser.add_argument("--providers", type=int, nargs="+", help="default 64, 1, 8 and 1000")
-    parser.add_argument("--sizes", type=int, nargs="+", help="bytes of a page (default 8000; 200000, too)")
-    parser.add_argument("--only", nargs="+", choices=list(BY_NAME), metavar="CRAWLER")
-    parser.add_argument("--quick", action="store_true", help="one round of few pages, to see that all goes")
-    parser.add_argument("--profile", type=Path, help="write a profile of the last crawl of one process")
-    parser.add_argument("--markdown", type=Path, help="append the tables to this file")
-    parser.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG)")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    given = parser.parse_args()
+    options.add_argument("--rounds", type=int, help=usual)
+    options.add_argument("--pages", type=int, help="in every run (default: some eight seconds' worth)")
+    options.add_argument("--providers", type=int, nargs="+", help="default 64, 1, 8 and 1000")
+    options.add_argument("--sizes", type=int, nargs="+", help="bytes of a page (default 8000; 200000, too)")
+    options.add_argument("--only", nargs="+", choices=list(BY_NAME), metavar="CRAWLER")
+    options.add_argument("--quick", action="store_true", help="one round of few pages, to see that all goes")
+    options.add_argument("--profile", type=Path, help="write a profile of the last crawl of one process")
+    options.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG)")
+    given = parsed(options)
     given.pages = given.pages or (320 if given.quick else 0)
     if given.profile and any(name.endswith("-2") for name in given.only or BY_NAME):
-        parser.error("--profile: choose crawlers of one process with --only")
+        options.error("--profile: choose crawlers of one process with --only")
     return given
 
 

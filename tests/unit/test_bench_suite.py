@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
-BY_HAND = {"settling", "suite"}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def scripts(suite, tmp_path, monkeypatch):
 
 
 def test_every_measurement_is_in_the_suite_and_says_what_its_script_knows(suite):
-    there = {path.stem for path in BENCH.glob("*.py")} - BY_HAND
+    there = {path.stem for path in BENCH.glob("*.py")} - {"suite"}
     assert {step.name for step in suite.FULL} == there
     assert {step.name for step in suite.QUICK} <= there
     shared = "".join(path.read_text() for path in (BENCH / "crawling").glob("*.py"))
@@ -41,7 +40,7 @@ def test_every_measurement_is_in_the_suite_and_says_what_its_script_knows(suite)
 
 
 def test_everything_takes_less_than_two_hours(suite):
-    assert sum(step.minutes for step in suite.FULL) < 100
+    assert sum(step.minutes for step in suite.FULL) <= 100
     assert suite.MOST <= 120
     assert sum(step.minutes for step in suite.QUICK) < 4
 

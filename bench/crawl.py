@@ -94,8 +94,9 @@ class Bench:
     def _try(self, cell: Cell, variant: Variant) -> None:
         try:
             found = self._once(cell, variant)
-        except Failed as error:
-            self.failures.append(f"{variant.name}, {cell}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
+            kind = "" if isinstance(error, Failed) else f"{type(error).__name__}: "
+            self.failures.append(f"{variant.name}, {cell}: {kind}{error}")
             print(f"  {self.failures[-1]}", flush=True)
             return
         self.runs[cell][variant.name].append(found)

@@ -1,6 +1,7 @@
 """What ``bench/crawl.py`` makes of logs and samples: nothing is run here."""
 
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,6 +121,18 @@ def test_a_run_whose_own_pipeline_missed_a_page_has_failed(bench, tmp_path):
         job.expect_passages()
     (tmp_path / "passages-12").write_text("1")
     job.expect_passages()
+
+
+def test_a_run_that_fails_is_named_and_the_others_go_on(bench, tmp_path):
+    def prepare(job):
+        raise ConnectionError("no server") if job.folder.name == "0001-a" else bench.running.Failed("no page")
+
+    variants = [bench.variants.Variant(name, name, 100, prepare) for name in ("a", "b")]
+    made = bench.crawl.Bench(tmp_path, None, ExitStack())
+    cell = bench.crawl.Cell(1, 8000)
+    made.compare(cell, variants, rounds=1)
+    assert made.failures == [f"a, {cell}: ConnectionError: no server", f"b, {cell}: no page"]
+    assert bench.tables.crawlers(made.runs[cell], {"a": "A", "b": "B"})[1][-1] == "0"
 
 
 async def test_the_own_pipeline_counts_the_titles_of_the_bench_s_pages_only(bench, tmp_path, monkeypatch):

@@ -43,61 +43,11 @@ imports: $(DEV_STAMP) ## the import contract
 docs: $(DEV_STAMP) ## the documentation, warnings are errors
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 
-bench: $(DEV_STAMP) corpora ## measurements, as ratios, some hours; tables and chart of the crawls in dist/
-	mkdir -p dist && rm -f dist/performance.md
-	$(BIN)/python bench/crawl.py --markdown dist/performance.md --plot dist/performance.svg
-	$(BIN)/python bench/recrawl.py --markdown dist/performance.md
-	$(BIN)/python bench/recrawl.py --markdown dist/performance.md --database mariadb
-	$(BIN)/python bench/wakeup.py --markdown dist/performance.md
-	$(BIN)/python bench/wakeup.py --markdown dist/performance.md --database mariadb
-	$(BIN)/python bench/feed.py --markdown dist/performance.md
-	$(BIN)/python bench/feed.py --markdown dist/performance.md --database mariadb
-	$(BIN)/python bench/intake.py
-	$(BIN)/python bench/uns.py
-	$(BIN)/python bench/turns.py
-	for kind in sqlite mariadb; do \
-		$(BIN)/python bench/crowds.py --database $$kind --providers 10000 --urls 100000 --fetch 20000 && \
-		$(BIN)/python bench/crowds.py --database $$kind --providers 100 --urls 1000000 --fetch 20000 && \
-		$(BIN)/python bench/crowds.py --database $$kind --providers 1 --urls 1000000 --fetch 20000 || exit 1; \
-	done
-	$(BIN)/python bench/queues.py --providers 10000 --long 1000000 --seconds 30 --rounds 3
-	$(BIN)/python bench/queues.py --providers 10000 --long 1000000 --seconds 30 --rounds 3 --database mariadb
-	$(BIN)/python bench/spider_gap.py --rounds 3
-	$(BIN)/python bench/logins.py
-	$(BIN)/python bench/logins.py --database mariadb
-	$(BIN)/python bench/lookups.py
-	$(BIN)/python bench/paced.py
-	$(BIN)/python bench/fetch_log.py
-	$(BIN)/python bench/store_jobs.py
-	$(BIN)/python bench/hostile_sites.py
-	$(BIN)/python bench/parsers.py
-	$(BIN)/python bench/safequeue.py
-	$(BIN)/python bench/export.py
-	$(BIN)/python bench/compression.py
-	$(BIN)/python bench/revisits.py
-	$(BIN)/python bench/links.py
-	$(BIN)/python bench/web.py
-	$(BIN)/python bench/web_shares.py
+bench: $(DEV_STAMP) corpora ## measurements, as ratios, less than two hours; tables and chart of the crawls in dist/
+	$(BIN)/python bench/suite.py
 
 bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of them run
-	$(BIN)/python bench/crawl.py --quick
-	$(BIN)/python bench/recrawl.py --rounds 1 --pages 640
-	$(BIN)/python bench/wakeup.py --pushes 2
-	$(BIN)/python bench/feed.py --rounds 1 --documents 2000
-	$(BIN)/python bench/intake.py --rounds 1 --urls 2000
-	$(BIN)/python bench/uns.py --rounds 1 --urls 20000
-	$(BIN)/python bench/turns.py --registered 3 --active 3
-	$(BIN)/python bench/crowds.py --providers 20 --urls 400 --fetch 400
-	$(BIN)/python bench/queues.py --providers 70 --urls 4 --long 400 --seconds 1 --cases short crowd one
-	$(BIN)/python bench/spider_gap.py --pages 100 --links 30
-	$(BIN)/python bench/fetch_log.py --pages 320 --rounds 1
-	$(BIN)/python bench/safequeue.py --urls 20000
-	$(BIN)/python bench/export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz
-	$(BIN)/python bench/compression.py docs
-	$(BIN)/python bench/revisits.py --pages 50 --every 24
-	$(BIN)/python bench/links.py --pages 20 --repeat 1
-	$(BIN)/python bench/web.py --documents 50 --rounds 1
-	$(BIN)/python bench/web_shares.py --documents 50 --rounds 1 --connections 20
+	$(BIN)/python bench/suite.py --quick
 
 soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
 	LCC_KILLS=200 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_kills.py

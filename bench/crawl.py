@@ -4,9 +4,13 @@ Every crawler fetches the same pages of one nginx, in processes of its own, its 
 Rounds are interleaved, each begins with another crawler, and each run is measured without its start.
 All obey robots.txt, log at INFO, and have as many fetches in flight: 64, or one of each provider.
 
-    python bench/crawl.py                                    # everything, an hour
-    python bench/crawl.py --only scrapy lcc-sqlite --providers 64 --sizes 8000
-    python bench/crawl.py --only lcc-sqlite --providers 64 --sizes 8000 --rounds 1 --profile lcc.prof
+Where the LCC has own code to run, pages go through Scrapy's engine, and without it they bypass that: of each
+run is counted which share of them went through ``LccPipeline``.
+
+    python bench/crawl.py                                    # everything, 40 minutes
+    python bench/crawl.py --only scrapy lcc-sqlite --providers 64
+    python bench/crawl.py --only scrapy-own lcc-sqlite-own --providers 64
+    python bench/crawl.py --only lcc-sqlite --providers 64 --rounds 1 --profile lcc.prof
 
 Crawlers: see VARIANTS of crawling/variants.py. ``--profile`` writes what cProfile saw of the main thread.
 """
@@ -20,9 +24,10 @@ from pathlib import Path
 from statistics import median
 
 from crawling import plot, running, tables
+from crawling.command_line import parsed, parser
 from crawling.running import Failed, Launch, Measured
 from crawling.site import Site
-from crawling.variants import BY_NAME, SCRAPY, VARIANTS, Job, Variant
+from crawling.variants import BY_NAME, ONE_PROCESS, SCRAPY, VARIANTS, Job, Variant
 
 SECONDS = 8.0
 """How long the pages of a run are to last, by what its crawler did in earlier rounds."""
@@ -34,12 +39,8 @@ LEAST = 8
 """Pages of each provider at least: the first one brings its robots.txt with it."""
 
 TITLES = {one.name: one.title for one in VARIANTS}
-USUAL = 64
-"""With so many providers two processes are measured as well, and the targets hold."""
-
-PROVIDERS, SIZES = (1, 8, USUAL, 1000), (8_000, 200_000)
-FEWER, FEW = (1, USUAL), ("scrapy", "lcc-sqlite")
-"""With ``--quick``: how many providers, and who runs under other than the first conditions."""
+FEW = ("scrapy", "tuned", "lcc-sqlite")
+"""Who runs with large pages."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.providers:,} provider{'s' * (self.providers > 1)}, pages of {self.size / 1000:g} KB"
+
+
+SMALL, LARGE = 8_000, 200_000
+USUAL = Cell(64, SMALL)
+"""Here everybody runs, and the targets hold."""
+
+CELLS = (USUAL, Cell(1, SMALL), Cell(8, SMALL), Cell(1000, SMALL), Cell(64, LARGE))
+QUICK = (USUAL, Cell(1, SMALL), Cell(64, LARGE))
+ROUNDS, ROUNDS_ELSEWHERE = 5, 3
 
 
 @dataclass
@@ -71,8 +81,10 @@ class Bench:
 
     def compare(self, cell: Cell, variants: list[Variant], rounds: int) -> None:
         """Run crawlers under the same conditions, in turns; in each round another one begins."""
-        able = [one for one in variants if not one.missing()]
         self.runs[cell] = {one.name: [] for one in variants}
+        able = [one for one in variants if not one.missing()]
+        if not able:
+            return
         for number in range(rounds):
             print(f"{cell}: round {number + 1} of {rounds}", flush=True)
             first = number % len(able)
@@ -82,14 +94,16 @@ class Bench:
     def _try(self, cell: Cell, variant: Variant) -> None:
         try:
             found = self._once(cell, variant)
-        except Failed as error:
-            self.failures.append(f"{variant.name}, {cell}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
+            kind = "" if isinstance(error, Failed) else f"{type(error).__name__}: "
+            self.failures.append(f"{variant.name}, {cell}: {kind}{error}")
             print(f"  {self.failures[-1]}", flush=True)
             return
         self.runs[cell][variant.name].append(found)
         print(
-            f"  {variant.name:12}{found.rate:8,.0f} pages/s {found.cpu:7.3f} CPU s per 1,000"
-            f" {found.peak:5.0f} MB {found.others:5.2f} other CPUs {found.pages:7,} pages",
+            f"  {variant.name:16}{found.rate:8,.0f} pages/s {found.cpu:7.3f} CPU s per 1,000"
+            f" {found.peak:5.0f} MB {found.others:5.2f} other CPUs {found.pages:7,} pages"
+            + (f", {tables.share(found.through)} through LccPipeline" if found.through is not None else ""),
             flush=True,
         )
 
@@ -103,7 +117,7 @@ class Bench:
         found = running.run(self._profiled(ready.launch), self.site, job.pages, job.providers, ready.settled)
         self.loads.append(os.getloadavg()[0])
         ready.check()
-        return found
+        return replace(found, through=ready.through()) if ready.through else found
 
     def _pages(self, cell: Cell, variant: Variant) -> int:
         known = self.runs[cell][variant.name]
@@ -123,12 +137,16 @@ class Bench:
 def main() -> None:
     """Measure, print and draw."""
     given = options()
-    with running.scratch(given.scratch) as folder, ExitStack() as servers:
-        site = Site(folder / "site", given.sizes)
-        servers.callback(site.close)
+    cells = compared(given)
+    sizes = sorted({cell.size for cell in cells})
+    with (
+        running.scratch(given.scratch) as folder,
+        Site(folder / "site", sizes) as site,
+        ExitStack() as servers,
+    ):
         bench = Bench(folder, site, servers, given.pages, given.profile)
-        for cell in (Cell(providers, size) for size in given.sizes for providers in given.providers):
-            bench.compare(cell, chosen(given, cell), given.rounds)
+        for cell in cells:
+            bench.compare(cell, chosen(given, cell), rounds(given, cell))
             report(bench, cell, given.markdown)
     if bench.loads:
         print(f"load {min(bench.loads):.1f}-{max(bench.loads):.1f}, median {median(bench.loads):.1f}")
@@ -138,14 +156,29 @@ def main() -> None:
         raise SystemExit(f"{len(bench.failures)} runs failed:\n" + "\n".join(bench.failures))
 
 
+def compared(given: argparse.Namespace) -> list[Cell]:
+    """Return under which conditions crawlers are compared."""
+    if not (given.providers or given.sizes):
+        return list(QUICK if given.quick else CELLS)
+    providers, sizes = given.providers or [USUAL.providers], given.sizes or [USUAL.size]
+    return [Cell(number, size) for size in sizes for number in providers]
+
+
 def chosen(given: argparse.Namespace, cell: Cell) -> list[Variant]:
-    """Return who runs under some conditions."""
-    names = given.only
-    if cell.providers != USUAL:
-        names = [name for name in names if not name.endswith("-2")]
-    if given.quick and cell != Cell(USUAL, SIZES[0]):
-        names = [name for name in names if name in FEW]
-    return [BY_NAME[name] for name in names]
+    """Return who runs under some conditions: where not asked for by name, only few under unusual ones."""
+    if given.only:
+        return [BY_NAME[name] for name in given.only]
+    if cell == USUAL:
+        return list(VARIANTS)
+    if given.quick:
+        return [BY_NAME["lcc-sqlite"]]
+    return [BY_NAME[name] for name in FEW] if cell.size != SMALL else list(ONE_PROCESS)
+
+
+def rounds(given: argparse.Namespace, cell: Cell) -> int:
+    """Return how often all run under some conditions."""
+    usual = ROUNDS if cell == USUAL else ROUNDS_ELSEWHERE
+    return int(given.rounds or (1 if given.quick else usual))
 
 
 def report(bench: Bench, cell: Cell, markdown: Path | None) -> None:
@@ -153,7 +186,7 @@ def report(bench: Bench, cell: Cell, markdown: Path | None) -> None:
     runs = bench.runs[cell]
     tables.show(str(cell), tables.HEADINGS, tables.crawlers(runs, TITLES), markdown)
     reached = tables.targets(runs, TITLES)
-    if cell.providers == USUAL and reached:
+    if cell.providers == USUAL.providers and reached:
         tables.show(f"the LCC, {cell}", tables.TARGET_HEADINGS, reached, markdown)
     for one in (BY_NAME[name] for name in runs):
         if reason := one.missing():
@@ -168,34 +201,30 @@ def drawn(bench: Bench) -> str:
         for name, mine in runs.items():
             base = runs.get(tables.base_of(name), [])
             if mine and len(mine) == len(base):
-                ratio = tables.Ratio.of(mine, base, tables.rate)
-                ours = name.startswith("lcc")
+                ratio, ours = tables.Ratio.of(mine, base, tables.rate), name.startswith("lcc")
                 bars.append(plot.Bar(name, ratio.value, ratio.lowest, ratio.highest, ours))
         groups.append((str(cell), bars))
-    return plot.chart("pages/s, as a multiple of Scrapy as shipped (two processes: of two)", groups)
+    return plot.chart(
+        "pages/s, as a multiple of Scrapy as shipped (own code: with the same; two: of two)", groups
+    )
 
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, help="default 5")
-    parser.add_argument("--pages", type=int, help="in every run (default: some eight seconds' worth)")
-    parser.add_argument("--providers", type=int, nargs="+", help=f"default {PROVIDERS}")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="bytes of a page")
-    parser.add_argument("--only", nargs="+", default=list(BY_NAME), choices=list(BY_NAME), metavar="CRAWLER")
-    parser.add_argument("--quick", action="store_true", help="one round of few pages, to see that all goes")
-    parser.add_argument("--profile", type=Path, help="write a profile of the last crawl of one process")
-    parser.add_argument("--markdown", type=Path, help="append the tables to this file")
-    parser.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG)")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    given = parser.parse_args()
-    given.rounds = given.rounds or (1 if given.quick else 5)
+    options = parser(__doc__, "--markdown", "--scratch")
+    usual = f"default {ROUNDS}, and {ROUNDS_ELSEWHERE} under other than the usual conditions ({USUAL})"
+    options.add_argument("--rounds", type=int, help=usual)
+    options.add_argument("--pages", type=int, help="in every run (default: some eight seconds' worth)")
+    options.add_argument("--providers", type=int, nargs="+", help="default 64, 1, 8 and 1000")
+    options.add_argument("--sizes", type=int, nargs="+", help="bytes of a page (default 8000; 200000, too)")
+    options.add_argument("--only", nargs="+", choices=list(BY_NAME), metavar="CRAWLER")
+    options.add_argument("--quick", action="store_true", help="one round of few pages, to see that all goes")
+    options.add_argument("--profile", type=Path, help="write a profile of the last crawl of one process")
+    options.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG)")
+    given = parsed(options)
     given.pages = given.pages or (320 if given.quick else 0)
-    given.providers = given.providers or (FEWER if given.quick else PROVIDERS)
-    if given.profile and any(name.endswith("-2") for name in given.only):
-        parser.error("--profile: choose crawlers of one process with --only")
+    if given.profile and any(name.endswith("-2") for name in given.only or BY_NAME):
+        options.error("--profile: choose crawlers of one process with --only")
     return given
 
 

@@ -18,7 +18,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from argon2 import PasswordHasher
+from crawling.command_line import parsed, parser
 from crawling.lcc import LCC, Lcc, database
 from crawling.running import Book, Failed, Launch, Served, scratch, started
 from crawling.site import Site, await_listener
@@ -281,19 +281,18 @@ def measure(chosen: argparse.Namespace, folder: Path) -> None:
     providers = chosen.providers
     beside = min(providers, chosen.beside)
     fetched = min(chosen.fetch, chosen.urls)
-    site = Site(folder / "site", [PAGE])
-    try:
-        rates = []
-        with filled(folder / "long", chosen, site, providers, chosen.urls) as (house, pushed):
-            for number in range(2):
-                name = folder / f"short{number}"
-                with filled(name, chosen, site, beside, fetched // beside * beside) as (short, _):
-                    rates.append(crawl(short, site, fetched // beside * beside * 9 // 10, nothing).rate)
-                if number == 0:
-                    url = site.urls(1, PAGE, chosen.urls // providers)[-1]
-                    long = crawl(house, site, fetched * 9 // 10, commands(url))
-    finally:
-        site.close()
+    rates = []
+    with (
+        Site(folder / "site", [PAGE]) as site,
+        filled(folder / "long", chosen, site, providers, chosen.urls) as (house, pushed),
+    ):
+        for number in range(2):
+            name = folder / f"short{number}"
+            with filled(name, chosen, site, beside, fetched // beside * beside) as (short, _):
+                rates.append(crawl(short, site, fetched // beside * beside * 9 // 10, nothing).rate)
+            if number == 0:
+                url = site.urls(1, PAGE, chosen.urls // providers)[-1]
+                long = crawl(house, site, fetched * 9 // 10, commands(url))
     urls, empty = chosen.urls // providers * providers, statistics.mean(rates)
     said = {
         "accepted URLs/s": f"{urls / pushed.accepted:,.0f}",
@@ -318,21 +317,18 @@ def measure(chosen: argparse.Namespace, folder: Path) -> None:
 
 def main() -> None:
     """Read the arguments."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = parser(__doc__, "--database", "--scratch")
     options.add_argument("--providers", type=int, default=500)
     options.add_argument("--urls", type=int, default=5_000, help="in all (%(default)s)")
     options.add_argument("--fetch", type=int, default=5_000, help="pages to fetch (%(default)s)")
     options.add_argument(
         "--beside", type=int, default=BESIDE, help="providers of the crawl beside (%(default)s)"
     )
-    options.add_argument("--database", choices=("sqlite", "mariadb"), default="sqlite")
     options.add_argument("--source", default="", help="a checkout to measure in place of this one")
-    chosen = options.parse_args()
+    chosen = parsed(options)
     if chosen.source:
         chosen.source = str(Path(chosen.source).resolve())
-    with scratch(Path(tempfile.gettempdir())) as folder:
+    with scratch(chosen.scratch) as folder:
         measure(chosen, folder)
 
 

@@ -10,11 +10,11 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from statistics import median
 
 from crawling import running, tables
-from crawling.lcc import LCC, MIMETYPE, Lcc, database, no_mariadb
+from crawling.command_line import parsed, parser
+from crawling.lcc import LCC, MIMETYPE, Lcc, database
 from crawling.running import Failed
 
 from lcc_scrapy.content_user import ContentUser
@@ -115,9 +115,6 @@ def row(name: str, mine: list[float], bare: list[float], documents: int) -> tupl
 def main() -> None:
     """Measure and print."""
     given = options()
-    if given.database == "mariadb" and (reason := no_mariadb()):
-        print(f"not measured: {reason}")
-        return
     with running.scratch(given.scratch) as folder, database(given.database, folder) as url:
         lcc = Lcc(folder, url)
         lcc.command("init")
@@ -132,15 +129,10 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--documents", type=int, default=200_000)
-    parser.add_argument("--database", choices=("sqlite", "mariadb"), default="sqlite")
-    parser.add_argument("--markdown", type=Path, help="append the table to this file")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    return parser.parse_args()
+    options = parser(__doc__, "--database", "--markdown", "--scratch")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--documents", type=int, default=200_000)
+    return parsed(options)
 
 
 if __name__ == "__main__":

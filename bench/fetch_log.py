@@ -14,12 +14,12 @@ import itertools
 import json
 import os
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 from crawling import running
+from crawling.command_line import parsed, parser
 from crawling.site import Site
 from crawling.variants import Job, on
 from settling import pages as made_up
@@ -70,9 +70,7 @@ def main() -> None:
     given = options()
     ways = [WITH, WITHOUT]
     found: dict[str, list[float]] = {way: [] for way in ways}
-    with running.scratch(given.scratch) as folder, ExitStack() as servers:
-        site = Site(folder / "site", [given.size])
-        servers.callback(site.close)
+    with running.scratch(given.scratch) as folder, Site(folder / "site", [given.size]) as site:
         for number in range(given.rounds):
             for way in ways if number % 2 else reversed(ways):
                 found[way].append(measure(way, site, folder / f"{number}-{way}", given))
@@ -91,16 +89,12 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--pages", type=int, default=9600)
-    parser.add_argument("--providers", type=int, default=64)
-    parser.add_argument("--size", type=int, default=8000, help="bytes of a page")
-    parser.add_argument("--database", choices=["sqlite", "mariadb"], default="sqlite")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    return parser.parse_args()
+    options = parser(__doc__, "--database", "--scratch")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--pages", type=int, default=9600)
+    options.add_argument("--providers", type=int, default=64)
+    options.add_argument("--size", type=int, default=8000, help="bytes of a page")
+    return parsed(options)
 
 
 if __name__ == "__main__":

@@ -14,25 +14,22 @@ Real crawls of one nginx from queues that are full before they start:
 """
 
 import argparse
-import itertools
 import os
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from crawling import running, tables
-from crawling.lcc import Lcc, database, no_mariadb
+from crawling.command_line import parsed, parser
+from crawling.filling import SIZE, fill, path_of
+from crawling.lcc import Lcc, database
 from crawling.running import Launch
 from crawling.site import Site
 from crawling.variants import CRAWL
 
-HERE = Path(__file__).resolve().parent.parent
-SIZE = 2_000
 SHORT, HUNDRED = 64, 100
 MOST_A_SECOND = 4_000
 """Pages that a crawl surely does not do in a second: how long the queue of ``brief`` is."""
@@ -86,57 +83,11 @@ class Found:
         return f"{(ends[-1] - self.started) / (ends[0] - self.started):.2f} x"
 
 
-def fill(url: str, root: str, providers: int, urls: int) -> None:
-    """Write providers and their queue as intake would leave it, by the checkout that this runs in."""
-    from sqlalchemy import insert  # noqa: PLC0415
-
-    from lcc_scrapy.domain.entries import urlkey  # noqa: PLC0415
-    from lcc_scrapy.domain.providers import Provider  # noqa: PLC0415
-    from lcc_scrapy.domain.queue import QueuedUrl  # noqa: PLC0415
-    from lcc_scrapy.storage import tables as t  # noqa: PLC0415
-    from lcc_scrapy.storage.records import SetPart, StoredTurn  # noqa: PLC0415
-    from lcc_scrapy.storage.sql import SqlStore  # noqa: PLC0415
-    from lcc_scrapy.storage.sql.rows import RowsOf  # noqa: PLC0415
-
-    def row(pid: int, number: int) -> QueuedUrl:
-        place = f"{Site.root_at(root, pid)}{SIZE}/p{pid}/document-{number:07d}.html"
-        key = urlkey(pid, place, "text/html")
-        return QueuedUrl(
-            key, pid, place, "text/html", "", place, place, None, None, None, "", pid, number,
-            "fetch", 1, 0, 0,
-        )  # fmt: skip
-
-    store = SqlStore(url)
-    rows = (row(pid, number) for pid in range(1, providers + 1) for number in range(1, urls + 1))
-    for part in batches(rows, 20_000):
-        with store.begin() as tx:
-            tx.insert_queued(part)
-    for pids in batches(range(1, providers + 1), 5_000):
-        with store.begin() as tx:
-            connection = tx._c  # type: ignore[attr-defined]  # noqa: SLF001 - many rows by the short way
-            made = [Provider(pid, "", allowprivate=True, nurlproc=urls) for pid in pids]
-            RowsOf(t.pidb, Provider).insert(connection, made)
-            roots = [{"pid": pid, "root": Site.root_at(root, pid)} for pid in pids]
-            connection.execute(insert(t.proots), roots)
-            parts = [SetPart(pid, "", pid, -1, 0, urls) for pid in pids]
-            RowsOf(t.qpsdb, SetPart).insert(connection, parts)
-            turns = [StoredTurn(str(pid), waiting=urls, arrivals=1) for pid in pids]
-            RowsOf(t.turns, StoredTurn).insert(connection, turns)
-    store.close()
-
-
-def batches(items: object, size: int) -> Iterator[list]:  # type: ignore[type-arg]
-    iterator = iter(items)  # type: ignore[call-overload]
-    return iter(lambda: list(itertools.islice(iterator, size)), [])
-
-
 def crawl(lcc: Lcc, site: Site, source: Path, case: Case, seconds: float) -> Found:
     """Fill an LCC, crawl it, and read what the site has served."""
-    environment = lcc.environment | {"PYTHONPATH": os.pathsep.join((str(source), str(HERE / "bench")))}
-    environment |= {"LCC_FETCHES": str(SHORT), "LOG_LEVEL": "INFO"}
+    environment = lcc.environment | path_of(source) | {"LCC_FETCHES": str(SHORT), "LOG_LEVEL": "INFO"}
     running.wait_for(("init",), environment, lcc.folder)
-    words = ("--fill", lcc.database_url, site.address, str(case.providers), str(case.urls))
-    subprocess.run([sys.executable, __file__, *words], env=environment, check=True)
+    fill(environment, site, case.providers, case.urls)
     os.sync()
     beginning, book, started = site.log.stat().st_size, running.Book(site.pid), time.time()
     wanted, pages, rest, told = case.providers * case.urls, list[tuple[float, int]](), b"", False
@@ -173,12 +124,7 @@ def once(folder: Path, site: Site, source: Path, case: Case, given: argparse.Nam
 
 def main() -> None:
     """Measure and print."""
-    if sys.argv[1:2] == ["--fill"]:
-        fill(*sys.argv[2:4], *map(int, sys.argv[4:6]))
-        return
     given = options()
-    if given.database == "mariadb" and (reason := no_mariadb()):
-        raise SystemExit(f"not measured: {reason}")
     together = given.providers * given.urls
     cases = [
         Case("short", SHORT, max(1, together // SHORT), to_end=True),
@@ -188,17 +134,13 @@ def main() -> None:
         Case("hundred", HUNDRED, max(1, given.long // HUNDRED), to_end=False),
     ]
     found: dict[tuple[str, str], list[Found]] = {}
-    with running.scratch(given.scratch) as folder:
-        site = Site(folder / "site", [SIZE])
-        try:
-            for number in range(given.rounds):
-                for case in (one for one in cases if one.name in given.cases):
-                    for source in given.sources:
-                        where = folder / f"{number}-{case.name}-{source.name}"
-                        one = once(where, site, source, case, given)
-                        found.setdefault((source.name, case.name), []).append(one)
-        finally:
-            site.close()
+    with running.scratch(given.scratch) as folder, Site(folder / "site", [SIZE]) as site:
+        for number in range(given.rounds):
+            for case in (one for one in cases if one.name in given.cases):
+                for source in given.sources:
+                    where = folder / f"{number}-{case.name}-{source.name}"
+                    one = once(where, site, source, case, given)
+                    found.setdefault((source.name, case.name), []).append(one)
     rows = [row(key, runs, cases, found) for key, runs in sorted(found.items())]
     tables.show(f"queues on {given.database}, pages of {SIZE:,} bytes", HEADINGS, rows, None)
 
@@ -225,22 +167,15 @@ def row(
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--providers", type=int, default=1_000, help="of the crowd (1,000)")
-    parser.add_argument("--urls", type=int, default=10, help="of each of them (10)")
-    parser.add_argument("--long", type=int, default=100_000, help="URLs of a long queue (100,000)")
-    parser.add_argument("--seconds", type=float, default=10, help="for which long queues are crawled (10)")
+    options = parser(__doc__, "--database", "--source", "--scratch")
+    options.add_argument("--providers", type=int, default=1_000, help="of the crowd (1,000)")
+    options.add_argument("--urls", type=int, default=10, help="of each of them (10)")
+    options.add_argument("--long", type=int, default=100_000, help="URLs of a long queue (100,000)")
+    options.add_argument("--seconds", type=float, default=10, help="for which long queues are crawled (10)")
     names = ("short", "crowd", "brief", "one", "hundred")
-    parser.add_argument("--cases", nargs="+", choices=names, default=names)
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--database", choices=("sqlite", "mariadb"), default="sqlite")
-    parser.add_argument("--source", type=Path, action="append", default=[], help="another checkout")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    given = parser.parse_args()
-    given.sources = [*(one.resolve() for one in given.source), HERE]
-    return given
+    options.add_argument("--cases", nargs="+", choices=names, default=names)
+    options.add_argument("--rounds", type=int, default=1)
+    return parsed(options)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ them again; 64 providers, pages of 8 KB.
 import argparse
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 
 from crawling import running, tables
-from crawling.lcc import Lcc, database, no_mariadb
+from crawling.command_line import parsed, parser
+from crawling.lcc import Lcc, database
 from crawling.running import Failed, Launch, Measured
 from crawling.site import Site
 from crawling.variants import CRAWL
@@ -56,20 +56,13 @@ def row(title: str, runs: Sequence[Measured], firsts: Sequence[Measured]) -> tup
 def main() -> None:
     """Measure and print."""
     given = options()
-    if given.database == "mariadb" and (reason := no_mariadb()):
-        print(f"not measured: {reason}")
-        return
     runs = []
-    with running.scratch(given.scratch) as folder:
-        site = Site(folder / "site", [SIZE])
-        try:
-            for number in range(given.rounds):
-                home = folder / str(number)
-                home.mkdir()
-                with database(given.database, home) as url:
-                    runs.append(twice(Lcc(home, url), site, given.pages))
-        finally:
-            site.close()
+    with running.scratch(given.scratch) as folder, Site(folder / "site", [SIZE]) as site:
+        for number in range(given.rounds):
+            home = folder / str(number)
+            home.mkdir()
+            with database(given.database, home) as url:
+                runs.append(twice(Lcc(home, url), site, given.pages))
     firsts, again = [one for one, _ in runs], [other for _, other in runs]
     title = f"re-crawl on {given.database}, {PROVIDERS} providers, load {os.getloadavg()[0]:.1f}"
     table = [row("first", firsts, firsts), row("again, all 304", again, firsts)]
@@ -78,15 +71,10 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--pages", type=int, default=6_400, help="in each crawl")
-    parser.add_argument("--database", choices=("sqlite", "mariadb"), default="sqlite")
-    parser.add_argument("--markdown", type=Path, help="append the table to this file")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    return parser.parse_args()
+    options = parser(__doc__, "--database", "--markdown", "--scratch")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--pages", type=int, default=6_400, help="in each crawl")
+    return parsed(options)
 
 
 if __name__ == "__main__":

@@ -18,19 +18,19 @@ import hashlib
 import json
 import os
 import resource
-import shutil
 import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from safequeue import database
+from crawling import running
+from crawling.command_line import parsed, parser
+from crawling.lcc import database
 
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.cache import Answer, Body
@@ -126,7 +126,8 @@ def plainly(connection: sqlite3.Connection, folder: Path) -> Commit:
     (folder / "content").mkdir()
     home = os.open(folder / "content", os.O_RDONLY)
     syncfs = ctypes.CDLL(None, use_errno=True).syncfs
-    rows = f"insert into lccurl values ({','.join('?' * len(t.lccurl.columns))})"
+    columns = t.lccurl.columns.keys()
+    rows = f"insert into lccurl ({','.join(columns)}) values ({','.join('?' * len(columns))})"
     numbers = iter(range(1, 1 << 60))
 
     def commit(batch: Sequence[Served]) -> None:
@@ -155,7 +156,7 @@ def as_row(one: Served, number: int) -> tuple[object, ...]:
         row.urlkey, row.pid, row.curl, row.mimetype, row.subtype, row.burl, row.furl, row.mtime, row.len,
         row.md5, row.timeofday, answer.answered, 1, number, body.length, body.md5, body.sha256,
         answer.served_type, answer.served_charset, "", answer.final_url, answer.etag, answer.last_modified,
-        answer.answered, "push", number, row.psetid, 0, 0, furlkey(row.pid, row.furl),
+        answer.answered, "push", number, row.psetid, 0, 0, 0, furlkey(row.pid, row.furl),
         *namehashes(row.curl, row.furl),
     )  # fmt: skip
 
@@ -226,6 +227,7 @@ def one(way: str, folder: Path, given: argparse.Namespace, *, busy: bool) -> dic
     served = list(pages(given.pages or count_for(size), providers, size))
     if way == "disk":
         return measure(to_disk(folder), served, given.batch, busy=busy)
+    (folder / "lcc-data").mkdir()
     with database("mariadb" if way == "mariadb" else "sqlite", folder) as url:
         schema.upgrade(url)
         store = SqlStore(url)
@@ -234,7 +236,7 @@ def one(way: str, folder: Path, given: argparse.Namespace, *, busy: bool) -> dic
         if way == "plain":
             store.close()
             (folder / "content").rename(folder / "unused")
-            commit = plainly(sqlite3.connect(folder / "lcc.sqlite", check_same_thread=False), folder)
+            commit = plainly(sqlite3.connect(folder / "lcc-data/lcc.sqlite", check_same_thread=False), folder)
         return measure(commit, served, given.batch, busy=busy)
 
 
@@ -257,11 +259,11 @@ def rounds(given: argparse.Namespace, scratch: Path) -> dict[tuple[str, str], li
                         folder = scratch / f"{number}-{size}-{providers}-{busy:d}-{way}"
                         folder.mkdir()
                         words = [
-                            "--one", way, "--folder", str(folder), "--batch", str(given.batch), "--pages",
+                            "--one", way, "--scratch", str(folder), "--batch", str(given.batch), "--pages",
                             str(given.pages), "--sizes", str(size), "--providers", str(providers),
                         ]  # fmt: skip
                         command = [sys.executable, __file__, *words, *(["--busy"] if busy else [])]
-                        done = subprocess.run(command, check=True, capture_output=True, text=True)
+                        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                         case = f"{size} bytes, {providers} providers{', busy' if busy else ''}"
                         found.setdefault((case, way), []).append(json.loads(done.stdout))
     return found
@@ -280,27 +282,21 @@ def show(found: dict[tuple[str, str], list[dict[str, float]]]) -> None:
 
 def main() -> None:
     """Measure everything, or one thing in this process."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[8192, 200_000], help="bytes of a page")
-    parser.add_argument("--providers", nargs="+", type=int, default=[64, 1000])
-    parser.add_argument("--batch", type=int, default=COMMIT_PAGES, help="pages settled together")
-    parser.add_argument("--pages", type=int, default=0, help="pages in all (default: by size)")
-    parser.add_argument("--folder", type=Path, help="where to write (default: the temporary folder)")
-    parser.add_argument("--one", choices=WAYS, help=argparse.SUPPRESS)
-    parser.add_argument("--busy", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    options = parser(__doc__, "--scratch")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    options.add_argument("--sizes", nargs="+", type=int, default=[8192, 200_000], help="bytes of a page")
+    options.add_argument("--providers", nargs="+", type=int, default=[64, 1000])
+    options.add_argument("--batch", type=int, default=COMMIT_PAGES, help="pages settled together")
+    options.add_argument("--pages", type=int, default=0, help="pages in all (default: by size)")
+    options.add_argument("--one", choices=WAYS, help=argparse.SUPPRESS)
+    options.add_argument("--busy", action="store_true", help=argparse.SUPPRESS)
+    given = parsed(options)
     if given.one:
-        print(json.dumps(one(given.one, given.folder, given, busy=given.busy)))
+        print(json.dumps(one(given.one, given.scratch, given, busy=given.busy)))
         return
-    scratch = Path(tempfile.mkdtemp(dir=given.folder))
-    try:
-        show(rounds(given, scratch))
-    finally:
-        shutil.rmtree(scratch)
+    with running.scratch(given.scratch) as folder:
+        show(rounds(given, folder))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from crawling import running, tables
-from crawling.lcc import Lcc, database, no_mariadb
+from crawling.command_line import parsed, parser
+from crawling.lcc import Lcc, database
 from crawling.running import Launch
 from crawling.site import Site
 from crawling.variants import SCRAPY
@@ -25,7 +26,6 @@ PID = 1
 OWN = 12
 """Links of a page that it shares with no others."""
 CRAWL = (*SCRAPY, "crawl", "lcc_spider", "-a", f"provider={PID}")
-HERE = Path(__file__).resolve().parent.parent
 HEADINGS = ("checkout", "pages", "seconds", "longest gap s", "after pages", "gaps above 1 s", "pages/s")
 
 
@@ -78,12 +78,9 @@ def write_pages(folder: Path, pages: int, links: int, size: int) -> None:
         (folder / f"{number}.html").write_text(f"{html}{filler}</body></html>\n")
 
 
-def crawl(lcc: Lcc, site: Site, source: Path, database_url: str) -> Timeline:
+def crawl(lcc: Lcc, site: Site, source: Path) -> Timeline:
     """Visit a site for the first time; return what it was asked for, and when."""
-    environment = lcc.environment | {
-        "PYTHONPATH": str(source),
-        "LCC_DATABASE_URL": database_url,
-    }
+    environment = lcc.environment | {"PYTHONPATH": str(source)}
     password = lcc.folder / "password"
     password.write_text("wachtwoord-of-17\n")
     root = site.root(PID)
@@ -106,27 +103,21 @@ def crawl(lcc: Lcc, site: Site, source: Path, database_url: str) -> Timeline:
 def main() -> None:
     """Measure and print."""
     given = options()
-    if given.database == "mariadb" and (reason := no_mariadb()):
-        raise SystemExit(f"not measured: {reason}")
-    with running.scratch(given.scratch) as folder:
-        site = Site(folder / "site", [])
-        try:
-            (site.folder / "p").mkdir()
-            write_pages(site.folder / "p", given.pages, given.links, given.size)
-            rows = [
-                once(folder / f"{source.name}-{number}", site, source, given)
-                for number in range(given.rounds)
-                for source in given.sources
-            ]
-        finally:
-            site.close()
+    with running.scratch(given.scratch) as folder, Site(folder / "site", []) as site:
+        (site.folder / "p").mkdir()
+        write_pages(site.folder / "p", given.pages, given.links, given.size)
+        rows = [
+            once(folder / f"{source.name}-{number}", site, source, given)
+            for number in range(given.rounds)
+            for source in given.sources
+        ]
     tables.show(f"first visit of {given.pages:,} pages with {given.links} links each", HEADINGS, rows, None)
 
 
 def once(folder: Path, site: Site, source: Path, given: argparse.Namespace) -> tuple[str, ...]:
     folder.mkdir()
     with database(given.database, folder) as url:
-        found = crawl(Lcc(folder, url), site, source, url)
+        found = crawl(Lcc(folder, url), site, source)
     if len(found.moments) != given.pages:
         print(f"{len(found.moments):,} pages were visited, not {given.pages:,}")
     print(f"{source.name}, pages in each second: {found.by_second()}", flush=True)
@@ -135,19 +126,12 @@ def once(folder: Path, site: Site, source: Path, given: argparse.Namespace) -> t
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pages", type=int, default=1500, help="of the site (1,500)")
-    parser.add_argument("--links", type=int, default=172, help="on each of them (172)")
-    parser.add_argument("--size", type=int, default=10_000, help="bytes of a page besides its links (10,000)")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--database", choices=("sqlite", "mariadb"), default="sqlite")
-    parser.add_argument("--source", type=Path, action="append", default=[], help="another checkout")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    given = parser.parse_args()
-    given.sources = [*(one.resolve() for one in given.source), HERE]
-    return given
+    options = parser(__doc__, "--database", "--source", "--scratch")
+    options.add_argument("--pages", type=int, default=1500, help="of the site (1,500)")
+    options.add_argument("--links", type=int, default=172, help="on each of them (172)")
+    options.add_argument("--size", type=int, default=10_000, help="bytes of a page but its links (10,000)")
+    options.add_argument("--rounds", type=int, default=1)
+    return parsed(options)
 
 
 if __name__ == "__main__":

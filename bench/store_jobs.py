@@ -6,101 +6,33 @@ seconds, and of these the CPU seconds of the thread, which other programs do not
 
     python bench/store_jobs.py                                   # 1,000 providers, SQLite
     python bench/store_jobs.py --providers 10000 --database sqlite mariadb
-    python bench/store_jobs.py --providers 10000 --source ../before . --rounds 3
+    python bench/store_jobs.py --providers 10000 --source ../before --rounds 3
 
-``--source`` names other copies of the project; they take turns. Nothing of it stays.
+``--source`` names another checkout; they take turns. Nothing of it stays.
 """
 
 import argparse
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from crawling.site import Site, free_port
-from safequeue import database
+from crawling import running
+from crawling.command_line import parsed, parser
+from crawling.filling import SIZE, fill, path_of
+from crawling.lcc import Lcc, database
+from crawling.site import Site
 
-HERE = Path(__file__).resolve()
 SHOWN = 12
 """Jobs named one by one."""
 
 
-# --- in a process of the copy that is measured -----------------------------------------------------------
-
-
-def fill(url: str, providers: int, urls: int, documents: int, port: int) -> None:
-    """Write providers with URLs that wait and documents, as intake and settling would leave them."""
-    from lcc_scrapy.domain.providers import Provider  # noqa: PLC0415 - of the copy that is measured
-    from lcc_scrapy.storage import tables as t  # noqa: PLC0415
-    from lcc_scrapy.storage.records import SetPart, StoredTurn  # noqa: PLC0415
-    from lcc_scrapy.storage.sql import SqlStore  # noqa: PLC0415
-    from lcc_scrapy.storage.sql.rows import RowsOf  # noqa: PLC0415
-
-    store, now = SqlStore(url), int(time.time())
-    seqs = itertools.count(1)
-    for pids in _portions(range(1, providers + 1), 500):
-        with store.begin() as tx:
-            connection = tx._c  # type: ignore[attr-defined]  # noqa: SLF001 - by the short way
-            rows = [
-                Provider(
-                    pid, "", nurlproc=urls, fileused=documents, spaceused=1000 * documents,
-                    allowprivate=True, created=now, confirmed=now,
-                )
-                for pid in pids
-            ]  # fmt: skip
-            RowsOf(t.pidb, Provider).insert(connection, rows)
-            connection.execute(t.proots.insert(), [{"pid": pid, "root": _root(pid, port)} for pid in pids])
-            tx.insert_queued([_waiting(pid, port, number) for pid in pids for number in range(urls)])
-            tx.insert_cached(
-                [_stored(pid, number, next(seqs), now) for pid in pids for number in range(documents)]
-            )
-            RowsOf(t.qpsdb, SetPart).insert(connection, [SetPart(pid, "", pid, -1, 0, urls) for pid in pids])
-            turns = [StoredTurn(str(pid), waiting=urls, arrivals=1) for pid in pids]
-            RowsOf(t.turns, StoredTurn).insert(connection, turns)
-    with store.begin() as tx:
-        tx.take("psetid", providers + 1)
-        tx.take("feed", providers * documents + 1)
-        tx.take("fileid", providers * documents + 1)
-
-
-def _portions(items: Any, size: int) -> Iterator[list[int]]:
-    items = iter(items)
-    return iter(lambda: list(itertools.islice(items, size)), [])
-
-
-def _root(pid: int, port: int) -> str:
-    return f"http://127.1.{pid // 250}.{pid % 250 + 1}:{port}/"
-
-
-def _waiting(pid: int, port: int, number: int) -> Any:
-    from lcc_scrapy.domain.entries import urlkey  # noqa: PLC0415
-    from lcc_scrapy.domain.queue import QueuedUrl  # noqa: PLC0415
-
-    url = f"{_root(pid, port)}2000/document-{number:07d}.html"
-    return QueuedUrl(
-        urlkey(pid, url, "text/html"), pid, url, "text/html", "", url, url, None, None, None, "", pid,
-        number + 1, "fetch", 1, 0, 0,
-    )  # fmt: skip
-
-
-def _stored(pid: int, number: int, seq: int, now: int) -> Any:
-    from lcc_scrapy.domain.cache import CachedUrl  # noqa: PLC0415
-    from lcc_scrapy.domain.entries import urlkey  # noqa: PLC0415
-
-    url = f"http://h{pid}.example/older-{number:07d}.html"
-    return CachedUrl(
-        urlkey(pid, url, "text/html"), pid, url, "text/html", "", url, url, None, None, None, "", now, 1, seq,
-        1000, "0" * 32, "0" * 64, "text/html", "utf-8", "", url, "", "", now, "push", seq, 1, 0, 0,
-    )  # fmt: skip
+# --- in a process of the checkout that is measured -------------------------------------------------------
 
 
 def crawl(report: Path) -> None:
@@ -146,18 +78,10 @@ def _name_of(job: Any) -> str:
 def measure(source: Path, kind: str, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Fill, crawl for some seconds, stop."""
     folder.mkdir()
-    with ExitStack() as stack:
-        site = Site(folder / "site", [2000])
-        stack.callback(site.close)
-        url = stack.enter_context(database(kind, folder))
-        environment = _environment(source, folder, url)
-
-        def run(*words: str) -> None:
-            subprocess.run([sys.executable, *words], env=environment, check=True, stdout=subprocess.DEVNULL)
-
-        run("-m", "lcc_scrapy.cli.main", "init")
-        sizes = [str(n) for n in (given.providers, given.urls, given.documents, site.port)]
-        run(str(HERE), "--fill", url, *sizes)
+    with Site(folder / "site", [SIZE]) as site, database(kind, folder) as url:
+        environment = Lcc(folder, url).environment | path_of(source)
+        running.wait_for(("init",), environment, folder)
+        fill(environment, site, given.providers, given.urls, given.documents)
         return _crawled(site, environment, folder, given)
 
 
@@ -166,7 +90,7 @@ def _crawled(
 ) -> dict[str, Any]:
     report, began = folder / "jobs.json", time.time()
     with (folder / "crawl.log").open("wb") as log:
-        command = [sys.executable, str(HERE), "--crawl", str(report)]
+        command = [sys.executable, __file__, "--crawl", str(report)]
         process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
         try:
             first = _first_page(site.log, process, began, given.seconds)
@@ -204,17 +128,6 @@ def _pages(log: Path) -> list[str]:
     return [line for line in log.read_text().splitlines() if line.endswith(".html")]
 
 
-def _environment(source: Path, folder: Path, url: str) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LCC_", "SCRAPY_"))}
-    return clean | {
-        "PYTHONPATH": str(source.resolve()),
-        "SCRAPY_SETTINGS_MODULE": "lcc_scrapy.settings",
-        "LCC_DATA_DIR": str(folder / "lcc-data"),
-        "LCC_DATABASE_URL": url,
-        "LCC_UNS_ENDPOINTS": f"tcp:{free_port()}:interface=127.0.0.1",
-    }
-
-
 # --- all of them -----------------------------------------------------------------------------------------
 
 
@@ -240,36 +153,25 @@ def show(found: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
 
 def main() -> None:
     """Measure all copies on all databases, in turns."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--providers", type=int, default=1000)
-    parser.add_argument("--urls", type=int, default=10, help="URLs of each that wait")
-    parser.add_argument("--documents", type=int, default=2, help="documents of each that are stored")
-    parser.add_argument("--seconds", type=float, default=20, help="how long to crawl after the first page")
-    parser.add_argument("--database", nargs="+", default=["sqlite"], choices=["sqlite", "mariadb"])
-    parser.add_argument("--source", nargs="+", type=Path, default=[HERE.parent.parent])
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="write everything that was measured there")
-    parser.add_argument("--folder", type=Path, help="where to write (default: the temporary folder)")
-    parser.add_argument("--fill", nargs=5, help=argparse.SUPPRESS)
-    parser.add_argument("--crawl", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.fill:
-        fill(given.fill[0], *map(int, given.fill[1:]))
-        return
+    options = parser(__doc__, "--source", "--scratch")
+    options.add_argument("--providers", type=int, default=1000)
+    options.add_argument("--urls", type=int, default=10, help="URLs of each that wait")
+    options.add_argument("--documents", type=int, default=2, help="documents of each that are stored")
+    options.add_argument("--seconds", type=float, default=20, help="how long to crawl after the first page")
+    options.add_argument("--database", nargs="+", default=["sqlite"], choices=["sqlite", "mariadb"])
+    options.add_argument("--rounds", type=int, default=1)
+    options.add_argument("--json", type=Path, help="write everything that was measured there")
+    options.add_argument("--crawl", type=Path, help=argparse.SUPPRESS)
+    given = parsed(options)
     if given.crawl:
         crawl(given.crawl)
         return
-    scratch = Path(tempfile.mkdtemp(dir=given.folder))
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    try:
+    with running.scratch(given.scratch) as folder:
         for number in range(given.rounds):
-            for kind, source in itertools.product(given.database, given.source):
-                done = measure(source, kind, given, scratch / f"{number}-{kind}-{len(found)}-{number}")
+            for kind, source in itertools.product(given.database, given.sources):
+                done = measure(source, kind, given, folder / f"{number}-{kind}-{source.name}")
                 found.setdefault((str(source), kind), []).append(done)
-    finally:
-        shutil.rmtree(scratch)
     show(found)
     if given.json:
         given.json.write_text(json.dumps({" ".join(key): value for key, value in found.items()}, indent=1))

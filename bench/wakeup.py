@@ -8,18 +8,17 @@ for a time that is never the same. Everything as configured by default, in one p
 """
 
 import argparse
-import asyncio
 import os
 import random
-import threading
 import time
 from collections.abc import Iterator
 from itertools import count, islice
-from pathlib import Path
 from statistics import median, quantiles
 
 from crawling import running, tables
-from crawling.lcc import MIMETYPE, Lcc, database, no_mariadb
+from crawling.command_line import parsed, parser
+from crawling.lcc import MIMETYPE, Lcc, database
+from crawling.recording import RecordingSite
 from crawling.running import Failed, Launch
 from crawling.site import await_listener
 from crawling.variants import SCRAPY
@@ -36,31 +35,7 @@ PAUSE = 1.5
 PATIENCE = 60.0
 NUMBERS = count(1)
 """Of the sets: no URL is pushed twice."""
-PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\nhello\n"
-NO_PAGE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 HEADINGS = ("URLs in the set", "median ms", "range", "nine of ten within", "n")
-
-
-class Site:
-    """A web server that remembers when each path was asked for (seconds, monotonic)."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, float] = {}
-        loop = asyncio.new_event_loop()
-        threading.Thread(target=loop.run_forever, daemon=True).start()
-        server = asyncio.start_server(self._serve, "127.0.0.1", 0)
-        listening = asyncio.run_coroutine_threadsafe(server, loop).result(10)
-        self.root = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                path = head.split(b" ", 2)[1].decode()
-                self.asked.setdefault(path, time.monotonic())
-                writer.write(NO_PAGE if path == "/robots.txt" else PAGE)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
 
 
 def push(port: int, root: str, paths: list[str]) -> float:
@@ -85,7 +60,7 @@ def push(port: int, root: str, paths: list[str]) -> float:
     return sent
 
 
-def latencies(lcc: Lcc, site: Site, pushes: int, urls: int) -> list[float]:
+def latencies(lcc: Lcc, site: RecordingSite, pushes: int, urls: int) -> list[float]:
     """Push again and again; return milliseconds."""
     found = []
     for number in islice(NUMBERS, pushes):
@@ -112,10 +87,7 @@ def row(urls: int, found: list[float]) -> tuple[str, ...]:
 def main() -> None:
     """Measure and print."""
     given = options()
-    if given.database == "mariadb" and (reason := no_mariadb()):
-        print(f"not measured: {reason}")
-        return
-    site = Site()
+    site = RecordingSite()
     with running.scratch(given.scratch) as folder, database(given.database, folder) as url:
         lcc = Lcc(folder, url)
         lcc.command("init")
@@ -130,14 +102,9 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pushes", type=int, default=30, help="of each size")
-    parser.add_argument("--database", choices=("sqlite", "mariadb"), default="sqlite")
-    parser.add_argument("--markdown", type=Path, help="append the table to this file")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    return parser.parse_args()
+    options = parser(__doc__, "--database", "--markdown", "--scratch")
+    options.add_argument("--pushes", type=int, default=30, help="of each size")
+    return parsed(options)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 
 from crawling import running, tables
+from crawling.command_line import parsed, parser
 from crawling.lcc import LCC, Lcc
 from crawling.running import Failed
 from crawling.site import Site
@@ -94,7 +95,7 @@ def main() -> None:
     given = options()
     with (
         running.scratch(given.scratch) as folder,
-        closing(Site(folder / "site", [given.size])) as site,
+        Site(folder / "site", [given.size]) as site,
     ):
         lcc = Lcc(folder, f"sqlite:///{folder}/lcc-data/lcc.sqlite")
         fill(folder, folder / "lcc-data", [site.folder / f"{given.size}.html"] * given.documents)
@@ -116,15 +117,11 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--documents", type=int, default=2000)
-    parser.add_argument("--size", type=int, default=8000, help="bytes of a document")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--markdown", type=Path, help="append the table to this file")
-    parser.add_argument("--scratch", type=Path, default=Path.cwd(), help="where everything is written")
-    return parser.parse_args()
+    options = parser(__doc__, "--markdown", "--scratch")
+    options.add_argument("--documents", type=int, default=2000)
+    options.add_argument("--size", type=int, default=8000, help="bytes of a document")
+    options.add_argument("--rounds", type=int, default=5)
+    return parsed(options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Scrapy spiders for comparison, run by ``scrapy runspider``: one does nothing, one keeps what it fetches."""
+"""Scrapy spiders for comparison, run by ``scrapy runspider``."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -10,22 +10,27 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from crawling.own_code import title_of
+
 
 class Pages(Spider):
     """Fetches the URLs of a file (``-a urls=FILE``) and does nothing with them, or with ``-a keep=FOLDER``
-    keeps them: each in a file, and a row that is committed at once."""
+    keeps them: each in a file, and a row that is committed at once. ``-a own_code=1``: with the callback of
+    ``own_code.py``, whose title goes into the item of a page that is kept."""
 
     name = "pages"
 
-    def __init__(self, urls: str, keep: str = "") -> None:
+    def __init__(self, urls: str, keep: str = "", own_code: str = "") -> None:
         super().__init__()
         self._urls = Path(urls).read_text().split()
         self._keep = bool(keep)
+        self._own_code = bool(own_code)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> "Pages":
         if kwargs.get("keep"):
-            crawler.settings.set("ITEM_PIPELINES", {Keeper: 300}, "spider")
+            pipelines = {**crawler.settings.getdict("ITEM_PIPELINES"), Keeper: 300}
+            crawler.settings.set("ITEM_PIPELINES", pipelines, "cmdline")
             crawler.settings.set("KEEP", kwargs["keep"], "spider")
         return super().from_crawler(crawler, *args, **kwargs)
 
@@ -34,9 +39,12 @@ class Pages(Spider):
             yield Request(url)
 
     def parse(self, response: Response) -> Any:
+        item = title_of(response) if self._own_code else {}
         if self._keep:
             kind = response.headers.get("Content-Type", b"").decode()
-            yield {"url": response.url, "status": response.status, "type": kind, "body": response.body}
+            item |= {"url": response.url, "status": response.status, "type": kind, "body": response.body}
+        if item:
+            yield item
 
 
 class Keeper:

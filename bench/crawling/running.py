@@ -43,7 +43,8 @@ class Measured:
 
     Pages a second, CPU seconds of its processes for 1,000 pages, their peak memory together (MB of 10^6
     bytes), the processors that everything else used meanwhile, the site left out (a database server is in
-    it, and whatever the machine had to do besides); pages served in all, and how many of them by a 304.
+    it, and whatever the machine had to do besides); pages served in all, and how many of them by a 304;
+    which share of them went through ``LccPipeline`` (None: nobody asked).
     """
 
     rate: float
@@ -52,6 +53,7 @@ class Measured:
     others: float
     pages: int
     unchanged: int
+    through: float | None = None
 
 
 @dataclass
@@ -102,11 +104,16 @@ class Mark:
 @contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
     """Give a folder to write to; it is gone at the end, also when this process is told to stop."""
-    signal.signal(signal.SIGTERM, _stop)
+    stop_when_told()
     with tempfile.TemporaryDirectory(prefix="lcc-bench-", dir=parent.absolute()) as name:
         folder = Path(name)
         folder.chmod(0o755)  # nginx may drop its rights
         yield folder
+
+
+def stop_when_told() -> None:
+    """Let a SIGTERM end this process as an exception would, so that it cleans up."""
+    signal.signal(signal.SIGTERM, _stop)
 
 
 def _stop(number: int, _frame: object) -> None:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
+from typing import Self
 
 ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /search\nAllow: /\n"
 """What every site says to robots: something to look at, and nothing that is in the way."""
@@ -93,7 +94,10 @@ class Site:
         """Return what was served, a line each: epoch seconds with three decimals, status, path."""
         return self.folder / "access.log"
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Stop serving."""
         self._process.terminate()
         self._process.wait(10)

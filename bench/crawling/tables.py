@@ -10,9 +10,12 @@ from crawling.running import Measured
 Runs = Mapping[str, Sequence[Measured]]
 """What each variant did, round by round."""
 
+KINDS = ("-2", "-own")
+"""How the names of those end that are compared among themselves: two processes, own code."""
+
 HEADINGS = (
     "crawler", "pages/s", "range", "x Scrapy as shipped", "range", "CPU s per 1,000", "peak MB", "other CPUs",
-    "n",
+    "through LccPipeline", "n",
 )  # fmt: skip
 
 TARGETS = (
@@ -21,8 +24,12 @@ TARGETS = (
     ("lcc-sqlite", "jobdir", 15.0),
     ("lcc-sqlite", "redis", 15.0),
     ("lcc-2", "scrapy-2", 5.0),
+    *(("lcc-sqlite-own", f"{name}-own", None) for name in ("scrapy", "tuned", "jobdir", "redis")),
 )
-"""(who, against whom, at least so many times the pages/s), with 64 providers and pages of 8 KB."""
+"""(who, against whom, at least so many times the pages/s), with 64 providers and pages of 8 KB.
+
+None: it depends on the code.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,8 +64,12 @@ def cpu(one: Measured) -> float:
 
 
 def base_of(name: str) -> str:
-    """Return what a variant is compared with: two processes with two."""
-    return "scrapy-2" if name.endswith("-2") else "scrapy"
+    """Return what a variant is compared with: two processes with two, own code with the same."""
+    return "scrapy" + next((kind for kind in KINDS if name.endswith(kind)), "")
+
+
+def share(part: float) -> str:
+    return f"{100 * part:.5g} %"
 
 
 def crawlers(runs: Runs, titles: Mapping[str, str]) -> list[tuple[str, ...]]:
@@ -75,8 +86,14 @@ def _crawler(title: str, mine: Sequence[Measured], base: Sequence[Measured]) -> 
         title, f"{median(rates):,.0f}", f"{min(rates):,.0f}-{max(rates):,.0f}",
         f"{ratio.value:.2f}" if ratio else "-", ratio.range if ratio else "-",
         f"{median(one.cpu for one in mine):.3f}", f"{median(one.peak for one in mine):,.0f}",
-        f"{median(one.others for one in mine):.2f}", str(len(mine)),
+        f"{median(one.others for one in mine):.2f}", _through(mine), str(len(mine)),
     )  # fmt: skip
+
+
+def _through(mine: Sequence[Measured]) -> str:
+    """Return the share of pages that went through ``LccPipeline``, a range where rounds differ."""
+    shares = {one.through for one in mine if one.through is not None}
+    return "-".join(share(one) for one in sorted({min(shares), max(shares)})) if shares else "-"
 
 
 TARGET_HEADINGS = ("against", "x pages/s", "range", "at least", "x CPU per page", "range")
@@ -89,7 +106,8 @@ def targets(runs: Runs, titles: Mapping[str, str]) -> list[tuple[str, ...]]:
         ours, theirs = runs.get(who, ()), runs.get(against, ())
         if ours and len(ours) == len(theirs):
             faster, cheaper = Ratio.of(ours, theirs, rate), Ratio.of(theirs, ours, cpu)
-            told = (f"{faster.value:.2f}", faster.range, f"{least:g}", f"{cheaper.value:.2f}", cheaper.range)
+            wanted = f"{least:g}" if least else "-"
+            told = (f"{faster.value:.2f}", faster.range, wanted, f"{cheaper.value:.2f}", cheaper.range)
             table.append((titles[against], *told))
     return table
 

@@ -1,21 +1,27 @@
 """The crawlers that are compared: how each is made ready for a job, started, and what it must have kept."""
 
+import os
 import secrets
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import redis
 
+from crawling import counts, own_code
 from crawling.lcc import LCC, Lcc, clean_environment, database, no_mariadb
 from crawling.running import Failed, Launch
 from crawling.site import Site
 
 SCRAPY = (sys.executable, "-m", "scrapy")
-RIVALS = Path(__file__).parent / "rivals.py"
+HERE = Path(__file__).parent
+RIVALS = HERE / "rivals.py"
+IMPORTED = {"PYTHONPATH": os.pathsep.join((str(HERE.parent), os.environ.get("PYTHONPATH", "")))}
+"""With which crawls find their part of this bench."""
 AT_A_TIME = 64
 """Fetches in flight: the LCC's default. With fewer providers one of each, which is all that the LCC does."""
 
@@ -57,21 +63,41 @@ class Job:
         if kept != self.pages:
             raise Failed(f"{kept:,} of {self.pages:,} pages were kept: see {self.folder}")
 
+    def expect_own_code(self) -> None:
+        """Raise ``Failed`` unless the own pipeline had the title of every page."""
+        had = counts.total(self.folder, counts.TITLES)
+        if had != self.pages:
+            raise Failed(f"{had:,} of {self.pages:,} titles came to the own pipeline: see {self.folder}")
+
+    def expect_passages(self) -> None:
+        """Raise ``Failed`` unless all pages went through ``LccPipeline``."""
+        if self.passed() != 1:
+            raise Failed(f"{self.passed():.3%} of the pages went through LccPipeline: see {self.folder}")
+
+    def passed(self) -> float:
+        """Return which share of the pages went through ``LccPipeline``."""
+        return counts.total(self.folder, counts.PASSAGES) / self.pages
+
 
 @dataclass(frozen=True)
 class Ready:
     """A crawl that can be started; ``check`` raises ``Failed`` when it has not kept what it had to.
 
-    ``settled`` tells how many pages are durable so far, where that comes later than their end.
+    ``settled`` tells how many pages are durable so far, where that comes later than their end; ``through``,
+    at the end, which share of them went through ``LccPipeline``.
     """
 
     launch: Launch
     check: Callable[[], None]
     settled: Callable[[], int] | None = None
+    through: Callable[[], float] | None = None
 
 
-Prepare = Callable[[Job], AbstractContextManager[Ready]]
-"""Makes a crawl ready; what it used on servers is given back when everything has been measured."""
+Prepare = Callable[..., AbstractContextManager[Ready]]
+"""Makes a crawl ready for a ``Job``, with ``own=True`` one with own code (of one process only).
+
+What it used on servers is given back when everything has been measured.
+"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +115,9 @@ class Variant:
 # --- Scrapy -------------------------------------------------------------------------------------------
 
 
-def scrapy(job: Job, settings: dict[str, str], *, keeps: bool = False, processes: int = 1) -> Ready:
+def scrapy(
+    job: Job, settings: dict[str, str], *, keeps: bool = False, processes: int = 1, own: bool = False
+) -> Ready:
     """Prepare plain Scrapy; the providers' pages are queued in turns."""
     at_a_time = str(min(AT_A_TIME, job.providers))
     concurrency = {"CONCURRENT_REQUESTS": at_a_time, "CONCURRENT_REQUESTS_PER_DOMAIN": at_a_time}
@@ -97,14 +125,22 @@ def scrapy(job: Job, settings: dict[str, str], *, keeps: bool = False, processes
     kept = job.folder / "kept"
     if keeps:
         options += ["-a", f"keep={kept}"]
+    if own:
+        options += ["-a", "own_code=1", f"-sITEM_PIPELINES={own_code.PIPELINE}"]
     commands = []
     for part in range(processes):
         in_turns = zip(*(job.urls(pid) for pid in job.pids[part::processes]), strict=True)
         urls = job.folder / f"urls{part}"
         urls.write_text("\n".join(url for turn in in_turns for url in turn))
         commands.append([*SCRAPY, "runspider", str(RIVALS), "-a", f"urls={urls}", *options])
-    launch = Launch(commands, clean_environment(), job.folder)
-    return Ready(launch, lambda: job.expect(rows_in(kept)) if keeps else None)
+
+    def check() -> None:
+        if keeps:
+            job.expect(rows_in(kept))
+        if own:
+            job.expect_own_code()
+
+    return Ready(Launch(commands, clean_environment() | IMPORTED, job.folder), check)
 
 
 def rows_in(kept: Path) -> int:
@@ -113,8 +149,8 @@ def rows_in(kept: Path) -> int:
 
 
 @contextmanager
-def shipped(job: Job) -> Iterator[Ready]:
-    yield scrapy(job, {})
+def shipped(job: Job, *, own: bool = False) -> Iterator[Ready]:
+    yield scrapy(job, {}, own=own)
 
 
 @contextmanager
@@ -123,17 +159,17 @@ def shipped_twice(job: Job) -> Iterator[Ready]:
 
 
 @contextmanager
-def tuned(job: Job) -> Iterator[Ready]:
-    yield scrapy(job, TUNED)
+def tuned(job: Job, *, own: bool = False) -> Iterator[Ready]:
+    yield scrapy(job, TUNED, own=own)
 
 
 @contextmanager
-def jobdir(job: Job) -> Iterator[Ready]:
-    yield scrapy(job, {"JOBDIR": str(job.folder / "job")}, keeps=True)
+def jobdir(job: Job, *, own: bool = False) -> Iterator[Ready]:
+    yield scrapy(job, {"JOBDIR": str(job.folder / "job")}, keeps=True, own=own)
 
 
 @contextmanager
-def scrapy_redis(job: Job) -> Iterator[Ready]:
+def scrapy_redis(job: Job, *, own: bool = False) -> Iterator[Ready]:
     prefix = f"lcc-bench:{secrets.token_hex(4)}"
     settings = {
         "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
@@ -143,7 +179,7 @@ def scrapy_redis(job: Job) -> Iterator[Ready]:
         "REDIS_URL": REDIS,
     }
     try:
-        yield scrapy(job, settings, keeps=True)
+        yield scrapy(job, settings, keeps=True, own=own)
     finally:
         with closing(redis.Redis.from_url(REDIS)) as server:
             for key in server.scan_iter(f"{prefix}:*"):
@@ -162,34 +198,57 @@ def no_redis() -> str:
 # --- the LCC ------------------------------------------------------------------------------------------
 
 CRAWL = (*SCRAPY, "crawl", "lcc_push", "-a", "stop_when_done=1")
-WORKERS = (*LCC, "crawl", "--workers", "2", "-a", "stop_when_done=1")
+COUNTING = ("-s", 'EXTENSIONS={"crawling.passages.Passages": 0}')
+OWN_CODE = (
+    *SCRAPY, "runspider", str(HERE / "lcc_own_code.py"), "-a", "stop_when_done=1",
+    "-s", f"ITEM_PIPELINES={own_code.PIPELINE}",
+)  # fmt: skip
+WORKERS = (*LCC, *COUNTING, "crawl", "--workers", "2", "-a", "stop_when_done=1")
 
 
 @contextmanager
-def on(kind: str, job: Job, command: Sequence[str] = CRAWL) -> Iterator[Ready]:
-    """Prepare the crawl of an LCC whose queue is full."""
+def on(kind: str, job: Job, command: Sequence[str] = (), *, own: bool = False) -> Iterator[Ready]:
+    """Prepare the crawl of an LCC whose queue is full; by default of one process."""
     with database(kind, job.folder) as url:
         lcc = Lcc(job.folder, url)
         lcc.command("init")
         lcc.register({pid: job.site.root(pid) for pid in job.pids})
         lcc.push({pid: job.urls(pid) for pid in job.pids}, job.site.pages[job.size])
-        launch = Launch([command], lcc.environment, job.folder)
-        yield Ready(launch, lambda: job.expect(lcc.cached()), lambda: job.pages - lcc.waiting())
+        command = command or (*(OWN_CODE if own else CRAWL), *COUNTING)
+
+        def check() -> None:
+            job.expect(lcc.cached())
+            if own:
+                job.expect_own_code()
+                job.expect_passages()
+
+        launch = Launch([command], lcc.environment | IMPORTED, job.folder)
+        yield Ready(launch, check, lambda: job.pages - lcc.waiting(), job.passed)
 
 
-VARIANTS = (
+ONE_PROCESS = (
     Variant("scrapy", "Scrapy as shipped, in memory, keeps nothing", 400, shipped),
     Variant("tuned", "Scrapy tuned, in memory, keeps nothing", 800, tuned),
     Variant("jobdir", "Scrapy with JOBDIR, file and committed row per page", 150, jobdir),
     Variant("redis", "scrapy-redis, file and committed row per page", 150, scrapy_redis, no_redis),
-    Variant("lcc-sqlite", "lcc-scrapy on SQLite, everything durable", 800, lambda job: on("sqlite", job)),
+    Variant("lcc-sqlite", "lcc-scrapy on SQLite, everything durable", 800, partial(on, "sqlite")),
     Variant(
-        "lcc-mariadb", "lcc-scrapy on MariaDB, everything durable", 800, lambda job: on("mariadb", job),
-        no_mariadb,
+        "lcc-mariadb", "lcc-scrapy on MariaDB, everything durable", 800, partial(on, "mariadb"), no_mariadb
     ),
+)
+TWO_PROCESSES = (
     Variant("scrapy-2", "two processes of Scrapy as shipped", 800, shipped_twice),
-    Variant("lcc-2", "two processes of lcc-scrapy on SQLite", 1_500, lambda job: on("sqlite", job, WORKERS)),
-)  # fmt: skip
-"""All of them; a name with ``-2`` is that of two processes side by side."""
+    Variant("lcc-2", "two processes of lcc-scrapy on SQLite", 1_500, partial(on, "sqlite", command=WORKERS)),
+)
+
+
+def with_own_code(one: Variant) -> Variant:
+    """Return a crawler of one process with a team's callback and pipeline."""
+    title, prepare = f"own code: {one.title}", partial(one.prepare, own=True)
+    return replace(one, name=f"{one.name}-own", title=title, pace=one.pace // 2, prepare=prepare)
+
+
+VARIANTS = (*ONE_PROCESS, *map(with_own_code, ONE_PROCESS), *TWO_PROCESSES)
+"""All of them; a name with ``-2`` is that of two processes side by side, one with ``-own`` has own code."""
 
 BY_NAME = {one.name: one for one in VARIANTS}

@@ -23,8 +23,9 @@ _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _AUTHORITY = re.compile(r"[^\[\]]*|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$")
 _UNSAFE_PATH = re.compile(r"%2f|%5c|\\", re.IGNORECASE)
+_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 _PLAIN = re.compile(
-    r"(https?)://([a-z0-9._-]+)(?::([1-9][0-9]{0,3}))?(/[A-Za-z0-9_.~/%:=&+!$,;'@()*-]*)"
+    rf"(https?)://([a-z0-9._-]+)(?::({_PORT}))?(/[A-Za-z0-9_.~/%:=&+!$,;'@()*-]*)"
     r"(?:\?([A-Za-z0-9_.~/%:=&?+!$,;@()*-]+))?"
 )
 """URLs that are requested as they are written."""

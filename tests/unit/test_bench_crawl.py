@@ -1,11 +1,14 @@
 """What ``bench/crawl.py`` makes of logs and samples: nothing is run here."""
 
 import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
+from scrapy.http import HtmlResponse
 
 
 @pytest.fixture(scope="module")
@@ -13,10 +16,11 @@ def bench():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).parents[2] / "bench")
         import crawl
-        from crawling import plot, running, site, tables, variants
+        from crawling import counts, own_code, plot, running, site, tables, variants
     return SimpleNamespace(
-        crawl=crawl, plot=plot, running=running, site=site, tables=tables, variants=variants
-    )
+        crawl=crawl, counts=counts, own_code=own_code, plot=plot, running=running, site=site, tables=tables,
+        variants=variants,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -70,16 +74,94 @@ def test_nothing_done_between_two_marks_cannot_be_measured(bench):
         bench.running.measured(mark, mark, 1, bench.running.Served(200))
 
 
+def given(bench, monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["crawl.py", *words])
+    return bench.crawl.options()
+
+
 def test_the_quick_form_has_a_row_for_every_crawler(bench, did, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["crawl.py", "--quick"])
-    given = bench.crawl.options()
-    usual = bench.crawl.Cell(64, 8000)
-    chosen = [one.name for one in bench.crawl.chosen(given, usual)]
+    quick, usual = given(bench, monkeypatch, "--quick"), bench.crawl.USUAL
+    chosen = [one.name for one in bench.crawl.chosen(quick, usual)]
     assert chosen == [one.name for one in bench.variants.VARIANTS]
-    assert usual in [bench.crawl.Cell(p, s) for p in given.providers for s in given.sizes]
+    assert usual in bench.crawl.compared(quick)
     rows = bench.tables.crawlers({name: [did(100)] for name in chosen}, bench.crawl.TITLES)
     assert [row[0] for row in rows] == list(bench.crawl.TITLES.values())
     assert {len(row) for row in rows} == {len(bench.tables.HEADINGS)}
+    empty = bench.tables.crawlers({"redis": []}, bench.crawl.TITLES)
+    assert {len(row) for row in empty} == {len(bench.tables.HEADINGS)}
+
+
+def test_conditions_and_crawlers_that_are_asked_for_are_all_that_is_measured(bench, monkeypatch):
+    words = ("--providers", "8", "64", "--sizes", "200000", "--only", "tuned", "lcc-2", "--rounds", "2")
+    asked, cell = given(bench, monkeypatch, *words), bench.crawl.Cell
+    assert bench.crawl.compared(asked) == [cell(8, 200_000), cell(64, 200_000)]
+    assert [one.name for one in bench.crawl.chosen(asked, cell(8, 200_000))] == ["tuned", "lcc-2"]
+    assert bench.crawl.rounds(asked, cell(8, 200_000)) == 2
+    assert bench.crawl.compared(given(bench, monkeypatch, "--providers", "1")) == [cell(1, 8000)]
+
+
+def test_every_crawler_of_one_process_runs_with_own_code_too(bench):
+    names = {one.name for one in bench.variants.VARIANTS}
+    alone = {name for name in names if not name.endswith(("-2", "-own"))}
+    assert alone == {"scrapy", "tuned", "jobdir", "redis", "lcc-sqlite", "lcc-mariadb"}
+    assert {name for name in names if name.endswith("-own")} == {f"{name}-own" for name in alone}
+    for name in ("scrapy", "lcc-sqlite"):
+        assert bench.variants.BY_NAME[f"{name}-own"].missing is bench.variants.BY_NAME[name].missing
+
+
+def test_a_run_whose_own_pipeline_missed_a_page_has_failed(bench, tmp_path):
+    job = bench.variants.Job(None, tmp_path, providers=2, size=8000, pages=20)
+    (tmp_path / "titles-11").write_text("12")
+    (tmp_path / "passages-11").write_text("19")
+    with pytest.raises(bench.running.Failed, match="12 of 20"):
+        job.expect_own_code()
+    (tmp_path / "titles-12").write_text("8")
+    job.expect_own_code()
+    with pytest.raises(bench.running.Failed, match=r"95\.000%"):
+        job.expect_passages()
+    (tmp_path / "passages-12").write_text("1")
+    job.expect_passages()
+
+
+def test_a_run_that_fails_is_named_and_the_others_go_on(bench, tmp_path):
+    def prepare(job):
+        raise ConnectionError("no server") if job.folder.name == "0001-a" else bench.running.Failed("no page")
+
+    variants = [bench.variants.Variant(name, name, 100, prepare) for name in ("a", "b")]
+    made = bench.crawl.Bench(tmp_path, None, ExitStack())
+    cell = bench.crawl.Cell(1, 8000)
+    made.compare(cell, variants, rounds=1)
+    assert made.failures == [f"a, {cell}: ConnectionError: no server", f"b, {cell}: no page"]
+    assert bench.tables.crawlers(made.runs[cell], {"a": "A", "b": "B"})[1][-1] == "0"
+
+
+async def test_the_own_pipeline_counts_the_titles_of_the_bench_s_pages_only(bench, tmp_path, monkeypatch):
+    page = HtmlResponse("http://a/", body=bench.site.document(8000))
+    pipeline = bench.own_code.TitlePipeline()
+    for item in (bench.own_code.title_of(page), {"title": "Another page"}, object()):
+        assert await pipeline.process_item(item) is item
+    monkeypatch.chdir(tmp_path)
+    pipeline.close_spider()
+    assert bench.counts.total(tmp_path, bench.counts.TITLES) == 1
+    assert bench.counts.total(tmp_path, bench.counts.PASSAGES) == 0
+
+
+def test_the_share_of_pages_through_the_pipeline_is_told_of_all_rounds(bench, did):
+    def through(*shares):
+        runs = [replace(did(100), through=one) for one in shares]
+        return bench.tables.crawlers({"lcc-sqlite": runs}, bench.crawl.TITLES)[0][-2]
+
+    assert [through(None), through(0.0, 0.0), through(1.0, 1.0)] == ["-", "0 %", "100 %"]
+    assert through(1.0, 0.0, 1.0) == "0 %-100 %"
+    assert through(15_999 / 16_000) == "99.994 %"
+
+
+def test_own_code_is_compared_with_the_same_own_code(bench, did):
+    runs = {"scrapy": [did(400)], "scrapy-own": [did(100)], "lcc-sqlite-own": [did(300)]}
+    assert [row[3] for row in bench.tables.crawlers(runs, bench.crawl.TITLES)] == ["1.00", "1.00", "3.00"]
+    assert [row[:4] for row in bench.tables.targets(runs, bench.crawl.TITLES)] == [
+        (bench.crawl.TITLES["scrapy-own"], "3.00", "3.00-3.00", "-")
+    ]
 
 
 def test_two_processes_are_compared_with_two(bench, did):

@@ -326,3 +326,12 @@ def test_plain_urls_are_read_as_all_others_are(text: str) -> None:
     quick = read()
     with patch.object(roots, "_PLAIN", re.compile("(?!)")):
         assert read() == quick
+
+
+def test_every_port_there_is_and_no_other_number_is_read_plainly() -> None:
+    plain = {n for n in range(100_001) if roots._PLAIN.fullmatch(f"http://www.example.org:{n}/a")}
+    assert plain == set(range(1, 65_536))
+    for text in ("0", "65536", "70000", "99999", "100000", "00080000"):
+        with pytest.raises(UrlRefused) as refused:
+            HttpUrl.parse(f"http://www.example.org:{text}/a")
+        assert refused.value.code == 705

@@ -1,0 +1,217 @@
+"""Every measurement, one after the other: what ``make bench`` and ``make bench-quick`` run.
+
+Before each one it prints how long that takes on two processors with nothing else to do, and what is left.
+A measurement that fails, or takes far longer, is named and the others go on; the status is 1 then.
+What has not begun after two hours is named as well, and not begun.
+
+    python bench/suite.py                    # everything, less than two hours
+    python bench/suite.py --quick            # all of it small, for errors, not for times
+    python bench/suite.py --only wakeup feed
+"""
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawling.running import stop_when_told
+
+HERE = Path(__file__).parent
+TABLES, CHART = Path("dist/performance.md"), Path("dist/performance.svg")
+MOST = 120.0
+"""Minutes for everything."""
+
+PATIENCE, LEAST_PATIENCE = 3.0, 20.0
+"""A measurement is stopped after so many times its time, but not before so many minutes."""
+
+GRACE = 60.0
+"""Seconds that a measurement has to stop its crawls and to give back what it used."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A measurement: script and arguments as on a command line, and the minutes that it takes."""
+
+    command: str
+    minutes: float
+
+    @property
+    def name(self) -> str:
+        """Return the script's name."""
+        return self.command.split()[0].removesuffix(".py")
+
+    @property
+    def patience(self) -> float:
+        """Return after how many minutes it is stopped."""
+        return max(LEAST_PATIENCE, PATIENCE * self.minutes)
+
+
+def on_both(command: str, minutes: float) -> tuple[Step, Step]:
+    """Return a measurement on SQLite and on MariaDB."""
+    return Step(command, minutes), Step(f"{command} --database mariadb", minutes)
+
+
+FULL = (
+    Step(f"crawl.py --markdown {TABLES} --plot {CHART}", 38),
+    *on_both(f"recrawl.py --markdown {TABLES}", 1.5),
+    *on_both(f"wakeup.py --markdown {TABLES}", 1.5),
+    *on_both(f"feed.py --markdown {TABLES}", 1.5),
+    Step("intake.py", 1),
+    Step("uns.py", 1.5),
+    Step("turns.py", 3),
+    *on_both("crowds.py --providers 10000 --urls 100000 --fetch 10000", 2),
+    *on_both("crowds.py --providers 100 --urls 300000 --fetch 10000", 1),
+    *on_both("crowds.py --providers 1 --urls 300000 --fetch 10000", 1),
+    *on_both("queues.py --providers 5000 --long 200000 --seconds 10 --rounds 2", 5),
+    Step("spider_gap.py --rounds 3", 2),
+    *on_both("logins.py", 0.5),
+    Step("lookups.py", 1),
+    Step("paced.py", 1.5),
+    Step("fetch_log.py", 2),
+    Step("store_jobs.py", 1),
+    Step("hostile_sites.py", 4),
+    Step("parsers.py", 3),
+    Step("settling.py --sizes 8192 --rounds 3", 3),
+    Step("safequeue.py", 2),
+    Step("export.py", 2),
+    Step("compression.py", 1),
+    Step("revisits.py", 1),
+    Step("links.py", 2),
+    Step("web.py", 1),
+    Step("web_shares.py", 1.5),
+)
+
+QUICK = (
+    Step("crawl.py --quick", 1),
+    Step("recrawl.py --rounds 1 --pages 640", 0.1),
+    Step("wakeup.py --pushes 2", 0.1),
+    Step("feed.py --rounds 1 --documents 2000", 0.1),
+    Step("intake.py --rounds 1 --urls 2000", 0.1),
+    Step("uns.py --rounds 1 --urls 20000", 0.1),
+    Step("turns.py --registered 3 --active 3", 0.1),
+    Step("crowds.py --providers 20 --urls 400 --fetch 400", 0.2),
+    Step("queues.py --providers 70 --urls 4 --long 400 --seconds 1 --cases short one", 0.2),
+    Step("spider_gap.py --pages 100 --links 30", 0.1),
+    Step("fetch_log.py --pages 320 --rounds 1", 0.1),
+    Step("settling.py --ways plain --pages 100 --sizes 2000 --providers 8 --rounds 1", 0.1),
+    Step("safequeue.py --urls 20000 --seconds 1", 0.2),
+    Step("export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz", 0.1),
+    Step("compression.py docs", 0.1),
+    Step("revisits.py --pages 50 --every 24", 0.1),
+    Step("links.py --pages 20 --repeat 1", 0.1),
+    Step("web.py --documents 50 --rounds 1", 0.1),
+    Step("web_shares.py --documents 50 --rounds 1 --connections 20", 0.1),
+)
+
+
+@dataclass
+class Suite:
+    """Measurements that run one after the other."""
+
+    steps: Sequence[Step]
+    most: float = MOST
+    """Minutes for all of them; what has not begun by then is not begun."""
+    failures: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Run all of them."""
+        begun = time.monotonic()
+        expected = sum(step.minutes for step in self.steps)
+        print(
+            f"{len(self.steps)} measurements, about {expected:.0f} minutes, {self.most:g} at the most",
+            flush=True,
+        )
+        for number, step in enumerate(self.steps):
+            spent = (time.monotonic() - begun) / 60
+            rest = sum(one.minutes for one in self.steps[number:])
+            print(
+                f"\n=== {number + 1} of {len(self.steps)}: {step.command}: about {told(step.minutes)};"
+                f" {spent:.0f} min gone, about {rest:.0f} to go",
+                flush=True,
+            )
+            self._run(step, self.most - spent)
+
+    def _run(self, step: Step, left: float) -> None:
+        if left <= 0:
+            self._failed(step, f"not begun: {self.most:g} minutes are over")
+            return
+        begun = time.monotonic()
+        status = finished(step, min(left, step.patience))
+        took = told((time.monotonic() - begun) / 60)
+        if status:
+            self._failed(step, f"{status} after {took}")
+        else:
+            print(f"=== done in {took}", flush=True)
+
+    def _failed(self, step: Step, why: str) -> None:
+        self.failures.append(f"{step.command}: {why}")
+        print(f"=== FAILED: {self.failures[-1]}", flush=True)
+
+
+def finished(step: Step, patience: float) -> str:
+    """Run a measurement for so many minutes at the most; return what is wrong, or nothing."""
+    script, *words = shlex.split(step.command)
+    process = subprocess.Popen([sys.executable, str(HERE / script), *words], start_new_session=True)
+    try:
+        status = process.wait(60 * patience)
+    except subprocess.TimeoutExpired:
+        return "stopped"
+    finally:
+        stop(process)
+    return f"status {status}" if status else ""
+
+
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    """Stop a measurement that still runs, and what it has started."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)  # they clean up as after Ctrl-C
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def told(minutes: float) -> str:
+    """Write a time."""
+    return f"{minutes:.1f} min" if minutes >= 1 else f"{60 * minutes:.0f} s"
+
+
+def chosen(steps: Iterable[Step], names: Sequence[str] | None) -> list[Step]:
+    """Return the steps of these names, all without one."""
+    return [step for step in steps if not names or step.name in names]
+
+
+def main() -> None:
+    """Run what was asked for; the status is 1 when anything failed."""
+    names = sorted({step.name for step in FULL})
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="all of it small, to see that it runs")
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    given = parser.parse_args()
+    stop_when_told()
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # also where a shell has us ignore it, and children
+    if not given.quick:
+        TABLES.parent.mkdir(exist_ok=True)
+        TABLES.unlink(missing_ok=True)
+    suite = Suite(chosen(QUICK if given.quick else FULL, given.only))
+    suite.run()
+    if suite.failures:
+        raise SystemExit(
+            f"\n{len(suite.failures)} of {len(suite.steps)} failed:\n" + "\n".join(suite.failures)
+        )
+
+
+if __name__ == "__main__":
+    main()

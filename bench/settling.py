@@ -104,12 +104,13 @@ def fill(store: SqlStore, served: Sequence[Served], providers: int) -> None:
 
 
 def by_lcc(store: SqlStore, folder: Path) -> Commit:
-    content, fileids, policy = ContentFiles(folder / "content", 1), FileIds(store), QueuePolicy()
+    content, fileids, policy = ContentFiles(folder / "content", 1), FileIds(store, 1, OWNER), QueuePolicy()
     content.prepare()
 
     def commit(batch: Sequence[Served]) -> None:
         outcomes = fileids.number(batch)
         with store.begin() as tx:
+            fileids.lock(tx, outcomes)
             settled = Settlement(
                 tx, outcomes, owner=OWNER, machineid=1, now=NOW, policy=policy,
                 keep=lambda kept: content.keep([(one.fileid, one.body) for one in kept]),

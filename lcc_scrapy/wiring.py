@@ -43,6 +43,7 @@ from lcc_scrapy.storage.home import Home, WorkerSlot
 from lcc_scrapy.storage.housekeeping import Housekeeper
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.jobwatch import JobWatch
+from lcc_scrapy.storage.leftovers import Leftovers
 from lcc_scrapy.storage.means import Means, provide_descriptors
 from lcc_scrapy.storage.sampling import Sampling
 from lcc_scrapy.storage.settler import Settler
@@ -194,7 +195,8 @@ class Worker:
 
     def _assemble(self, wake: Callable[[], None]) -> None:
         config = self.config
-        numbers = FileIds(self._store).number
+        self._fileids = FileIds(self._store, self._machineid, self._slot.owner)
+        numbers = self._fileids.number
         self._settler = Settler(self._thread, self._reactor, self._commit, numbers, config.commit_pages)
         self.on_abort.append(self._settler.give_up)
         self.manager = QueueManager(
@@ -233,6 +235,15 @@ class Worker:
             outcomes_kept=config.outcomes_kept,
         )
         self._delete_manager.start()
+        self._leftovers = Leftovers(
+            self._store,
+            self._thread,
+            self._reactor,
+            content=self.content,
+            mine=self._fileids,
+            dead_owners=self._slot.dead_owners,
+        )
+        self._leftovers.start()
         self._housekeeper = Housekeeper(
             self._store,
             self._thread,
@@ -309,7 +320,7 @@ class Worker:
             done: bool = yield self._thread.run(self._is_done)
         except StoreUnavailable:
             done = False
-        if done and not self.manager.in_flight():
+        if done and self._leftovers.over and not self.manager.in_flight():
             yield deferred_from_coro(self._crawler.engine.close_spider_async(reason="finished"))
         else:
             self._reactor.callLater(self.config.poll, self._watch)
@@ -368,6 +379,7 @@ class Worker:
         if self._opened:
             self.means.stop()
             self._delete_manager.stop()
+            self._leftovers.stop()
             self._housekeeper.stop()
             if self._sampler is not None:
                 yield self._sampler.stop()
@@ -388,8 +400,11 @@ class Worker:
     def _close_blocking(self) -> None:
         if self._fetch_log is not None:
             self._fetch_log.close()
-        self._store.close()
-        self._slot.release()
+        try:
+            self._fileids.release()
+        finally:
+            self._store.close()
+            self._slot.release()
 
     def keeps_alive(self) -> bool:
         """Tell whether the spider has to go on although nothing is in flight now."""
@@ -409,9 +424,22 @@ class Worker:
             signals.announce_removal(self._crawler, step.pid, key, reason)
 
     def _commit(self, outcomes: Sequence[Outcome]) -> list[Settled]:
-        """Settle outcomes durably (in the store's thread): when files are on disk, rows are committed."""
+        """Settle outcomes durably (in the store's thread)."""
+        try:
+            settled = self._settle(outcomes)
+        except BaseException:
+            self._fileids.doubt(outcomes)
+            raise
+        self._minute.note(settled)
+        if self._fetch_log is not None:
+            self._fetch_log.note(settled)
+        return settled
+
+    def _settle(self, outcomes: Sequence[Outcome]) -> list[Settled]:
+        """When files are on disk, commit rows."""
         with self._store.begin() as tx, Beside(self._keep) as files:
-            settled = Settlement(
+            self._fileids.lock(tx, outcomes)
+            return Settlement(
                 tx,
                 outcomes,
                 owner=self._slot.owner,
@@ -420,10 +448,6 @@ class Worker:
                 policy=self.config.policy,
                 keep=files.begin,
             ).run()
-        self._minute.note(settled)
-        if self._fetch_log is not None:
-            self._fetch_log.note(settled)
-        return settled
 
     def _keep(self, kept: Sequence[Served]) -> None:
         self.content.keep([(served.fileid, served.body) for served in kept])

@@ -200,6 +200,13 @@ class Lcc:
         wait_for(lambda: self._listens() or self.crawl.poll() is not None, 100, "the UNS")
         assert self.crawl.poll() is None, self.log_text()[-3000:]
 
+    def start_once_more(self) -> None:
+        """Run a crawl until nothing is left to do, with what it clears away when it starts."""
+        with (self.folder / "crawl.log").open("ab") as log:
+            command = [str(BIN / "scrapy"), "crawl", "lcc_push", "-a", "stop_when_done=1"]
+            self.crawl = popen(command, env=self.environment, cwd=self.cwd, log=log)
+        assert self.crawl.wait(300) == 0, self.log_text()[-3000:]
+
     def _listens(self) -> bool:
         return _answers(self.port) if self.settings["LCC_UNS_ENDPOINTS"] else bool(self.log_text())
 

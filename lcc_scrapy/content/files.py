@@ -19,6 +19,9 @@ from lcc_scrapy.domain.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
 
+FOLDER = 1000
+"""File ids whose files share a folder."""
+
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -94,8 +97,8 @@ class ContentFiles:
         """Put bodies at their file ids so that they survive a power cut.
 
         All of them, or none, with ``NotDurable`` or ``DiskFailed``. A file is written under its own name:
-        nobody looks for it before its row is there, and what a crash leaves without a row is found by
-        ``lcc verify``.
+        nobody looks for it before its row is there, and what a crash leaves without a row is removed by the
+        next start (``storage/leftovers.py``).
         """
         try:
             with on_disk("content file"):
@@ -107,13 +110,13 @@ class ContentFiles:
             raise
 
     def _keep(self, bodies: Sequence[tuple[int, Body]]) -> None:
-        thousands = {fileid // 1000 for fileid, _ in bodies}
-        folders = {number: self.path_of(1000 * number).parent for number in thousands}
+        numbers = {fileid // FOLDER for fileid, _ in bodies}
+        folders = {number: self.path_of(FOLDER * number).parent for number in numbers}
         for folder in folders.values():
             self._make_folder(folder)
         with self._together.writing(folders.values(), len(bodies)) as one_by_one:
             for fileid, body in bodies:
-                path = f"{folders[fileid // 1000]}/{fileid}"
+                path = f"{folders[fileid // FOLDER]}/{fileid}"
                 if body.path:
                     _link(body.path, path)
                 else:
@@ -139,6 +142,20 @@ class ContentFiles:
             except OSError as error:
                 _log.warning("content file %d cannot be deleted: %s", fileid, error.strerror)
         return gone
+
+    def files_from(self, first: int) -> list[int]:
+        """Return the ids of the files that lie in the folder of ``first``, from that one on."""
+        with suppress(FileNotFoundError), os.scandir(self.path_of(first).parent) as entries:
+            found = [int(entry.name) for entry in entries if entry.name.isdigit()]
+            return sorted(fileid for fileid in found if fileid >= first)
+        return []
+
+    def sync_removals(self, fileid: int) -> None:
+        """Let what was removed from the folder of a file stay away after a power cut."""
+        folder = self.path_of(fileid).parent
+        if folder.exists():
+            with on_disk("content folder"):
+                sync_folder(folder)
 
     def all_files(self) -> Iterator[tuple[int, int]]:
         """Yield (file id, size) of every content file here, in rising order of folders."""

@@ -27,6 +27,7 @@ from lcc_scrapy.storage.records import (
     DocumentLink,
     DoomedFile,
     Fetched,
+    FileBlock,
     Head,
     LastOutcome,
     Ledger,
@@ -71,6 +72,7 @@ class _Tables:
     suspects: dict[bytes, Suspect] = field(default_factory=dict)
     tombstones: dict[bytes, Tombstone] = field(default_factory=dict)
     fsmdb: dict[tuple[int, int], DoomedFile] = field(default_factory=dict)
+    fileblocks: dict[tuple[int, int], FileBlock] = field(default_factory=dict)
     urlerrors: dict[int, UrlErrorRecord] = field(default_factory=dict)
     outcomes: dict[bytes, LastOutcome] = field(default_factory=dict)
     psets: dict[int, ProviderSet] = field(default_factory=dict)
@@ -599,6 +601,19 @@ class MemoryTx:
 
     def undoom(self, machineid: int, fileids: Sequence[int]) -> None:
         _drop(self._t.fsmdb, [(machineid, fileid) for fileid in fileids])
+
+    def put_block(self, block: FileBlock) -> None:
+        self._t.fileblocks[block.machineid, block.block] = block
+
+    def blocks_of(self, machineid: int) -> list[FileBlock]:
+        return [block for key, block in sorted(self._t.fileblocks.items()) if key[0] == machineid]
+
+    def lock_blocks(self, machineid: int, numbers: Iterable[int]) -> dict[int, FileBlock]:
+        wanted = set(numbers)
+        return {block.block: block for block in self.blocks_of(machineid) if block.block in wanted}
+
+    def drop_blocks(self, machineid: int, numbers: Iterable[int]) -> None:
+        _drop(self._t.fileblocks, [(machineid, number) for number in numbers])
 
     # --- errors and outcomes ---------------------------------------------------------------------
 

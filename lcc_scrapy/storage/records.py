@@ -288,6 +288,21 @@ class DoomedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FileBlock:
+    """File ids that one process hands out (table ``fileblocks``): from ``first`` to the end of a folder.
+
+    ``block`` numbers these folders. ``owner`` is the worker that holds the block, ``token`` its process: no
+    other one may store a file under these ids.
+    """
+
+    machineid: int
+    block: int
+    first: int
+    owner: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentLink:
     """One link of a document (table ``links``, in the order of the page).
 

@@ -177,14 +177,10 @@ class Settlement:
         return bounds_of(self._batch.providers[pid].revisit, self._batch.policy.revisits)
 
     def _with_file_ids(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Give every served body a file id of its own.
-
-        The counter stays locked until the end of the transaction, which ``lcc verify`` relies on.
-        """
+        """Give every served body a file id of its own, where it has none."""
         served = [one for one in outcomes if isinstance(one, Served) and not self._is_lost(one)]
-        if not served:
-            return list(outcomes)
-        fileids = numbers_from(self._batch.tx.take(FILEID, sum(not one.fileid for one in served)))
+        nameless = sum(not one.fileid for one in served)
+        fileids = numbers_from(self._batch.tx.take(FILEID, nameless) if nameless else 0)
         ready = {id(one): _ready(one, one.fileid or next(fileids)) for one in served}
         return [ready.get(id(one), one) for one in outcomes]
 

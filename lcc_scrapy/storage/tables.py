@@ -356,6 +356,16 @@ fsmdb = Table(
     Index("fsmdb_due", "machineid", "not_before"),
 )
 
+fileblocks = Table(
+    "fileblocks",
+    metadata,
+    Column("machineid", Integer, primary_key=True, autoincrement=False),
+    Column("block", BigInteger, primary_key=True, autoincrement=False),
+    _column("first", BigInteger),
+    _column("owner", _text(64), info=OF_A_PROCESS),
+    _column("token", BigInteger),
+)
+
 urlerrors = Table(
     "urlerrors",
     metadata,

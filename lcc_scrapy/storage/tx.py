@@ -14,6 +14,7 @@ from lcc_scrapy.storage.records import (
     DocumentLink,
     DoomedFile,
     Fetched,
+    FileBlock,
     Head,
     LastOutcome,
     Ledger,
@@ -391,6 +392,18 @@ class Tx(Protocol):
 
     def undoom(self, machineid: int, fileids: Sequence[int]) -> None:
         """Forget files that are gone."""
+
+    def put_block(self, block: FileBlock) -> None:
+        """Add a block of file ids, or give one to somebody else."""
+
+    def blocks_of(self, machineid: int) -> list[FileBlock]:
+        """Return the blocks of a machine by rising number."""
+
+    def lock_blocks(self, machineid: int, numbers: Iterable[int]) -> dict[int, FileBlock]:
+        """Return those of these blocks that are there, and keep others from locking or changing them."""
+
+    def drop_blocks(self, machineid: int, numbers: Iterable[int]) -> None:
+        """Forget blocks."""
 
     # errors and outcomes
     def add_errors(self, rows: Sequence[UrlErrorRecord], keep: int) -> None:

@@ -24,6 +24,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Place, update_row
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.batch import Batch
+from lcc_scrapy.storage.fileids import block_of, without_row
 from lcc_scrapy.storage.intake import PSETID
 from lcc_scrapy.storage.recounting import clear_stray_turns, miscounts, recount
 from lcc_scrapy.storage.repeating import repeated
@@ -231,10 +232,7 @@ class Verification:
         return self._look(lambda tx: self._without_row(tx, fileids))
 
     def _without_row(self, tx: Tx, fileids: list[int]) -> list[int]:
-        machineid = self._content.machineid
-        known = tx.files_of(machineid, fileids).keys() | tx.all_doomed(machineid, fileids)
-        known |= tx.version_files(machineid, fileids)
-        return [fileid for fileid in fileids if fileid not in known]
+        return without_row(tx, self._content.machineid, fileids)
 
     def _is_old(self, fileid: int) -> bool:
         """Tell whether a file has lain there longer than any settlement takes."""
@@ -244,9 +242,9 @@ class Verification:
             return False
 
     def _lone_files(self, fileids: list[int]) -> list[Finding]:
-        """Look again while no settlement can be between its file and its row: each takes a file id first."""
+        """Look again while no settlement can be between its file and its row: each locks its blocks first."""
         with self._store.begin() as tx:
-            tx.take(FILEID, 0)
+            tx.lock_blocks(self._content.machineid, map(block_of, fileids))
             paths = {fileid: self._content.path_of(fileid) for fileid in self._without_row(tx, fileids)}
             lone = {fileid: path for fileid, path in paths.items() if path.exists()}
             if self._repair:

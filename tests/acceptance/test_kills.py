@@ -15,6 +15,8 @@ from collections.abc import Callable
 import pytest
 
 from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.storage.records import FileBlock
+from lcc_scrapy.storage.sql import SqlStore
 from tests.acceptance.mortals import Alone, Crew, House, Publisher
 from tests.harness import Lcc
 from tests.integration.site import Site, overlaps
@@ -115,6 +117,7 @@ def test_kills_of_any_process_lose_nothing_double_nothing_and_keep_the_order(
         wanted = {one.prefix + name: version for one in publishers for name, version in one.versions.items()}
         visits = list(site.visits)
     rows, keys = lcc.sql("select count(*), count(distinct curl) from lccurl")[0]
+    lcc.start_once_more()
     verified = json.loads(lcc.lcc("verify", "--json", check=False).stdout)
     statuses = sum((one.ends for one in publishers), Counter[int]())
     orders = sum(overtaken(site, one) for one in publishers)
@@ -136,6 +139,20 @@ def test_kills_of_any_process_lose_nothing_double_nothing_and_keep_the_order(
     assert rows == keys
     assert not orders
     assert not doubles
-    assert not verified["found"].keys() - {"no row"}, verified["findings"]
-    lcc.lcc("verify", "--repair")
-    assert lcc.lcc("verify").returncode == 0
+    assert not verified["found"], verified["findings"]
+
+
+def test_a_crawl_that_starts_removes_the_files_of_a_dead_one(make_lcc: Callable[..., Lcc]) -> None:
+    lcc = make_lcc("sqlite")
+    machine = int(str(lcc.sql("select machineid from machines")[0][0]))
+    store = SqlStore(lcc.shared_url)
+    with store.begin() as tx:
+        tx.put_block(FileBlock(machine, 0, tx.take("fileid", 2), f"{machine}/0", 7))
+    store.close()
+    left = [lcc.path_of(machine, fileid) for fileid in (1, 2)]
+    left[0].parent.mkdir(parents=True)
+    for path in left:
+        path.write_bytes(b"half a page")
+    lcc.start_once_more()
+    assert not any(path.exists() for path in left)
+    assert lcc.sql("select count(*) from fileblocks") == [(0,)]

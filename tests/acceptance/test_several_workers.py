@@ -162,5 +162,5 @@ def test_kills_of_any_process_keep_the_order_and_one_fetch_per_provider(
         PROVIDERS * URLS,
         0,
     )
-    lcc.lcc("verify", "--repair", check=False)
+    lcc.start_once_more()
     assert lcc.lcc("verify").returncode == 0

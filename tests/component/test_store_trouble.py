@@ -57,13 +57,19 @@ def test_settling_tries_again_until_the_process_gives_up() -> None:
 
 def test_file_ids_are_not_given_again_when_their_transaction_is_rolled_back() -> None:
     store = MemoryStore()
-    one, other = FileIds(store), FileIds(store)
-    assert (one.take(3), one.take(1)) == (1, 4)
-    assert other.take(2) == BLOCK + 1
+    one, other, third = (FileIds(store, 1, f"1/{number}") for number in range(3))
+    assert (numbers(one, 3), numbers(one, 1)) == ([1, 2, 3], [4])
+    assert numbers(other, 2) == [BLOCK, BLOCK + 1]
     with pytest.raises(RuntimeError), store.begin():
         raise RuntimeError("the rows of ids 1 to 3 are rolled back")
-    assert one.take(1) == 5
-    assert FileIds(store).take(1) == 2 * BLOCK + 1
+    assert numbers(one, 1) == [5]
+    assert numbers(third, 1) == [2 * BLOCK]
+
+
+def numbers(fileids: FileIds, count: int) -> list[int]:
+    nothing: Any = None
+    given: list[Any] = fileids.number([Served(nothing, nothing, Body(0, "", "")) for _ in range(count)])
+    return [one.fileid for one in given]
 
 
 def test_a_set_may_not_split_itself_into_ever_more_hour_masks() -> None:
@@ -168,7 +174,7 @@ def test_a_settlement_that_is_tried_again_writes_the_same_files() -> None:
 
     thread: Any = SameThread()
     nothing: Any = None
-    settler = Settler(thread, clock, commit, FileIds(store).number)
+    settler = Settler(thread, clock, commit, FileIds(store, 1, "1/0").number)
     settled = [settler.settle(Served(nothing, nothing, Body(0, "", ""))) for _ in range(3)]
     clock.advance(1)
     clock.advance(1)

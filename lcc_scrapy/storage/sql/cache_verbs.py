@@ -2,21 +2,19 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import and_, bindparam, case, delete, func, select, update
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import LAST_KEY, Absent, DoomedFile
+from lcc_scrapy.storage.records import LAST_KEY, Absent, DoomedFile, FileBlock
 from lcc_scrapy.storage.sql import many
-from lcc_scrapy.storage.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks
+from lcc_scrapy.storage.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks, put
 from lcc_scrapy.storage.tx import FEED
 
 _QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
@@ -25,10 +23,18 @@ _META = RowsOf(t.lccmeta, UrlMeta)
 _TOMBS = RowsOf(t.tombstones, Tombstone, NAMEHASHES)
 _VERSIONS = RowsOf(t.versions, Version)
 _DOOMED = RowsOf(t.fsmdb, DoomedFile)
+_BLOCKS = RowsOf(t.fileblocks, FileBlock)
 
 _NAMED = t.counters.c.name == bindparam("counter")
 _RAISE = update(t.counters).where(_NAMED).values(value=t.counters.c.value + bindparam("by"))
 _PEEK = select(t.counters.c.value).where(_NAMED)
+
+_B = t.fileblocks.c
+_ONE_BLOCK = (_B.machineid == bindparam("machine"), _B.block == bindparam("number"))
+"""The whole key: a search for several could wait for rows of others that it only passes."""
+
+_LOCK_BLOCK = _BLOCKS.select().where(*_ONE_BLOCK).with_for_update()
+_DROP_BLOCK = delete(t.fileblocks).where(*_ONE_BLOCK)
 
 _PUSHED = Origin.PUSH.value
 
@@ -239,9 +245,13 @@ class CacheVerbs(OnConnection):
         return self.peek(counter) - count + 1
 
     def _add_counter(self, counter: str) -> None:
-        """Add a counter at 0, unless another writer does so at this moment."""
-        with suppress(IntegrityError), self._c.begin_nested():
-            self._c.execute(insert(t.counters).values(name=counter, value=0))
+        """Add a counter at 0, or lock the one that another writer adds at this moment.
+
+        A plain insert that fails would leave MariaDB with a lock that others may have, too, and then none of
+        them could raise the counter.
+        """
+        names, changes = ("name", "value"), {"value": "OLD"}
+        many.insert(self._c, t.counters.name, names, [(counter, 0)], keys=names[:1], changes=changes)
 
     def peek(self, counter: str) -> int:
         return int(self._c.execute(_PEEK, {"counter": counter}).scalar() or 0)
@@ -266,6 +276,23 @@ class CacheVerbs(OnConnection):
         f = t.fsmdb.c
         for part in chunks(fileids):
             self._c.execute(delete(t.fsmdb).where(f.machineid == machineid, f.fileid.in_(part)))
+
+    def put_block(self, block: FileBlock) -> None:
+        put(self._c, t.fileblocks, _BLOCKS.as_dict(block))
+
+    def blocks_of(self, machineid: int) -> list[FileBlock]:
+        return _BLOCKS.read(self._c, _BLOCKS.select().where(_B.machineid == machineid).order_by(_B.block))
+
+    def lock_blocks(self, machineid: int, numbers: Iterable[int]) -> dict[int, FileBlock]:
+        found = (
+            _BLOCKS.read(self._c, _LOCK_BLOCK, machine=machineid, number=number)
+            for number in sorted(set(numbers))
+        )
+        return {block.block: block for one in found for block in one}
+
+    def drop_blocks(self, machineid: int, numbers: Iterable[int]) -> None:
+        for number in sorted(numbers):
+            self._c.execute(_DROP_BLOCK, {"machine": machineid, "number": number})
 
 
 def _pushed(table: Any, pid: int, after: bytes, upto: bytes) -> Any:

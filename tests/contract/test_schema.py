@@ -19,7 +19,7 @@ from lcc_scrapy.storage.sql.store import make_engine
 from lcc_scrapy.storage.tables import metadata
 
 KINDS = ("sqlite", "mariadb", "postgresql")
-LATER = {"furlkey", "curlhash", "furlhash", "head_len", "sent"}
+LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent"}
 REVISIONS = [
     "0001",
     "0002",
@@ -41,6 +41,7 @@ REVISIONS = [
     "0018",
     "0021",
     "0022",
+    "0023",
 ]
 
 
@@ -222,8 +223,9 @@ def test_rows_that_are_there_get_the_hashes_of_their_urls_in_portions(databases,
             connection.exec_driver_sql("ALTER TABLE qdb ADD curlhash BIGINT NOT NULL DEFAULT 0")
     told = []
     assert schema.upgrade(address, lambda *done: told.append(done)) == REVISIONS[REVISIONS.index("0010") :]
-    assert told[-1] == (4 * count, 4 * count)
-    assert len(told) == 4 * 2
+    assert told[7] == (4 * count, 4 * count)  # of schema 0010
+    assert told[-1] == (3 * count, 3 * count)  # of 0023, where nothing has an outcome yet
+    assert len(told) == (4 + 3) * 2
     with engine.connect() as connection:
         for table in tables[:-1]:
             found = connection.execute(sqlalchemy.select(table.c.curlhash, table.c.furlhash)).all()
@@ -281,7 +283,7 @@ def test_names_of_urls_are_looked_up_in_an_index(fresh, tmp_path, table, column)
         ("SELECT urlkey FROM qdb WHERE operation = 'fetch' AND furlkey IN (?, ?)", "ix_qdb_furlkey"),
         (
             "SELECT column1 FROM (VALUES (?), (?)) WHERE EXISTS (SELECT 1 FROM qdb WHERE urlkey = column1)",
-            "sqlite_autoindex_qdb_1",
+            "qdb_urlkey",
         ),
     ],
 )

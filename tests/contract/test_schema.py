@@ -237,6 +237,80 @@ def test_rows_that_are_there_get_the_hashes_of_their_urls_in_portions(databases,
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_waiting_urls_outlive_the_way_to_another_key_and_back(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    qdb = metadata.tables["qdb"]
+    before = {**row(qdb, 1), **_urls(qdb, 1), "urlkey": b"b" * 16, "sent": None}
+    rows = [before, {**before, "urlkey": b"a" * 16, **_urls(qdb, 12345)}]
+    with engine.begin() as connection:
+        _to("0022", connection)
+        connection.execute(sqlalchemy.insert(qdb), rows)
+        earlier = _rows_of(connection, qdb)
+    assert schema.upgrade(address) == ["0023"]
+    with engine.begin() as connection:
+        assert [one | _hashed(one) for one in rows] == sorted(_rows_of(connection, qdb), key=_by_curl)
+        numbers = connection.execute(sqlalchemy.select(qdb.c.id, qdb.c.urlkey).order_by(qdb.c.id)).all()
+        assert [number for number, _ in numbers] == [1, 2]
+        if kind == "sqlite":  # where they lie as they came
+            assert [key for _, key in numbers] == [b"b" * 16, b"a" * 16]
+        _to("0022", connection, down=True)
+        columns = {one["name"] for one in sqlalchemy.inspect(connection).get_columns("qdb")}
+        assert "id" not in columns
+    with engine.connect() as connection:
+        back = _rows_of(connection, qdb)
+        assert [without_hashes(one) for one in back] == [without_hashes(one) for one in earlier]
+    engine.dispose()
+    assert schema.upgrade(address) == ["0023"]
+
+
+def without_hashes(values):
+    return {name: value for name, value in values.items() if name not in {"curlhash", "furlhash"}}
+
+
+def _by_curl(values):
+    return len(values["curl"])
+
+
+def _hashed(values):
+    return dict(zip(("curlhash", "furlhash"), namehashes(values["curl"], values["furl"]), strict=True))
+
+
+def _rows_of(connection, table):
+    names = [column for column in table.columns if column.name != "id"]
+    rows = connection.execute(sqlalchemy.select(*names).order_by(table.c.urlkey))
+    return [one._asdict() for one in rows]
+
+
+def _to(revision, connection, *, down=False):
+    config = schema._config()
+    config.attributes["connection"] = connection
+    (command.downgrade if down else command.upgrade)(config, revision)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_full_sets_under_way_are_judged_anew_by_the_upgrade(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    psets = metadata.tables["psets"]
+    phases = ["keys", "absent", "removals", "holds", "entries", "absorbed"]
+    said = {"progress": 5, "counted": 6, "absent": 7, "unfetched": 8, "upto": b"k" * 16}
+    with engine.begin() as connection:
+        _to("0022", connection)
+        rows = [{**row(psets, number), **said, "phase": phase} for number, phase in enumerate(phases, 1)]
+        connection.execute(sqlalchemy.insert(psets), rows)
+    assert schema.upgrade(address) == ["0023"]
+    with engine.connect() as connection:
+        query = sqlalchemy.select(psets.c.phase, *(psets.c[name] for name in said))
+        found = sorted(tuple(one) for one in connection.execute(query))
+    began, other = (0, 6, 7, 8, None), tuple(said.values())
+    expected = [("absorbed", *other), ("entries", *other), ("holds", *began), ("removals", *began)]
+    assert [one for one in found if one[0] != "keys"] == expected
+    assert sorted(one[1:] for one in found if one[0] == "keys") == [(0, 0, 0, 0, None), began]
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_outcomes_of_an_earlier_schema_outlive_the_upgrade_and_are_found_by_their_key(databases, kind):
     address = databases.empty(kind)
     engine = make_engine(address)

@@ -5,7 +5,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0024"
-down_revision = "0022"
+down_revision = "0023"
 
 _TEXT = sa.String(64).with_variant(
     mysql.VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"

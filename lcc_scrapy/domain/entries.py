@@ -29,7 +29,8 @@ NO_TYPE = "application/octet-stream"
 
 SYNONYMS = {"c": "curl", "b": "burl", "f": "furl"}
 
-_HALF = 1 << 31
+_HALF, _SHORT = 1 << 31, (1 << 16) - 1
+_NO_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
 _MIMETYPE = re.compile(r"[a-z0-9!#$&^_.+*-]+/[a-z0-9!#$&^_.+*-]+")
 _SUBTYPE = re.compile(r"[^\s:][^:]*:.*")
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -133,12 +134,14 @@ def served_mimetype(text: str) -> str:
 def namehash(url: str) -> int:
     """Return the number (64 bits, signed) by which an index finds what is known of a URL.
 
-    Its upper half is that of the folder, so that the entries of URLs which arrive together lie together, and
-    a batch touches few pages of the index. Only the lower half has to be hard to make collide.
+    URLs that arrive together are to lie together, so that a batch touches few pages of the index. So its
+    upper half tells the folder, and within that the last number of the name without its last three digits.
+    Only the lower half has to be hard to make collide.
     """
     name = url.encode("utf-8", "surrogatepass")
-    folder = crc32(name[: name.rfind(b"/") + 1]) - _HALF
-    return folder << 32 | int.from_bytes(blake2b(name, digest_size=4).digest(), "big")
+    begin = name.rfind(b"/") + 1
+    near = (crc32(name[:begin]) & _SHORT) << 16 | crc32(name[begin:].rstrip(_NO_DIGITS)[:-3]) & _SHORT
+    return (near - _HALF) << 32 | int.from_bytes(blake2b(name, digest_size=4).digest(), "big")
 
 
 def namehashes(curl: str, furl: str) -> tuple[int, int | None]:

@@ -366,7 +366,7 @@ def stored_row(served: Served, said: QueuedUrl, before: CachedUrl | None, machin
         answer.answered,
         said.origin,
         before.seq if before else 0,
-        max(said.seen, before.seen if before else 0),
+        max(said.seen, before.seen) if before else said.seen,
         0 if is_found(said) else still_held(before),
         before.subtype_seq if before else 0,
         length_of(answer.headers),

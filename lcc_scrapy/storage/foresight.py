@@ -14,7 +14,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH
 from lcc_scrapy.storage.intake import CHUNK, SPAN, SpooledSet
-from lcc_scrapy.storage.records import LAST_KEY, Absent
+from lcc_scrapy.storage.records import LAST_KEY, LAST_NUMBER
 from lcc_scrapy.storage.tx import Store, Tx
 from lcc_scrapy.uns.ports import Foreseen
 
@@ -66,23 +66,28 @@ def _of_full_set(store: Store, spooled: SpooledSet, policy: QueuePolicy, now: in
         named.add(key for key, row in cached.items() if row.origin == Origin.PUSH)
         new = (row for key, row in queued.items() if key not in cached and row.origin == Origin.PUSH)
         named_new.add(row.urlkey for row in new if row.operation == FETCH)
-    there = _pushed(store, spooled.pid)
-    leaving = max(0, there.documents - len(named))
-    absent = leaving + max(0, there.waiting - len(named_new))
+    documents, waiting = _pushed(store, spooled.pid)
+    leaving = max(0, documents - len(named))
+    absent = leaving + max(0, waiting - len(named_new))
     with store.read() as tx:
-        room = _room(tx, spooled.pid, policy, now, there.waiting)
+        room = _room(tx, spooled.pid, policy, now, waiting)
     hold = absent > room or removal_guard.doubts(spooled.urls - spooled.removals, spooled.unreadable)
     return Foreseen(0, leaving) if hold else Foreseen(leaving)
 
 
-def _pushed(store: Store, pid: int) -> Absent:
-    """Count what a provider pushed as if no set named any of it, some at a time."""
-    found, upto = Absent(), b""
+def _pushed(store: Store, pid: int) -> tuple[int, int]:
+    """Count what a provider pushed, some at a time: documents, and what waits for its first fetch."""
+    waiting, number = 0, 0
+    while number != LAST_NUMBER:
+        with store.read() as tx:
+            behind, number = number, tx.reach_waiting(pid, number, SPAN)
+            waiting += tx.count_waiting(pid, behind, number)
+    documents, upto = 0, b""
     while upto != LAST_KEY:
         with store.read() as tx:
             after, upto = upto, tx.reach(pid, upto, SPAN)
-            found += tx.count_absent(pid, EVERY_SET, after, upto)
-    return found
+            documents += tx.count_absent(pid, EVERY_SET, after, upto)
+    return documents, waiting
 
 
 def _keys(spooled: SpooledSet, *, removals: bool) -> Iterator[list[bytes]]:

@@ -30,7 +30,7 @@ from lcc_scrapy.storage.records import (
     ABSORBING_KEYS,
     ABSORBING_REMOVALS,
     LAST_KEY,
-    Absent,
+    LAST_NUMBER,
     Overtaking,
     ProviderSet,
 )
@@ -286,21 +286,25 @@ class Intake:
         return self._count_absent(tx, pset, now)
 
     def _count_absent(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
-        """Count the next of what the full set does not name; behind the last, decide about all of it.
-
-        Keys never change: whatever is fetched between two portions, no URL is counted twice.
-        """
-        after = pset.upto or b""
-        upto = tx.reach(pset.pid, after, SPAN)
-        found = tx.count_absent(pset.pid, pset.psetid, after, upto)
-        found += Absent(pset.absent, pset.unfetched, pset.counted)
-        pset = replace(
-            pset, upto=upto, absent=found.documents, unfetched=found.unfetched, counted=found.waiting
-        )
-        if upto == LAST_KEY:
+        """Count the next of what the full set does not name; behind the last, decide about all of it."""
+        if pset.progress < LAST_NUMBER:
+            pset = self._count_unfetched(tx, pset)
+        if pset.progress == LAST_NUMBER:
+            after = pset.upto or b""
+            upto = tx.reach(pset.pid, after, SPAN)
+            found = tx.count_absent(pset.pid, pset.psetid, after, upto)
+            pset = replace(pset, upto=upto, absent=pset.absent + found)
+        if pset.upto == LAST_KEY:
             return self._decide(tx, pset, now)
         tx.update_pset(pset)
         return Step(pset.pid, finished=False)
+
+    def _count_unfetched(self, tx: Tx, pset: ProviderSet) -> ProviderSet:
+        """Count the next of what waits; what is fetched before the documents are counted has its mark."""
+        upto = tx.reach_waiting(pset.pid, pset.progress, SPAN)
+        waiting = tx.count_waiting(pset.pid, pset.progress, upto)
+        absent = tx.mark_unfetched(pset.pid, pset.psetid, pset.progress, upto)
+        return replace(pset, progress=upto, counted=pset.counted + waiting, unfetched=pset.unfetched + absent)
 
     def _decide(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
         """Decide whether what the full set does not name is removed or held; earlier holds end."""
@@ -309,7 +313,7 @@ class Intake:
         batch = Batch(tx, [pset.pid], [], now, self._policy)
         # what was fetched since it was counted is among the documents
         waiting = min(pset.counted, batch.providers[pset.pid].nurlproc)
-        pset = replace(pset, upto=None, counted=waiting)
+        pset = replace(pset, progress=0, upto=None, counted=waiting)
         guard = batch.held_by_guard(pset.pid, pset.absent + pset.unfetched, waiting)
         if guard or removal_guard.doubts(self._set.urls - self._set.removals, self._set.unreadable):
             tx.update_pset(replace(pset, phase=ABSORBING_HOLDS, held=pset.absent))
@@ -320,10 +324,8 @@ class Intake:
 
     def _absent(self, tx: Tx, pset: ProviderSet, now: int) -> Step:
         """Remove or hold the next of what the full set does not name."""
-        after = pset.upto or b""
-        upto = tx.reach(pset.pid, after, SPAN)
-        keys = tx.unseen(pset.pid, pset.psetid, after, upto, CHUNK)
-        if not keys and upto == LAST_KEY:
+        keys, pset = self._next_absent(tx, pset)
+        if not keys and pset.upto == LAST_KEY:
             tx.update_pset(replace(pset, phase=ABSORBING_ENTRIES, progress=0, upto=None))
             return Step(pset.pid, finished=False)
         later = tx.named_later(keys, pset.connseq) if self._overtaken else ()
@@ -334,9 +336,24 @@ class Intake:
         batch.flush()
         held = batch.newly_held[pset.pid] if pset.phase == ABSORBING_REMOVALS else 0
         self._tell_held(held, "not in")
-        upto = keys[-1] if len(keys) == CHUNK else upto
-        tx.update_pset(replace(pset, held=pset.held + held, upto=upto))
+        tx.update_pset(replace(pset, held=pset.held + held))
         return Step(pset.pid, finished=False, removed=batch.removals())
+
+    def _next_absent(self, tx: Tx, pset: ProviderSet) -> tuple[list[bytes], ProviderSet]:
+        """Return the next of what waits, and of the documents behind that; and the set behind these.
+
+        What is fetched meanwhile is found again among the documents, or was cancelled.
+        """
+        if pset.progress < LAST_NUMBER:
+            number = tx.reach_waiting(pset.pid, pset.progress, SPAN)
+            waiting = tx.unseen_waiting(pset.pid, pset.psetid, pset.progress, number, CHUNK)
+            pset = replace(pset, progress=waiting[-1][0] if len(waiting) == CHUNK else number)
+            if waiting or pset.progress < LAST_NUMBER:
+                return [key for _, key in waiting], pset
+        after = pset.upto or b""
+        upto = tx.reach(pset.pid, after, SPAN)
+        keys = tx.unseen(pset.pid, pset.psetid, after, upto, CHUNK)
+        return keys, replace(pset, upto=keys[-1] if len(keys) == CHUNK else upto)
 
     def _leave_out(self, batch: Batch, key: bytes, pset: ProviderSet) -> None:
         """Remove or hold one; what fetches found gone since the judgement may have used the day up."""

@@ -20,10 +20,10 @@ from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.records import (
     ABSORBED,
     LAST_KEY,
+    LAST_NUMBER,
     OUTCOME_FAILED,
     OUTCOME_RETRYING,
     OUTCOME_WITHDRAWN,
-    Absent,
     DocumentLink,
     DoomedFile,
     Fetched,
@@ -59,6 +59,7 @@ class _Tables:
     pidb: dict[int, Provider] = field(default_factory=dict)
     proots: dict[int, tuple[str, ...]] = field(default_factory=dict)
     qdb: dict[bytes, QueuedUrl] = field(default_factory=dict)
+    arrivals: dict[bytes, int] = field(default_factory=dict)
     qpsdb: dict[tuple[int, str], SetPart] = field(default_factory=dict)
     lccurl: dict[bytes, CachedUrl] = field(default_factory=dict)
     lccmeta: dict[bytes, UrlMeta] = field(default_factory=dict)
@@ -212,8 +213,9 @@ class MemoryTx:
         return {key: self._t.qdb[key] for key in keys if key in self._t.qdb}
 
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
-        for row in rows:
+        for number, row in enumerate(rows, next(reversed(self._t.arrivals.values()), 0) + 1):
             _insert(self._t.qdb, row.urlkey, row)
+            self._t.arrivals[row.urlkey] = number
 
     def append_new(self, sets: Mapping[tuple[int, int], Sequence[NewRow]]) -> None:
         for (pid, psetid), rows in sets.items():
@@ -225,10 +227,13 @@ class MemoryTx:
         return {key for key in keys if key in self._t.qdb or key in self._t.lccurl}
 
     def update_queued(self, rows: Sequence[QueuedUrl]) -> None:
+        self.insert_queued([row for row in rows if row.urlkey not in self._t.qdb])
         self._t.qdb.update({row.urlkey: row for row in rows})
 
     def delete_queued(self, keys: Sequence[bytes]) -> None:
+        keys = list(keys)
         _drop(self._t.qdb, keys)
+        _drop(self._t.arrivals, keys)
 
     def heads(self, wanted: Sequence[Head]) -> dict[Queue, list[QueuedUrl]]:
         return {(one.pid, one.mask): self._head(one) for one in wanted}
@@ -252,10 +257,35 @@ class MemoryTx:
     def _waiting(self, pid: int, mask: str) -> list[QueuedUrl]:
         return [row for row in self._t.qdb.values() if row.pid == pid and row.timeofday == mask]
 
-    def queued_of(self, pid: int, after: bytes, limit: int) -> list[QueuedUrl]:
-        return [
-            self._t.qdb[key] for key in sorted(self._t.qdb) if key > after and self._t.qdb[key].pid == pid
-        ][:limit]
+    def queued_of(self, pid: int, after: int, limit: int) -> list[QueuedUrl]:
+        return [row for _, row in self._arrived(pid, after)][:limit]
+
+    def _arrived(self, pid: int, after: int, upto: int = LAST_NUMBER) -> list[tuple[int, QueuedUrl]]:
+        """Return (number, row) of what waits of a provider, as it arrived."""
+        rows = ((number, self._t.qdb[key]) for key, number in self._t.arrivals.items())
+        return [(number, row) for number, row in rows if after < number <= upto and row.pid == pid]
+
+    def reach_waiting(self, pid: int, after: int, limit: int) -> int:
+        numbers = [number for number, _ in self._arrived(pid, after)]
+        return numbers[limit - 1] if len(numbers) >= limit else LAST_NUMBER
+
+    def unseen_waiting(
+        self, pid: int, psetid: int, after: int, upto: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        rows = self._arrived(pid, after, upto)
+        return [(number, row.urlkey) for number, row in rows if _absent(row, pid, psetid)][:limit]
+
+    def count_waiting(self, pid: int, after: int, upto: int) -> int:
+        return len(self._unfetched(pid, after, upto))
+
+    def mark_unfetched(self, pid: int, psetid: int, after: int, upto: int) -> int:
+        absent = [row for row in self._unfetched(pid, after, upto) if row.seen < psetid]
+        self.update_queued([replace(row, seen=-psetid) for row in absent])
+        return len(absent)
+
+    def _unfetched(self, pid: int, after: int, upto: int) -> list[QueuedUrl]:
+        rows = [row for _, row in self._arrived(pid, after, upto) if row.origin == Origin.PUSH]
+        return [row for row in rows if row.operation == FETCH and row.urlkey not in self._t.lccurl]
 
     def add_to_parts(self, deltas: Mapping[tuple[int, str, int], int], pri: Mapping[int, int]) -> None:
         for (psetid, mask, pid), delta in deltas.items():
@@ -333,24 +363,16 @@ class MemoryTx:
         return [(row.urlkey, row.confirmed_time) for row in self.cached_of(pid, after, limit)]
 
     def reach(self, pid: int, after: bytes, limit: int) -> bytes:
-        tables: tuple[Mapping[bytes, CachedUrl | QueuedUrl], ...] = (self._t.lccurl, self._t.qdb)
-        keys = (sorted(k for k, row in table.items() if row.pid == pid and k > after) for table in tables)
-        return min((some[limit - 1] for some in keys if len(some) >= limit), default=LAST_KEY)
+        keys = sorted(key for key, row in self._t.lccurl.items() if row.pid == pid and key > after)
+        return keys[limit - 1] if len(keys) >= limit else LAST_KEY
 
     def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
-        tables: tuple[Mapping[bytes, CachedUrl | QueuedUrl], ...] = (self._t.lccurl, self._t.qdb)
-        found = {key for table in tables for key, row in table.items() if _absent(row, pid, psetid)}
+        found = (key for key, row in self._t.lccurl.items() if _absent(row, pid, psetid))
         return sorted(key for key in found if after < key <= upto)[:limit]
 
-    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> Absent:
-        cached = [row for key, row in self._t.lccurl.items() if after < key <= upto]
-        queued = (row for key, row in self._t.qdb.items() if after < key <= upto)
-        first = [row for row in queued if row.operation == FETCH and row.urlkey not in self._t.lccurl]
-        return Absent(
-            sum(_absent(row, pid, psetid) for row in cached),
-            sum(_absent(row, pid, psetid) for row in first),
-            sum(row.pid == pid and row.origin == Origin.PUSH for row in first),
-        )
+    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> int:
+        keys = self.unseen(pid, psetid, after, upto, len(self._t.lccurl))
+        return sum(self._t.lccurl[key].seen != -psetid for key in keys)
 
     def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
         return [key for key in sorted(self._t.lccurl) if key > after and self._is_held(key, pid)][:limit]
@@ -454,8 +476,8 @@ class MemoryTx:
                 found.setdefault(lies_at, []).append(row)
         return found
 
-    def locate(self, pid: int, after: bytes, limit: int) -> bytes:  # noqa: ARG002 - no row is unknown here
-        return b""
+    def locate(self, pid: int, after: int, limit: int) -> int:  # noqa: ARG002 - no row is unknown here
+        return 0
 
     def waiting_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, bytes]:
         wanted = set(furlkeys)

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from lcc_scrapy.domain import removal_guard
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl
@@ -21,7 +20,7 @@ from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below
 from lcc_scrapy.storage.batch import Batch
 from lcc_scrapy.storage.last_outcomes import of_fetch
 from lcc_scrapy.storage.providers import NoSuchProvider
-from lcc_scrapy.storage.records import UrlErrorRecord
+from lcc_scrapy.storage.records import LAST_NUMBER, UrlErrorRecord
 from lcc_scrapy.storage.repeating import Result, repeated
 from lcc_scrapy.storage.settling import url_error
 from lcc_scrapy.storage.tx import Store, Tx
@@ -35,7 +34,6 @@ OUTSIDE = "outside the provider's roots"
 _REFUSED = 704
 _log = logging.getLogger(__name__)
 Roots = tuple[Root, ...]
-Row = TypeVar("Row", CachedUrl, QueuedUrl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +84,6 @@ class Narrowing:
             if tx.lock_providers([self._pid]) and _roots(tx, self._pid) == roots:
                 tx.update_provider(self._pid, {"narrowing": False})
 
-    def _pages(self, read: Callable[[Tx, bytes], list[Row]]) -> Iterator[list[Row]]:
-        after = b""
-        while True:
-            with self._store.read() as tx:
-                rows = read(tx, after)
-            if not rows:
-                return
-            yield rows
-            after = rows[-1].urlkey
-
     def _do(self, transaction: Callable[[], Result]) -> Result:
         return repeated(transaction) if self._patient else transaction()
 
@@ -108,9 +96,18 @@ class Narrowing:
     # --- waiting URLs ----------------------------------------------------------------------------
 
     def _drop_waiting(self, roots: Roots) -> Iterator[Narrowed]:
-        for rows in self._pages(lambda tx, after: tx.queued_of(self._pid, after, CHUNK)):
+        for rows in self._waiting():
             keys = [row.urlkey for row in rows if _waits_outside(row, roots)]
             yield self._do(partial(self._drop, keys)) if keys else Narrowed()
+
+    def _waiting(self) -> Iterator[list[QueuedUrl]]:
+        after = 0
+        while after != LAST_NUMBER:
+            with self._store.read() as tx:
+                rows = tx.queued_of(self._pid, after, CHUNK)
+                after = tx.reach_waiting(self._pid, after, CHUNK)
+            if rows:
+                yield rows
 
     def _drop(self, keys: list[bytes]) -> Narrowed:
         """Take URLs out of the queue and tell their provider, as their fetch would have done."""
@@ -131,7 +128,14 @@ class Narrowing:
     # --- documents -------------------------------------------------------------------------------
 
     def _documents(self) -> Iterator[list[CachedUrl]]:
-        return self._pages(lambda tx, after: tx.cached_of(self._pid, after, CHUNK))
+        after = b""
+        while True:
+            with self._store.read() as tx:
+                rows = tx.cached_of(self._pid, after, CHUNK)
+            if not rows:
+                return
+            yield rows
+            after = rows[-1].urlkey
 
     def _judge(self, roots: Roots) -> Generator[Narrowed, None, bool]:
         """Count the documents that would go; the result tells whether all of them are to be held."""

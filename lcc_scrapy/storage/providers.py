@@ -149,7 +149,7 @@ def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int |
         if not tx.lock_providers([pid]):
             return None
         cached = [row.urlkey for row in tx.cached_of(pid, b"", CHUNK)]
-        queued = [row.urlkey for row in tx.queued_of(pid, b"", CHUNK)]
+        queued = [row.urlkey for row in tx.queued_of(pid, 0, CHUNK)]
         if not cached and not queued:
             tx.delete_provider(pid)
             tx.set_info(_gone(pid), str(now))

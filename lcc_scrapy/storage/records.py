@@ -39,8 +39,9 @@ class ProviderSet:
     removals that the guard held. ``counted`` is what the guard needs to know: the documents that a partial
     set removes, or the URLs that waited for their first fetch when it decided about a full set.
 
-    What a full set does not name is counted, and then removed or held, by rising key: ``upto`` says how far,
-    None = not begun. ``absent`` are documents, ``unfetched`` URLs that wait for their first fetch.
+    What a full set does not name is counted, and then removed or held: first what waits, as it arrived, as
+    far as ``progress`` says, then documents, by rising key, as far as ``upto`` says (None = not begun).
+    ``absent`` are documents, ``unfetched`` URLs that wait for their first fetch.
     """
 
     psetid: int
@@ -64,23 +65,8 @@ class ProviderSet:
 LAST_KEY = b"\xff" * 16
 """Up to here are all keys."""
 
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """What no set from a certain one on named: ``documents``, and URLs that wait for their first fetch.
-
-    ``waiting`` are all that wait for their first fetch, named or not.
-    """
-
-    documents: int = 0
-    unfetched: int = 0
-    waiting: int = 0
-
-    def __add__(self, more: "Absent") -> "Absent":
-        """Return both together."""
-        return Absent(
-            self.documents + more.documents, self.unfetched + more.unfetched, self.waiting + more.waiting
-        )
+LAST_NUMBER = (1 << 63) - 1
+"""Up to here are all numbers of waiting URLs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 VERSION_TABLE = "lcc_version"
-NEWEST = "0022"
+NEWEST = "0023"
 """The revision of a database that is up to date."""
 
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -138,7 +138,7 @@ class Spidering:
         self.store = store
         self.pid = pid
         self._by_guess = by_guess
-        self._located = b""
+        self._located = 0
         self.terms = terms
         self.policy = policy
 
@@ -202,7 +202,7 @@ class Spidering:
         """Mark the provider, which has to be locked, as one whose URLs arrive with a ``furlkey``."""
         if tx.scan(self.pid) is not None:
             return
-        last = tx.locate(self.pid, b"", LOCATED)
+        last = tx.locate(self.pid, 0, LOCATED)
         while last:
             last = tx.locate(self.pid, last, LOCATED)
         tx.put_scan(Scan(self.pid))

@@ -135,7 +135,8 @@ proots = Table(
 qdb = Table(
     "qdb",
     metadata,
-    Column("urlkey", Key, primary_key=True),
+    Column("id", BigKey, primary_key=True, autoincrement=True),
+    _column("urlkey", Key),
     _column("pid", BigInteger),
     _column("curl", Url),
     _column("mimetype", _ascii(MIMETYPE_MAX)),
@@ -158,7 +159,8 @@ qdb = Table(
     _column("furlkey", Key, null=True),
     *_namehashes(),
     Index("qdb_order", "pid", "timeofday", "not_before", "psetid", "position"),
-    Index("qdb_pid", "pid", "urlkey"),
+    Index("qdb_urlkey", "urlkey", unique=True),
+    Index("qdb_pid", "pid", "id"),
     *_by_name("qdb"),
     _where_known("ix_qdb_furlkey", "furlkey"),
 )

@@ -10,7 +10,6 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage.records import (
-    Absent,
     DocumentLink,
     DoomedFile,
     Fetched,
@@ -141,8 +140,14 @@ class Tx(Protocol):
     def next_due(self, queues: Sequence[Queue]) -> Mapping[Queue, int]:
         """Return when the first rows that were set aside are due; queues without such rows are left out."""
 
-    def queued_of(self, pid: int, after: bytes, limit: int) -> list[QueuedUrl]:
-        """Return a provider's waiting rows by rising key."""
+    def queued_of(self, pid: int, after: int, limit: int) -> list[QueuedUrl]:
+        """Return a provider's waiting rows behind a number (0 = all), as they arrived."""
+
+    def reach_waiting(self, pid: int, after: int, limit: int) -> int:
+        """Return the number up to which ``limit`` rows of a provider follow; ``LAST_NUMBER``: all or fewer.
+
+        Rows are numbered as they arrive, and keep their number as long as they wait.
+        """
 
     def add_to_parts(self, deltas: Mapping[tuple[int, str, int], int], pri: Mapping[int, int]) -> None:
         """Add to the counts of set parts, keyed (psetid, mask, pid); parts at 0 go. ``pri``: per pid."""
@@ -191,16 +196,27 @@ class Tx(Protocol):
         """Return (key, confirmed_time) of a provider's documents by rising key."""
 
     def reach(self, pid: int, after: bytes, limit: int) -> bytes:
-        """Return a key up to which ``limit`` documents of a provider follow, or waiting URLs, or fewer.
-
-        It is ``LAST_KEY`` when that is all.
-        """
+        """Return the key up to which ``limit`` documents of a provider follow; ``LAST_KEY``: all or fewer."""
 
     def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
-        """Return keys (rising) of pushed URLs, cached or waiting, that no set from ``psetid`` on named."""
+        """Return keys (rising, up to ``upto``) of pushed documents that no set from ``psetid`` on named."""
 
-    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> Absent:
-        """Count those: what is cached, and what waits for its first fetch; ``upto`` is counted too."""
+    def unseen_waiting(
+        self, pid: int, psetid: int, after: int, upto: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        """Return (number, key) of pushed URLs that wait, and that no set from ``psetid`` on named."""
+
+    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> int:
+        """Count what ``unseen`` would return, without documents that ``mark_unfetched`` counted before."""
+
+    def count_waiting(self, pid: int, after: int, upto: int) -> int:
+        """Count a provider's pushed URLs that wait for their first fetch, ``upto`` included."""
+
+    def mark_unfetched(self, pid: int, psetid: int, after: int, upto: int) -> int:
+        """Mark and count those of them that no set from ``psetid`` on named.
+
+        Whoever fetches one meanwhile leaves the mark at the document.
+        """
 
     def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
         """Return keys (rising) whose removal is held."""
@@ -275,11 +291,11 @@ class Tx(Protocol):
     def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
         """Return the documents that are fetched from these URLs, by furlkey; if any."""
 
-    def locate(self, pid: int, after: bytes, limit: int) -> bytes:
-        """Let ``waiting_at`` know of a provider's waiting rows, ``limit`` at most by rising key.
+    def locate(self, pid: int, after: int, limit: int) -> int:
+        """Let ``waiting_at`` know of a provider's waiting rows, ``limit`` at most as they arrived.
 
-        Those that ``append_new`` was given without ``furlkey`` are not known to it. Returns the last key, or
-        nothing when there are no more.
+        Those that ``append_new`` was given without ``furlkey`` are not known to it. Returns the last number,
+        or 0 when there are no more.
         """
 
     def waiting_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, bytes]:

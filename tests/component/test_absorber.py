@@ -122,13 +122,13 @@ class Uns1:
 
     def waiting(self, pid: int) -> list[str]:
         with self.store.read() as tx:
-            rows = sorted(tx.queued_of(pid, b"", 1000), key=lambda row: (row.psetid, row.position))
+            rows = sorted(tx.queued_of(pid, 0, 1000), key=lambda row: (row.psetid, row.position))
             return [row.curl.removeprefix(f"http://h{pid}/") for row in rows]
 
     def fetch(self, pid: int) -> None:
         """Take everything of a provider out of the queue, as the crawl does."""
         with self.store.begin() as tx:
-            rows = tx.queued_of(pid, b"", 1000)
+            rows = tx.queued_of(pid, 0, 1000)
             tx.delete_queued([row.urlkey for row in rows])
             tx.add_to_parts({(part.psetid, part.timeofday, pid): -part.nurls for part in tx.parts(pid)}, {})
             tx.add_to_turns({str(pid): TurnDelta(-len(rows))})
@@ -579,7 +579,7 @@ def test_a_commit_that_fails_anywhere_in_a_full_set_leaves_nothing_out(uns: Uns1
     uns.store.last_commits = commits
     uns.pass_time(3 * POLL)
     with uns.store.read() as tx:
-        operations = {row.curl: row.operation for row in tx.queued_of(1, b"", 100)}
+        operations = {row.curl: row.operation for row in tx.queued_of(1, 0, 100)}
     assert operations == {
         **{f"http://h1/{name}": "nothing" for name in names(1, 3 * CHUNK - 1)},
         "http://h1/2/0": "fetch",

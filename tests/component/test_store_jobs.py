@@ -27,7 +27,6 @@ from lcc_scrapy.storage.jobwatch import JobWatch
 from lcc_scrapy.storage.records import (
     ABSORBED,
     LAST_KEY,
-    Absent,
     DoomedFile,
     LastOutcome,
     ProviderSet,
@@ -265,7 +264,7 @@ def test_a_full_set_that_leaves_few_of_many_documents_out_makes_no_long_job(hous
         house.absorb(FakeSet(1, connseq, said, full=True))
     with house.store.read() as tx:
         assert tx.provider(1).fileused == len(named)  # type: ignore[union-attr]
-        assert tx.count_absent(1, 1 << 40, b"", LAST_KEY) == Absent(len(named), 0, 0)
+        assert tx.count_absent(1, 1 << 40, b"", LAST_KEY) == len(named)
     assert house.longest() == {}
 
 

@@ -215,7 +215,7 @@ def assert_as_if_in_order(store: MemoryStore, brought: dict[tuple[int, int], Sai
     with store.read() as tx:
         assert [login for uns in ("one", "two") for login in tx.logins_of(uns, (0, 0), 1000)] == []
         assert [tx.overtaking(pid, 0, b"", 100) for pid in PIDS] == [[], []]
-        rows = {pid: tx.queued_of(pid, b"", 100) for pid in PIDS}
+        rows = {pid: tx.queued_of(pid, 0, 100) for pid in PIDS}
     for pid in PIDS:
         assert sorted(absorbed(store, pid)) == sorted(seq for who, seq in brought if who == pid)
         expected: dict[str, int] = {}

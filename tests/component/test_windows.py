@@ -257,7 +257,7 @@ class Order(RuleBasedStateMachine):
         held = house.manager._held.get("1")
         out = held.out if held is not None else set()
         with house.store.read() as tx:
-            rows = tx.queued_of(1, b"", 1000)
+            rows = tx.queued_of(1, 0, 1000)
         ready = (
             (row.psetid, row.position, row.furl.rsplit("/", 1)[1])
             for row in rows

@@ -256,7 +256,7 @@ class LittleLcc:
 
     def waiting(self, pid=PID):
         with self.store.read() as tx:
-            rows = sorted(tx.queued_of(pid, b"", 100_000), key=lambda row: (row.psetid, row.position))
+            rows = sorted(tx.queued_of(pid, 0, 100_000), key=lambda row: (row.psetid, row.position))
         return [(row.curl.removeprefix(SITE), row.operation) for row in rows]
 
     def held(self, pid=PID):
@@ -287,14 +287,22 @@ def dump(store):
         tables = {name: getattr(store._tables, name) for name in store._tables.__slots__}
         errors = [replace(row, errorid=0) for _, row in sorted(tables["urlerrors"].items())]
         counters = {name: value for name, value in tables["counters"].items() if name != "errorid"}
-        del tables["tallies"], tables["fetchcounts"]  # of what happened, whatever came of it
+        del (
+            tables["tallies"],
+            tables["fetchcounts"],
+            tables["arrivals"],
+        )  # of what happened, whatever came of it
         return {**tables, "urlerrors": errors, "counters": counters}
     found = {}
     with store.engine.connect() as connection:
         for table in metadata.tables.values():
-            rows = connection.execute(table.select().order_by(*table.primary_key.columns))
+            order = [table.c.urlkey] if table.name == "qdb" else list(table.primary_key)
+            rows = connection.execute(table.select().order_by(*order))
             found[table.name] = [
-                tuple(0 if name in {"errorid", "rootid"} else value for name, value in row._mapping.items())
+                tuple(
+                    0 if name in {"id", "errorid", "rootid"} else value
+                    for name, value in row._mapping.items()
+                )
                 for row in rows
             ]
     del found["tallies"], found["fetchcounts"]
@@ -307,7 +315,7 @@ def assert_books_balance(store, files=None):
         cached, queued, parts = [], [], {}
         for provider in tx.providers():
             mine = tx.cached_of(provider.pid, b"", 1_000_000)
-            waiting = tx.queued_of(provider.pid, b"", 1_000_000)
+            waiting = tx.queued_of(provider.pid, 0, 1_000_000)
             assert provider.fileused == len(mine)
             assert provider.spaceused == sum(row.fetched_len + row.head_len for row in mine)
             assert provider.nurlproc == len(waiting)

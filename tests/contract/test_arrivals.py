@@ -131,7 +131,7 @@ def test_new_rows_are_those_of_the_rules(lcc):
     ]
     lcc.push(*entries)
     with lcc.store.read() as tx:
-        rows = sorted(tx.queued_of(PID, b"", 10), key=lambda row: row.position)
+        rows = sorted(tx.queued_of(PID, 0, 10), key=lambda row: row.position)
     assert rows == [
         update_row(entry, key(name), PID, Place(1, number))
         for number, (name, entry) in enumerate(zip("ab", entries, strict=True), 1)
@@ -182,6 +182,6 @@ def test_a_scan_knows_what_waits_though_it_began_without_a_start_page(lcc):
 def test_columns_of_new_rows_are_all_columns(lcc):
     lcc.push(update())
     with lcc.store.read() as tx:
-        (row,) = tx.queued_of(PID, b"", 1)
+        (row,) = tx.queued_of(PID, 0, 1)
     made = {*arrivals.NEW_COLUMNS, *arrivals.same_in_all(PID, 1)}
     assert made == {*row.__dataclass_fields__, "curlhash", "furlhash", "furlkey"}

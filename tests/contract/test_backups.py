@@ -386,7 +386,7 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(small, tmp_path_fa
     newer = tmp_path_factory.mktemp("newer") / "migrations"
     shutil.copytree(schema._MIGRATIONS, newer)
     (newer / "versions" / "9999_newest.py").write_text(
-        '"""The newest schema."""\n\nfrom alembic import op\n\nrevision = "9999"\ndown_revision = "0022"\n\n\n'
+        '"""The newest schema."""\n\nfrom alembic import op\n\nrevision = "9999"\ndown_revision = "0023"\n\n\n'
         "def upgrade() -> None:\n    op.execute(\"UPDATE machines SET note = 'upgraded'\")\n"
     )
     monkeypatch.setattr(schema, "_MIGRATIONS", newer)

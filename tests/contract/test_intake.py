@@ -126,7 +126,7 @@ def test_the_urls_before_one_are_counted_over_sets_and_hours(lcc):
     lcc.push(update("a"), nights)
     lcc.push(update("c"), replace(nights, curl=url("d"), furl=url("d")), update("e"), setid="second")
     with lcc.store.read() as tx:
-        rows = sorted(tx.queued_of(PID, b"", 10), key=lambda row: (row.psetid, row.position))
+        rows = sorted(tx.queued_of(PID, 0, 10), key=lambda row: (row.psetid, row.position))
         assert [tx.count_before(row) for row in rows] == [0, 1, 2, 3, 4]
 
 
@@ -134,7 +134,7 @@ def test_any_text_that_a_url_may_hold_comes_back_unchanged(lcc):
     curl = "Übersicht 日本/😀'\"\\%_;--.html "
     lcc.push(replace(update("a"), curl=curl, subtype="naïve: 'x' \\ \" 😀"))
     with lcc.store.read() as tx:
-        row = tx.queued_of(PID, b"", 10)[0]
+        row = tx.queued_of(PID, 0, 10)[0]
     assert (row.curl, row.subtype) == (curl, "naïve: 'x' \\ \" 😀")
 
 
@@ -723,7 +723,7 @@ def test_two_processes_that_absorb_the_same_set_do_it_once(lcc):
         thread.join(300)
     assert [name for name, _ in lcc.waiting()] == names(30)
     with lcc.store.read() as tx:
-        assert {row.version for row in tx.queued_of(PID, b"", 100)} == {1}
+        assert {row.version for row in tx.queued_of(PID, 0, 100)} == {1}
         assert tx.peek("psetid") == 1
 
 

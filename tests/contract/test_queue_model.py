@@ -257,7 +257,7 @@ class QueueLife(RuleBasedStateMachine):
     def store_and_model_agree(self):
         with self.lcc.store.read() as tx:
             cached = tx.cached_of(PID, b"", 1000)
-            waiting = tx.queued_of(PID, b"", 1000)
+            waiting = tx.queued_of(PID, 0, 1000)
             changes = tx.changes(self.read, 1000)
             provider = tx.provider(PID)
         in_order = sorted(waiting, key=lambda row: (row.psetid, row.position))

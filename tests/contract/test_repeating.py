@@ -87,7 +87,7 @@ def test_everything_lost_is_queued_again_once(lcc, shaky, tmp_path):
     assert lcc.documents() == []
     assert sorted(name for name, _ in lcc.waiting()) == list("abcdefghij")
     with lcc.store.read() as tx:
-        rows = tx.queued_of(PID, b"", 100)
+        rows = tx.queued_of(PID, 0, 100)
     assert len({(row.psetid, row.position) for row in rows}) == 10
     assert_books_balance(lcc.store)
 

@@ -19,7 +19,7 @@ from lcc_scrapy.storage.sql.store import make_engine
 from lcc_scrapy.storage.tables import metadata
 
 KINDS = ("sqlite", "mariadb", "postgresql")
-LATER = {"furlkey", "curlhash", "furlhash", "head_len", "sent"}
+LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent"}
 REVISIONS = [
     "0001",
     "0002",
@@ -41,6 +41,7 @@ REVISIONS = [
     "0018",
     "0021",
     "0022",
+    "0023",
 ]
 
 
@@ -222,8 +223,9 @@ def test_rows_that_are_there_get_the_hashes_of_their_urls_in_portions(databases,
             connection.exec_driver_sql("ALTER TABLE qdb ADD curlhash BIGINT NOT NULL DEFAULT 0")
     told = []
     assert schema.upgrade(address, lambda *done: told.append(done)) == REVISIONS[REVISIONS.index("0010") :]
-    assert told[-1] == (4 * count, 4 * count)
-    assert len(told) == 4 * 2
+    assert told[7] == (4 * count, 4 * count)  # of schema 0010
+    assert told[-1] == (3 * count, 3 * count)  # of 0023, where nothing has an outcome yet
+    assert len(told) == (4 + 3) * 2
     with engine.connect() as connection:
         for table in tables[:-1]:
             found = connection.execute(sqlalchemy.select(table.c.curlhash, table.c.furlhash)).all()
@@ -231,6 +233,80 @@ def test_rows_that_are_there_get_the_hashes_of_their_urls_in_portions(databases,
             assert sorted(map(tuple, found), key=str) == sorted(expected, key=str)
         left = {column["name"] for column in sqlalchemy.inspect(connection).get_columns("urlerrors")}
     assert left & {"curlhash", "furlhash"} == set()  # schema 0017 finds failures among the outcomes
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_waiting_urls_outlive_the_way_to_another_key_and_back(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    qdb = metadata.tables["qdb"]
+    before = {**row(qdb, 1), **_urls(qdb, 1), "urlkey": b"b" * 16, "sent": None}
+    rows = [before, {**before, "urlkey": b"a" * 16, **_urls(qdb, 12345)}]
+    with engine.begin() as connection:
+        _to("0022", connection)
+        connection.execute(sqlalchemy.insert(qdb), rows)
+        earlier = _rows_of(connection, qdb)
+    assert schema.upgrade(address) == ["0023"]
+    with engine.begin() as connection:
+        assert [one | _hashed(one) for one in rows] == sorted(_rows_of(connection, qdb), key=_by_curl)
+        numbers = connection.execute(sqlalchemy.select(qdb.c.id, qdb.c.urlkey).order_by(qdb.c.id)).all()
+        assert [number for number, _ in numbers] == [1, 2]
+        if kind == "sqlite":  # where they lie as they came
+            assert [key for _, key in numbers] == [b"b" * 16, b"a" * 16]
+        _to("0022", connection, down=True)
+        columns = {one["name"] for one in sqlalchemy.inspect(connection).get_columns("qdb")}
+        assert "id" not in columns
+    with engine.connect() as connection:
+        back = _rows_of(connection, qdb)
+        assert [without_hashes(one) for one in back] == [without_hashes(one) for one in earlier]
+    engine.dispose()
+    assert schema.upgrade(address) == ["0023"]
+
+
+def without_hashes(values):
+    return {name: value for name, value in values.items() if name not in {"curlhash", "furlhash"}}
+
+
+def _by_curl(values):
+    return len(values["curl"])
+
+
+def _hashed(values):
+    return dict(zip(("curlhash", "furlhash"), namehashes(values["curl"], values["furl"]), strict=True))
+
+
+def _rows_of(connection, table):
+    names = [column for column in table.columns if column.name != "id"]
+    rows = connection.execute(sqlalchemy.select(*names).order_by(table.c.urlkey))
+    return [one._asdict() for one in rows]
+
+
+def _to(revision, connection, *, down=False):
+    config = schema._config()
+    config.attributes["connection"] = connection
+    (command.downgrade if down else command.upgrade)(config, revision)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_full_sets_under_way_are_judged_anew_by_the_upgrade(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    psets = metadata.tables["psets"]
+    phases = ["keys", "absent", "removals", "holds", "entries", "absorbed"]
+    said = {"progress": 5, "counted": 6, "absent": 7, "unfetched": 8, "upto": b"k" * 16}
+    with engine.begin() as connection:
+        _to("0022", connection)
+        rows = [{**row(psets, number), **said, "phase": phase} for number, phase in enumerate(phases, 1)]
+        connection.execute(sqlalchemy.insert(psets), rows)
+    assert schema.upgrade(address) == ["0023"]
+    with engine.connect() as connection:
+        query = sqlalchemy.select(psets.c.phase, *(psets.c[name] for name in said))
+        found = sorted(tuple(one) for one in connection.execute(query))
+    began, other = (0, 6, 7, 8, None), tuple(said.values())
+    expected = [("absorbed", *other), ("entries", *other), ("holds", *began), ("removals", *began)]
+    assert [one for one in found if one[0] != "keys"] == expected
+    assert sorted(one[1:] for one in found if one[0] == "keys") == [(0, 0, 0, 0, None), began]
     engine.dispose()
 
 
@@ -281,7 +357,7 @@ def test_names_of_urls_are_looked_up_in_an_index(fresh, tmp_path, table, column)
         ("SELECT urlkey FROM qdb WHERE operation = 'fetch' AND furlkey IN (?, ?)", "ix_qdb_furlkey"),
         (
             "SELECT column1 FROM (VALUES (?), (?)) WHERE EXISTS (SELECT 1 FROM qdb WHERE urlkey = column1)",
-            "sqlite_autoindex_qdb_1",
+            "qdb_urlkey",
         ),
     ],
 )

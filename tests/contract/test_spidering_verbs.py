@@ -49,7 +49,7 @@ def test_documents_and_waiting_urls_are_found_by_where_they_are_fetched_from(lcc
     lcc.push(update("x", furl=url("b")), update("c"))
     lcc.push(removal("c"))
     with lcc.store.begin() as tx:
-        assert tx.locate(PID, b"", 9) == b""
+        assert tx.locate(PID, 0, 9) == 0
     with lcc.store.read() as tx:
         at = tx.cached_at([A, B, C])
         assert {row.curl for row in at.pop(A)} == {url("a"), url("other name")}

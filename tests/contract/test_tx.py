@@ -10,12 +10,13 @@ from little_lcc import MACHINE, PID, START, Crash, LittleLcc, dump, key, update,
 from sqlalchemy import event
 
 from lcc_scrapy.domain.cache import UrlMeta
+from lcc_scrapy.domain.entries import Declared
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.providers import State, Wanted
 from lcc_scrapy.storage.machines import KNOWN_SECONDS, MachineAddresses, register_address
 from lcc_scrapy.storage.records import (
     LAST_KEY,
-    Absent,
+    LAST_NUMBER,
     DoomedFile,
     LongFetch,
     StoredTurn,
@@ -152,26 +153,69 @@ def test_keys_are_bytes_and_rows_come_by_rising_key(lcc):
     for ticket in lcc.tickets()[:25]:
         lcc.settle(lcc.served(ticket))
     with lcc.store.read() as tx:
-        for verb, count in ((tx.queued_of, 25), (tx.cached_of, 25)):
-            paged, after = [], b""
-            while rows := verb(PID, after, 7):
-                paged += [row.urlkey for row in rows]
-                after = paged[-1]
-            assert paged == sorted(paged)
-            assert len(paged) == count
-            assert {type(one) for one in paged} == {bytes}
+        paged, after = [], b""
+        while rows := tx.cached_of(PID, after, 7):
+            paged += [row.urlkey for row in rows]
+            after = paged[-1]
+        assert paged == sorted(paged)
+        assert len(paged) == 25
         unseen = tx.unseen(PID, 99, b"", LAST_KEY, 1000)
-        assert unseen == sorted(map(key, names))
-        assert {type(one) for one in unseen} == {bytes}
+        assert unseen == paged
+        assert {type(one) for one in [*paged, *unseen]} == {bytes}
         assert tx.unseen(PID, 99, unseen[9], LAST_KEY, 5) == unseen[10:15]
         assert tx.unseen(PID, 99, unseen[9], unseen[12], 5) == unseen[10:13]
         assert tx.unseen(PID, 1, b"", LAST_KEY, 1000) == tx.unseen(8, 99, b"", LAST_KEY, 1000) == []
-        assert tx.count_absent(PID, 99, b"", LAST_KEY) == Absent(25, 25, 25)
-        assert tx.count_absent(PID, 1, b"", LAST_KEY) == Absent(0, 0, 25)
-        assert tx.count_absent(8, 99, b"", LAST_KEY) == Absent()
+        counts = [
+            tx.count_absent(pid, psetid, b"", LAST_KEY) for pid, psetid in ((PID, 99), (PID, 1), (8, 99))
+        ]
+        assert counts == [25, 0, 0]
 
 
-def test_portions_by_key_have_every_document_and_every_waiting_url_once(lcc):
+def test_waiting_urls_come_as_they_arrived_and_keep_their_numbers(lcc):
+    names = [f"n{number}" for number in range(50)]
+    lcc.push(*map(update, names))
+    for ticket in lcc.tickets()[:25]:
+        lcc.settle(lcc.served(ticket))
+    lcc.push(update("n30", declared=Declared(mtime=7)), update("late"))
+    arrived = [key(name) for name in (*names[25:], "late")]
+    with lcc.store.begin() as tx:
+        paged, after = [], 0
+        while after != LAST_NUMBER:
+            rows, after = tx.queued_of(PID, after, 7), tx.reach_waiting(PID, after, 7)
+            paged.append([row.urlkey for row in rows])
+        assert [one for page in paged for one in page] == arrived
+        assert list(map(len, paged)) == [7, 7, 7, 5]
+        unseen = tx.unseen_waiting(PID, 99, 0, LAST_NUMBER, 1000)
+        assert [one for _, one in unseen] == arrived
+        assert {type(one) for _, one in unseen} == {bytes}
+        tenth, twelfth = unseen[9][0], unseen[12][0]
+        assert tx.unseen_waiting(PID, 99, tenth, LAST_NUMBER, 5) == unseen[10:15]
+        assert tx.unseen_waiting(PID, 99, tenth, twelfth, 5) == unseen[10:13]
+        assert (
+            tx.unseen_waiting(PID, 1, 0, LAST_NUMBER, 9) == tx.unseen_waiting(8, 99, 0, LAST_NUMBER, 9) == []
+        )
+        assert tx.count_waiting(PID, tenth, twelfth) == 3
+        assert (tx.count_waiting(PID, 0, LAST_NUMBER), tx.count_waiting(8, 0, LAST_NUMBER)) == (26, 0)
+    lcc.settle(*[lcc.served(ticket) for ticket in lcc.tickets()[:3]])
+    with lcc.store.read() as tx:
+        assert tx.unseen_waiting(PID, 99, 0, LAST_NUMBER, 1000) == unseen[3:]
+
+
+def test_what_was_counted_while_it_waited_is_not_counted_as_a_document(lcc):
+    lcc.push(*map(update, "abc"))
+    lcc.settle(*[lcc.served(ticket) for ticket in lcc.tickets()[:1]])
+    lcc.push(update("a", declared=Declared(mtime=7)))
+    with lcc.store.begin() as tx:
+        assert tx.mark_unfetched(PID, 1, 0, LAST_NUMBER) == 0
+        assert tx.mark_unfetched(PID, 99, 0, LAST_NUMBER) == 2
+        assert tx.count_waiting(PID, 0, LAST_NUMBER) == 2
+    lcc.settle(*[lcc.served(ticket) for ticket in lcc.tickets()])
+    with lcc.store.begin() as tx:
+        assert tx.unseen(PID, 99, b"", LAST_KEY, 9) == sorted(map(key, "abc"))
+        assert [tx.count_absent(PID, psetid, b"", LAST_KEY) for psetid in (99, 100)] == [1, 3]
+
+
+def test_portions_by_key_have_every_document_once(lcc):
     names = [f"n{number}" for number in range(50)]
     lcc.push(*map(update, names))
     for ticket in lcc.tickets()[:40]:
@@ -180,13 +224,13 @@ def test_portions_by_key_have_every_document_and_every_waiting_url_once(lcc):
         found, upto, portions = [], b"", 0
         while upto != LAST_KEY:
             after, upto = upto, tx.reach(PID, upto, 7)
-            for rows in (tx.cached_of(PID, after, 50), tx.queued_of(PID, after, 50)):
-                some = [row.urlkey for row in rows if row.urlkey <= upto]
-                assert len(some) <= 7
-                found += some
+            some = [row.urlkey for row in tx.cached_of(PID, after, 50) if row.urlkey <= upto]
+            assert len(some) <= 7
+            found += some
             portions += 1
-        assert sorted(found) == sorted(map(key, names))
-        assert 40 // 7 < portions <= 1 + 40 // 7 + 10 // 7
+        assert len(found) == 40
+        assert set(found) < set(map(key, names))
+        assert portions == 1 + 40 // 7
         assert tx.reach(PID, b"", 41) == tx.reach(8, b"", 1) == LAST_KEY
 
 

@@ -127,7 +127,7 @@ def test_lost_content_of_many_pages_and_providers_gets_positions_of_its_own(file
     assert len(filed.waiting(8)) == 3
     for pid in (PID, 8):
         with filed.store.read() as tx:
-            rows = tx.queued_of(pid, b"", 100)
+            rows = tx.queued_of(pid, 0, 100)
         assert len({(row.psetid, row.position) for row in rows}) == len(rows)
     assert_books_balance(filed.store)
     filed.fetch_all()

@@ -1,7 +1,9 @@
 """Reading one URL element: keys, prefixes, every refusal (design section 4)."""
 
+from itertools import pairwise
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.entries import (
@@ -13,6 +15,7 @@ from lcc_scrapy.domain.entries import (
     canonical_names,
     fetch_url,
     is_type_pattern,
+    namehash,
     plain_mimetype,
     read_entry,
     readable_key,
@@ -60,6 +63,29 @@ def test_the_parts_of_a_key_cannot_flow_into_each_other():
 
 
 # --- names, prefixes, types -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pattern", ["http://x/a/{:07d}.html", "http://x/a/doc-{:05d}-draft", "http://x/show?id=1{:06d}&lang=en"]
+)
+def test_urls_that_are_numbered_one_after_the_other_lie_together(pattern):
+    hashes = sorted((namehash(pattern.format(number)), number // 1000) for number in range(10_000))
+    thousands = [thousand for _, thousand in hashes]
+    assert sum(one != other for one, other in pairwise(thousands)) == 9
+
+
+def test_urls_of_a_folder_lie_together_whatever_their_names():
+    names = ["index.html", "2024-in-review", "a7", ""]
+    hashes = sorted((namehash(f"http://{host}/{name}"), host) for host in "abcdef" for name in names)
+    assert sum(one != other for (_, one), (_, other) in pairwise(hashes)) == 5
+    assert len(set(hashes)) == 24
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=30))
+def test_a_hash_has_64_bits_with_a_sign(url):
+    assert -(1 << 63) <= namehash(url) < 1 << 63
+    assert namehash(url) != namehash(f"{url}!")
 
 
 def test_short_names_are_spelled_out():

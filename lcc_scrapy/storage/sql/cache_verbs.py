@@ -6,15 +6,15 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
-from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import LAST_KEY, Absent, DoomedFile
+from lcc_scrapy.storage.records import LAST_KEY, DoomedFile
 from lcc_scrapy.storage.sql import many
 from lcc_scrapy.storage.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks
 from lcc_scrapy.storage.tx import FEED
@@ -100,36 +100,20 @@ class CacheVerbs(OnConnection):
         return [(bytes(key), int(confirmed)) for key, confirmed in rows]
 
     def reach(self, pid: int, after: bytes, limit: int) -> bytes:
-        last = [
-            select(table.c.urlkey)
-            .where(table.c.pid == pid, table.c.urlkey > after)
-            .order_by(table.c.urlkey)
-            .offset(limit - 1)
-            .limit(1)
-            for table in (t.lccurl, t.qdb)
-        ]
-        return min(bytes(self._c.execute(query).scalar() or LAST_KEY) for query in last)
+        u = t.lccurl.c
+        last = select(u.urlkey).where(u.pid == pid, u.urlkey > after).order_by(u.urlkey)
+        return bytes(self._c.execute(last.offset(limit - 1).limit(1)).scalar() or LAST_KEY)
 
     def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
-        keys = [
-            select(table.c.urlkey)
-            .where(_pushed(table, pid, after, upto), table.c.seen < psetid)
-            .order_by(table.c.urlkey)
-            .limit(limit)
-            for table in (t.lccurl, t.qdb)
-        ]
-        found = {key for query in keys for key in self._c.execute(query).scalars()}
-        return sorted(bytes(key) for key in found)[:limit]
+        u = t.lccurl.c
+        keys = select(u.urlkey).where(_pushed(pid, after, upto), u.seen < psetid)
+        rows = self._c.execute(keys.order_by(u.urlkey).limit(limit))
+        return [bytes(key) for key in rows.scalars()]
 
-    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> Absent:
-        u, q = t.lccurl.c, t.qdb.c
-        cached = select(func.count()).where(_pushed(t.lccurl, pid, after, upto), u.seen < psetid)
-        is_absent = case((q.seen < psetid, 1), else_=0)
-        copies = select(u.urlkey).where(u.urlkey == q.urlkey)
-        first = select(func.coalesce(func.sum(is_absent), 0), func.count()).select_from(t.qdb)
-        first = first.where(_pushed(t.qdb, pid, after, upto), q.operation == FETCH, ~copies.exists())
-        unfetched, waiting = self._c.execute(first).one()
-        return Absent(int(self._c.execute(cached).scalar_one()), int(unfetched), int(waiting))
+    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> int:
+        u = t.lccurl.c
+        absent = select(func.count()).where(_pushed(pid, after, upto), u.seen < psetid, u.seen != -psetid)
+        return int(self._c.execute(absent).scalar_one())
 
     def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
         u = t.lccurl.c
@@ -268,6 +252,6 @@ class CacheVerbs(OnConnection):
             self._c.execute(delete(t.fsmdb).where(f.machineid == machineid, f.fileid.in_(part)))
 
 
-def _pushed(table: Any, pid: int, after: bytes, upto: bytes) -> Any:
-    c = table.c
-    return and_(c.pid == pid, c.urlkey > after, c.urlkey <= upto, c.origin == _PUSHED)
+def _pushed(pid: int, after: bytes, upto: bytes) -> Any:
+    u = t.lccurl.c
+    return and_(u.pid == pid, u.urlkey > after, u.urlkey <= upto, u.origin == _PUSHED)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import ColumnElement, and_, bindparam, delete, func, insert, or_, select, update
 
 from lcc_scrapy.domain.arrivals import NEW_COLUMNS, OF_ALL_NEW, NewRow, of_one_set, same_in_all
-from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.entries import Origin
+from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import Head, Oldest, Queue, SetPart
+from lcc_scrapy.storage.records import LAST_NUMBER, Head, Oldest, Queue, SetPart
 from lcc_scrapy.storage.sql import heads, many
 from lcc_scrapy.storage.sql.appending import among, append
 from lcc_scrapy.storage.sql.rows import WITH_FURLKEY, OnConnection, RowsOf, chunks, put
@@ -18,6 +19,9 @@ _QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
 _PARTS = RowsOf(t.qpsdb, SetPart)
 
 _Q = t.qdb.c
+_FIRST_FETCH = and_(
+    _Q.operation == FETCH, ~select(t.lccurl.c.urlkey).where(t.lccurl.c.urlkey == _Q.urlkey).exists()
+)
 MASKS_ONE_BY_ONE = 16
 """Different masks of a provider up to which each is looked up; with more, all its set parts are read."""
 
@@ -75,10 +79,28 @@ class QueueVerbs(OnConnection):
         rows = heads.read(self._c, ("pid", "timeofday", "not_before"), heads.DUE, queues)
         return {(pid, mask): int(due) for pid, mask, due in rows}
 
-    def queued_of(self, pid: int, after: bytes, limit: int) -> list[QueuedUrl]:
-        q = t.qdb.c
-        query = _QUEUED.select().where(q.pid == pid, q.urlkey > after).order_by(q.urlkey).limit(limit)
+    def queued_of(self, pid: int, after: int, limit: int) -> list[QueuedUrl]:
+        query = _QUEUED.select().where(_Q.pid == pid, _Q.id > after).order_by(_Q.id).limit(limit)
         return _QUEUED.read(self._c, query)
+
+    def reach_waiting(self, pid: int, after: int, limit: int) -> int:
+        last = select(_Q.id).where(_Q.pid == pid, _Q.id > after).order_by(_Q.id)
+        return int(self._c.execute(last.offset(limit - 1).limit(1)).scalar() or LAST_NUMBER)
+
+    def unseen_waiting(
+        self, pid: int, psetid: int, after: int, upto: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        query = select(_Q.id, _Q.urlkey).where(_pushed(pid, after, upto), _Q.seen < psetid)
+        rows = self._c.execute(query.order_by(_Q.id).limit(limit))
+        return [(int(number), bytes(key)) for number, key in rows]
+
+    def count_waiting(self, pid: int, after: int, upto: int) -> int:
+        query = select(func.count()).select_from(t.qdb).where(_pushed(pid, after, upto), _FIRST_FETCH)
+        return int(self._c.execute(query).scalar_one())
+
+    def mark_unfetched(self, pid: int, psetid: int, after: int, upto: int) -> int:
+        absent = and_(_pushed(pid, after, upto), _FIRST_FETCH, _Q.seen < psetid)
+        return self._c.execute(update(t.qdb).where(absent).values(seen=-psetid)).rowcount
 
     def add_to_parts(self, deltas: Mapping[tuple[int, str, int], int], pri: Mapping[int, int]) -> None:
         rows = [
@@ -197,6 +219,10 @@ class QueueVerbs(OnConnection):
         }
         counts = {name: int(self._c.execute(query).scalar_one()) for name, query in pairs.items()}
         return {"queued": self.queued_total(), **counts}
+
+
+def _pushed(pid: int, after: int, upto: int) -> ColumnElement[bool]:
+    return and_(_Q.pid == pid, _Q.id > after, _Q.id <= upto, _Q.origin == Origin.PUSH.value)
 
 
 def _earlier(row: QueuedUrl) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

@@ -25,7 +25,7 @@ _END_VISIT = (
     .where(t.spidered.c.furlkey == bindparam("key"))
     .values({name: bindparam(name) for name in _OF_VISITS})
 )
-_LOCATE = update(t.qdb).where(t.qdb.c.urlkey == bindparam("key")).values(furlkey=bindparam("lies_at"))
+_LOCATE = update(t.qdb).where(t.qdb.c.id == bindparam("key")).values(furlkey=bindparam("lies_at"))
 PAIRS = 300
 """Pairs per statement."""
 
@@ -59,13 +59,13 @@ class SpiderVerbs(OnConnection):
                 found[lies_at] = [CachedUrl(*row[1:]) for row in rows]
         return found
 
-    def locate(self, pid: int, after: bytes, limit: int) -> bytes:
+    def locate(self, pid: int, after: int, limit: int) -> int:
         c = t.qdb.c
-        lost = select(c.urlkey, c.furl).where(c.pid == pid, c.urlkey > after, c.furlkey.is_(None))
-        rows = self._c.execute(lost.order_by(c.urlkey).limit(limit)).all()
+        lost = select(c.id, c.furl).where(c.pid == pid, c.id > after, c.furlkey.is_(None))
+        rows = self._c.execute(lost.order_by(c.id).limit(limit)).all()
         if rows:
             self._c.execute(_LOCATE, [{"key": key, "lies_at": furlkey(pid, furl)} for key, furl in rows])
-        return bytes(rows[-1][0]) if len(rows) == limit else b""
+        return int(rows[-1][0]) if len(rows) == limit else 0
 
     def waiting_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, bytes]:
         c = t.qdb.c

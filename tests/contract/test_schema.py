@@ -359,6 +359,8 @@ def test_names_of_urls_are_looked_up_in_an_index(fresh, tmp_path, table, column)
             "SELECT column1 FROM (VALUES (?), (?)) WHERE EXISTS (SELECT 1 FROM qdb WHERE urlkey = column1)",
             "qdb_urlkey",
         ),
+        ("SELECT id FROM qdb WHERE pid = ? AND id > ? ORDER BY id LIMIT 1 OFFSET 4999", "qdb_pid"),
+        ("SELECT count(*) FROM qdb WHERE pid = 7 AND id > ? AND id <= ? AND origin = 'push'", "qdb_pid"),
     ],
 )
 def test_what_arrivals_ask_is_looked_up_in_an_index(fresh, tmp_path, question, index):

@@ -3,7 +3,7 @@
 What an interrupted upgrade did on MariaDB and MySQL, which commit each statement, is left out at the next.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
@@ -37,14 +37,14 @@ def upgrade() -> None:
     if not _has_number():
         _number()
     _look_anew()
-    _hash_anew(_hash)
+    _hash_anew(_hash, {"qdb": "id"})
 
 
 def downgrade() -> None:
     """Go back to the key as the only one, and to the earlier hashes."""
     _unnumber()
     _look_anew()
-    _hash_anew(_earlier_hash)
+    _hash_anew(_earlier_hash, {})
 
 
 # --- numbers ----------------------------------------------------------------------------------------
@@ -107,7 +107,8 @@ def _rebuild(first: list[sa.Column[Any]], others: list[sa.Column[Any]]) -> None:
     op.rename_table("qdb_rebuilt", "qdb")
     op.create_index("qdb_order", "qdb", ["pid", "timeofday", "not_before", "psetid", "position"])
     op.create_index("ix_qdb_furlkey", "qdb", ["furlkey"], sqlite_where=_KNOWN["furlkey"])
-    _index_hashes("qdb")
+    if context.is_offline_mode():  # else they are made when all rows have their hashes
+        _index_hashes("qdb")
 
 
 def _plain_columns() -> list[sa.Column[Any]]:
@@ -148,8 +149,11 @@ def _look_anew() -> None:
 # --- hashes -----------------------------------------------------------------------------------------
 
 
-def _hash_anew(hashed: Hash) -> None:
-    """Give every row other hashes, in bounded portions, without indexes; they are made afterwards."""
+def _hash_anew(hashed: Hash, keys: Mapping[str, str]) -> None:
+    """Give every row other hashes, in bounded portions, without indexes; they are made afterwards.
+
+    ``keys`` are those of tables that are not read by ``urlkey``.
+    """
     if context.is_offline_mode():
         op.execute("-- here the upgrade hashes the URLs of every row of qdb, lccurl, tombstones and outcomes")
         return
@@ -163,10 +167,11 @@ def _hash_anew(hashed: Hash) -> None:
     for table in _TABLES:
         for name in ("curlhash", "furlhash"):
             op.drop_index(f"{table}_{name}", table, if_exists=True)
-        for page in _pages(connection, table):
+        by = keys.get(table, "urlkey")
+        for page in _pages(connection, table, by):
             rows = [(key, *_hashes(hashed, curl, furl)) for key, curl, furl in page if curl]
             if rows:
-                write(connection, table, rows)
+                write(connection, table, by, rows)
             done += len(page)
             progress(done, total)
         _index_hashes(table)
@@ -185,29 +190,29 @@ def _index_hashes(table: str) -> None:
     )
 
 
-def _pages(connection: sa.Connection, table: str) -> Iterator[Sequence[Any]]:
-    rows = sa.table(table, *map(sa.column, ("urlkey", "curl", "furl"))).c
-    page = first = sa.select(rows.urlkey, rows.curl, rows.furl).order_by(rows.urlkey).limit(PAGE)
+def _pages(connection: sa.Connection, table: str, by: str) -> Iterator[Sequence[Any]]:
+    rows = sa.table(table, *map(sa.column, (by, "curl", "furl"))).c
+    page = first = sa.select(rows[by], rows.curl, rows.furl).order_by(rows[by]).limit(PAGE)
     while found := connection.execute(page).all():
         yield found
-        page = first.where(rows.urlkey > found[-1][0])
+        page = first.where(rows[by] > found[-1][0])
 
 
-def _write(connection: sa.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _write(connection: sa.Connection, table: str, by: str, rows: Sequence[tuple[Any, ...]]) -> None:
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
     connection.exec_driver_sql(
-        f"UPDATE {table} SET curlhash = {mark}, furlhash = {mark} WHERE urlkey = {mark}",  # noqa: S608
+        f"UPDATE {table} SET curlhash = {mark}, furlhash = {mark} WHERE {by} = {mark}",  # noqa: S608
         [(curlhash, furlhash, key) for key, curlhash, furlhash in rows],
     )
 
 
-def _write_mysql(connection: sa.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _write_mysql(connection: sa.Connection, table: str, by: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write all in one statement: PyMySQL would send one for each row."""
     values = " UNION ALL ".join(
         ["SELECT %s AS k, %s AS c, %s AS f", *["SELECT %s, %s, %s"] * (len(rows) - 1)]
     )
     connection.exec_driver_sql(
-        f"UPDATE {table} JOIN ({values}) AS found ON {table}.urlkey = found.k"  # noqa: S608
+        f"UPDATE {table} JOIN ({values}) AS found ON {table}.{by} = found.k"  # noqa: S608
         f" SET {table}.curlhash = found.c, {table}.furlhash = found.f",
         tuple(chain.from_iterable(rows)),
     )

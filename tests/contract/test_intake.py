@@ -601,6 +601,15 @@ def test_what_is_fetched_while_a_full_set_is_counted_counts_once(lcc, small_port
     assert lcc.documents() == sorted([*named, *(fetched if held else [])])
 
 
+def test_what_waits_behind_many_that_a_full_set_names_is_cancelled_too(lcc, small_portions):
+    lcc.store_pages(*names(2, 100))
+    lcc.push(*map(update, names(20)))
+    lcc.push(*map(update, [*names(18), *names(2, 100)]), full=True)
+    with lcc.store.read() as tx:
+        cancelled = [row.curl for row in tx.queued_of(PID, 0, 100) if row.operation == "nothing"]
+    assert cancelled == [url(name) for name in names(2, 18)]
+
+
 @pytest.mark.parametrize("missing", [30, 31])
 def test_a_full_set_that_is_opened_anew_for_each_step_comes_to_its_end(lcc, small_portions, missing):
     lcc.store_pages(*names(60))

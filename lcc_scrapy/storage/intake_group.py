@@ -28,7 +28,6 @@ class SmallSet:
 
     spooled: SpooledSet
     records: Sequence[Record]
-    progress: int
     intake: Intake
 
     @property
@@ -37,18 +36,13 @@ class SmallSet:
         return self.spooled.pid, self.spooled.connseq
 
 
-def is_small(spooled: SpooledSet) -> bool:
-    """Tell whether a set may be absorbed together with others."""
-    return (
-        not spooled.full
-        and spooled.urls <= min(SMALL, intake.CHUNK)
-        and spooled.removals <= removal_guard.FEW
-    )
-
-
-def read_small(spooled: SpooledSet, intake: Intake) -> SmallSet:
-    """Read a set whole."""
-    return SmallSet(spooled, *spooled.records(0, SMALL), intake)
+def read_small(spooled: SpooledSet) -> Sequence[Record] | None:
+    """Return all records of a set that may be absorbed together with others; None = it is not small."""
+    many_urls = spooled.urls > min(SMALL, intake.CHUNK)
+    if spooled.full or many_urls or spooled.removals > removal_guard.FEW:
+        return None
+    records, upto = spooled.records(0, SMALL)
+    return records if upto >= spooled.end else None  # long ones are not read all at once
 
 
 def absorb_together(store: Store, sets: Sequence[SmallSet], policy: QueuePolicy, now: int) -> list[Step]:
@@ -93,10 +87,7 @@ def _arriving(tx: Tx, sets: Sequence[SmallSet], now: int) -> list[Arriving]:
         return []
     first = tx.take(PSETID, len(sets))
     psets = [one.intake.new_pset(number, now) for number, one in enumerate(sets, first)]
-    return [
-        Arriving(replace(pset, progress=one.progress), one.records, one.spooled.ifabsent)
-        for pset, one in zip(psets, sets, strict=True)
-    ]
+    return [Arriving(pset, one.records, one.spooled.ifabsent) for pset, one in zip(psets, sets, strict=True)]
 
 
 def _absorb(tx: Tx, arriving: Sequence[Sorted], policy: QueuePolicy, now: int) -> dict[tuple[int, int], Step]:

@@ -91,6 +91,9 @@ class UnsProcess(ServerProcess):
 
     @inlineCallbacks
     def _prepare(self) -> Any:
+        from lcc_scrapy.wiring import collect_seldom
+
+        collect_seldom()
         yield self._thread.run(self._means.look)
         self._means.start()
         yield self._reception.claim()

@@ -21,7 +21,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage import intake, intake_group, open_sets
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import OpenLogin, TurnDelta, Uns
+from lcc_scrapy.storage.records import OpenLogin, SetName, TurnDelta, Uns
 from lcc_scrapy.storage.spooled import AbsorbableSpool, record_loss
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 from lcc_scrapy.uns.spoolfile import SpoolHeader
@@ -545,7 +545,7 @@ def test_a_set_that_was_passed_over_is_put_away_and_its_provider_asked_for_every
     assert uns.wanted(1) == "cache crash"
     assert [path.name for path in (uns.folder.path / "quarantine").iterdir()] == ["000000000004000-1-4.set"]
     with uns.store.read() as tx:
-        assert tx.pset_named(1, "set-4", "", 0) is None
+        assert not tx.sent_before([SetName(1, "set-4", "")], 0)
 
 
 def test_a_set_forgets_its_login_with_its_last_step(uns: Uns1) -> None:

@@ -1,7 +1,7 @@
 """Values to rows and back: the columns of a table stand in the order of the fields of its value."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -81,6 +81,20 @@ class RowsOf(Generic[Value]):
         """Return the rows of these keys, in no order; ``lock`` them, by rising key, and have them in that."""
         parts = chunks(sorted(keys) if lock else keys)
         return [row for part in parts for row in self._some_by_keys(connection, part, lock=lock)]
+
+    def matching(
+        self, connection: Connection, condition: str, tuples: Collection[many.Row], also: str = ""
+    ) -> list[Value]:
+        """Return the rows that meet a condition for one of some tuples (``many.where_any``), in no order.
+
+        ``also`` is what they all have to meet, if anything is given.
+        """
+        what = f"{many.select_from(connection, self.table.name, self.names)} WHERE {also and f'{also} AND '}"
+        return [
+            self.make(row)
+            for which, values in many.where_any(connection, condition, tuples)
+            for row in connection.exec_driver_sql(f"{what}{which}", values)
+        ]
 
     def _some_by_keys(self, connection: Connection, keys: list[Any], *, lock: bool) -> list[Value]:
         rows = many.select(connection, self.table.name, self.names, self.names[0], keys, lock=lock)

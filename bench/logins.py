@@ -1,9 +1,11 @@
 """Many providers with a small set each: logins, and sets accepted and absorbed, a second, by one ``lcc uns``.
 
-Three measurements, each in a fresh LCC: *logins* (log in, read the answer, leave), *sets* (log in and send a
-set; accepting and absorbing go on together) and *absorbed* (the same sets found in the spool at the start).
-First and last tenths are told apart for what is absorbed. The password is hashed with the least parameters
-that argon2 knows, which are read from the stored hash as ever; ``--real-hash`` takes the usual ones.
+Measured in a fresh LCC: *logins* (log in, read the answer, leave), *sets* (log in and send a set; accepting
+and absorbing go on together) and *absorbed* (sets found in the spool at the start: from the moment when the
+UNS listens until their URLs are in the queue). *removed* says the same of their files, which go after the
+commit, in a thread of their own. First and last tenths are told apart for both. The password is hashed with
+the least parameters that argon2 knows, which are read from the stored hash as ever; ``--real-hash`` takes the
+usual ones.
 
     python bench/logins.py                                  # 1,000 providers, SQLite
     python bench/logins.py --providers 10000 --database mariadb
@@ -94,9 +96,10 @@ class Crowd:
 
 
 def provider_set(urls: int) -> bytes:
-    """Return a set of plain URLs."""
+    """Return a set of plain URLs, with an id as ``lcccp`` gives it."""
     elements = "".join(f'<url c="page{n}.html" mimetype="text/html" len="{n}"/>' for n in range(urls))
-    return f'<lococa:set set="partial" urlprefix="{ROOT}">{elements}</lococa:set>'.encode()
+    begin = f'<lococa:set set="partial" id="{secrets.token_hex(16)}" urlprefix="{ROOT}">'
+    return f"{begin}{elements}</lococa:set>".encode()
 
 
 # --- the server --------------------------------------------------------------------------------------
@@ -262,17 +265,25 @@ def converse(server: House, process: subprocess.Popen[bytes], pids: Sequence[int
     return Pace(len(done), took, worked(process) - before, [wait for _, wait in done])
 
 
-def watch_absorption(server: House, process: subprocess.Popen[bytes], count: int, before: float) -> Pace:
-    """Wait until so many sets were absorbed; ``before`` is the processor time at the beginning."""
-    began = time.monotonic()
-    marks = [(began, 0)]
+def watch_absorption(server: House, process: subprocess.Popen[bytes], count: int) -> dict[str, Pace]:
+    """Wait until so many sets were absorbed, and their files were removed."""
+    began, before = time.monotonic(), worked(process)
     spool = server.folder / "data/spool"
-    while marks[-1][1] < count:
-        assert time.monotonic() < began + PATIENCE, marks[-1]
+    left = {
+        "absorbed": lambda: server.query("select count(*) from logins"),
+        "removed": lambda: sum(name.endswith(".set") for name in os.listdir(spool)),
+    }
+    marks = {what: [(began, 0)] for what in left}
+    paces: dict[str, Pace] = {}
+    while len(paces) < len(left):
+        assert time.monotonic() < began + PATIENCE, marks
         time.sleep(0.02)
-        left = sum(name.endswith(".set") for name in os.listdir(spool))
-        marks.append((time.monotonic(), count - left))
-    return Pace(count, marks[-1][0] - began, worked(process) - before, marks=marks)
+        for what in left.keys() - paces.keys():
+            seen = marks[what]
+            seen.append((time.monotonic(), count - left[what]()))
+            if seen[-1][1] >= count:
+                paces[what] = Pace(count, seen[-1][0] - began, worked(process) - before, marks=seen)
+    return {what: paces[what] for what in left}
 
 
 def measure(options: argparse.Namespace, source: Path) -> dict[str, Pace]:
@@ -284,14 +295,14 @@ def measure(options: argparse.Namespace, source: Path) -> dict[str, Pace]:
         with server.serving() as process:
             logins = converse(server, process, pids, b"")
             sets = converse(server, process, pids, data)
-            watch_absorption(server, process, len(pids), worked(process))
+            watch_absorption(server, process, len(pids))
         with server.serving(LCC_QUEUE_MAX="1") as process:
             spooled = converse(server, process, pids, data.replace(b"page", b"next"))
         with server.serving() as process:
-            absorbed = watch_absorption(server, process, len(pids), 0.0)
+            absorbed = watch_absorption(server, process, len(pids))
         waiting = server.query("select count(*) from qdb")
         assert waiting == 2 * options.urls * len(pids), waiting
-    return {"logins": logins, "sets": sets, "spooled": spooled, "absorbed": absorbed}
+    return {"logins": logins, "sets": sets, "spooled": spooled, **absorbed}
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from lcc_scrapy.uns.spool import ReadySet
 
 _log = logging.getLogger(__name__)
 
-LOOK = 100
+LOOK = 200
 """Providers among whose sets the next ones are chosen at a time."""
 
 

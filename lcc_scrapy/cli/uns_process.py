@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from twisted.internet.defer import inlineCallbacks
 
 from lcc_scrapy.cli.serving import ServerProcess
+from lcc_scrapy.collecting import collect_seldom
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -57,6 +58,7 @@ class UnsProcess(ServerProcess):
 
     @inlineCallbacks
     def _prepare(self) -> Any:
+        collect_seldom()
         yield self._thread.run(self._means.look)
         self._means.start()
         yield self._reception.claim()

@@ -33,6 +33,7 @@ from lcc_scrapy.storage.records import (
     LAST_NUMBER,
     Overtaking,
     ProviderSet,
+    SetName,
 )
 from lcc_scrapy.storage.tx import Store, Tx
 from lcc_scrapy.uns.spoolfile import REMOVE, Record
@@ -127,6 +128,11 @@ class Step:
         return Step(self.pid, more.finished, self.entries + more.entries, removed, more.held or self.held)
 
 
+def resends_since(policy: QueuePolicy, now: int) -> int:
+    """Return from when on (epoch seconds) a set with the same name was the same set."""
+    return now - int(policy.resend_period)
+
+
 class Intake:
     """Absorbs one spooled set; call ``step`` until it says ``finished``."""
 
@@ -212,7 +218,8 @@ class Intake:
     # --- the first step --------------------------------------------------------------------------
 
     def _begin(self, tx: Tx, provider: Provider, now: int) -> ProviderSet | None:
-        if self.is_resend(tx, now) and not self._is_wanted_again(provider):
+        again = self.name and tx.sent_before([self.name], resends_since(self._policy, now))
+        if again and not self._is_wanted_again(provider):
             return None
         pset = self.new_pset(tx.take(PSETID, 1), now)
         tx.insert_psets([pset])
@@ -234,11 +241,11 @@ class Intake:
             return ABSORBING_KEYS
         return ABSORBING_COUNT if self._set.removals > removal_guard.FEW else ABSORBING_ENTRIES
 
-    def is_resend(self, tx: Tx, now: int) -> bool:
-        """Tell whether the same set came before, under the same id."""
-        since = now - int(self._policy.resend_period)
-        earlier = self._set.setid and tx.pset_named(self._set.pid, self._set.setid, self._set.digest, since)
-        return bool(earlier)
+    @property
+    def name(self) -> SetName | None:
+        """What an exact resend has as well; a set without an id has none."""
+        spooled = self._set
+        return SetName(spooled.pid, spooled.setid, spooled.digest) if spooled.setid else None
 
     def _is_wanted_again(self, provider: Provider) -> bool:
         """Tell whether a full set answers a wish: what the same set brought before may be lost."""

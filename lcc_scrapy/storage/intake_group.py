@@ -13,7 +13,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.storage import intake
 from lcc_scrapy.storage.arrivals import Arriving, Sorted, arrive, sort_out
 from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.intake import PSETID, Intake, SpooledSet, Step
+from lcc_scrapy.storage.intake import PSETID, Intake, SpooledSet, Step, resends_since
 from lcc_scrapy.storage.records import ABSORBED
 from lcc_scrapy.storage.tx import Store, Tx
 from lcc_scrapy.uns.spoolfile import Record
@@ -28,7 +28,6 @@ class SmallSet:
 
     spooled: SpooledSet
     records: Sequence[Record]
-    progress: int
     intake: Intake
 
     @property
@@ -37,18 +36,13 @@ class SmallSet:
         return self.spooled.pid, self.spooled.connseq
 
 
-def is_small(spooled: SpooledSet) -> bool:
-    """Tell whether a set may be absorbed together with others."""
-    return (
-        not spooled.full
-        and spooled.urls <= min(SMALL, intake.CHUNK)
-        and spooled.removals <= removal_guard.FEW
-    )
-
-
-def read_small(spooled: SpooledSet, intake: Intake) -> SmallSet:
-    """Read a set whole."""
-    return SmallSet(spooled, *spooled.records(0, SMALL), intake)
+def read_small(spooled: SpooledSet) -> Sequence[Record] | None:
+    """Return all records of a set that may be absorbed together with others; None = it is not small."""
+    many_urls = spooled.urls > min(SMALL, intake.CHUNK)
+    if spooled.full or many_urls or spooled.removals > removal_guard.FEW:
+        return None
+    records, upto = spooled.records(0, SMALL)
+    return records if upto >= spooled.end else None  # long ones are not read all at once
 
 
 def absorb_together(store: Store, sets: Sequence[SmallSet], policy: QueuePolicy, now: int) -> list[Step]:
@@ -65,14 +59,14 @@ def absorb_together(store: Store, sets: Sequence[SmallSet], policy: QueuePolicy,
 
 
 def _steps(tx: Tx, sets: Sequence[SmallSet], policy: QueuePolicy, now: int) -> list[Step]:
-    providers = tx.lock_providers([one.spooled.pid for one in sets])
-    names = [one.login for one in sets]
-    logins, begun = tx.logins(names), tx.psets_of(names)
-    odd = {name for name, login in logins.items() if login.passed or login.overtaken} | begun.keys()
-    fresh = [one for one in sets if one.login not in odd and one.spooled.pid in providers]
-    arriving = sort_out(tx, _arriving(tx, [one for one in fresh if not one.intake.is_resend(tx, now)], now))
+    batch = Batch(tx, [one.spooled.pid for one in sets], [], now, policy)
+    logins = [one.login for one in sets]
+    rows, begun = tx.logins(logins), tx.psets_of(logins)
+    odd = {login for login, row in rows.items() if row.passed or row.overtaken} | begun.keys()
+    fresh = [one for one in sets if one.login not in odd and one.spooled.pid in batch.providers]
+    arriving = sort_out(tx, _arriving(tx, _first_sent(batch, fresh), now))
     together = _together(arriving)
-    absorbed = _absorb(tx, together, policy, now)
+    absorbed = _absorb(batch, together)
     left = {one.arriving.pset.pid for one in arriving[len(together) :]}
     return [
         absorbed.get(one.login)
@@ -80,6 +74,13 @@ def _steps(tx: Tx, sets: Sequence[SmallSet], policy: QueuePolicy, now: int) -> l
         or Step(one.spooled.pid, finished=one.spooled.pid not in left)
         for one in sets
     ]
+
+
+def _first_sent(batch: Batch, sets: Sequence[SmallSet]) -> list[SmallSet]:
+    """Leave out exact resends."""
+    names = [name for one in sets if (name := one.intake.name)]
+    again = batch.tx.sent_before(names, resends_since(batch.policy, batch.now))
+    return [one for one in sets if one.intake.name not in again]
 
 
 def _together(arriving: Sequence[Sorted]) -> Sequence[Sorted]:
@@ -93,24 +94,20 @@ def _arriving(tx: Tx, sets: Sequence[SmallSet], now: int) -> list[Arriving]:
         return []
     first = tx.take(PSETID, len(sets))
     psets = [one.intake.new_pset(number, now) for number, one in enumerate(sets, first)]
-    return [
-        Arriving(replace(pset, progress=one.progress), one.records, one.spooled.ifabsent)
-        for pset, one in zip(psets, sets, strict=True)
-    ]
+    return [Arriving(pset, one.records, one.spooled.ifabsent) for pset, one in zip(psets, sets, strict=True)]
 
 
-def _absorb(tx: Tx, arriving: Sequence[Sorted], policy: QueuePolicy, now: int) -> dict[tuple[int, int], Step]:
+def _absorb(batch: Batch, arriving: Sequence[Sorted]) -> dict[tuple[int, int], Step]:
     if not arriving:
         return {}
     sets = [one.arriving for one in arriving]
-    batch = Batch(tx, [one.pset.pid for one in sets], [], now, policy)
     arrive(batch, arriving)
     batch.flush()
     held = batch.newly_held
     psets = [
         replace(one.pset, phase=ABSORBED, absorbed=len(one.records), held=held[one.pset.pid]) for one in sets
     ]
-    tx.insert_psets(psets)
+    batch.tx.insert_psets(psets)
     removed = batch.removals_by_pid()
     return {
         (pset.pid, pset.connseq): Step(

@@ -41,6 +41,7 @@ from lcc_scrapy.storage.records import (
     ProviderSet,
     Queue,
     Scan,
+    SetName,
     SetPart,
     Spidered,
     StoredTurn,
@@ -690,10 +691,9 @@ class MemoryTx:
     def pset_of(self, pid: int, connseq: int) -> ProviderSet | None:
         return next((p for p in self._t.psets.values() if (p.pid, p.connseq) == (pid, connseq)), None)
 
-    def pset_named(self, pid: int, setid: str, digest: str, since: int) -> ProviderSet | None:
-        same = (pid, setid, digest)
-        sets = self._t.psets.values()
-        return next((p for p in sets if (p.pid, p.setid, p.digest) == same and p.started >= since), None)
+    def sent_before(self, names: Collection[SetName], since: int) -> set[SetName]:
+        late = (p for p in self._t.psets.values() if p.started >= since)
+        return {SetName(p.pid, p.setid, p.digest) for p in late} & set(names)
 
     def set_ids(self, pid: int, since: int) -> list[str]:
         sets = (p for _, p in sorted(self._t.psets.items(), reverse=True) if p.pid == pid and p.full)

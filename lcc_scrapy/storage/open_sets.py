@@ -11,7 +11,7 @@ from lcc_scrapy.domain.errors import DiskFailed, NotDurable, StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.storage import intake as intake_module
 from lcc_scrapy.storage.intake import Intake, SpooledSet, Step
-from lcc_scrapy.storage.intake_group import SmallSet, absorb_together, is_small, read_small
+from lcc_scrapy.storage.intake_group import SmallSet, absorb_together, read_small
 from lcc_scrapy.storage.tx import Store
 from lcc_scrapy.uns.spool import ReadySet
 from lcc_scrapy.uns.spoolfile import DamagedSpoolFile
@@ -103,16 +103,17 @@ class OpenSets:
         if spooled is None:
             return None
         intake = Intake(self._store, spooled, self.policy)
-        if not is_small(spooled):
-            self._keep(waiting, intake)
-            return intake
         try:
-            return read_small(spooled, intake)
+            records = read_small(spooled)
         except DamagedSpoolFile as error:
+            spooled.close()
             self._put_away(waiting, str(error))
             return None
-        finally:
-            spooled.close()
+        if records is None:
+            self._keep(waiting, intake)
+            return intake
+        spooled.close()
+        return SmallSet(spooled, records, intake)
 
     def _together(self, small: Sequence[tuple[ReadySet, SmallSet]], now: int) -> Steps:
         """Absorb small sets; when they fail together, fewer of them are tried, at last the bad one alone."""

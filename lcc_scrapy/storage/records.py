@@ -62,6 +62,14 @@ class ProviderSet:
     unfetched: int = 0
 
 
+class SetName(NamedTuple):
+    """What a provider's set has in common with an exact resend of it: the provider's own id, the digest."""
+
+    pid: int
+    setid: str
+    digest: str
+
+
 LAST_KEY = b"\xff" * 16
 """Up to here are all keys."""
 

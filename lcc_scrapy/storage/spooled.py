@@ -1,8 +1,8 @@
 """Spool files as intake reads them, and what becomes of those that it cannot read."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from lcc_scrapy.domain.entries import UrlEntry
@@ -66,6 +66,7 @@ class AbsorbableSpool:
         self._folder = folder
         self._lost = lost
         self._beside = beside
+        self._absorbed: deque[ReadySet] = deque()
 
     def open(self, waiting: ReadySet) -> SpooledFile | None:
         """Open a set, or set it aside when it is damaged or gone."""
@@ -83,7 +84,14 @@ class AbsorbableSpool:
     def remove(self, sets: Sequence[ReadySet]) -> None:
         """Remove absorbed sets soon; one that a kill leaves behind is known as absorbed."""
         if sets:
-            self._beside(partial(self._folder.remove, sets))
+            self._absorbed.extend(sets)
+            self._beside(self._remove_absorbed)
+
+    def _remove_absorbed(self) -> None:
+        """Remove those of all steps so far: they share what takes longest, to make it durable."""
+        gone = [self._absorbed.popleft() for _ in range(len(self._absorbed))]
+        if gone:
+            self._folder.remove(gone)
 
 
 def record_loss(store: Store, pid: int, connseq: int) -> None:

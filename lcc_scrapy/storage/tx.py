@@ -27,6 +27,7 @@ from lcc_scrapy.storage.records import (
     ProviderSet,
     Queue,
     Scan,
+    SetName,
     SetPart,
     Spidered,
     StoredTurn,
@@ -464,8 +465,8 @@ class Tx(Protocol):
     def full_set_after(self, pid: int, connseq: int) -> bool:
         """Tell whether absorption of a full set of a later login of a provider began."""
 
-    def pset_named(self, pid: int, setid: str, digest: str, since: int) -> ProviderSet | None:
-        """Return an earlier set with the same id and content."""
+    def sent_before(self, names: Collection[SetName], since: int) -> set[SetName]:
+        """Return those names that sets have whose absorption began at ``since`` or later."""
 
     def set_ids(self, pid: int, since: int) -> list[str]:
         """Return the ids of a provider's full sets of late, the newest thousand at most."""

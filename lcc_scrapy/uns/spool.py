@@ -217,9 +217,10 @@ class SpoolFolder:
         """Forget sets that were absorbed; durable on return, harmless when repeated."""
         gone = []
         for waiting in sets:
+            path = waiting.path
             with suppress(FileNotFoundError):
-                size = waiting.path.stat().st_size
-                waiting.path.unlink()
+                size = path.stat().st_size
+                path.unlink()
                 gone.append((waiting, size))
         if gone:
             self._sync_names()

@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from hashlib import sha256
+from io import BytesIO
 from itertools import repeat
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -28,6 +29,8 @@ from lcc_scrapy.domain.runs import EntryRun
 FORMAT = 1
 END_MARK = "lcc-spool"
 _BLOCK = 1 << 20
+_SMALL = 1 << 16
+"""Bytes up to which a file is read at once: most sets are that small, and header and footer lie far apart."""
 _FOOTER_MAX = 1024
 _LONG = 512
 """Bytes of a record; of longer ones, fewer are read at a time than were asked for."""
@@ -147,6 +150,16 @@ def entry_of(record: Record) -> UrlEntry:
     return UrlEntry(curl, mimetype, operation, furl, burl, subtype, told, timeofday, *sent)
 
 
+def _opened(path: Path) -> BinaryIO:
+    file = path.open("rb")
+    begin = file.read(_SMALL)
+    if len(begin) == _SMALL:
+        file.seek(0)
+        return file
+    file.close()
+    return BytesIO(begin)
+
+
 def _is_sound(record: object) -> bool:
     return type(record) is list and len(record) in _LENGTHS and record[0] in _LETTERS
 
@@ -156,7 +169,7 @@ class SpoolReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: BinaryIO = path.open("rb")
+        self._file = _opened(path)
         self._first = 0
         try:
             self.header = self._read_header()

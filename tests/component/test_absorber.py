@@ -21,7 +21,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage import intake, intake_group, open_sets
 from lcc_scrapy.storage.intake import Step
 from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import OpenLogin, TurnDelta, Uns
+from lcc_scrapy.storage.records import OpenLogin, SetName, TurnDelta, Uns
 from lcc_scrapy.storage.spooled import AbsorbableSpool, record_loss
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 from lcc_scrapy.uns.spoolfile import SpoolHeader
@@ -96,12 +96,12 @@ class Uns1:
         with self.store.begin() as tx:
             tx.insert_logins([OpenLogin(pid, seq, uns or self.folder.identity, 1, stage=stage)])
 
-    def spool(self, pid: int, seq: int, urls: int, *, full: bool = False) -> ReadySet:
+    def spool(self, pid: int, seq: int, urls: int, *, full: bool = False, tail: str = "") -> ReadySet:
         """Put a set of as many URLs into the folder, as a conversation does that ends well."""
         self.log_in(pid, seq)
         writer = self.folder.begin(SpoolHeader(pid, seq, 1, set_id=f"set-{seq}", full=full), seq)
         for number in range(urls):
-            url = f"http://h{pid}/{seq}/{number}"
+            url = f"http://h{pid}/{seq}/{number}{tail}"
             writer.add(UrlEntry(url, "text/html", furl=url))
         writer.commit()
         return ReadySet(self.folder.path, pid, seq, 1000 * seq)
@@ -289,6 +289,15 @@ def test_a_large_set_among_small_ones_is_absorbed_by_itself(many: Uns1) -> None:
     assert len(many.waiting(9)) == 101
     assert many.folder.ready() == []
     assert sorted({*many.order()}) == list(range(9, 20))
+
+
+def test_a_set_of_few_but_long_urls_is_absorbed_to_its_last_one(many: Uns1) -> None:
+    many.add_providers(9)
+    long = many.spool(9, 1, 90, tail="?" + "x" * 700)
+    many.start()
+    many.thread.work_off()
+    assert not long.path.exists()
+    assert len(many.waiting(9)) == 90
 
 
 def test_a_bad_set_among_small_ones_spoils_no_other(many: Uns1) -> None:
@@ -536,7 +545,7 @@ def test_a_set_that_was_passed_over_is_put_away_and_its_provider_asked_for_every
     assert uns.wanted(1) == "cache crash"
     assert [path.name for path in (uns.folder.path / "quarantine").iterdir()] == ["000000000004000-1-4.set"]
     with uns.store.read() as tx:
-        assert tx.pset_named(1, "set-4", "", 0) is None
+        assert not tx.sent_before([SetName(1, "set-4", "")], 0)
 
 
 def test_a_set_forgets_its_login_with_its_last_step(uns: Uns1) -> None:

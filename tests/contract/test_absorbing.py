@@ -251,4 +251,7 @@ def test_only_earlier_logins_are_overtaken(lcc):
     absorb(lcc, later, overtakes=True)
     with lcc.store.read() as tx:
         found = tx.logins([(PID, late.connseq), (PID, last.connseq)])
-    assert [login.overtaken for login in found.values()] == [True, False]
+    assert {seq: login.overtaken for (_, seq), login in found.items()} == {
+        late.connseq: True,
+        last.connseq: False,
+    }

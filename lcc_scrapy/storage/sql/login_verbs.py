@@ -1,14 +1,13 @@
 """Verbs about logins whose sets may still come, and about the UNSes at which they are."""
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
-from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, or_, select, tuple_, update
+from sqlalchemy import and_, bindparam, or_, select, update
 
 from lcc_scrapy.storage import tables as t
 from lcc_scrapy.storage.records import Login, OpenLogin, Overtaking, Uns
-from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.storage.sql import many
+from lcc_scrapy.storage.sql.rows import OnConnection, RowsOf
 
 _LOGINS = RowsOf(t.logins, OpenLogin)
 _UNSES = RowsOf(t.unses, Uns)
@@ -19,16 +18,13 @@ _MARK = (
     .values(stage=bindparam("now"))
 )
 _APART = "pid, uns, stage, overtaken"
-_EARLIER = f"{_APART}, min(connseq) AS first, min(at) AS at"
+_EARLIER = (
+    f"SELECT {_APART}, min(connseq) AS first, min(at) AS at FROM logins"  # noqa: S608
+    f" WHERE {{}} AND NOT passed GROUP BY {_APART}"
+)
 
-PAIRS = 100
-"""Logins named in one statement: each is a range of the primary key."""
-
-SIZES = (1, 8, PAIRS)
-"""The same where a statement is text: few different ones, so that they are kept prepared."""
-
-NO_LOGIN = (-1, 0)
-"""What fills such a statement up."""
+_IS, _BEFORE = "pid = ? AND connseq = ?", "pid = ? AND connseq < ?"
+"""Conditions of ``many.where_any``: both are ranges of the primary key."""
 
 
 class LoginVerbs(OnConnection):
@@ -38,26 +34,13 @@ class LoginVerbs(OnConnection):
         _LOGINS.insert(self._c, logins)
 
     def logins(self, logins: Collection[Login]) -> dict[Login, OpenLogin]:
-        queries = (_LOGINS.select().where(_among(part)) for part in chunks(logins, PAIRS))
-        rows = (row for query in queries for row in _LOGINS.read(self._c, query))
-        return {(row.pid, row.connseq): row for row in rows}
+        return {(row.pid, row.connseq): row for row in _LOGINS.matching(self._c, _IS, logins)}
 
     def earlier_logins(self, logins: Mapping[int, int]) -> list[OpenLogin]:
-        return [row for part in chunks(logins.items(), PAIRS) for row in self._earlier(part)]
-
-    def _earlier(self, logins: Sequence[Login]) -> list[OpenLogin]:
-        """Ask in the driver's own way: to make an expression of each pair costs more than to ask."""
-        size = next(size for size in SIZES if len(logins) <= size)
-        asked = [*logins, *[NO_LOGIN] * (size - len(logins))]
-        mark = "?" if self._c.dialect.name == "sqlite" else "%s"
-        before = " OR ".join([f"(pid = {mark} AND connseq < {mark})"] * size)
-        rows = self._c.exec_driver_sql(
-            f"SELECT {_EARLIER} FROM logins WHERE ({before}) AND NOT passed GROUP BY {_APART}",  # noqa: S608
-            tuple(chain.from_iterable(asked)),
-        )
         found = (
             OpenLogin(row.pid, row.first, row.uns, row.at, stage=row.stage, overtaken=bool(row.overtaken))
-            for row in rows
+            for which, values in many.where_any(self._c, _BEFORE, logins.items())
+            for row in self._c.exec_driver_sql(_EARLIER.format(which), values)
         )
         return sorted(found, key=lambda row: (row.pid, row.connseq))
 
@@ -102,17 +85,11 @@ class LoginVerbs(OnConnection):
         return self._c.execute(update(t.logins).where(waited_for).values(passed=True)).rowcount
 
     def drop_logins(self, logins: Collection[Login]) -> None:
-        for part in chunks(logins, PAIRS):
-            self._c.execute(delete(t.logins).where(_among(part)))
+        for which, values in many.where_any(self._c, _IS, logins):
+            self._c.exec_driver_sql(f"DELETE FROM logins WHERE {which}", values)  # noqa: S608
 
     def put_uns(self, uns: Uns) -> None:
         _UNSES.replace(self._c, [uns])
 
     def unses(self) -> list[Uns]:
         return _UNSES.read(self._c, _UNSES.select().order_by(t.unses.c.uns))
-
-
-def _among(logins: Sequence[Login]) -> Any:
-    """Return the condition on ``logins``; MariaDB looks rows up by its first half."""
-    c = t.logins.c
-    return and_(c.pid.in_([pid for pid, _ in logins]), tuple_(c.pid, c.connseq).in_(logins))

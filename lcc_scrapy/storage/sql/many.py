@@ -8,7 +8,7 @@ All names are those of our tables; values go as parameters, the numbers of ``add
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -22,6 +22,12 @@ AT_ONCE = (32, 4, 1)
 
 CASES = 100
 """Rows that one statement of ``add`` looks for, each of them in a list."""
+
+TUPLES = (1, 8, 100)
+"""Tuples that one statement names: few different texts, so that connections keep them prepared."""
+
+NOBODY = -1
+"""The provider of tuples that only fill a statement up."""
 
 REPLACE, ADD = "NEW", "OLD + NEW"
 _VALUE = re.compile(r"\b(?P<which>NEW|OLD)(?:\.(?P<column>\w+))?")
@@ -68,15 +74,34 @@ def select(
     """Return the rows with these keys as the driver gives them; ``lock`` them in order."""
     kind = connection.dialect.name
     tail = f" ORDER BY {key}{_LOCK.get(kind, ' FOR UPDATE')}" if lock else ""
-    what = ", ".join(_quoted(kind, name) for name in names)
-    statement = f"SELECT {what} FROM {table} WHERE {_among(kind, key, keys)}{tail}"
+    statement = f"{select_from(connection, table, names)} WHERE {_among(kind, key, keys)}{tail}"
     return connection.exec_driver_sql(statement, tuple(keys)).fetchall()
+
+
+def select_from(connection: Connection, table: str, names: tuple[str, ...]) -> str:
+    """Begin a statement that reads these columns."""
+    kind = connection.dialect.name
+    return f"SELECT {', '.join(_quoted(kind, name) for name in names)} FROM {table}"
 
 
 def delete(connection: Connection, table: str, key: str, keys: Sequence[Any], also: str = "") -> None:
     """Remove the rows with these keys, as far as they match another condition, if one is given."""
     which = f"{_among(connection.dialect.name, key, keys)}{also and f' AND {also}'}"
     connection.exec_driver_sql(f"DELETE FROM {table} WHERE {which}", tuple(keys))
+
+
+def where_any(connection: Connection, condition: str, tuples: Collection[Row]) -> Iterator[tuple[str, Row]]:
+    """Yield conditions that hold where ``condition`` does for one of some tuples, each with its values.
+
+    In ``condition``, "?" stands for a value; the first one of a tuple is a provider. Each tuple is a range
+    of an index. To make an expression of each would cost more than to ask.
+    """
+    one, rest = condition.replace("?", _mark(connection.dialect.name)), list(tuples)
+    while rest:
+        part, rest = rest[: TUPLES[-1]], rest[TUPLES[-1] :]
+        size = next(size for size in TUPLES if len(part) <= size)
+        part += [(NOBODY, *part[-1][1:])] * (size - len(part))
+        yield f"({' OR '.join([f'({one})'] * size)})", tuple(chain.from_iterable(part))
 
 
 def _among(kind: str, key: str, keys: Sequence[Any]) -> str:

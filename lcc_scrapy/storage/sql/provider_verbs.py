@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, insert, or_, select, tuple_, update
+from sqlalchemy import and_, bindparam, delete, insert, or_, select, update
 
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.storage import tables as t
@@ -15,6 +15,7 @@ from lcc_scrapy.storage.records import (
     LastOutcome,
     Login,
     ProviderSet,
+    SetName,
     UrlErrorRecord,
 )
 from lcc_scrapy.storage.sql import many
@@ -28,9 +29,6 @@ _NOTED = ("lastconnseq", "lastconnip", "lastconntime", "confirmed")
 _NOTE_LOGIN = (
     update(t.pidb).where(t.pidb.c.pid == bindparam("of")).values({name: bindparam(name) for name in _NOTED})
 )
-
-PAIRS = 100
-"""Logins named in one statement: each is a range of an index."""
 
 
 def _is_member(turnkeys: Sequence[str]) -> Any:
@@ -203,10 +201,11 @@ class ProviderVerbs(OnConnection):
             iter(_PSETS.read(self._c, _PSETS.select().where(p.pid == pid, p.connseq == connseq))), None
         )
 
-    def pset_named(self, pid: int, setid: str, digest: str, since: int) -> ProviderSet | None:
-        p = t.psets.c
-        query = _PSETS.select().where(p.pid == pid, p.setid == setid, p.digest == digest, p.started >= since)
-        return next(iter(_PSETS.read(self._c, query.limit(1))), None)
+    def sent_before(self, names: Collection[SetName], since: int) -> set[SetName]:
+        rows = _PSETS.matching(
+            self._c, "pid = ? AND setid = ? AND digest = ?", names, f"started >= {since:d}"
+        )
+        return {SetName(row.pid, row.setid, row.digest) for row in rows}
 
     def set_ids(self, pid: int, since: int) -> list[str]:
         p = t.psets.c
@@ -217,13 +216,8 @@ class ProviderVerbs(OnConnection):
         _PSETS.insert(self._c, psets)
 
     def psets_of(self, logins: Collection[Login]) -> dict[Login, ProviderSet]:
-        p = t.psets.c
-        found: dict[Login, ProviderSet] = {}
-        for part in chunks(logins, PAIRS):
-            brought = and_(p.pid.in_([pid for pid, _ in part]), tuple_(p.pid, p.connseq).in_(part))
-            rows = _PSETS.read(self._c, _PSETS.select().where(brought))
-            found |= {(row.pid, row.connseq): row for row in rows}
-        return found
+        rows = _PSETS.matching(self._c, "pid = ? AND connseq = ?", logins)
+        return {(row.pid, row.connseq): row for row in rows}
 
     def full_set_after(self, pid: int, connseq: int) -> bool:
         p = t.psets.c

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 
 from lcc_scrapy.domain.arrivals import NEW_COLUMNS, OF_ALL_NEW, NewRow, of_one_set, same_in_all
 from lcc_scrapy.domain.entries import Origin
@@ -205,10 +205,9 @@ class QueueVerbs(OnConnection):
         return int(self._c.execute(select(func.coalesce(func.sum(t.turns.c.waiting), 0))).scalar_one())
 
     def waiting_urls(self, pids: Iterable[int]) -> dict[int, int]:
-        query = select(t.pidb.c.pid, t.pidb.c.nurlproc)
-        query = query.where(t.pidb.c.pid.in_(bindparam("keys", expanding=True)))
-        rows = (row for part in chunks(set(pids)) for row in self._c.execute(query, {"keys": part}))
-        return {pid: int(waiting) for pid, waiting in rows}
+        names = ("pid", "nurlproc")
+        parts = (many.select(self._c, t.pidb.name, names, "pid", part) for part in chunks(set(pids)))
+        return {pid: int(waiting) for part in parts for pid, waiting in part}
 
     def totals(self) -> dict[str, int]:
         pairs = {

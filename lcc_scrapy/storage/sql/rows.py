@@ -1,7 +1,7 @@
 """Values to rows and back: the columns of a table stand in the order of the fields of its value."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
@@ -86,6 +86,20 @@ class RowsOf(Generic[Value]):
         """Return the rows of these keys, in no order; ``lock`` them, by rising key, and have them in that."""
         parts = chunks(sorted(keys) if lock else keys)
         return [row for part in parts for row in self._among(connection, self.names[0], part, lock=lock)]
+
+    def matching(
+        self, connection: Connection, condition: str, tuples: Collection[many.Row], also: str = ""
+    ) -> list[Value]:
+        """Return the rows that meet a condition for one of some tuples (``many.where_any``), in no order.
+
+        ``also`` is what they all have to meet, if anything is given.
+        """
+        what = f"{many.select_from(connection, self.table.name, self.names)} WHERE {also and f'{also} AND '}"
+        return [
+            self.make(row)
+            for which, values in many.where_any(connection, condition, tuples)
+            for row in connection.exec_driver_sql(f"{what}{which}", values)
+        ]
 
     def _among(
         self, connection: Connection, column: str, keys: list[Any], *, lock: bool = False

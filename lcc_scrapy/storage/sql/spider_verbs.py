@@ -145,9 +145,8 @@ class SpiderVerbs(OnConnection):
         return next(iter(_SCANS.by_keys(self._c, [pid])), None)
 
     def scanned(self, pids: Collection[int]) -> set[int]:
-        query = select(t.scans.c.pid)
-        parts = (query.where(t.scans.c.pid.in_(part)) for part in chunks(pids))
-        return {pid for part in parts for pid in self._c.execute(part).scalars()}
+        parts = (many.select(self._c, t.scans.name, ("pid",), "pid", part) for part in chunks(pids))
+        return {pid for part in parts for (pid,) in part}
 
     def put_scan(self, scan: Scan) -> None:
         _SCANS.replace(self._c, [scan])

@@ -59,7 +59,7 @@ def running(lcc: Lcc) -> Lcc:
 
 def talk(port: int, text: str) -> str:
     """Send bytes to the UNS, end the sending side, and return the whole answer."""
-    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", port), 300) as connection:
         connection.sendall(text.encode())
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b"")).decode()

@@ -78,11 +78,11 @@ class Meter:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * PIECE)  # nothing waits on this side
         self.port = int(listening.getsockname()[1])
         starting = asyncio.start_server(self._serve, sock=listening)
-        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(300)
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(300)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(300)
         self._loop.close()

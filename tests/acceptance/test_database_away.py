@@ -139,7 +139,7 @@ class Scene:
 
     def see_that_the_site_was_treated_well(self) -> None:
         pids = [STAYS, *(pusher.pid for pusher in self.pushers)]
-        assert not [pid for pid in pids if overlaps(self.site.asked(f"/p{pid}/"), tolerance=0.02)]
+        assert not [pid for pid in pids if overlaps(self.site.asked(f"/p{pid}/"))]
         assert any(visit.together > 1 for visit in self.site.visits), "different providers do overlap"
 
     def see_that_the_log_is_readable(self) -> None:
@@ -200,7 +200,7 @@ def frozen(server: MariaDbServer) -> Iterator[None]:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(file, timeout=300, isolation_level=None)) as connection:
         connection.execute("begin exclusive")
         yield
         connection.execute("rollback")

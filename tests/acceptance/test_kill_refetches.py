@@ -26,7 +26,7 @@ KILLS = 3
 @contextmanager
 def nothing_is_durable(lcc: Lcc) -> Iterator[None]:
     """Keep all others from writing to the database, as a disk that is slow to sync would."""
-    database = sqlite3.connect(lcc.folder / "lcc-data" / "lcc.sqlite", isolation_level=None, timeout=30)
+    database = sqlite3.connect(lcc.folder / "lcc-data" / "lcc.sqlite", isolation_level=None, timeout=300)
     database.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -647,7 +647,7 @@ def test_the_stats_count_what_was_charged(world: World) -> None:
 @pytest.mark.parametrize("way", [ENGINE, SHORT])
 def test_no_provider_ever_has_two_requests_in_flight(worlds: dict[str, World], way: str) -> None:
     world = worlds[way]
-    assert {name for name in world.pids if overlaps(world.site.asked(f"/{name}/"), 0.5)} == set()
+    assert {name for name in world.pids if overlaps(world.site.asked(f"/{name}/"))} == set()
     assert any(visit.together > 1 for visit in world.site.visits), "different providers do overlap"
 
 

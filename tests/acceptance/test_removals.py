@@ -300,6 +300,7 @@ def test_a_site_that_answers_404_to_everything(provider: Provider, lcc: Lcc) -> 
     assert provider.push(map(url, names(60))) == '<set_accepted received="60"/>'
     provider.settled()
     assert provider.documents() == 30
+    wait_for(lambda: warnings(lcc), what="the notice")
     counts = [int(text.split()[2]) for text in warnings(lcc)]
     assert warnings(lcc) == [notice(count, "their fetches failed for good") for count in counts]
     assert 10 <= counts[-1] <= 30

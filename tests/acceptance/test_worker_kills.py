@@ -30,8 +30,8 @@ PAGE_SECONDS = 0.25
 """What each page takes: longer than a look of a worker, so that a second fetch beside it is seen."""
 
 URLS = int(KILLS * BETWEEN_KILLS / PAGE_SECONDS) + 20
-LONGEST_GAP = 30.0
-"""Seconds. Half of a lease: a provider that waits for a dead worker's lease to end has waited longer."""
+LEASE, LONGEST_GAP = 3600.0, 600.0
+"""Seconds: a provider that waits for a dead worker's lease to end waits longer than anything else here."""
 
 
 class Prober(threading.Thread):
@@ -83,7 +83,7 @@ def test_a_killed_worker_costs_no_refused_connection_no_long_gap_and_no_second_f
             for number in range(URLS):
                 (whole,) = page(f"{pid} {number}", etag="").pieces
                 site.put(f"/p{pid}/{name_of(number)}", Answer((whole,), last=False, wait=PAGE_SECONDS))
-        lcc = make_lcc(database)
+        lcc = make_lcc(database, LCC_LEASE=f"{LEASE:.0f}s")
         lcc.register(
             *(Provider(pid, "", allowprivate=True, ignorerobots=True) for pid in prefixes),
             roots=[[prefix] for prefix in prefixes.values()],

@@ -20,7 +20,7 @@ from tests.acceptance.pushers import Conversation
 from tests.faults.canary import Canary
 from tests.faults.handling import Stopwatch
 from tests.harness import Lcc
-from tests.integration.site import Answer, Site, page
+from tests.integration.site import Answer, Endless, Site, page
 
 pytestmark = pytest.mark.slow
 
@@ -58,19 +58,6 @@ def bomb(coding: str) -> bytes:
 
 def coded(coding: str, body: bytes) -> Answer:
     return page(body, content_encoding=coding)
-
-
-class Endless(Sequence[bytes]):
-    """Pieces that never come to an end: a first one, then always the same."""
-
-    def __init__(self, first: bytes, again: bytes) -> None:
-        self._first, self._again = first, again
-
-    def __len__(self) -> int:
-        return 1 << 60
-
-    def __getitem__(self, number: object) -> bytes:  # type: ignore[override]
-        return self._again if number else self._first
 
 
 def endless(first: bytes, again: bytes, gap: float = 0.0) -> Answer:

@@ -34,6 +34,19 @@ class Answer:
     held: threading.Event | None = None
 
 
+class Endless(Sequence[bytes]):
+    """Pieces that never come to an end: a first one, then always the same."""
+
+    def __init__(self, first: bytes, again: bytes) -> None:
+        self._first, self._again = first, again
+
+    def __len__(self) -> int:
+        return 1 << 60
+
+    def __getitem__(self, number: object) -> bytes:  # type: ignore[override]
+        return self._again if number else self._first
+
+
 @dataclass
 class Visit:
     """One request; times are those of the monotonic clock, ``end`` is 0 while it is under way.
@@ -138,6 +151,11 @@ class Site:
         server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(300)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
+
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether any answer is under way."""
+        return any(self._under_way.values())
 
     def put(self, path: str, *answers: Answer) -> None:
         """Say what the next visits of a path get; the last answer goes on for ever."""

@@ -253,7 +253,7 @@ QUICK = {
     "LCC_HOST_PATIENCE": "0",
     "LCC_RETRY_DELAYS": "",
     "LCC_ERRORS_KEPT": "2000",
-    "LCC_FETCH_TIMEOUT": "20s",
+    "LCC_FETCH_TIMEOUT": "200s",
 }
 SHARDS = 8
 """So many providers do the same, because each is fetched from one by one."""

@@ -35,7 +35,7 @@ from tests.harness import PASSWORD, Lcc, lccs, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Answer, Site, overlaps, page, raw, unknown_certificate
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "outcomes.md"
 FIRST = b"<p>the first edition</p>"

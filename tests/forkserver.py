@@ -147,7 +147,7 @@ def counted(process: Any, place: Path) -> int:
     """Return how many blocks of memory the objects of a process have: no matter of load, as megabytes are."""
     place.unlink(missing_ok=True)
     process.send_signal(signal.SIGUSR2)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not place.exists():
         assert time.monotonic() < end, "the process does not count"
         time.sleep(0.01)
@@ -172,7 +172,7 @@ class _Server:
 
     def _stop(self) -> None:
         self._link.close()
-        self._process.wait(10)
+        self._process.wait(300)
 
     def start(self, what: dict[str, Any], files: Sequence[int]) -> int:
         with self._one_at_a_time:

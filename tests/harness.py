@@ -73,6 +73,7 @@ class Nginx:
     folder: Path
     ports: dict[str, int] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    _fence: int = 0
 
     def start(self, roots: dict[str, Path], extra: str = "") -> None:
         servers = []
@@ -81,6 +82,8 @@ class Nginx:
             servers.append(
                 f"server {{ listen 127.0.0.1:{self.ports[name]}; root {root}; access_log {self.folder}/{name}.log lcc; {extra} }}"
             )
+        self._fence = free_port()
+        servers.append(f"server {{ listen 127.0.0.1:{self._fence}; access_log off; return 204; }}")
         config = self.folder / "nginx.conf"
         config.write_text(
             f"daemon off; master_process off; pid {self.folder}/nginx.pid; error_log {self.folder}/error.log;\n"
@@ -96,10 +99,19 @@ class Nginx:
         if program is None:
             missing("nginx", "apt-get install nginx-light")
         self.process = subprocess.Popen([str(program), "-c", str(config), "-p", str(self.folder)])
-        for port in self.ports.values():
+        for port in (*self.ports.values(), self._fence):
             wait_for(lambda port=port: _answers(port), 20, "nginx")
 
+    def _has_written(self) -> None:
+        """Wait for the lines of all whole answers: each is written before the next request is looked at."""
+        if self.process is not None and self.process.poll() is None:
+            with socket.create_connection(("127.0.0.1", self._fence), 300) as link:
+                link.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                while link.recv(65536):
+                    pass
+
     def log(self, name: str) -> list[Served]:
+        self._has_written()
         lines = (self.folder / f"{name}.log").read_text().splitlines()
         found = []
         for line in lines:
@@ -108,6 +120,7 @@ class Nginx:
         return found
 
     def clear(self, name: str) -> None:
+        self._has_written()
         (self.folder / f"{name}.log").write_text("")
 
     def stop(self) -> None:
@@ -140,6 +153,7 @@ class Lcc:
             "LCC_UNS_ENDPOINTS": f"tcp:{self.port}:interface=127.0.0.1",
             "LCC_MIMETYPES": "*/*",
             "LCC_POLL": "0.5",
+            "LCC_LOGIN_SECONDS": "300s",  # whoever is held up between connecting and his login is let in
             "LCC_STORE_JOB_WARN": "0",  # what it warns of is how busy this machine is
             **({"LCC_DATABASE_URL": self.database_url} if self.database_url else {}),
             **self.settings,
@@ -313,7 +327,7 @@ class Lcc:
         if self.shared_url.startswith("sqlite"):
             # Not mode=ro: what a killed writer left half done in the WAL's index is mended by the next to open it.
             file = self.shared_url.removeprefix("sqlite:///")
-            with closing(sqlite3.connect(f"file:{file}?mode=rw", uri=True, timeout=30)) as connection:
+            with closing(sqlite3.connect(f"file:{file}?mode=rw", uri=True, timeout=300)) as connection:
                 connection.execute("pragma query_only = on")
                 return connection.execute(query).fetchall()
         engine = make_engine(self.database_url)

@@ -19,7 +19,7 @@ class Conversation:
     """Dialect A as it stands in the seed, byte by byte."""
 
     def __init__(self, port: int, pid: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), 60)
+        self._socket = socket.create_connection(("127.0.0.1", port), 300)
         self._socket.sendall((INIT % pid).encode())
         self._heard = b""
 

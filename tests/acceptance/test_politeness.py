@@ -13,7 +13,6 @@ from tests.harness import Lcc, Nginx, missing, wait_for
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 LIMIT = 200_000
-SECONDS = 12
 
 
 def write_files(root: Path, count: int, size: int) -> None:
@@ -22,29 +21,26 @@ def write_files(root: Path, count: int, size: int) -> None:
         (root / f"{number:04d}.html").write_bytes(f"{number:08d}".encode() * (size // 8))
 
 
-def test_bandwidth_at_the_server_is_about_the_limit(
+def test_a_site_is_not_asked_for_more_than_the_limit(
     make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
 ) -> None:
+    """How long it takes at least: a busy machine makes it longer only. What it takes is measured by ``bench/``."""
     site = tmp_path / "site"
-    write_files(site, 600, 16_000)
+    write_files(site, 150, 16_000)
     (site / "0100.html").write_bytes(b"x" * 1_000_000)
+    size = sum(path.stat().st_size for path in site.iterdir())
     nginx.start({"site": site})
     prefix = f"http://127.0.0.1:{nginx.ports['site']}/"
     lcc = make_lcc()
     lcc.add_provider(1, prefix, "--bandwidth", "200k")
     lcc.start()
+    begun = time.monotonic()
     assert lcc.push(site, 1, prefix).returncode == 0
-    wait_for(lambda: any("html" in served.uri for served in nginx.log("site")), 10, "the first fetch")
-    time.sleep(SECONDS + 2)
-    requests = [served for served in nginx.log("site") if served.uri != "/robots.txt"]
-    first = requests[0].end
-    inside = [served for served in requests if first < served.end <= first + SECONDS]
-    rate = (
-        sum(served.sent for served in inside) / SECONDS
-    )  # a large body ends at the server long before it is read
-    print(f"measured {rate / 1000:.1f} kB/s of {LIMIT / 1000:.0f} over {SECONDS} s, {len(inside)} files")
-    assert rate <= 1.3 * LIMIT, "without a limit it is a hundred times as much"
-    assert rate >= 0.1 * LIMIT
+    lcc.wait_until_fetched()
+    took = time.monotonic() - begun
+    print(f"{size / took / 1000:.1f} kB/s of {LIMIT / 1000:.0f} over {took:.0f} s")
+    assert len([served for served in nginx.log("site") if served.uri != "/robots.txt"]) == 150
+    assert took > 0.9 * size / LIMIT, "without a limit it takes a second or two"
 
 
 def test_nothing_is_fetched_until_the_moved_clock_allows_it(
@@ -60,7 +56,9 @@ def test_nothing_is_fetched_until_the_moved_clock_allows_it(
     lcc = make_lcc()
     now = datetime.now(UTC)
     opens = (now + timedelta(hours=3)).hour
-    lcc.add_provider(1, prefix, "--timeofday", f"{opens}-{(opens + 1) % 24 or 24}")
+    lcc.add_provider(
+        1, prefix, "--timeofday", f"{opens}-{(opens + 2) % 24 or 24}"
+    )  # an hour may end meanwhile
     clock = tmp_path / "clock"
     clock.write_text("+0\n")
     lcc.settings |= {

@@ -81,7 +81,7 @@ class Provider:
             *(tag("url", one, "/>") for one in urls),
             "</lococa:set>",
         ]
-        with socket.create_connection(("127.0.0.1", self.lcc.port), 20) as connection:
+        with socket.create_connection(("127.0.0.1", self.lcc.port), 300) as connection:
             connection.sendall("\n".join(lines).encode())
             connection.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
@@ -150,7 +150,7 @@ def test_a_truncated_full_set(provider: Provider, lcc: Lcc) -> None:
 
 def test_a_full_set_that_was_cut_off_on_the_way(provider: Provider, lcc: Lcc) -> None:
     provider.fill(*names(30))
-    with socket.create_connection(("127.0.0.1", lcc.port), 20) as connection:
+    with socket.create_connection(("127.0.0.1", lcc.port), 300) as connection:
         opening = tag("lococa:set", {"set": "full", "urlprefix": provider.host}, ">")
         connection.sendall(f'{INIT}{opening}<url c="0000.html" mimety'.encode())
         connection.shutdown(socket.SHUT_WR)
@@ -300,6 +300,7 @@ def test_a_site_that_answers_404_to_everything(provider: Provider, lcc: Lcc) -> 
     assert provider.push(map(url, names(60))) == '<set_accepted received="60"/>'
     provider.settled()
     assert provider.documents() == 30
+    wait_for(lambda: warnings(lcc), what="the notice")
     counts = [int(text.split()[2]) for text in warnings(lcc)]
     assert warnings(lcc) == [notice(count, "their fetches failed for good") for count in counts]
     assert 10 <= counts[-1] <= 30

@@ -153,7 +153,7 @@ def test_kills_of_any_process_keep_the_order_and_one_fetch_per_provider(
         by_provider[visit.area].append(visit)
     for pid in prefixes:
         mine = by_provider[f"p{pid}"]
-        assert not overlaps(mine, 0), f"two requests of provider {pid} at a time"
+        assert not overlaps(mine), f"two requests of provider {pid} at a time"
         first_visits = list(dict.fromkeys(visit.path.rpartition("/")[2] for visit in mine))
         assert first_visits == [name_of(number) for number in range(URLS)], f"order of provider {pid}"
     assert lcc.sql("select count(*), count(distinct curl) from lccurl") == [(PROVIDERS * URLS,) * 2]

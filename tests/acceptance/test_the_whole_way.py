@@ -58,9 +58,11 @@ def test_two_sites_are_pushed_fetched_and_seen(
         lcc.add_provider(pid, prefixes[name])
     lcc.start()
 
+    lcc.lcc("provider", "pause", "--all")  # so that both have begun before either is done
     for name, pid in numbers.items():
         done = lcc.push(sites[name], pid, prefixes[name], "-name '*.html'", state=f"{name}.txt")
         assert done.returncode == 0, done.stderr
+    lcc.lcc("provider", "resume", "--all")
     lcc.wait_until_fetched(300)
 
     expected = {

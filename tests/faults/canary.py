@@ -59,12 +59,12 @@ class Canary:
         """Return the addresses at which others came. It visits itself first, so that nobody is still at the door."""
         own = {self._visit_itself(OWN_DOORS[listener.family]) for listener in self._sockets}
         with self._visited:
-            assert self._visited.wait_for(lambda: own <= self._visits.keys(), 30)
+            assert self._visited.wait_for(lambda: own <= self._visits.keys(), 300)
             for one in own:
                 del self._visits[one]
             return list(self._visits.values())
 
     def _visit_itself(self, door: str) -> tuple[str, int]:
-        with socket.create_connection((door, self.port), 10) as visit:
+        with socket.create_connection((door, self.port), 300) as visit:
             source = visit.getsockname()
             return source[0], source[1]

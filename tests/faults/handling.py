@@ -22,7 +22,7 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
-PATIENCE = 100.0
+PATIENCE = 120.0
 
 
 class Handling:
@@ -36,7 +36,7 @@ class Handling:
             "fetches": 64,
             "connections_out": 128,
             "pace_deadline": 0.0,
-            "fetch_deadline": 60.0,
+            "fetch_deadline": 600.0,
             "fetch_timeout": PATIENCE,
             "memory_body": 1_000_000,
             "fetch_max_bytes": 100_000_000,

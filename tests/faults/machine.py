@@ -30,7 +30,7 @@ class Conversation:
         self._said = b""
         self._link: socket.socket | None = None
         with suppress(ConnectionError):
-            self._link = socket.create_connection(("127.0.0.1", port), 30)
+            self._link = socket.create_connection(("127.0.0.1", port), 300)
             self.say(INIT % pid)
 
     def say(self, text: str) -> None:

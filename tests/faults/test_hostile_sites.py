@@ -20,7 +20,7 @@ from tests.acceptance.pushers import Conversation
 from tests.faults.canary import Canary
 from tests.faults.handling import Stopwatch
 from tests.harness import Lcc
-from tests.integration.site import Answer, Site, page
+from tests.integration.site import Answer, Endless, Site, page
 
 pytestmark = pytest.mark.slow
 
@@ -58,19 +58,6 @@ def bomb(coding: str) -> bytes:
 
 def coded(coding: str, body: bytes) -> Answer:
     return page(body, content_encoding=coding)
-
-
-class Endless(Sequence[bytes]):
-    """Pieces that never come to an end: a first one, then always the same."""
-
-    def __init__(self, first: bytes, again: bytes) -> None:
-        self._first, self._again = first, again
-
-    def __len__(self) -> int:
-        return 1 << 60
-
-    def __getitem__(self, number: object) -> bytes:  # type: ignore[override]
-        return self._again if number else self._first
 
 
 def endless(first: bytes, again: bytes, gap: float = 0.0) -> Answer:
@@ -136,13 +123,11 @@ ROBOTS: tuple[tuple[str, int, Callable[[str], Answer]], ...] = (
         lambda canary: page("", "302 Found", location=canary),
     ),
 )
-QUICK = {
-    "LCC_FETCH_MAX_BYTES": "20M",
-    "LCC_FETCH_TIMEOUT": "4s",
-    "LCC_FETCH_DEADLINE": "12s",
-    "LCC_HOST_PATIENCE": "0",
-    "LCC_RETRY_DELAYS": "",
-}
+BOUNDS = {"LCC_FETCH_MAX_BYTES": "20M", "LCC_HOST_PATIENCE": "0", "LCC_RETRY_DELAYS": ""}
+PATIENT = {"LCC_FETCH_TIMEOUT": "10m", "LCC_FETCH_DEADLINE": "20m"}
+"""For attacks that other bounds end: however busy the machine, none is given up for being slow."""
+HASTY = {"LCC_FETCH_TIMEOUT": "4s", "LCC_FETCH_DEADLINE": "12s"}
+LATE = 603
 ROOM = 100
 """MB that all attacks together may take; one that succeeds takes hundreds."""
 
@@ -171,12 +156,14 @@ def submit(lcc: Lcc, pid: int, *urls: str) -> None:
 class Stage:
     """One provider per attack, each with a host of its own, so that all run at the same time."""
 
-    def __init__(self, lcc: Lcc, site: Site, canary: Canary) -> None:
+    def __init__(self, lcc: Lcc, site: Site, canary: Canary, *, late: bool) -> None:
         self.lcc, self._site, self.expected = lcc, site, {}
         self._hosts: list[str] = []
         for attack in ATTACKS:
-            self._add(attack.name, attack.code, {"page.html": attack.make()})
-        for name, code, make in ROBOTS:
+            if (attack.code == LATE) == late:
+                self._add(attack.name, attack.code, {"page.html": attack.make()})
+        self._exempt = len(self._hosts)
+        for name, code, make in () if late else ROBOTS:
             target = f"http://127.0.0.1:{canary.port}/robots.txt"
             self._add(name, code, {"robots.txt": make(target), "page.html": page("ok")})
 
@@ -190,7 +177,7 @@ class Stage:
     def play(self) -> dict[str, int]:
         """Let all of it happen; returns what the providers are told."""
         pids = range(1, len(self._hosts) + 1)
-        providers = [Provider(pid, "", allowprivate=True, ignorerobots=pid <= len(ATTACKS)) for pid in pids]
+        providers = [Provider(pid, "", allowprivate=True, ignorerobots=pid <= self._exempt) for pid in pids]
         self.lcc.register(*providers, roots=[[host] for host in self._hosts])
         self.lcc.start()
         before, watch = memory(self.lcc), Stopwatch()
@@ -207,7 +194,7 @@ def test_every_attack_gets_its_code_and_takes_no_more_than_its_share(
     make_lcc: Callable[..., Lcc], site: Site
 ) -> None:
     with Canary() as canary:
-        stage = Stage(make_lcc(**QUICK), site, canary)
+        stage = Stage(make_lcc(**BOUNDS, **PATIENT), site, canary, late=False)
         codes = stage.play()
         for name, code in codes.items():
             print(f"  {code or 'stored'}  {name}")
@@ -215,6 +202,14 @@ def test_every_attack_gets_its_code_and_takes_no_more_than_its_share(
         assert canary.visitors == []
     assert stage.grown < ROOM
     assert {url for (url,) in stage.lcc.sql("select furl from lccurl")} >= {f"{stage._hosts[0]}page.html"}
+    assert stage.lcc.stop() == 0
+
+
+def test_what_drips_is_given_up(make_lcc: Callable[..., Lcc], site: Site) -> None:
+    with Canary() as canary:
+        stage = Stage(make_lcc(**BOUNDS, **HASTY), site, canary, late=True)
+        assert stage.play() == stage.expected
+    assert len(stage.expected) == 3
     assert stage.lcc.stop() == 0
 
 

@@ -32,7 +32,7 @@ SEARCHED = 60 if LONG else 100
 ENOUGH = 1 << 20 if LONG else 1
 WAYS = tuple(Loss) if LONG else (Loss.ALL,)
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(60 + 20 * CUTS)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(1800 + 20 * CUTS)]
 
 
 @contextmanager

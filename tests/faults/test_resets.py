@@ -22,8 +22,6 @@ BEGINNINGS = [
     INIT,
     f'{INIT}<lococa:set set="partial"><url c="{ROOT}a" mimetype="text/html"/>',
 ]
-SOON = 8
-"""Seconds; a connection that says nothing is ended by the server itself after ten."""
 
 
 def reset(connection: socket.socket) -> None:
@@ -40,7 +38,9 @@ def sockets(pid: int) -> int:
 
 
 def test_a_reset_that_comes_together_with_data_ends_the_connection(make_lcc: Callable[..., Lcc]) -> None:
-    lcc = make_lcc()
+    lcc = make_lcc(
+        LCC_LOGIN_SECONDS="1h", LCC_IDLE_SECONDS="1h"
+    )  # the server itself ends none in the meantime
     lcc.add_provider(7, ROOT)
     lcc.start_uns()
     assert lcc.uns is not None
@@ -54,8 +54,8 @@ def test_a_reset_that_comes_together_with_data_ends_the_connection(make_lcc: Cal
             reset(connection)
     finally:
         os.kill(lcc.uns.pid, signal.SIGCONT)
-    wait_for(lambda: sockets(lcc.uns.pid) == before, SOON, "the connections to end")
-    wait_for(lambda: lcc.sql("select count(*) from logins") == [(0,)], SOON, "the logins to be forgotten")
+    wait_for(lambda: sockets(lcc.uns.pid) == before, what="the connections to end")
+    wait_for(lambda: lcc.sql("select count(*) from logins") == [(0,)], what="the logins to be forgotten")
     assert not list((lcc.folder / "lcc-data" / "spool").glob("*.part"))
     assert lcc.push_urls(7, [{"c": f"{ROOT}b", "mimetype": "text/html"}]).returncode == 0
     assert lcc.stop_uns() == 0

@@ -33,6 +33,7 @@ class Project:
         self.file = make_project(folder, {"settings.py": ""}) / "shop/settings.py"
         self.write()
         self.lcc = make(project=folder, **settings)
+        self.tls_port = 0
         del self.lcc.settings["LCC_MIMETYPES"]  # it would win over the file
 
     def write(self, text: str = "", **settings: object) -> None:
@@ -41,13 +42,16 @@ class Project:
         self.file.write_text("\n".join(base) + "\n")
 
     def hang_up(self, process: subprocess.Popen[bytes], log: Path, expected: str) -> str:
-        """Send SIGHUP; returns what the log says from then on, once that holds ``expected``."""
+        """Send SIGHUP; returns what the log says from then on, once that holds ``expected`` and all is said."""
         said = len(log.read_text())
         process.send_signal(signal.SIGHUP)
+
+        def is_told() -> bool:
+            new = log.read_text()[said:]
+            return expected in new and (not self.tls_port or " certificates " in new)  # the last line
+
         try:
-            wait_for(
-                lambda: process.poll() is not None or expected in log.read_text()[said:], 60, repr(expected)
-            )
+            wait_for(lambda: process.poll() is not None or is_told(), 60, repr(expected))
         finally:
             new = log.read_text()[said:]
             print(f"{log.name} since SIGHUP: {new}")
@@ -225,11 +229,15 @@ def test_a_crew_passes_it_on_and_all_go_on(make_lcc, tmp_path) -> None:
         command = [str(BIN / "lcc"), "crawl", "--workers", "2"]
         lcc.crawl = subprocess.Popen(command, env=lcc.environment, cwd=lcc.cwd, stdout=out, stderr=out)
     try:
-        wait_for(lambda: len(lcc.status()["workers"]) == 2, 60, "both")  # type: ignore[arg-type]
+        wait_for(lambda: len(lcc.status()["workers"]) == 2, 60, "both workers")  # type: ignore[arg-type]
+        begun = {"Spider opened": 2, "listening on": 1}
+        wait_for(
+            lambda: all(log.read_text().count(one) == n for one, n in begun.items()), what="the UNS, too"
+        )
         before = [one["process"] for one in lcc.status()["workers"]]  # type: ignore[attr-defined]
         project.write(LCC_BANDWIDTH="300k")
         lcc.crawl.send_signal(signal.SIGHUP)
-        wait_for(lambda: log.read_text().count("LCC_BANDWIDTH changed") == 2, 60, "both to take it over")
+        wait_for(lambda: log.read_text().count("LCC_BANDWIDTH changed") == 3, 60, "all to take it over")
         assert [one["process"] for one in lcc.status()["workers"]] == before  # type: ignore[attr-defined]
         assert lcc.stop() == 0
     finally:

@@ -31,7 +31,7 @@ class World:
         self, port: str, *options: str, stdin: str = "", host: str = "127.0.0.1", **environment: str
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(BIN / "lcccp"), f"--uns={host}:{self.ports[port]}", "--pid=7", "--timeout=20", *options],
+            [str(BIN / "lcccp"), f"--uns={host}:{self.ports[port]}", "--pid=7", "--timeout=200", *options],
             env={**self.lcc.environment, "LCC_PWD": PASSWORD, **environment},
             capture_output=True,
             text=True,

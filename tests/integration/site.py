@@ -34,9 +34,25 @@ class Answer:
     held: threading.Event | None = None
 
 
+class Endless(Sequence[bytes]):
+    """Pieces that never come to an end: a first one, then always the same."""
+
+    def __init__(self, first: bytes, again: bytes) -> None:
+        self._first, self._again = first, again
+
+    def __len__(self) -> int:
+        return 1 << 60
+
+    def __getitem__(self, number: object) -> bytes:  # type: ignore[override]
+        return self._again if number else self._first
+
+
 @dataclass
 class Visit:
-    """One request; times are those of the monotonic clock, ``end`` is 0 while it is under way."""
+    """One request; times are those of the monotonic clock, ``end`` is 0 while it is under way.
+
+    ``cut``: the client went away before the answer was whole; ``end`` is then when this was noticed.
+    """
 
     port: int
     path: str
@@ -44,6 +60,7 @@ class Visit:
     start: float
     together: int
     end: float = 0.0
+    cut: bool = False
 
     @property
     def area(self) -> str:
@@ -90,13 +107,15 @@ def unknown_certificate(folder: Path) -> ssl.SSLContext:
     return context
 
 
-def overlaps(visits: Sequence[Visit], tolerance: float = 0.1) -> bool:
-    """Tell whether any two requests were under way together, but for the time in which a server notices that
-    a client went away before the end; the ends of whole answers are exact.
+def overlaps(visits: Sequence[Visit]) -> bool:
+    """Tell whether any answer was under way when the next request came.
+
+    The ends of whole answers are exact. When a client went away before the end is not known, only when this
+    side noticed: such a visit overlaps none that began after it.
     """
     ordered = sorted(visits, key=lambda visit: visit.start)
-    ends = accumulate((visit.end or math.inf for visit in ordered), max)
-    return any(later.start < end - tolerance for end, later in zip(ends, ordered[1:], strict=False))
+    ends = accumulate((visit.start if visit.cut else visit.end or math.inf for visit in ordered), max)
+    return any(later.start < end for end, later in zip(ends, ordered[1:], strict=False))
 
 
 @dataclass
@@ -121,7 +140,7 @@ class Site:
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(300)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(300)
         self._loop.close()
@@ -129,9 +148,14 @@ class Site:
     def listen(self, tls: ssl.SSLContext | None = None, address: str = "127.0.0.1") -> int:
         """Open a further port and return its number."""
         starting = asyncio.start_server(self._serve, address, 0, ssl=tls)
-        server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(300)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
+
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether any answer is under way."""
+        return any(self._under_way.values())
 
     def put(self, path: str, *answers: Answer) -> None:
         """Say what the next visits of a path get; the last answer goes on for ever."""
@@ -182,7 +206,8 @@ class Site:
         try:
             return await self._answer(reader, writer, self._next(port, path), visit)
         finally:
-            visit.end = visit.end or time.monotonic()
+            if not visit.end:
+                visit.end, visit.cut = time.monotonic(), True
             self._under_way[area] -= 1
 
     def _next(self, port: int, path: str) -> Answer:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
@@ -359,11 +360,11 @@ def test_an_lcc_spider_opens_no_port_but_the_uns(lcc: Lcc) -> None:
 
 def listening_ports(pid: int) -> set[int]:
     """Return the TCP ports a process listens on, as the kernel says."""
-    inodes = {
-        link.readlink().name[8:-1]
-        for link in Path(f"/proc/{pid}/fd").iterdir()
-        if link.readlink().name.startswith("socket:[")
-    }
+    inodes = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            name = link.readlink().name
+            inodes |= {name[8:-1]} if name.startswith("socket:[") else set()
     lines = [
         line.split()
         for name in ("tcp", "tcp6")

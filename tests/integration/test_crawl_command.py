@@ -32,12 +32,15 @@ class Crew:
         return {str(worker["worker"]): worker["process"] for worker in workers}
 
     def wait_for_workers(self, count: int, without: int = 0) -> dict[str, int]:
-        def there() -> dict[str, int] | None:
-            found = self.workers()
-            return found if len(found) == count and without not in found.values() else None
+        found: dict[str, int] = {}
 
-        wait_for(there, 40, f"{count} workers")
-        return self.workers()
+        def are_there() -> bool:
+            nonlocal found
+            found = self.workers()
+            return len(found) == count and without not in found.values()
+
+        wait_for(are_there, 40, f"{count} workers")
+        return found
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         self.process.send_signal(how)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from lcc_scrapy.storage import schema
 from lcc_scrapy.storage.sql import SqlStore
 from tests import forkserver, ports
 from tests.conftest import Databases, SqliteStores
-from tests.harness import wait_for
+from tests.harness import Nginx, nginx, wait_for
+from tests.integration.site import Visit, overlaps
 
+__all__ = ["nginx"]
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
@@ -142,7 +145,7 @@ def test_a_forked_program_is_signalled_and_waited_for_by_its_own_number(tmp_path
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.01)
     process.kill()
-    assert process.wait(60) == -signal.SIGKILL
+    assert process.wait(300) == -signal.SIGKILL
     assert process.poll() == -signal.SIGKILL
 
 
@@ -160,3 +163,27 @@ def test_claims_of_ports_are_bounded_and_closed(monkeypatch):
     assert len(set(found)) == 4
     assert len(ports._claims) == ports.HELD
     assert oldest is None or oldest.fileno() == -1
+
+
+# --- sites -------------------------------------------------------------------------------------------
+
+
+def visit(start, end, *, cut=False):
+    return Visit(1, "/a", {}, start, 1, end, cut)
+
+
+def test_an_answer_that_is_under_way_when_the_next_request_comes_is_seen():
+    assert not overlaps([visit(1, 2), visit(2, 3), visit(4, 0)])
+    assert overlaps([visit(1, 2.001), visit(2, 3)])
+    assert overlaps([visit(1, 9), visit(2, 3, cut=True), visit(4, 5)])
+    assert overlaps([visit(1, 0), visit(2, 3)])
+    assert not overlaps([visit(1, 9, cut=True), visit(2, 3)]), "who knows when its client went away?"
+
+
+def test_the_log_of_the_web_server_has_a_line_for_every_answer_that_somebody_has(nginx: Nginx, tmp_path):
+    (tmp_path / "page").write_text("a page")
+    nginx.start({"site": tmp_path})
+    for number in range(1, 300):
+        with urllib.request.urlopen(f"http://127.0.0.1:{nginx.ports['site']}/page", timeout=300) as answer:
+            assert answer.read() == b"a page"
+        assert len(nginx.log("site")) == number

@@ -237,6 +237,7 @@ def test_a_component_that_fails_on_every_document_pauses_fetching_and_nothing_is
     assert lcc.sql("select count(*) from qdb") == [(60,)]
     assert lcc.sql("select count(*) from urlerrors") == [(0,)]
     held = "select qdb.furl from qdb join outcomes using (urlkey) where text like '%; fetching pauses'"
+    wait_for(lambda: lcc.sql(held), what="the outcome of the probe")
     explained = lcc.lcc("explain", str(lcc.sql(held)[0][0])).stdout
     assert "shop.parts.Price: KeyError; fetching pauses" in explained
     (shop / "broken").unlink()

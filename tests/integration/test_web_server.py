@@ -56,7 +56,7 @@ def ask(port, path, secret, *, method="GET", tls=None, **headers):
     """Ask for something; gives status, headers and body."""
     kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
     connection = kind(
-        "localhost" if tls else "127.0.0.1", port, timeout=60, **({"context": tls} if tls else {})
+        "localhost" if tls else "127.0.0.1", port, timeout=300, **({"context": tls} if tls else {})
     )
     shown = {"Authorization": f"Bearer {secret}"} if secret else {}
     connection.request(
@@ -74,7 +74,7 @@ def rows(port, secret, query=""):
     return json.loads(body)["changes"]
 
 
-def raw(port, request, seconds=30):
+def raw(port, request, seconds=300):
     """Write bytes, read to the end."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as link:
         link.sendall(request)

@@ -1,4 +1,4 @@
-"""The scheduler: Scrapy's way in to the Queue Manager. It decides nothing but which way documents take."""
+"""The scheduler: Scrapy's way in to the Queue Manager. It decides nothing."""
 
 import logging
 from contextlib import suppress
@@ -7,17 +7,14 @@ from typing import Final
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy import faults
 from lcc_scrapy.domain.queue import Ticket, is_found
 from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES
 from lcc_scrapy.getting import ACCEPT_ENCODING
-from lcc_scrapy.onlookers import onlooker
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.settings import headers_to_give
-from lcc_scrapy.shortway import ShortWay
 from lcc_scrapy.storage.turnstile import Member
 from lcc_scrapy.wiring import Worker, required_worker
 
@@ -36,8 +33,6 @@ class ProviderScheduler(BaseScheduler):
     def __init__(self, worker: Worker, crawler: Crawler) -> None:
         self._worker = worker
         self._crawler = crawler
-        self._short_way: ShortWay | None = None
-        self._has_begun = False
         self._headers = {**headers_to_give(crawler.settings), "Accept-Encoding": ACCEPT_ENCODING}
 
     @classmethod
@@ -47,7 +42,6 @@ class ProviderScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None]:
         """Open the store and take the first turns."""
-        self._spider = spider
         self._callback = getattr(spider, "document_served")  # noqa: B009 - any LccSpider has it
         self._errback = getattr(spider, "fetch_failed")  # noqa: B009
         return self._worker.open(self._ring)
@@ -55,13 +49,7 @@ class ProviderScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None]:
         """Settle what is under way and give the turns back."""
         _log.debug("closing the queue (%s)", reason)
-        return deferred_from_coro(self._close())
-
-    async def _close(self) -> None:
-        self._worker.shutdown_begins()
-        if self._short_way is not None:
-            await self._short_way.stop()
-        await maybe_deferred_to_future(self._worker.close())
+        return self._worker.close()
 
     def has_pending_requests(self) -> bool:
         """Keep the spider alive for as long as its worker wants more."""
@@ -76,11 +64,6 @@ class ProviderScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request, or None when nothing may be fetched now. Constant time."""
-        if not self._has_begun:
-            self._begin()
-        if self._short_way is not None:
-            self._short_way.go()
-            return None
         while faults.may_fetch(self._worker) and (ticket := self._worker.manager.next_ticket()) is not None:
             member = self._worker.manager.member(ticket)
             if member is not None:
@@ -89,21 +72,8 @@ class ProviderScheduler(BaseScheduler):
             self._worker.manager.fetch_ended(ticket)
         return None
 
-    def _begin(self) -> None:
-        """Choose the way, now that every component has had the time to connect itself to signals."""
-        self._has_begun = True
-        reason = onlooker(self._crawler, self._spider)
-        if reason:
-            _log.info("documents go through Scrapy's engine: %s", reason)
-        else:
-            self._short_way = ShortWay(self._worker, self._crawler)
-
     def _ring(self) -> None:
-        if self._worker.closing:
-            return
-        if self._short_way is not None:
-            self._short_way.go()
-        else:
+        if not self._worker.closing:
             with suppress(RuntimeError):  # the engine has not begun, or has ended
                 self._crawler.engine.crawl(BELL)
 

@@ -1,6 +1,7 @@
 """The scheduler: Scrapy's way in to the Queue Manager. It decides nothing."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -11,8 +12,8 @@ from twisted.internet.defer import Deferred
 
 from lcc_scrapy import faults
 from lcc_scrapy.domain.queue import Ticket, is_found
-from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES
-from lcc_scrapy.getting import ACCEPT_ENCODING
+from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES, TicketRequest
+from lcc_scrapy.getting import ACCEPT_ENCODING, Fields
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.settings import headers_to_give
 from lcc_scrapy.storage.turnstile import Member
@@ -33,7 +34,7 @@ class ProviderScheduler(BaseScheduler):
     def __init__(self, worker: Worker, crawler: Crawler) -> None:
         self._worker = worker
         self._crawler = crawler
-        self._headers = {**headers_to_give(crawler.settings), "Accept-Encoding": ACCEPT_ENCODING}
+        self._fields = _fields({**headers_to_give(crawler.settings), "Accept-Encoding": ACCEPT_ENCODING})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "ProviderScheduler":
@@ -78,26 +79,29 @@ class ProviderScheduler(BaseScheduler):
                 self._crawler.engine.crawl(BELL)
 
     def _request(self, ticket: Ticket, member: Member) -> Request:
-        headers = self._headers.copy()
-        if ticket.etag:
-            headers["If-None-Match"] = ticket.etag
-        if ticket.last_modified:
-            headers["If-Modified-Since"] = ticket.last_modified
-        types = member.provider.accepted_types(self._worker.config.mimetypes)
+        found = is_found(ticket.row)
         meta = {
             TICKET: ticket,
             TURN: TurnPass(ticket.turnkey, ticket.token),
             PRIVATE_HOSTS: member.private_hosts,
-            TYPES: types if is_found(ticket.row) else None,
+            TYPES: member.provider.accepted_types(self._worker.config.mimetypes) if found else None,
             "verbatim_url": True,
             "dont_obey_robotstxt": member.provider.ignorerobots,
             "download_timeout": self._worker.config.fetch_deadline,
         }
-        return Request(
-            ticket.row.furl,
-            callback=self._callback,
-            errback=self._errback,
-            headers=headers,
-            meta=meta,
-            dont_filter=True,
+        request = TicketRequest(
+            ticket.row.furl, callback=self._callback, errback=self._errback, meta=meta, dont_filter=True
         )
+        request.fields = [*self._fields, *_conditions(ticket)]
+        return request
+
+
+def _conditions(ticket: Ticket) -> Fields:
+    if not (ticket.etag or ticket.last_modified):
+        return ()
+    conditions = {"If-None-Match": ticket.etag, "If-Modified-Since": ticket.last_modified}
+    return _fields({name: value for name, value in conditions.items() if value})
+
+
+def _fields(headers: Mapping[str, str]) -> Fields:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]

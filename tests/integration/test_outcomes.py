@@ -311,10 +311,7 @@ BY_NAME = {case.name: case for case in CASES}
 TEAM, PLAIN = "with a team's components", "without"
 OF_A_TEAM = ("middleware-", "callback-", "pipeline-", "disk-full")
 WAYS = [
-    (way, name)
-    for way in (TEAM, PLAIN)
-    for name in BY_NAME
-    if way == TEAM or not name.startswith(OF_A_TEAM)
+    (way, name) for way in (TEAM, PLAIN) for name in BY_NAME if way == TEAM or not name.startswith(OF_A_TEAM)
 ]
 
 

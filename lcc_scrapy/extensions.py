@@ -96,7 +96,7 @@ class LccLifecycle:
 
     def _fail(self, ticket: Ticket, detail: str, *, final: bool = False) -> None:
         failed = Failed(ticket, NOT_STORED, detail[:200], self._worker.now(), final)
-        self._worker.manager.settle(failed).addErrback(lambda _: None)
+        self._worker.manager.settle(failed)
 
     def spider_opened(self) -> None:
         """Close the spider at once when the worker could not start; it has said why."""

@@ -12,7 +12,7 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.domain.roots import HttpUrl, parsed_again
 from lcc_scrapy.getting import Fields, Getter, Reply
 from lcc_scrapy.wiring import worker_of
 
@@ -127,7 +127,7 @@ def may_be_private(url: HttpUrl, request: Request) -> bool:
 def _target(url: str) -> HttpUrl:
     """Read a URL as the roots do, so that nobody goes where somebody else has read another host."""
     try:
-        return HttpUrl.parse(url)
+        return parsed_again(url)
     except UrlRefused as error:
         raise UnsupportedURLSchemeError(f"{url[:200]}: {error}") from error
 

@@ -7,7 +7,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http.request import NO_CALLBACK
 
-from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.domain.roots import HttpUrl, parsed_again
 from lcc_scrapy.fetching import IN_MEMORY, PRIVATE_HOSTS, TURN, header_of, may_be_private
 from lcc_scrapy.getting import ACCEPT_ENCODING
 from lcc_scrapy.robots import MOST_READ, RobotsAnswer, RobotsTxt
@@ -42,7 +42,7 @@ class LccRobotsMiddleware:
         """Let a request pass, or raise ``RobotsForbidden`` or what kept robots.txt from being read."""
         if request.meta.get("dont_obey_robotstxt"):
             return
-        url = HttpUrl.parse(request.url)
+        url = parsed_again(request.url)
         private = may_be_private(url, request)
         permission = self._robots.known(url, private=private)
         if permission is None:

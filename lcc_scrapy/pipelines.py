@@ -4,7 +4,6 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.pipelines import ItemPipelineManager
-from scrapy.utils.defer import maybe_deferred_to_future
 
 from lcc_scrapy import faults, signals
 from lcc_scrapy.counting import tally_of
@@ -46,9 +45,7 @@ class LccPipeline:
         faults.passed(self._worker)
         if item.withheld:
             await self._send_on(item)
-        settled = await maybe_deferred_to_future(
-            self._worker.manager.settle(Served(item.ticket, item.answer, item.content))
-        )
+        settled = await self._worker.settle(Served(item.ticket, item.answer, item.content))
         signals.announce(self._crawler, self._count, settled, item)
         return item
 

@@ -25,7 +25,7 @@ from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefus
 from lcc_scrapy.domain.httpdates import retry_after_seconds
 from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.queue import Delayed, Ticket, Trip
-from lcc_scrapy.domain.roots import HttpUrl, inside, not_below
+from lcc_scrapy.domain.roots import HttpUrl, inside, not_below, parsed_again
 from lcc_scrapy.getting import (
     AddressRefused,
     BodyTooLarge,
@@ -178,7 +178,7 @@ class TurnKeeper(Generic[Got]):
 
 def first_target(ticket: Ticket, member: Member) -> HttpUrl:
     """Return where the fetch of a ticket begins; raises ``FetchFailed`` 704 where it may no longer."""
-    url = HttpUrl.parse(ticket.row.furl)
+    url = parsed_again(ticket.row.furl)
     if not inside(url, member.roots):
         raise FetchFailed(704, not_below(member.roots))
     return url

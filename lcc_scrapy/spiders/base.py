@@ -11,7 +11,6 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
-from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.python.failure import Failure
 
 from lcc_scrapy import faults, logs, signals
@@ -174,7 +173,7 @@ class LccSpider(Spider):
                 self.crawler.stats.inc_value("lcc/parse_document_errors")
 
     async def _settle(self, outcome: Outcome) -> None:
-        settled = await maybe_deferred_to_future(self.worker.manager.settle(outcome))
+        settled = await self.worker.settle(outcome)
         signals.announce(self.crawler, tally_of(self.crawler).count, settled)
 
 

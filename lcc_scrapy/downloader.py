@@ -18,8 +18,14 @@ from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.fetching import BODY, header_of
 from lcc_scrapy.middlewares import LccRobotsMiddleware
 from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.scrapy_internals import handler_of, way_through_middlewares
+from lcc_scrapy.scrapy_internals import (
+    Relay,
+    handler_of,
+    scrape_in_sequence,
+    way_through_middlewares,
+)
 from lcc_scrapy.settings import has_scrapys_middlewares
+from lcc_scrapy.spider_middlewares import WithholdItems
 from lcc_scrapy.storage.turnstile import Member
 from lcc_scrapy.turn import REDIRECTS, FetchFailed, TurnKeeper, first_target, redirect_target
 from lcc_scrapy.wiring import required_worker
@@ -39,7 +45,12 @@ class LccDownloader(Downloader):
         self._pass_middlewares = way_through_middlewares(
             self, LccRobotsMiddleware, self._enqueue_request, self._pass_all
         )
-        self._fetching: set[asyncio.Task[None]] = set()
+        self._relay = Relay()
+        self._fetching: dict[Request, asyncio.Task[None]] = {}
+        crawler.signals.connect(self._spider_opened, signals.spider_opened)
+
+    def _spider_opened(self) -> None:
+        scrape_in_sequence(self.crawler, WithholdItems, self._relay)
 
     def needs_backout(self) -> bool:
         """Never hold the engine up: where there is no place, the scheduler has no request."""
@@ -51,7 +62,7 @@ class LccDownloader(Downloader):
             return super().fetch(request)
         self.active.add(request)
         fetched: Deferred[Response | Request] = Deferred()
-        self._fetching.add(asyncio.get_running_loop().create_task(self._fetch_turn(request, fetched)))
+        self._fetching[request] = asyncio.get_running_loop().create_task(self._fetch_turn(request, fetched))
         return fetched
 
     async def _fetch_turn(self, request: Request, fetched: Deferred[Response | Request]) -> None:
@@ -61,8 +72,8 @@ class LccDownloader(Downloader):
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the errback is told
             result = Failure()  # type: ignore[no-untyped-call]
         self.active.remove(request)
-        self._fetching.discard(asyncio.current_task())
-        fetched.callback(result)
+        await self._relay.hand_over(fetched, result)
+        del self._fetching[request]
 
     async def _follow(self, request: Request, ticket: Ticket, member: Member) -> Response:
         first_target(ticket, member)

@@ -16,8 +16,7 @@ from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.outcomes import NOT_STORED
 from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.scrapy_internals import HeardSignals, scrape_in_sequence
-from lcc_scrapy.spider_middlewares import WithholdItems
+from lcc_scrapy.scrapy_internals import HeardSignals
 from lcc_scrapy.wiring import BY_HAND, Worker, worker_of
 
 
@@ -102,7 +101,6 @@ class LccLifecycle:
         """Close the spider at once when the worker could not start; it has said why."""
         if self._worker.refused:
             raise CloseSpider("lcc_refused")
-        scrape_in_sequence(self._crawler, WithholdItems)
 
     def spider_closed(self) -> None:
         """Let ``scrapy crawl`` end with status 1 when the worker could not start."""

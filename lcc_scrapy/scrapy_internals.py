@@ -8,7 +8,7 @@ as Scrapy made it, and the log says so: pages then take longer, and nothing else
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from inspect import isawaitable
 from operator import attrgetter
 from typing import Any, Final
@@ -136,6 +136,35 @@ def handler_of(downloader: Downloader, scheme: str) -> Fetch:
     return downloader.handlers.download_request_async if handler is None else handler.download_request
 
 
+class Relay:
+    """Runs what the engine does with an answer in the task that fetched it: a task less for each page."""
+
+    def __init__(self) -> None:
+        self._is_open = False
+        self._following: Coroutine[Any, Any, None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def follow(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine in the task that hands an answer over now, or in one of its own."""
+        if self._is_open and self._following is None:
+            self._following = work
+        else:
+            task = asyncio.get_running_loop().create_task(work)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def hand_over(self, fetched: Deferred[Any], result: Any) -> None:
+        """Give an answer to the engine, and do what follows."""
+        self._is_open = True
+        try:
+            fetched.callback(result)
+        finally:
+            self._is_open = False
+            following, self._following = self._following, None
+        if following is not None:
+            await following
+
+
 # --- the scraper ---------------------------------------------------------------------------------
 
 Withhold = Callable[[Response, AsyncIterator[Any]], AsyncIterator[Any]]
@@ -148,12 +177,14 @@ class SequentialScraper:
     pipelines.
     """
 
-    def __init__(self, crawler: Crawler, withhold: Withhold | None) -> None:
+    def __init__(
+        self, crawler: Crawler, withhold: Withhold | None, follow: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
         self._crawler = crawler
         self._scraper: Scraper = crawler.engine.scraper
         self._enqueue = self._scraper.enqueue_scrape
         self._withhold = withhold
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._follow = follow
 
     def enqueue_scrape(self, result: Response | Failure, request: Request) -> Deferred[None]:
         """Scrape an answer; the Deferred fires when all that came of it has been dealt with."""
@@ -163,7 +194,7 @@ class SequentialScraper:
         slot.active.add(request)
         slot.active_size += max(len(result.body), slot.MIN_RESPONSE_SIZE)
         done: Deferred[None] = Deferred()
-        self._tasks.add(asyncio.get_running_loop().create_task(self._scrape(result, request, done)))
+        self._follow(self._scrape(result, request, done))
         return done
 
     async def _scrape(self, response: Response, request: Request, done: Deferred[None]) -> None:
@@ -174,7 +205,6 @@ class SequentialScraper:
         except Exception:  # noqa: BLE001 - what Scrapy says of its own bugs
             _log.exception("a response was not dealt with: %s", request)
         finally:
-            self._tasks.discard(asyncio.current_task())
             slot.finish_response(response, request)
             scraper._check_if_closing()  # noqa: SLF001
             done.callback(None)
@@ -215,7 +245,7 @@ def _failure() -> Failure:
     return Failure()  # type: ignore[no-untyped-call]
 
 
-def scrape_in_sequence(crawler: Crawler, withholding: type) -> None:
+def scrape_in_sequence(crawler: Crawler, withholding: type, relay: Relay) -> None:
     """Let a crawler scrape in sequence where no spider middleware is in use but ``withholding``.
 
     To be called when the spider has been opened.
@@ -226,4 +256,4 @@ def scrape_in_sequence(crawler: Crawler, withholding: type) -> None:
     middlewares = scraper.spidermw.middlewares
     if all(type(one) is withholding for one in middlewares):
         withhold = middlewares[0].process_spider_output if middlewares else None
-        scraper.enqueue_scrape = SequentialScraper(crawler, withhold).enqueue_scrape  # type: ignore[method-assign]
+        scraper.enqueue_scrape = SequentialScraper(crawler, withhold, relay.follow).enqueue_scrape  # type: ignore[method-assign]

@@ -71,7 +71,7 @@ class LccDownloader(Downloader):
             result = await self._turns.keep(request.meta[TICKET], partial(self._follow, request))
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the errback is told
             result = Failure()  # type: ignore[no-untyped-call]
-        self.active.remove(request)
+        self.active.discard(request)
         await self._relay.hand_over(fetched, result)
         del self._fetching[request]
 

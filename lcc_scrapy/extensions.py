@@ -11,7 +11,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from lcc_scrapy import faults
-from lcc_scrapy.counting import tally_of
+from lcc_scrapy.counting import counter, tally_of
 from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.outcomes import NOT_STORED
@@ -91,7 +91,7 @@ class LccLifecycle:
 
     def _count_withheld(self, document: LccDocument) -> None:
         if document.withheld:
-            tally_of(self._crawler).count("lcc/items_withheld", len(document.withheld))
+            counter(self._crawler.stats)("lcc/items_withheld", len(document.withheld))
 
     def _fail(self, ticket: Ticket, detail: str, *, final: bool = False) -> None:
         failed = Failed(ticket, NOT_STORED, detail[:200], self._worker.now(), final)

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from scrapy import Spider, signals
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DropItem, UsageError
 from scrapy.extensions.corestats import CoreStats
@@ -34,11 +34,6 @@ class LccCoreStats(CoreStats):
         for name in ("item_scraped", "response_received"):
             crawler.signals.counts[getattr(signals, name)] = partial(tally.count, f"{name}_count")
         return extension
-
-    def spider_closed(self, spider: Spider, reason: str) -> None:
-        """Hand over what was counted, and what Scrapy has to tell of the end."""
-        tally_of(spider.crawler).close()
-        super().spider_closed(spider, reason)
 
 
 class LccLifecycle:

@@ -3,10 +3,12 @@
 from typing import Any
 
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 
 from lcc_scrapy import faults, signals
 from lcc_scrapy.counting import tally_of
+from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Served
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.wiring import required_worker
@@ -45,7 +47,10 @@ class LccPipeline:
         faults.passed(self._worker)
         if item.withheld:
             await self._send_on(item)
-        settled = await self._worker.settle(Served(item.ticket, item.answer, item.content))
+        try:
+            settled = await self._worker.settle(Served(item.ticket, item.answer, item.content))
+        except StoreUnavailable as error:  # the process stops: the URL stays in its place
+            raise DropItem(str(error)) from error
         signals.announce(self._crawler, self._count, settled, item)
         return item
 

@@ -11,6 +11,7 @@ from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy import faults
+from lcc_scrapy.counting import tally_of
 from lcc_scrapy.domain.queue import Ticket, is_found
 from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES, TicketRequest
 from lcc_scrapy.getting import ACCEPT_ENCODING, Fields
@@ -50,6 +51,7 @@ class ProviderScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None]:
         """Settle what is under way and give the turns back."""
         _log.debug("closing the queue (%s)", reason)
+        tally_of(self._crawler).close()
         return self._worker.close()
 
     def has_pending_requests(self) -> bool:

@@ -17,7 +17,7 @@ from lcc_scrapy import faults, logs, signals
 from lcc_scrapy.config import load, unknown_settings
 from lcc_scrapy.counting import tally_of
 from lcc_scrapy.domain.cache import Answer
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Ticket
 from lcc_scrapy.fetching import BODY, REASON, fields_of
 from lcc_scrapy.items import LccDocument
@@ -173,7 +173,10 @@ class LccSpider(Spider):
                 self.crawler.stats.inc_value("lcc/parse_document_errors")
 
     async def _settle(self, outcome: Outcome) -> None:
-        settled = await self.worker.settle(outcome)
+        try:
+            settled = await self.worker.settle(outcome)
+        except StoreUnavailable:  # the process stops: the URL stays in its place
+            return
         signals.announce(self.crawler, tally_of(self.crawler).count, settled)
 
 

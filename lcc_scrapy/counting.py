@@ -7,7 +7,6 @@ from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
-from scrapy.utils.python import global_object_name
 
 Count = Callable[..., None]
 """Adds to a statistic: its name, and how much (1)."""
@@ -65,25 +64,3 @@ def tally_of(crawler: Crawler) -> Tally:
     if crawler not in _tallies:
         _tallies[crawler] = Tally(crawler.stats)
     return _tallies[crawler]
-
-
-class Downloads:
-    """Counts requests, answers by status and errors by type, under the names that Scrapy gives them."""
-
-    def __init__(self, count: Count) -> None:
-        self._count = count
-
-    def begun(self) -> None:
-        """Count a request."""
-        self._count("downloader/request_count")
-
-    def answered(self, status: int, length: int) -> None:
-        """Count an answer; ``length`` is that of its decoded body."""
-        self._count("downloader/response_count")
-        self._count(f"downloader/response_status_count/{status}")
-        self._count("downloader/response_bytes", length)
-
-    def failed(self, error: BaseException) -> None:
-        """Count a request that brought no answer."""
-        self._count("downloader/exception_count")
-        self._count(f"downloader/exception_type_count/{global_object_name(type(error))}")

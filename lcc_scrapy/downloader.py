@@ -9,11 +9,12 @@ from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy import logs
-from lcc_scrapy.counting import Downloads, counter, tally_of
+from lcc_scrapy.counting import counter, tally_of
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.fetching import BODY, header_of
 from lcc_scrapy.middlewares import LccRobotsMiddleware
@@ -39,8 +40,8 @@ class LccDownloader(Downloader):
         logs.install(self._worker.config.log_format)  # Scrapy has just made its handler anew
         super().__init__(crawler)
         count = tally_of(crawler).count
-        self._turns: TurnKeeper[Response] = TurnKeeper(self._worker, count, header_of)
-        self._downloads = Downloads(counter(None) if has_scrapys_middlewares(crawler.settings) else count)
+        self._turns = TurnKeeper(self._worker, count)
+        self._count = counter(None) if has_scrapys_middlewares(crawler.settings) else count
         self._handlers = {scheme: handler_of(self, scheme) for scheme in ("http", "https")}
         self._pass_middlewares = way_through_middlewares(
             self, LccRobotsMiddleware, self._enqueue_request, self._pass_all
@@ -96,14 +97,17 @@ class LccDownloader(Downloader):
         """Download at once: what Scrapy's slots do for a host, the turns do here."""
         send, spider = self.signals.send_catch_log, self.crawler.spider
         send(signals.request_reached_downloader, request=request, spider=spider)
-        self._downloads.begun()
+        self._count("downloader/request_count")
         try:
             response: Response = await self._handler_of(request)(request)
         except Exception as error:
-            self._downloads.failed(error)
+            self._count("downloader/exception_count")
+            self._count(f"downloader/exception_type_count/{global_object_name(type(error))}")
             raise
         else:
-            self._downloads.answered(response.status, len(response.body))
+            self._count("downloader/response_count")
+            self._count(f"downloader/response_status_count/{response.status}")
+            self._count("downloader/response_bytes", len(response.body))
             send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response
         finally:

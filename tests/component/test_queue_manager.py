@@ -792,9 +792,9 @@ def test_a_turn_whose_provider_went_just_before_the_fetch_began_is_given_back(ho
     providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
     house.clock.advance(2)
     worker: Any = SimpleNamespace(manager=house.manager)
-    turns: TurnKeeper[Any] = TurnKeeper(worker, counter(None), lambda _, name: name)
+    turns = TurnKeeper(worker, counter(None))
 
-    async def never(_ticket: Ticket, _member: Member) -> None:
+    async def never(_ticket: Ticket, _member: Member) -> Any:
         raise AssertionError
 
     with pytest.raises(FetchAborted):

@@ -104,7 +104,7 @@ class TurnKeeper:
         """
         try:
             answer = await self._fetched(ticket, fetch)
-            self._judge(ticket, answer.status, None, _retry_after(answer))
+            self._judge(ticket, answer.status, None, answer)
             return answer
         finally:
             self._end(ticket)
@@ -120,7 +120,7 @@ class TurnKeeper:
             self._worker.manager.put_back(ticket)
             raise TurnDelayed(str(error)) from error
         except Exception as error:
-            self._judge(ticket, code_of(error), error, 0.0)
+            self._judge(ticket, code_of(error), error)
             raise
 
     async def _measured(self, ticket: Ticket, fetch: Fetch) -> Response:
@@ -146,14 +146,16 @@ class TurnKeeper:
             _log.debug("charged %(bytes)d bytes for %(url)s", what)
         self._count("lcc/bytes_charged", charged)
 
-    def _judge(self, ticket: Ticket, code: int, error: Exception | None, retry_after: float) -> None:
+    def _judge(
+        self, ticket: Ticket, code: int, error: Exception | None, answer: Response | None = None
+    ) -> None:
         """Delay the turn when the host failed; after long enough the URL is given up instead."""
         manager = self._worker.manager
         if not retries.is_host_level(code):
             if error is None or isinstance(error, _ANSWERED):
                 manager.host_answered(ticket)
             return
-        failing = manager.host_failed(ticket, retry_after)
+        failing = manager.host_failed(ticket, _retry_after(answer) if answer is not None else 0.0)
         if failing < self._worker.config.host_patience:
             self._put_off(ticket, code, error)
 

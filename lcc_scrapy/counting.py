@@ -1,11 +1,12 @@
-"""Scrapy's statistics of downloads, where its own middleware for them is not in use."""
+"""Counts for Scrapy's statistics."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
+from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
-from scrapy.utils.python import global_object_name
 
 Count = Callable[..., None]
 """Adds to a statistic: its name, and how much (1)."""
@@ -21,10 +22,10 @@ def counter(stats: StatsCollector | None) -> Count:
 
 class Tally:
     """Counts for Scrapy's statistics, which take as long for each of the eight counts of a page as it takes
-    to parse its URL: they are told twice a second. Must be used in ``loop``.
+    to parse its URL: they are told twice a second. Must be used in ``loop``, or in the one that runs.
     """
 
-    def __init__(self, stats: StatsCollector | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, stats: StatsCollector | None, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._tell = counter(stats)
         self._counts: Counter[str] = Counter()
         self._loop = loop
@@ -38,7 +39,8 @@ class Tally:
             if self._closed:
                 self._hand_over()
             else:
-                self._timer = self._loop.call_later(HANDED_OVER, self._hand_over)
+                loop = self._loop or asyncio.get_running_loop()
+                self._timer = loop.call_later(HANDED_OVER, self._hand_over)
 
     def _hand_over(self) -> None:
         self._timer = None
@@ -54,23 +56,11 @@ class Tally:
         self._hand_over()
 
 
-class Downloads:
-    """Counts requests, answers by status and errors by type, under the names that Scrapy gives them."""
+_tallies: WeakKeyDictionary[Crawler, Tally] = WeakKeyDictionary()
 
-    def __init__(self, count: Count) -> None:
-        self._count = count
 
-    def begun(self) -> None:
-        """Count a request."""
-        self._count("downloader/request_count")
-
-    def answered(self, status: int, length: int) -> None:
-        """Count an answer; ``length`` is that of its decoded body."""
-        self._count("downloader/response_count")
-        self._count(f"downloader/response_status_count/{status}")
-        self._count("downloader/response_bytes", length)
-
-    def failed(self, error: BaseException) -> None:
-        """Count a request that brought no answer."""
-        self._count("downloader/exception_count")
-        self._count(f"downloader/exception_type_count/{global_object_name(type(error))}")
+def tally_of(crawler: Crawler) -> Tally:
+    """Return what counts for the statistics of a crawler, which has them by now."""
+    if crawler not in _tallies:
+        _tallies[crawler] = Tally(crawler.stats)
+    return _tallies[crawler]

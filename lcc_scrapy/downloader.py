@@ -1,20 +1,32 @@
 """The downloader of Scrapy's engine: a request with a ticket is fetched in its turn, redirects included."""
 
+import asyncio
+from functools import partial
 from typing import Any
 
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from lcc_scrapy import logs
-from lcc_scrapy.counting import Downloads, counter
+from lcc_scrapy.counting import counter, tally_of
 from lcc_scrapy.domain.queue import Ticket
-from lcc_scrapy.fetching import BODY
+from lcc_scrapy.fetching import BODY, header_of
+from lcc_scrapy.middlewares import LccRobotsMiddleware
 from lcc_scrapy.scheduler import TICKET
+from lcc_scrapy.scrapy_internals import (
+    Relay,
+    handler_of,
+    scrape_in_sequence,
+    way_through_middlewares,
+)
 from lcc_scrapy.settings import has_scrapys_middlewares
+from lcc_scrapy.spider_middlewares import WithholdItems
 from lcc_scrapy.storage.turnstile import Member
 from lcc_scrapy.turn import REDIRECTS, FetchFailed, TurnKeeper, first_target, redirect_target
 from lcc_scrapy.wiring import required_worker
@@ -27,10 +39,19 @@ class LccDownloader(Downloader):
         self._worker = required_worker(crawler)
         logs.install(self._worker.config.log_format)  # Scrapy has just made its handler anew
         super().__init__(crawler)
-        self._turns: TurnKeeper[Response] = TurnKeeper(self._worker, counter(crawler.stats), _header)
-        self._downloads = Downloads(
-            counter(None if has_scrapys_middlewares(crawler.settings) else crawler.stats)
+        count = tally_of(crawler).count
+        self._turns = TurnKeeper(self._worker, count)
+        self._count = counter(None) if has_scrapys_middlewares(crawler.settings) else count
+        self._handlers = {scheme: handler_of(self, scheme) for scheme in ("http", "https")}
+        self._pass_middlewares = way_through_middlewares(
+            self, LccRobotsMiddleware, self._enqueue_request, self._pass_all
         )
+        self._relay = Relay()
+        self._fetching: dict[Request, asyncio.Task[None]] = {}
+        crawler.signals.connect(self._spider_opened, signals.spider_opened)
+
+    def _spider_opened(self) -> None:
+        scrape_in_sequence(self.crawler, WithholdItems, self._relay)
 
     def needs_backout(self) -> bool:
         """Never hold the engine up: where there is no place, the scheduler has no request."""
@@ -40,45 +61,57 @@ class LccDownloader(Downloader):
         """Fetch a request with its redirects; the turn has ended when the Deferred fires."""
         if TICKET not in request.meta:
             return super().fetch(request)
-        return deferred_from_coro(self._fetch_turn(request))
+        self.active.add(request)
+        fetched: Deferred[Response | Request] = Deferred()
+        self._fetching[request] = asyncio.get_running_loop().create_task(self._fetch_turn(request, fetched))
+        return fetched
 
-    async def _fetch_turn(self, request: Request) -> Response | Request:
-        async def follow(ticket: Ticket, member: Member) -> Response:
-            first_target(ticket, member)
-            return await self._follow(request, ticket, member)
-
-        return await self._turns.keep(request.meta[TICKET], follow)
+    async def _fetch_turn(self, request: Request, fetched: Deferred[Response | Request]) -> None:
+        result: Response | Failure
+        try:
+            result = await self._turns.keep(request.meta[TICKET], partial(self._follow, request))
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the errback is told
+            result = Failure()  # type: ignore[no-untyped-call]
+        self.active.discard(request)
+        await self._relay.hand_over(fetched, result)
+        del self._fetching[request]
 
     async def _follow(self, request: Request, ticket: Ticket, member: Member) -> Response:
+        first_target(ticket, member)
         for _ in range(self._worker.config.redirects + 1):
-            response = await maybe_deferred_to_future(super().fetch(request))
+            response = await self._pass_middlewares(request)
             if isinstance(response, Request):
                 raise FetchFailed(616, "a middleware replaced the request")
             if response.status not in REDIRECTS:
-                return response
+                return response  # type: ignore[no-any-return]
             request.meta.pop(BODY, None)
-            location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
+            location = header_of(response, "Location", "utf-8").strip()
             target = redirect_target(ticket.trip, response.url, response.status, location, member)
             request = request.replace(url=str(target))
         raise FetchFailed(606, request.url)
+
+    async def _pass_all(self, request: Request) -> Response | Request:
+        return await maybe_deferred_to_future(super().fetch(request))
 
     async def _enqueue_request(self, request: Request) -> Response:
         """Download at once: what Scrapy's slots do for a host, the turns do here."""
         send, spider = self.signals.send_catch_log, self.crawler.spider
         send(signals.request_reached_downloader, request=request, spider=spider)
-        self._downloads.begun()
+        self._count("downloader/request_count")
         try:
-            response: Response = await self.handlers.download_request_async(request)
+            response: Response = await self._handler_of(request)(request)
         except Exception as error:
-            self._downloads.failed(error)
+            self._count("downloader/exception_count")
+            self._count(f"downloader/exception_type_count/{global_object_name(type(error))}")
             raise
         else:
-            self._downloads.answered(response.status, len(response.body))
+            self._count("downloader/response_count")
+            self._count(f"downloader/response_status_count/{response.status}")
+            self._count("downloader/response_bytes", len(response.body))
             send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response
         finally:
             send(signals.request_left_downloader, request=request, spider=spider)
 
-
-def _header(response: Response, name: str) -> str:
-    return (response.headers.get(name) or b"").decode("latin-1")
+    def _handler_of(self, request: Request) -> Any:
+        return self._handlers.get(request.url.partition(":")[0], self.handlers.download_request_async)

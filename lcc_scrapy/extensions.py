@@ -1,20 +1,39 @@
 """The extension that ties a worker to the life of its spider."""
 
+from functools import partial
 from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DropItem, UsageError
+from scrapy.extensions.corestats import CoreStats
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from lcc_scrapy import faults
-from lcc_scrapy.counting import counter
+from lcc_scrapy.counting import counter, tally_of
 from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.outcomes import NOT_STORED
 from lcc_scrapy.scheduler import TICKET
+from lcc_scrapy.scrapy_internals import HeardSignals
 from lcc_scrapy.wiring import BY_HAND, Worker, worker_of
+
+
+class LccCoreStats(CoreStats):
+    """Scrapy's own statistics, which listen to no single page: that would cost as much as its row does."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> "LccCoreStats":
+        """Build it; what it does not listen to is counted where it is sent."""
+        if not isinstance(crawler.signals, HeardSignals):
+            return super().from_crawler(crawler)
+        extension, tally = cls(crawler.stats), tally_of(crawler)
+        for name in ("spider_opened", "spider_closed", "item_dropped"):
+            crawler.signals.connect(getattr(extension, name), getattr(signals, name))
+        for name in ("item_scraped", "response_received"):
+            crawler.signals.counts[getattr(signals, name)] = partial(tally.count, f"{name}_count")
+        return extension
 
 
 class LccLifecycle:
@@ -71,7 +90,7 @@ class LccLifecycle:
 
     def _fail(self, ticket: Ticket, detail: str, *, final: bool = False) -> None:
         failed = Failed(ticket, NOT_STORED, detail[:200], self._worker.now(), final)
-        self._worker.manager.settle(failed).addErrback(lambda _: None)
+        self._worker.manager.settle(failed)
 
     def spider_opened(self) -> None:
         """Close the spider at once when the worker could not start; it has said why."""

@@ -1,6 +1,8 @@
 """The download handler: Scrapy's requests and responses around ``getting``."""
 
-from ipaddress import ip_address
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
@@ -10,8 +12,8 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.getting import Getter, Reply
+from lcc_scrapy.domain.roots import HttpUrl, parsed_again
+from lcc_scrapy.getting import Fields, Getter, Reply
 from lcc_scrapy.wiring import worker_of
 
 BODY = "lcc_body"
@@ -36,6 +38,52 @@ STREAMED = "lcc-streamed"
 """Flag of a response whose body lies in a file instead of ``response.body``."""
 
 
+class LazyHeaders:
+    """Gives a request or a response its headers when somebody asks for them.
+
+    Until then they are ``fields``: None as soon as they may have been changed.
+    """
+
+    fields: Fields | None = None
+    _made: Headers | None = None
+
+    def __init__(self, *args: Any, headers: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if headers is not None:
+            self.headers = headers
+
+    @property
+    def headers(self) -> Headers:
+        """The headers as Scrapy has them."""
+        if self._made is None:
+            self.headers = self.fields
+        assert self._made is not None
+        return self._made
+
+    @headers.setter
+    def headers(self, value: Any) -> None:
+        self._made, self.fields = value if isinstance(value, Headers) else Headers(value or ()), None
+
+
+class TicketRequest(LazyHeaders, Request):
+    """A request of the queue's."""
+
+
+def fields_of(message: Request | Response) -> Fields:
+    """Return the headers of a request or a response as they stand on the wire."""
+    fields: Fields | None = getattr(message, "fields", None)
+    if fields is not None:
+        return fields
+    return [(name, value) for name, values in message.headers.items() for value in values]
+
+
+def header_of(message: Request | Response, name: str, charset: str = "latin-1") -> str:
+    """Return the first header of a name, empty = none."""
+    wanted = name.lower().encode()
+    found = (value for field, value in fields_of(message) if field.lower() == wanted)
+    return next(found, b"").decode(charset, "replace")
+
+
 class LccDownloadHandler(BaseDownloadHandler):
     """Fetches the http and https URLs of the LCC's turns."""
 
@@ -54,7 +102,7 @@ class LccDownloadHandler(BaseDownloadHandler):
         meta = request.meta
         reply = await self._getter.get(
             _target(request.url),
-            [(name, value) for name, values in request.headers.items() for value in values],
+            fields_of(request),
             turn=meta.get(TURN),
             private_hosts=meta.get(PRIVATE_HOSTS, ()),
             types=meta.get(TYPES),
@@ -79,21 +127,55 @@ def may_be_private(url: HttpUrl, request: Request) -> bool:
 def _target(url: str) -> HttpUrl:
     """Read a URL as the roots do, so that nobody goes where somebody else has read another host."""
     try:
-        return HttpUrl.parse(url)
+        return parsed_again(url)
     except UrlRefused as error:
         raise UnsupportedURLSchemeError(f"{url[:200]}: {error}") from error
 
 
 def _response(request: Request, reply: Reply) -> Response:
-    headers, data = Headers(reply.headers), reply.body.data or b""
-    kind = responsetypes.from_args(headers=headers, url=request.url, body=data[:5000])
-    return kind(
+    data = reply.body.data or b""
+    response: Response = _kind(reply, request.url, data)(
         request.url,
         status=reply.status,
-        headers=headers,
         body=data,
         request=request,
         flags=[STREAMED] if reply.body.path else [],
-        ip_address=ip_address(reply.peer) if reply.peer else None,
-        protocol=f"HTTP/{reply.version}" if reply.version else None,
+        ip_address=_address(reply.peer),
+        protocol=_PROTOCOLS.get(reply.version),
     )
+    response.fields = reply.headers  # type: ignore[attr-defined]
+    return response
+
+
+_PROTOCOLS = {version: f"HTTP/{version}" for version in ("1.0", "1.1")}
+
+
+def _kind(reply: Reply, url: str, data: bytes) -> type[Response]:
+    """Return the class of a response, as Scrapy finds it."""
+    said = [field for field in reply.headers if field[0].lower() in _KIND_TELLERS]
+    find = _kind_said if sum(len(value) for _, value in said) < _USUAL else _kind_said.__wrapped__
+    kind = find(tuple(said))
+    if kind is Response:
+        kind = responsetypes.from_args(url=url, body=data[:5000])
+    return _lazy(kind)  # type: ignore[arg-type]
+
+
+_USUAL = 200
+"""Bytes of the headers that tell a class from which on it is not remembered what they told."""
+
+_KIND_TELLERS = frozenset({b"content-type", b"content-encoding", b"content-disposition"})
+
+
+@lru_cache(maxsize=1000)
+def _kind_said(fields: Fields) -> type[Response]:
+    return responsetypes.from_headers(Headers(fields))
+
+
+@lru_cache(maxsize=100)
+def _lazy(kind: type[Response]) -> type[Response]:
+    return type(kind.__name__, (LazyHeaders, kind), {"__module__": kind.__module__})
+
+
+@lru_cache(maxsize=1000)
+def _address(peer: str) -> IPv4Address | IPv6Address | None:
+    return ip_address(peer) if peer else None

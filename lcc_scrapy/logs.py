@@ -54,7 +54,10 @@ class TextFormatter(logging.Formatter):
 
 def tells_of_pages() -> bool:
     """Tell whether anybody reads what is logged of every page, at DEBUG; loggers do not know, handlers do."""
-    return any(handler.level <= logging.DEBUG for handler in logging.root.handlers)
+    for handler in logging.root.handlers:  # noqa: SIM110 - asked several times for each page
+        if handler.level <= logging.DEBUG:
+            return True
+    return False
 
 
 class QuietLogFormatter(LogFormatter):

@@ -1,13 +1,14 @@
-"""Downloader middlewares of the LCC's spiders, for requests that go through Scrapy's engine."""
+"""Downloader middlewares of the LCC's spiders."""
+
+from functools import partial
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
-from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.fetching import IN_MEMORY, PRIVATE_HOSTS, TURN, may_be_private
+from lcc_scrapy.domain.roots import HttpUrl, parsed_again
+from lcc_scrapy.fetching import IN_MEMORY, PRIVATE_HOSTS, TURN, header_of, may_be_private
 from lcc_scrapy.getting import ACCEPT_ENCODING
 from lcc_scrapy.robots import MOST_READ, RobotsAnswer, RobotsTxt
 from lcc_scrapy.settings import headers_to_give
@@ -28,6 +29,7 @@ class LccRobotsMiddleware:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         self._crawler = crawler
+        self._worker = worker_of(crawler)
         self._robots = RobotsTxt(crawler)
         self._headers = {**headers_to_give(crawler.settings), "Accept-Encoding": ACCEPT_ENCODING}
 
@@ -40,16 +42,18 @@ class LccRobotsMiddleware:
         """Let a request pass, or raise ``RobotsForbidden`` or what kept robots.txt from being read."""
         if request.meta.get("dont_obey_robotstxt"):
             return
-        url = HttpUrl.parse(request.url)
-
-        async def ask(target: HttpUrl) -> RobotsAnswer:
-            return _answer(await self._crawler.engine.download_async(self._request(target, request)))
-
-        permission = await self._robots.permission(url, ask, private=may_be_private(url, request))
+        url = parsed_again(request.url)
+        private = may_be_private(url, request)
+        permission = self._robots.known(url, private=private)
+        if permission is None:
+            permission = await self._robots.permission(url, partial(self._ask, request), private=private)
         request.meta[SITEMAPS] = permission.sitemaps
-        worker = worker_of(self._crawler)
-        if worker is not None:
-            worker.space(request.meta.get(TURN), permission.crawl_delay)
+        if self._worker is not None:
+            self._worker.space(request.meta.get(TURN), permission.crawl_delay)
+
+    async def _ask(self, cause: Request, target: HttpUrl) -> RobotsAnswer:
+        response = await self._crawler.engine.download_async(self._request(target, cause))
+        return RobotsAnswer(response.status, response.body, header_of(response, "Location", "utf-8"))
 
     def _request(self, target: HttpUrl, cause: Request) -> Request:
         kept = {key: cause.meta[key] for key in (TURN, PRIVATE_HOSTS) if key in cause.meta}
@@ -60,8 +64,3 @@ class LccRobotsMiddleware:
             meta={**kept, "dont_obey_robotstxt": True, IN_MEMORY: MOST_READ},
             dont_filter=True,
         )
-
-
-def _answer(response: Response) -> RobotsAnswer:
-    location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace")
-    return RobotsAnswer(response.status, response.body, location)

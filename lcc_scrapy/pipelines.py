@@ -3,13 +3,28 @@
 from typing import Any
 
 from scrapy.crawler import Crawler
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.exceptions import DropItem
+from scrapy.pipelines import ItemPipelineManager
 
 from lcc_scrapy import faults, signals
-from lcc_scrapy.counting import counter
+from lcc_scrapy.counting import tally_of
+from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Served
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.wiring import required_worker
+
+
+class LccItemPipelines(ItemPipelineManager):
+    """Scrapy's manager of pipelines; where the LCC's is the only one, it gets items at once."""
+
+    def __init__(self, *pipelines: Any, **options: Any) -> None:
+        super().__init__(*pipelines, **options)
+        only = pipelines[0] if len(pipelines) == 1 else None
+        self._only = only.process_item if isinstance(only, LccPipeline) else super().process_item_async
+
+    async def process_item_async(self, item: Any) -> Any:
+        """Send an item through the pipelines."""
+        return await self._only(item)
 
 
 class LccPipeline:
@@ -17,6 +32,7 @@ class LccPipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._count = tally_of(crawler).count
         self._worker = required_worker(crawler)
 
     @classmethod
@@ -29,11 +45,13 @@ class LccPipeline:
         if not isinstance(item, LccDocument):
             return item
         faults.passed(self._worker)
-        await self._send_on(item)
-        settled = await maybe_deferred_to_future(
-            self._worker.manager.settle(Served(item.ticket, item.answer, item.content))
-        )
-        signals.announce(self._crawler, counter(self._crawler.stats), settled, item)
+        if item.withheld:
+            await self._send_on(item)
+        try:
+            settled = await self._worker.settle(Served(item.ticket, item.answer, item.content))
+        except StoreUnavailable as error:  # the process stops: the URL stays in its place
+            raise DropItem(str(error)) from error
+        signals.announce(self._crawler, self._count, settled, item)
         return item
 
     async def _send_on(self, document: LccDocument) -> None:

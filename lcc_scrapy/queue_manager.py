@@ -29,7 +29,7 @@ from lcc_scrapy.storage import settling
 from lcc_scrapy.storage.heartbeat import Heartbeat
 from lcc_scrapy.storage.jobwatch import NO_JOB, Job
 from lcc_scrapy.storage.records import JOB_MAX, LongFetch, StoredTurn, WorkerRow
-from lcc_scrapy.storage.settler import Settler
+from lcc_scrapy.storage.settler import Done, Settler
 from lcc_scrapy.storage.settling import Settled
 from lcc_scrapy.storage.thread import Clock, StoreThread
 from lcc_scrapy.storage.turnstile import (
@@ -377,7 +377,7 @@ class QueueManager:
         self.put_back(outcome.ticket)
         held = self._holding(outcome.ticket)
         backoff = held.turn.backoff if held is not None else NO_BACKOFF
-        self._settler.settle(replace(outcome, backoff=backoff)).addErrback(lambda _: None)
+        self._settler.settle(replace(outcome, backoff=backoff))
 
     def host_failed(self, ticket: Ticket, retry_after: float = 0.0) -> float:
         """Delay a whole turn; returns for how many seconds its host has been failing."""
@@ -392,18 +392,23 @@ class QueueManager:
 
     # --- outcomes --------------------------------------------------------------------------------
 
-    def settle(self, outcome: Outcome) -> Deferred[Settled]:
-        """Make an outcome durable."""
-        return self._settler.settle(outcome).addBoth(self._settled, outcome)
+    def settle(self, outcome: Outcome, done: Done = lambda _: None) -> None:
+        """Make an outcome durable; ``done`` is called when it is, or with the ``Failure``."""
 
-    def _settled(self, result: Settled | Failure, outcome: Outcome) -> Settled | Failure:
+        def settled(result: Settled | Failure) -> None:
+            self._settled(result, outcome)
+            done(result)
+
+        self._settler.settle(outcome, settled)
+
+    def _settled(self, result: Settled | Failure, outcome: Outcome) -> None:
         if self._held_up and not self._settler.is_full():
             self._held_up = False
             self._wake()
         ticket = outcome.ticket
         held = self._holding(ticket)
         if held is None:
-            return result
+            return
         held.out.discard(ticket.row.urlkey)
         if isinstance(result, Failure):
             held.turn.more, held.reach = True, None
@@ -412,7 +417,6 @@ class QueueManager:
         if held.is_low():
             self.windows.read_on([ticket.turnkey])
         self._rest_if_idle(ticket.turnkey)
-        return result
 
     def _is_to_be_fetched(self, held: Held, again: float) -> None:
         """Take note of when a URL that was fetched is to be fetched again: its row lies behind the window."""

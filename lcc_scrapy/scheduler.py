@@ -1,23 +1,22 @@
-"""The scheduler: Scrapy's way in to the Queue Manager. It decides nothing but which way documents take."""
+"""The scheduler: Scrapy's way in to the Queue Manager. It decides nothing."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy import faults
+from lcc_scrapy.counting import tally_of
 from lcc_scrapy.domain.queue import Ticket, is_found
-from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES
-from lcc_scrapy.getting import ACCEPT_ENCODING
-from lcc_scrapy.onlookers import onlooker
+from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES, TicketRequest
+from lcc_scrapy.getting import ACCEPT_ENCODING, Fields
 from lcc_scrapy.queue_manager import TurnPass
 from lcc_scrapy.settings import headers_to_give
-from lcc_scrapy.shortway import ShortWay
 from lcc_scrapy.storage.turnstile import Member
 from lcc_scrapy.wiring import Worker, required_worker
 
@@ -36,9 +35,7 @@ class ProviderScheduler(BaseScheduler):
     def __init__(self, worker: Worker, crawler: Crawler) -> None:
         self._worker = worker
         self._crawler = crawler
-        self._short_way: ShortWay | None = None
-        self._has_begun = False
-        self._headers = {**headers_to_give(crawler.settings), "Accept-Encoding": ACCEPT_ENCODING}
+        self._fields = _fields({**headers_to_give(crawler.settings), "Accept-Encoding": ACCEPT_ENCODING})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> "ProviderScheduler":
@@ -47,7 +44,6 @@ class ProviderScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None]:
         """Open the store and take the first turns."""
-        self._spider = spider
         self._callback = getattr(spider, "document_served")  # noqa: B009 - any LccSpider has it
         self._errback = getattr(spider, "fetch_failed")  # noqa: B009
         return self._worker.open(self._ring)
@@ -55,13 +51,8 @@ class ProviderScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None]:
         """Settle what is under way and give the turns back."""
         _log.debug("closing the queue (%s)", reason)
-        return deferred_from_coro(self._close())
-
-    async def _close(self) -> None:
-        self._worker.shutdown_begins()
-        if self._short_way is not None:
-            await self._short_way.stop()
-        await maybe_deferred_to_future(self._worker.close())
+        tally_of(self._crawler).close()
+        return self._worker.close()
 
     def has_pending_requests(self) -> bool:
         """Keep the spider alive for as long as its worker wants more."""
@@ -76,11 +67,6 @@ class ProviderScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request, or None when nothing may be fetched now. Constant time."""
-        if not self._has_begun:
-            self._begin()
-        if self._short_way is not None:
-            self._short_way.go()
-            return None
         while faults.may_fetch(self._worker) and (ticket := self._worker.manager.next_ticket()) is not None:
             member = self._worker.manager.member(ticket)
             if member is not None:
@@ -89,45 +75,35 @@ class ProviderScheduler(BaseScheduler):
             self._worker.manager.fetch_ended(ticket)
         return None
 
-    def _begin(self) -> None:
-        """Choose the way, now that every component has had the time to connect itself to signals."""
-        self._has_begun = True
-        reason = onlooker(self._crawler, self._spider)
-        if reason:
-            _log.info("documents go through Scrapy's engine: %s", reason)
-        else:
-            self._short_way = ShortWay(self._worker, self._crawler)
-
     def _ring(self) -> None:
-        if self._worker.closing:
-            return
-        if self._short_way is not None:
-            self._short_way.go()
-        else:
+        if not self._worker.closing:
             with suppress(RuntimeError):  # the engine has not begun, or has ended
                 self._crawler.engine.crawl(BELL)
 
     def _request(self, ticket: Ticket, member: Member) -> Request:
-        headers = self._headers.copy()
-        if ticket.etag:
-            headers["If-None-Match"] = ticket.etag
-        if ticket.last_modified:
-            headers["If-Modified-Since"] = ticket.last_modified
-        types = member.provider.accepted_types(self._worker.config.mimetypes)
+        found = is_found(ticket.row)
         meta = {
             TICKET: ticket,
             TURN: TurnPass(ticket.turnkey, ticket.token),
             PRIVATE_HOSTS: member.private_hosts,
-            TYPES: types if is_found(ticket.row) else None,
+            TYPES: member.provider.accepted_types(self._worker.config.mimetypes) if found else None,
             "verbatim_url": True,
             "dont_obey_robotstxt": member.provider.ignorerobots,
             "download_timeout": self._worker.config.fetch_deadline,
         }
-        return Request(
-            ticket.row.furl,
-            callback=self._callback,
-            errback=self._errback,
-            headers=headers,
-            meta=meta,
-            dont_filter=True,
+        request = TicketRequest(
+            ticket.row.furl, callback=self._callback, errback=self._errback, meta=meta, dont_filter=True
         )
+        request.fields = [*self._fields, *_conditions(ticket)]
+        return request
+
+
+def _conditions(ticket: Ticket) -> Fields:
+    if not (ticket.etag or ticket.last_modified):
+        return ()
+    conditions = {"If-None-Match": ticket.etag, "If-Modified-Since": ticket.last_modified}
+    return _fields({name: value for name, value in conditions.items() if value})
+
+
+def _fields(headers: Mapping[str, str]) -> Fields:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]

@@ -44,6 +44,7 @@ _MIDDLEWARES = {
 }
 _PIPELINE = {"lcc_scrapy.pipelines.LccPipeline": 900}
 _WITHHOLDS = {"lcc_scrapy.spider_middlewares.WithholdItems": 0}
+_CORE_STATS = "scrapy.extensions.corestats.CoreStats"
 _EXTENSION = {
     "lcc_scrapy.extensions.LccLifecycle": 100,
     "scrapy.extensions.telnet.TelnetConsole": None,
@@ -102,6 +103,8 @@ def apply_to(settings: "BaseSettings", config: "Config", spider: "type[Spider]")
     if config.items_follow_document:
         _merge(settings, "SPIDER_MIDDLEWARES", _WITHHOLDS)
     _keep_documents_out_of_feeds(settings)
+    _count_in_lumps(settings)
+    _prefer(settings, "ITEM_PROCESSOR", value="lcc_scrapy.pipelines.LccItemPipelines")
     _prefer(settings, "ROBOTSTXT_OBEY", value=True)
     _prefer(settings, "ROBOTSTXT_PARSER", value="lcc_scrapy.robots.LccRobotParser")
     _prefer(settings, "DOWNLOAD_VERIFY_CERTIFICATES", value=True)
@@ -193,6 +196,14 @@ def _keep_documents_out_of_feeds(settings: "BaseSettings") -> None:
     }
     if filtered:
         _insist(settings, "FEEDS", filtered)
+
+
+def _count_in_lumps(settings: "BaseSettings") -> None:
+    """Put an extension of ours in the place of Scrapy's ``CoreStats``, where that is in use."""
+    placed = {**settings.getdict("EXTENSIONS_BASE"), **settings.getdict("EXTENSIONS")}
+    place = placed.get(_CORE_STATS)
+    if place is not None:
+        _merge(settings, "EXTENSIONS", {_CORE_STATS: None, "lcc_scrapy.extensions.LccCoreStats": place})
 
 
 def foreign_component(settings: "BaseSettings") -> str:

@@ -7,10 +7,8 @@ after a 304.
 ``lcc_document_removed(docid, pid, reason)`` — a document left the cache.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
-from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy.crawler import Crawler
 
 from lcc_scrapy.items import LccDocument
@@ -33,21 +31,11 @@ def announce(
     if settled.code:
         count(f"lcc/code/{settled.code}")
     signal = _BY_RESULT.get(settled.result)
-    if signal is not None and is_heard(crawler, signal):
+    if signal is not None:
         crawler.signals.send_catch_log(signal, document=document, row=settled.row)
     if settled.removed:
         row = settled.outcome.ticket.row
         announce_removal(crawler, row.pid, row.urlkey, f"answered {settled.code}")
-
-
-def is_heard(crawler: Crawler, signal: object) -> bool:
-    """Tell whether anybody listens to a signal: to send one to nobody costs as much as to store a row."""
-    return any(True for _ in listeners(crawler, signal))
-
-
-def listeners(crawler: Crawler, signal: object) -> Iterator[Any]:
-    """Return whoever listens to a signal now."""
-    return iter(liveReceivers(getAllReceivers(crawler.signals.sender, signal)))
 
 
 def announce_removal(crawler: Crawler, pid: int, key: bytes, reason: str) -> None:

@@ -1,9 +1,9 @@
-"""A fetch with all its redirects is one turn, which ends exactly once, whichever way a URL goes."""
+"""A fetch with all its redirects is one turn, which ends exactly once."""
 
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn
 from urllib.parse import urljoin
 
 from scrapy.exceptions import (
@@ -17,6 +17,7 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
+from scrapy.http import Response
 
 from lcc_scrapy import logs
 from lcc_scrapy.counting import Count
@@ -25,7 +26,8 @@ from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefus
 from lcc_scrapy.domain.httpdates import retry_after_seconds
 from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.queue import Delayed, Ticket, Trip
-from lcc_scrapy.domain.roots import HttpUrl, inside, not_below
+from lcc_scrapy.domain.roots import HttpUrl, inside, not_below, parsed_again
+from lcc_scrapy.fetching import header_of
 from lcc_scrapy.getting import (
     AddressRefused,
     BodyTooLarge,
@@ -85,41 +87,29 @@ def code_of(error: BaseException) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), 616)
 
 
-class Answering(Protocol):
-    """What came of a fetch, as far as its turn needs to know."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
+Fetch = Callable[[Ticket, Member], Awaitable[Response]]
 
 
-Got = TypeVar("Got", bound=Answering)
+class TurnKeeper:
+    """Runs fetches in their turns: charged, judged, and ended whatever happens."""
 
-
-class TurnKeeper(Generic[Got]):
-    """Runs fetches in their turns: charged, judged, and ended whatever happens.
-
-    ``header(answer, name)`` returns the first header of a name, empty = none.
-    """
-
-    def __init__(self, worker: Worker, count: Count, header: Callable[[Got, str], str]) -> None:
+    def __init__(self, worker: Worker, count: Count) -> None:
         self._worker = worker
         self._count = count
-        self._header = header
 
-    async def keep(self, ticket: Ticket, fetch: Callable[[Ticket, Member], Awaitable[Got]]) -> Got:
+    async def keep(self, ticket: Ticket, fetch: Fetch) -> Response:
         """Run the fetch of a ticket; its turn has ended when this returns or raises.
 
         Raises what ``fetch`` does, and ``TurnDelayed`` where the URL waits in its place.
         """
         try:
             answer = await self._fetched(ticket, fetch)
-            self._judge(ticket, answer.status, None, self._retry_after(answer))
+            self._judge(ticket, answer.status, None, answer)
             return answer
         finally:
             self._end(ticket)
 
-    async def _fetched(self, ticket: Ticket, fetch: Callable[[Ticket, Member], Awaitable[Got]]) -> Got:
+    async def _fetched(self, ticket: Ticket, fetch: Fetch) -> Response:
         try:
             return await self._measured(ticket, fetch)
         except FetchAborted:
@@ -130,10 +120,10 @@ class TurnKeeper(Generic[Got]):
             self._worker.manager.put_back(ticket)
             raise TurnDelayed(str(error)) from error
         except Exception as error:
-            self._judge(ticket, code_of(error), error, 0.0)
+            self._judge(ticket, code_of(error), error)
             raise
 
-    async def _measured(self, ticket: Ticket, fetch: Callable[[Ticket, Member], Awaitable[Got]]) -> Got:
+    async def _measured(self, ticket: Ticket, fetch: Fetch) -> Response:
         trip, began = ticket.trip, time.monotonic()
         trip.hops = 0
         try:
@@ -156,14 +146,16 @@ class TurnKeeper(Generic[Got]):
             _log.debug("charged %(bytes)d bytes for %(url)s", what)
         self._count("lcc/bytes_charged", charged)
 
-    def _judge(self, ticket: Ticket, code: int, error: Exception | None, retry_after: float) -> None:
+    def _judge(
+        self, ticket: Ticket, code: int, error: Exception | None, answer: Response | None = None
+    ) -> None:
         """Delay the turn when the host failed; after long enough the URL is given up instead."""
         manager = self._worker.manager
         if not retries.is_host_level(code):
             if error is None or isinstance(error, _ANSWERED):
                 manager.host_answered(ticket)
             return
-        failing = manager.host_failed(ticket, retry_after)
+        failing = manager.host_failed(ticket, _retry_after(answer) if answer is not None else 0.0)
         if failing < self._worker.config.host_patience:
             self._put_off(ticket, code, error)
 
@@ -171,14 +163,15 @@ class TurnKeeper(Generic[Got]):
         self._worker.manager.delay(Delayed(ticket, code, str(error or "")[:200], self._worker.now()))
         raise TurnDelayed(str(error or code)) from error
 
-    def _retry_after(self, answer: Got) -> float:
-        said = self._header(answer, "Retry-After")
-        return retry_after_seconds(said, self._header(answer, "Date")) if said else 0.0
+
+def _retry_after(answer: Response) -> float:
+    said = header_of(answer, "Retry-After")
+    return retry_after_seconds(said, header_of(answer, "Date")) if said else 0.0
 
 
 def first_target(ticket: Ticket, member: Member) -> HttpUrl:
     """Return where the fetch of a ticket begins; raises ``FetchFailed`` 704 where it may no longer."""
-    url = HttpUrl.parse(ticket.row.furl)
+    url = parsed_again(ticket.row.furl)
     if not inside(url, member.roots):
         raise FetchFailed(704, not_below(member.roots))
     return url

@@ -4,6 +4,7 @@
 too. The command line takes the same pieces one by one.
 """
 
+import asyncio
 import logging
 import os
 import time
@@ -17,6 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
+from twisted.python.failure import Failure
 
 from lcc_scrapy import signals
 from lcc_scrapy.collecting import collect_seldom
@@ -122,6 +124,21 @@ class Worker:
     def now(self) -> int:
         """Return the time in epoch seconds."""
         return int(time.time())
+
+    async def settle(self, outcome: Outcome) -> Settled:
+        """Make an outcome durable; raises what keeps it from being settled."""
+        durable: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
+
+        def done(result: Settled | Failure) -> None:
+            if durable.done():
+                return
+            if isinstance(result, Failure):
+                durable.set_exception(result.value or StoreUnavailable(str(result)))
+            else:
+                durable.set_result(result)
+
+        self.manager.settle(outcome, done)
+        return await durable
 
     def space(self, turn: TurnPass | None, seconds: float) -> None:
         """Leave a site alone for so long after the fetch under way, as far as the operator lets it."""

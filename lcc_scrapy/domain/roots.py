@@ -5,7 +5,7 @@ encoded slashes and userinfo cannot step out of a root.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -17,6 +17,7 @@ URL_MAX = 2048
 """Longest URL in characters; the columns that hold URLs are as wide."""
 
 _HOST_MAX = 253
+_PORT_MAX = 65535
 _NAME = re.compile(r"[a-z0-9._-]+")
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -60,8 +61,10 @@ class HttpUrl:
         """
         plain = _PLAIN.fullmatch(text)
         if plain is not None and len(text) <= URL_MAX:
-            scheme, host, port, path, query = plain.groups(default="")
-            return cls(scheme, _host(host), int(port) if port else _DEFAULT_PORT[scheme], path, query)
+            scheme, host, said, path, query = plain.groups(default="")
+            port = int(said) if said else _DEFAULT_PORT[scheme]
+            if port <= _PORT_MAX:
+                return cls(scheme, _host(host), port, path, query)
         if len(text) > URL_MAX:
             raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
         if _UNUSABLE.search(text):
@@ -98,6 +101,10 @@ class HttpUrl:
     def netloc(self) -> str:
         """``host:port``, the unit of a robots.txt and of a connection pool."""
         return f"{self.host}:{self.port}"
+
+
+parsed_again: Callable[[str], HttpUrl] = lru_cache(maxsize=4096)(HttpUrl.parse)
+"""``HttpUrl.parse`` for what is asked several times within one fetch."""
 
 
 def _quoted(text: str) -> str:

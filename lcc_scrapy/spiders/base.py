@@ -11,20 +11,20 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
-from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.python.failure import Failure
 
 from lcc_scrapy import faults, logs, signals
 from lcc_scrapy.config import load, unknown_settings
-from lcc_scrapy.counting import counter
+from lcc_scrapy.counting import tally_of
 from lcc_scrapy.domain.cache import Answer
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Ticket
-from lcc_scrapy.fetching import BODY, REASON
+from lcc_scrapy.fetching import BODY, REASON, fields_of
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
 from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
 from lcc_scrapy.scheduler import TICKET
+from lcc_scrapy.scrapy_internals import send_heard_signals_only
 from lcc_scrapy.settings import ASYNCIO_REACTOR, apply_to, foreign_component, notices
 from lcc_scrapy.spiders.arguments import arguments_of, end_with_usage, refuse_unknown
 from lcc_scrapy.storage.home import Home
@@ -81,6 +81,7 @@ class LccSpider(Spider):
         except ValueError as error:
             raise end_with_usage(cls.name, error) from None
         config = load(crawler.settings)
+        send_heard_signals_only(crawler)
         logs.install(config.log_format)
         hide_passwords_of_urls()
         spider = super().from_crawler(crawler, *args, **kwargs)
@@ -116,21 +117,26 @@ class LccSpider(Spider):
 
     # --- called by Scrapy ------------------------------------------------------------------------
 
-    async def document_served(self, response: Response) -> AsyncIterator[Any]:
+    def document_served(self, response: Response) -> Any:
         """Handle every answer: 200 is a document, 304 a confirmation, the rest failures."""
-        ticket: Ticket = response.meta[TICKET]
-        if BODY not in response.meta:
-            if not faults.keeps_place(self.worker, ticket, faults.ANSWERED):
-                await self._settle(failed(ticket, NOT_STORED, f"a middleware {faults.ANSWERED.error}"))
-            return
+        meta = response.meta
+        ticket: Ticket = meta[TICKET]
+        if BODY not in meta:
+            if faults.keeps_place(self.worker, ticket, faults.ANSWERED):
+                return None
+            return self._settle(failed(ticket, NOT_STORED, f"a middleware {faults.ANSWERED.error}"))
         refused = not_served(ticket, response.status)
         if refused is not None:
             self.worker.breaker.untested()
-            await self._settle(refused)
-            return
+            return self._settle(refused)
+        if getattr(self.parse_document, "__func__", None) is LccSpider.parse_document:
+            return (_document(response),)
+        return self._items_and_document(response)
+
+    async def _items_and_document(self, response: Response) -> AsyncIterator[Any]:
         async for item in self._look_at(response):
             yield item
-        yield LccDocument(ticket, kept_of(response, response.meta), response.meta[BODY], response)
+        yield _document(response)
 
     async def fetch_failed(self, failure: Failure) -> None:
         """Settle a fetch that brought no answer."""
@@ -167,8 +173,16 @@ class LccSpider(Spider):
                 self.crawler.stats.inc_value("lcc/parse_document_errors")
 
     async def _settle(self, outcome: Outcome) -> None:
-        settled = await maybe_deferred_to_future(self.worker.manager.settle(outcome))
-        signals.announce(self.crawler, counter(self.crawler.stats), settled)
+        try:
+            settled = await self.worker.settle(outcome)
+        except StoreUnavailable:  # the process stops: the URL stays in its place
+            return
+        signals.announce(self.crawler, tally_of(self.crawler).count, settled)
+
+
+def _document(response: Response) -> LccDocument:
+    meta = response.meta
+    return LccDocument(meta[TICKET], kept_of(response, meta), meta[BODY], response)
 
 
 def _whose(ticket: Ticket) -> dict[str, int]:
@@ -177,6 +191,5 @@ def _whose(ticket: Ticket) -> dict[str, int]:
 
 def kept_of(response: Response, meta: Mapping[str, Any]) -> Answer:
     """Return what is kept of a response beside its body; ``meta`` is that of its request."""
-    headers = [(name, value) for name, values in response.headers.items() for value in values]
     line = status_line(response.protocol or "", response.status, meta.get(REASON, ""))
-    return answer_of(response.status, response.url, headers, line, str(response.ip_address or ""))
+    return answer_of(response.status, response.url, fields_of(response), line, str(response.ip_address or ""))

@@ -3,9 +3,9 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.errors import NotDurable, StoreUnavailable
@@ -26,10 +26,21 @@ Commit = Callable[[Sequence[Outcome]], list[Settled]]
 Number = Callable[[Sequence[Outcome]], list[Outcome]]
 
 
+Done = Callable[[Settled | Failure], object]
+"""Hears what became of an outcome: when it is durable, or that it cannot be settled."""
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     outcome: Outcome
-    done: Deferred[Settled] = field(default_factory=Deferred)
+    done: Done
+
+    def tell(self, result: Settled | Failure) -> None:
+        """Tell whoever waits; an error of his does not concern the others."""
+        try:
+            self.done(result)
+        except Exception:  # noqa: BLE001 - they go on
+            _log.exception("after an outcome was settled")
 
 
 def _bytes_in_memory(outcome: Outcome) -> int:
@@ -73,14 +84,14 @@ class Settler:
         """Tell whether one commit's worth is not durable yet: nothing more should be begun."""
         return self.backlog >= self.most
 
-    def settle(self, outcome: Outcome) -> Deferred[Settled]:
-        """Settle one outcome; the Deferred fires when it is durable."""
+    def settle(self, outcome: Outcome, done: Done = lambda _: None) -> None:
+        """Settle one outcome; ``done`` is called when it is durable, or with a ``Failure``."""
+        waiting = _Waiting(outcome, done)
         if self._given_up:
-            return fail(StoreUnavailable("the process stops"))
-        waiting = _Waiting(outcome)
+            waiting.tell(Failure(StoreUnavailable("the process stops")))  # type: ignore[no-untyped-call]
+            return
         self._waiting.append(waiting)
         self._next()
-        return waiting.done
 
     def when_idle(self) -> Deferred[None]:
         """Return a Deferred that fires when everything given so far is settled."""
@@ -97,7 +108,7 @@ class Settler:
         batch.extend(self._waiting)
         self._waiting.clear()
         for waiting in batch:
-            waiting.done.errback(failure)
+            waiting.tell(failure)
         self._next()
 
     def _next(self) -> None:
@@ -136,7 +147,7 @@ class Settler:
         self._running = False
         self._under_way = 0
         for waiting, result in zip(batch, settled, strict=True):
-            waiting.done.callback(result)
+            waiting.tell(result)
         self._next()
 
     def _failed(self, failure: Failure, batch: list[_Waiting]) -> None:
@@ -151,7 +162,7 @@ class Settler:
             self._let_go(failure, batch)
             return
         if len(batch) == 1:
-            batch[0].done.errback(failure)
+            batch[0].tell(failure)
             self._next()
             return
         middle = len(batch) // 2

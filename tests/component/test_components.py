@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from lcc_scrapy.settings import apply_to, notices
+from lcc_scrapy.settings import apply_to, has_scrapys_middlewares, notices
 from lcc_scrapy.spiders.lcc_push import LccPushSpider
 from lcc_scrapy.spiders.lcc_spider import LinkSpider
 
@@ -18,6 +18,10 @@ TELNET = "scrapy.extensions.telnet.TelnetConsole"
 
 class TeamSpider(LccPushSpider):
     name = "team"
+
+
+class OldSpider(LccPushSpider):
+    user_agent = "old"
 
 
 class Part:
@@ -126,6 +130,22 @@ def test_a_name_that_the_project_does_not_have_is_told() -> None:
     assert notices(settings) == [
         "LCC_PROJECT_COMPONENTS names what this project does not have: shop.parts.Titel"
     ]
+
+
+@pytest.mark.parametrize(
+    "given", [{"HTTPPROXY_ENABLED": True}, {"HTTPAUTH_USER": "u"}, {"HTTPAUTH_PASS": "p"}]
+)
+def test_scrapy_s_own_middlewares_stay_where_a_setting_needs_them(given: dict[str, Any]) -> None:
+    assert has_scrapys_middlewares(carried(given))
+
+
+def test_scrapy_s_own_middlewares_are_left_out_only_where_a_team_has_none_beside_them() -> None:
+    assert not has_scrapys_middlewares(carried({}))
+    assert not has_scrapys_middlewares(carried({"ITEM_PIPELINES": {TITLE: 1}}, spider=TeamSpider))
+    assert has_scrapys_middlewares(carried({"DOWNLOADER_MIDDLEWARES": {TITLE: 1}}, "all"))
+    assert has_scrapys_middlewares(carried({}, spider=OldSpider))
+    assert not carried({}).getdict("SPIDER_MIDDLEWARES_BASE")
+    assert carried({"SPIDER_MIDDLEWARES": {TITLE: 1}}, "all").getdict("SPIDER_MIDDLEWARES_BASE")
 
 
 # --- settings without effect ---------------------------------------------------------------------

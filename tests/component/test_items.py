@@ -11,7 +11,6 @@ from scrapy import Request
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 from scrapy.settings import Settings
-from twisted.internet.defer import succeed
 from twisted.python.failure import Failure
 
 from lcc_scrapy import pipelines, spider_middlewares
@@ -35,10 +34,6 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def document() -> LccDocument:
     return LccDocument(SimpleNamespace(row=None), None, None, RESPONSE)  # type: ignore[arg-type]
-
-
-async def _done(waiting: Any) -> Any:
-    return waiting.result
 
 
 def through_middleware(*outputs: Any) -> list[Any]:
@@ -109,11 +104,14 @@ def test_the_pipeline_sends_items_on_before_the_document_is_stored(monkeypatch: 
     crawler = SimpleNamespace(
         engine=SimpleNamespace(scraper=SimpleNamespace(start_itemproc_async=start)), stats=None
     )
-    manager = SimpleNamespace(settle=lambda _outcome: happened.append("stored") or succeed(None))
-    worker = SimpleNamespace(manager=manager, breaker=SimpleNamespace(passed=lambda: False))
+
+    async def settle(_outcome: Any) -> None:
+        happened.append("stored")
+
+    worker = SimpleNamespace(settle=settle, breaker=SimpleNamespace(passed=lambda: False))
+    monkeypatch.setattr(pipelines, "tally_of", lambda _crawler: SimpleNamespace(count=None))
     monkeypatch.setattr(pipelines, "required_worker", lambda _crawler: worker)
     monkeypatch.setattr(pipelines.signals, "announce", lambda *_: None)
-    monkeypatch.setattr(pipelines, "maybe_deferred_to_future", _done)
     item = document()
     item.withheld = ["a", "b"]
     assert run(LccPipeline(crawler).process_item(item)) is item  # type: ignore[arg-type]
@@ -127,7 +125,7 @@ def test_items_that_went_nowhere_are_counted() -> None:
     crawler = SimpleNamespace(
         stats=SimpleNamespace(inc_value=lambda name, count: counts.update({name: count}))
     )
-    manager = SimpleNamespace(settle=lambda _outcome: succeed(None))
+    manager = SimpleNamespace(settle=lambda _outcome: None)
     lifecycle = LccLifecycle(crawler, SimpleNamespace(manager=manager, now=lambda: 0))  # type: ignore[arg-type]
     item = document()
     lifecycle.item_dropped(item, DropItem("no"))

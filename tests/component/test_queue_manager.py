@@ -792,9 +792,9 @@ def test_a_turn_whose_provider_went_just_before_the_fetch_began_is_given_back(ho
     providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
     house.clock.advance(2)
     worker: Any = SimpleNamespace(manager=house.manager)
-    turns: TurnKeeper[Any] = TurnKeeper(worker, counter(None), lambda _, name: name)
+    turns = TurnKeeper(worker, counter(None))
 
-    async def never(_ticket: Ticket, _member: Member) -> None:
+    async def never(_ticket: Ticket, _member: Member) -> Any:
         raise AssertionError
 
     with pytest.raises(FetchAborted):
@@ -863,11 +863,12 @@ def test_windows_are_read_portion_by_portion_so_that_outcomes_are_settled_in_bet
     while (first := house.manager.next_ticket()) is None:
         by_hand.work_off(1)
     house.manager.fetch_ended(first)
-    settling = house.manager.settle(Failed(first, 404, "", int(MONDAY_NOON), final=True))
+    settled: list[object] = []
+    house.manager.settle(Failed(first, 404, "", int(MONDAY_NOON), final=True), settled.append)
     waiting = [job.__name__ for _, job, _ in by_hand.jobs]
     assert waiting.count("_read") == 1
     by_hand.work_off(waiting.index("_try") + 1)
-    assert settling.called
+    assert settled
     assert len(house.manager.turns) == 7, "the others are not read yet"
     by_hand.work_off()
     found = {ticket.row.pid for ticket in iter(house.manager.next_ticket, None)}

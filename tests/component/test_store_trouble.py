@@ -41,17 +41,16 @@ def test_settling_tries_again_until_the_process_gives_up() -> None:
     thread: Any = SameThread()
     settler = Settler(thread, clock, commit)
     outcome: Any = object()
-    waiting = settler.settle(outcome)
+    ends: list[Any] = []
+    settler.settle(outcome, ends.append)
     clock.advance(1)
     clock.advance(1)
     assert len(tries) == 3
-    assert not waiting.called
+    assert not ends
     settler.give_up()
     clock.advance(1)
-    assert isinstance(waiting.result.value, StoreUnavailable)  # type: ignore[union-attr]
-    waiting.addErrback(lambda _: None)
-    settler.settle(outcome).addErrback(lambda failure: tries.append(failure.value))
-    assert isinstance(tries[-1], StoreUnavailable)
+    settler.settle(outcome, ends.append)
+    assert [type(end.value) for end in ends] == [StoreUnavailable] * 2
     assert settler.when_idle().called
 
 
@@ -175,11 +174,26 @@ def test_a_settlement_that_is_tried_again_writes_the_same_files() -> None:
     thread: Any = SameThread()
     nothing: Any = None
     settler = Settler(thread, clock, commit, FileIds(store, 1, "1/0").number)
-    settled = [settler.settle(Served(nothing, nothing, Body(0, "", ""))) for _ in range(3)]
+    settled: list[Any] = []
+    for _ in range(3):
+        settler.settle(Served(nothing, nothing, Body(0, "", "")), settled.append)
     clock.advance(1)
     clock.advance(1)
     assert tries == [[1], [1], [1], [2, 3]]
-    assert all(one.called for one in settled)
+    assert [one.result for one in settled] == ["stored"] * 3
+
+
+def test_an_error_of_whoever_hears_of_an_outcome_does_not_concern_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    thread: Any = SameThread()
+    nothing: Any = None
+    heard: list[Any] = []
+    settler = Settler(thread, Clock(), lambda outcomes: [Settled(one, "stored") for one in outcomes])
+    settler.settle(nothing, lambda _: 1 / 0)
+    settler.settle(nothing, heard.append)
+    assert len(heard) == 1
+    assert "after an outcome was settled" in caplog.text
 
 
 def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(monkeypatch: Any) -> None:

@@ -1,4 +1,4 @@
-"""Statistics of the short way: told to Scrapy now and then, and all of them in the end."""
+"""Statistics: told to Scrapy now and then, and all of them in the end."""
 
 from types import SimpleNamespace
 from typing import Any

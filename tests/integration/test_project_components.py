@@ -177,7 +177,6 @@ def test_the_lcc_s_spiders_take_no_component_by_default_and_say_so(lcc: Lcc, sho
     ) in log
     assert log.count("ignored here: AUTOTHROTTLE_ENABLED, DOWNLOAD_DELAY, because each provider") == 1
     assert "HTTPCACHE_ENABLED, because the LCC is the cache" in log
-    assert "documents go through Scrapy's engine" not in log
     overridden = log.partition("Overridden settings:")[2].partition("[scrapy.")[0]
     assert "TWISTED" in overridden or "BOT_NAME" in overridden
     assert not any(name in overridden for name in ("AUTOTHROTTLE_ENABLED", "HTTPCACHE_ENABLED", "_DELAY"))

@@ -17,7 +17,6 @@ URL_MAX = 2048
 """Longest URL in characters; the columns that hold URLs are as wide."""
 
 _HOST_MAX = 253
-_PORT_MAX = 65535
 _NAME = re.compile(r"[a-z0-9._-]+")
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -63,8 +62,7 @@ class HttpUrl:
         if plain is not None and len(text) <= URL_MAX:
             scheme, host, said, path, query = plain.groups(default="")
             port = int(said) if said else _DEFAULT_PORT[scheme]
-            if port <= _PORT_MAX:
-                return cls(scheme, _host(host), port, path, query)
+            return cls(scheme, _host(host), port, path, query)
         if len(text) > URL_MAX:
             raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
         if _UNUSABLE.search(text):

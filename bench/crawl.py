@@ -4,8 +4,8 @@ Every crawler fetches the same pages of one nginx, in processes of its own, its 
 Rounds are interleaved, each begins with another crawler, and each run is measured without its start.
 All obey robots.txt, log at INFO, and have as many fetches in flight: 64, or one of each provider.
 
-Where the LCC has own code to run, pages go through Scrapy's engine, and without it they bypass that: of each
-run is counted which share of them went through ``LccPipeline``.
+Of each run of the LCC is counted which share of the pages went through ``LccPipeline``: less than all is a
+failure.
 
     python bench/crawl.py                                    # everything, 40 minutes
     python bench/crawl.py --only scrapy lcc-sqlite --providers 64

@@ -11,6 +11,7 @@ from lcc_scrapy.counting import tally_of
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Served
 from lcc_scrapy.items import LccDocument
+from lcc_scrapy.scrapy_internals import forget_tree
 from lcc_scrapy.wiring import required_worker
 
 
@@ -47,6 +48,7 @@ class LccPipeline:
         faults.passed(self._worker)
         if item.withheld:
             await self._send_on(item)
+        forget_tree(item.response)
         try:
             settled = await self._worker.settle(Served(item.ticket, item.answer, item.content))
         except StoreUnavailable as error:  # the process stops: the URL stays in its place

@@ -46,6 +46,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
 }
 """By part: what is read of the crawler, its scraper or its downloader."""
 
+_TREE = "_cached_selector"
 _told: set[str] = set()
 
 
@@ -163,6 +164,18 @@ class Relay:
             following, self._following = self._following, None
         if following is not None:
             await following
+
+
+# --- responses -----------------------------------------------------------------------------------
+
+
+def forget_tree(response: Response) -> None:
+    """Let go of the parsed page that ``response.selector`` keeps; who asks again gets it parsed again.
+
+    Response and selector refer to each other: they would stay until Python looks for garbage, seldom.
+    """
+    if getattr(response, _TREE, None) is not None:
+        setattr(response, _TREE, None)
 
 
 # --- the scraper ---------------------------------------------------------------------------------

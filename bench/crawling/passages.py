@@ -1,4 +1,4 @@
-"""Counts the documents that go through ``LccPipeline``: those that bypass Scrapy's engine do not."""
+"""Counts the documents that go through ``LccPipeline``, which is behind all that a team may add."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from lcc_scrapy.pipelines import LccPipeline
 
 
 class Passages:
-    """An extension. It handles no signal of single pages: that alone would lead them through the engine."""
+    """An extension. It handles no signal of single pages: those that nobody hears are not even sent."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -218,9 +218,9 @@ def on(kind: str, job: Job, command: Sequence[str] = (), *, own: bool = False) -
 
         def check() -> None:
             job.expect(lcc.cached())
+            job.expect_passages()
             if own:
                 job.expect_own_code()
-                job.expect_passages()
 
         launch = Launch([command], lcc.environment | IMPORTED, job.folder)
         yield Ready(launch, check, lambda: job.pages - lcc.waiting(), job.passed)

@@ -1,6 +1,8 @@
 """What is used of Scrapy beyond its documentation: that the Scrapy installed has it, and what is done if not."""
 
+import gc
 import logging
+import weakref
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +26,7 @@ from lcc_scrapy.scrapy_internals import (
     SCRAPER,
     SIGNALS,
     HeardSignals,
+    forget_tree,
     has,
     send_heard_signals_only,
     way_through_middlewares,
@@ -52,6 +55,19 @@ def told(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("part", "name"), PINS)
 def test_the_scrapy_that_is_installed_has_each_name(part: str, name: str) -> None:
     attrgetter(name)(part_of_scrapy(part))
+
+
+def test_a_parsed_page_goes_without_looking_for_garbage() -> None:
+    page = HtmlResponse("http://x/", body=b"<title>hello</title>", encoding="utf-8")
+    tree = weakref.ref(page.selector)
+    gc.disable()
+    try:
+        forget_tree(page)
+        assert tree() is None
+    finally:
+        gc.enable()
+    assert page.css("title::text").get() == "hello"
+    forget_tree(Response("http://x/"))
 
 
 @pytest.mark.parametrize(("part", "name"), PINS)

@@ -258,4 +258,5 @@ def test_when_its_terminal_is_closed_a_process_stops_as_it_did_before(make_lcc) 
         said += os.read(terminal, 4096)
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    # 120: Python could not write its last line to the terminal that was gone
+    assert os.waitstatus_to_exitcode(status) in {0, 120}

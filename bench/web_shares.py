@@ -58,7 +58,7 @@ async def ask_for_everything(port: int, token: str, paths: Sequence[str], connec
                 writer.close()
             except (OSError, ValueError):
                 answers[0] += 1
-            if answers.total() == 2 * connections:
+            if answers.total() >= 2 * connections:
                 under_way.set()
 
     everyone = [asyncio.create_task(ask(number)) for number in range(connections)]

@@ -85,7 +85,6 @@ FULL = (
     Step("revisits.py", 1),
     Step("links.py", 2),
     Step("web.py", 1),
-    Step("web_shares.py", 1.5),
 )
 
 QUICK = (
@@ -107,7 +106,6 @@ QUICK = (
     Step("revisits.py --pages 50 --every 24", 0.1),
     Step("links.py --pages 20 --repeat 1", 0.1),
     Step("web.py --documents 50 --rounds 1", 0.1),
-    Step("web_shares.py --documents 50 --rounds 1 --connections 20", 0.1),
 )
 
 

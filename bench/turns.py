@@ -155,7 +155,7 @@ def measure(registered: int, active: int) -> None:
 
 def _settle(manager: QueueManager, tickets: list[Any], clock: Clock) -> None:
     for ticket in tickets:
-        manager.settle(Failed(ticket, 404, "", int(clock.seconds()), final=True)).addErrback(lambda _: None)
+        manager.settle(Failed(ticket, 404, "", int(clock.seconds()), final=True))
 
 
 def _settlement(tx: Tx, outcomes: Any, now: int) -> Settlement:

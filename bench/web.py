@@ -32,9 +32,9 @@ Times = list[tuple[float, float]]
 
 
 @contextmanager
-def web(lcc: Lcc, rate: str = RATE) -> Iterator[int]:
+def web(lcc: Lcc) -> Iterator[int]:
     """Run `lcc web`; gives its port."""
-    environment = {**lcc.environment, "LCC_WEB_ENDPOINT": "127.0.0.1:0", "LCC_WEB_RATE": rate}
+    environment = {**lcc.environment, "LCC_WEB_ENDPOINT": "127.0.0.1:0", "LCC_WEB_RATE": RATE}
     log = lcc.folder / "web.log"
     with (
         log.open("w") as out,

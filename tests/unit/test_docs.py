@@ -149,9 +149,11 @@ def test_no_two_decisions_have_the_same_number():
     assert len(numbers) == len(set(numbers)) > 0
 
 
-def test_the_list_of_decisions_is_in_their_order():
-    listed = re.findall(r"^- \[.+\]\((\d+-.+\.md)\)$", text_of("decisions/index.md"), re.MULTILINE)
-    assert listed == sorted(decision.name for decision in DECISIONS)
+def test_the_index_has_every_decision_once_in_order_within_its_subject():
+    subjects = text_of("decisions/index.md").split("\n## ")[1:]
+    listed = [re.findall(r"^- \[.+\]\((\d+-.+\.md)\)$", subject, re.MULTILINE) for subject in subjects]
+    assert all(names == sorted(names) for names in listed)
+    assert sorted(name for names in listed for name in names) == [decision.name for decision in DECISIONS]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

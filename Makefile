@@ -8,7 +8,7 @@ DEV_STAMP := $(VENV)/.lcc-dev-installed
 LCC_FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := codec conversation url spool_file content_coding notations query answer http_answer cost
 
-.PHONY: help demo test test-slow check lint types imports docs bench bench-quick soak fuzz dist pyz clean corpora
+.PHONY: help demo test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -78,6 +78,9 @@ fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each re
 	for target in $(FUZZ_TARGETS); do \
 		$(BIN)/python -m tests.fuzz.run $$target -max_total_time=$(LCC_FUZZ_SECONDS) -print_final_stats=1 || exit 1; \
 	done
+
+mutants: $(DEV_STAMP) ## break the rules one line at a time, and see which changes the tests do not notice; an hour or so
+	$(BIN)/python tools/mutants.py $(MUTANTS)
 
 dist: pyz ## what is installed elsewhere, in dist/: wheel, source archive, provider commands in one file
 	$(BIN)/python -m pip install -q 'hatchling>=1.27'

@@ -50,8 +50,8 @@ ROOMY = {
 REGISTER = """
 import json, sys
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.providers import add
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.providers.registration import add
+from lcc_scrapy.db.sql import SqlStore
 url, hashed, roots = json.load(sys.stdin)
 store = SqlStore(url)
 for pid, root in enumerate(roots, 1):

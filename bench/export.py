@@ -16,12 +16,12 @@ from pathlib import Path
 from statistics import median
 
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.cache import Body, CachedUrl, UrlMeta
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 SITE = "http://www.example.org/"
 TYPES = {".html": "text/html", ".css": "text/css", ".png": "image/png", ".js": "text/javascript"}
@@ -47,7 +47,7 @@ def put(store: SqlStore, content: ContentFiles, numbered: list[tuple[int, Path]]
     bodies = {number: path.read_bytes() for number, path in numbered}
     content.keep([(number, Body(len(data), "", "", data=data)) for number, data in bodies.items()])
     with store.begin() as tx:
-        batch = Batch(tx, [7], [], 1_800_000_000, QueuePolicy())
+        batch = UnitOfWork(tx, [7], [], 1_800_000_000, QueuePolicy())
         for number, path in numbered:
             row = document(number, path, bodies[number])
             batch.put_cached(row, tell=True)
@@ -127,7 +127,7 @@ def options() -> argparse.Namespace:
 
 
 def filled(folder: Path, given: argparse.Namespace) -> Path:
-    """Return the data folder of a fresh LCC with the files of the docroot."""
+    """Return the data directory of a fresh LCC with the files of the docroot."""
     files = [path for path in sorted(given.docroot.resolve().rglob("*")) if path.is_file()] * given.copies
     data = folder / "lcc-data"
     fill(folder, data, files)

@@ -26,7 +26,7 @@ from settling import pages as made_up
 
 from lcc_scrapy.fetchlog.files import RotatingFile
 from lcc_scrapy.fetchlog.writing import FetchLog
-from lcc_scrapy.storage.settling import STORED, Settled
+from lcc_scrapy.queue.settlement import STORED, Settled
 
 WITH, WITHOUT = "with", "without"
 

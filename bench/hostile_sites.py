@@ -29,7 +29,7 @@ from crawling.lcc import MIMETYPE, clean_environment
 from crawling.running import Book, Failed, Launch
 from crawling.site import await_listener, free_port
 
-from lcc_scrapy.providers.client import Address, connect
+from lcc_scrapy.push.client import Address, connect
 from lcc_scrapy.wire.messages import Init, InitAccepted, SetAccepted, SetStart
 
 PASSWORD = "wachtwoord"

@@ -27,22 +27,22 @@ from xml.parsers import expat
 
 import sqlalchemy
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.arrivals import keys_of, new_rows
 from lcc_scrapy.domain.entries import Declared, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.runs import EntryRun
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.open_sets import STEP
-from lcc_scrapy.storage.spooled import open_spooled
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.intake.open_sets import STEP
+from lcc_scrapy.intake.spooled import open_spooled
 from lcc_scrapy.uns.codec import Codec, Malformed
-from lcc_scrapy.uns.judge import Judge
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.spool import SpoolFolder
-from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spool_file import SpoolHeader
+from lcc_scrapy.uns.url_validator import UrlValidator
 from lcc_scrapy.wire.messages import InitAccepted, Message, Quota, SetStart, Url, UrlRun
 
 PREFIX = "http://www.example.org/"
@@ -125,7 +125,7 @@ class Bench:
             yield from codec.feed(self.stream[at : at + PIECE])
 
     def _checked(self) -> Iterator[UrlEntry | EntryRun]:
-        judge = Judge(self.login, SetStart(full=False, urlprefix=PREFIX))
+        judge = UrlValidator(self.login, SetStart(full=False, urlprefix=PREFIX))
         for message in self._messages():
             if isinstance(message, UrlRun):
                 run = judge.judge_run(message)

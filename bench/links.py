@@ -18,9 +18,9 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.spidering.canonical import canonical
-from lcc_scrapy.spidering.links import read_page
-from lcc_scrapy.spidering.rules import LinkRules
+from lcc_scrapy.links.canonical import canonical
+from lcc_scrapy.links.links import read_page
+from lcc_scrapy.links.rules import LinkRules
 
 SITE = "http://www.example.org/"
 RULES = LinkRules(relations=frozenset({"a", "area", "frame", "iframe", "refresh"}))

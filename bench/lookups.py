@@ -43,7 +43,7 @@ def url(number: int, providers: int) -> tuple[int, str]:
 
 def fill(address: str, urls: int, providers: int) -> None:
     """Fill a database, whatever columns its schema has."""
-    from lcc_scrapy.storage.sql.store import make_engine  # noqa: PLC0415 - of the working copy that is measured
+    from lcc_scrapy.db.sql.store import make_engine  # noqa: PLC0415 - of the working copy that is measured
 
     engine = make_engine(address)
     tables = sqlalchemy.MetaData()
@@ -164,9 +164,9 @@ def measure_in_process(address: str, urls: int, providers: int, rounds: int) -> 
     """Print what explanation and search take without the start of a process."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415
 
-    from lcc_scrapy.storage.explanation import Surroundings, explain  # noqa: PLC0415
-    from lcc_scrapy.storage.feed import StoreFeed  # noqa: PLC0415
-    from lcc_scrapy.storage.sql import SqlStore  # noqa: PLC0415
+    from lcc_scrapy.db.sql import SqlStore  # noqa: PLC0415
+    from lcc_scrapy.feed.store_feed import StoreFeed  # noqa: PLC0415
+    from lcc_scrapy.queue.explanation import Surroundings, explain  # noqa: PLC0415
 
     store = SqlStore(address)
     around = Surroundings(time.time(), ZoneInfo("UTC"), running=True)
@@ -191,7 +191,7 @@ def measure_in_process(address: str, urls: int, providers: int, rounds: int) -> 
 @contextmanager
 def writer(address: str, *, wanted: bool) -> Iterator[None]:
     """Commit a thousand rows at a time meanwhile, as a crawl does."""
-    from lcc_scrapy.storage.sql.store import make_engine  # noqa: PLC0415
+    from lcc_scrapy.db.sql.store import make_engine  # noqa: PLC0415
 
     over = threading.Event()
     engine, waits = make_engine(address), []

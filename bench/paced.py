@@ -34,13 +34,13 @@ from typing import Any, Self
 
 from crawling.lcc import Lcc, absorb, database
 
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.passwords import hash_password
-from lcc_scrapy.storage.providers import add as add_provider
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.login.passwords import hash_password
+from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.uns.spool import SpoolFolder
-from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spool_file import SpoolHeader
 from lcc_scrapy.wire.messages import NAMESPACE
 
 SLOW = 300

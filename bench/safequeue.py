@@ -33,16 +33,16 @@ from crawling.running import Launch
 from crawling.variants import SCRAPY
 from sqlalchemy import text
 
-from lcc_scrapy.domain.absorption import Patience
+from lcc_scrapy.db.records import WorkerRow
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.domain.absorption import WaitRule
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Failed
-from lcc_scrapy.storage import logins
-from lcc_scrapy.storage.records import WorkerRow
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.store import make_engine
-from lcc_scrapy.storage.turnstile import look_around
-from lcc_scrapy.storage.windows import window_of
+from lcc_scrapy.intake import login_rows
+from lcc_scrapy.queue.leases import look_around
+from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.window_rows import window_of
 from lcc_scrapy.uns.spool import ReadySet
 
 SIZES = ((1_000, 1), (100_000, 1), (100_000, 1_000))
@@ -93,8 +93,10 @@ def choose(url: str, decisions: int) -> Choosing:
     granted = look().granted
     looking = [timed(look) for _ in range(ROUNDS)]
     head = ReadySet(Path("none"), granted[0].members[0].provider.pid, 1 << 40, 0)
-    heads, patience = {head.pid: logins.Head(waited=0.0, sending=False)}, Patience("a UNS", 60.0)
-    choices = [timed(lambda: logins.look_at(store, [head], heads, 1 << 40, patience)) for _ in range(ROUNDS)]
+    heads, patience = {head.pid: login_rows.Head(waited=0.0, sending=False)}, WaitRule("a UNS", 60.0)
+    choices = [
+        timed(lambda: login_rows.look_at(store, [head], heads, 1 << 40, patience)) for _ in range(ROUNDS)
+    ]
     windows, settling, settled, ring = [], [], 0, cycle(granted)
     for _ in range(ROUNDS):
         reading = writing = 0.0

@@ -3,7 +3,8 @@
 Beside the settling of the LCC stand the plainest thing that keeps the same promise (files written, one
 syncfs, rows by ``executemany`` in one transaction) and the disk itself (one large file, an fsync for each
 group). All is done in one thread, as in service. ``busy`` adds a thread that computes all the time, as the
-event loop does in a crawl at full speed, and tells how much of that one's time a page takes.
+event loop does in a crawl at full speed, and tells how much of that one's time a page takes. The ways that
+end with ``-child`` settle in a settling process: microseconds are then those of its crawl.
 
     python bench/settling.py
     python bench/settling.py --sizes 200000 --providers 64 --ways sqlite disk --rounds 3
@@ -25,6 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from statistics import median
 
@@ -32,22 +34,26 @@ from crawling import running
 from crawling.command_line import parsed, parser
 from crawling.lcc import database
 
+from lcc_scrapy.cache.file_ids import FileIds
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.db import schema
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.records import SetPart, StoredTurn
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.rows import RowsOf
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import furlkey, namehashes, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl, Served, Ticket
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.fileids import FileIds
-from lcc_scrapy.storage.records import SetPart, StoredTurn
-from lcc_scrapy.storage.settler import COMMIT_PAGES
-from lcc_scrapy.storage.settling import STORED, Settlement
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.rows import RowsOf
+from lcc_scrapy.queue.committing import Commits, Committer, Holder
+from lcc_scrapy.queue.group_commit import COMMIT_PAGES
+from lcc_scrapy.queue.settlement import STORED
+from lcc_scrapy.queue.settling_process.messages import Beginning
+from lcc_scrapy.queue.settling_process.parent import SettlingProcess
 
-WAYS = ("sqlite", "mariadb", "plain", "disk")
+CHILD = "-child"
+WAYS = ("sqlite", "mariadb", "sqlite-child", "mariadb-child", "plain", "disk")
 OWNER = "bench/0"
 TOKEN = 7
 HEADERS = json.dumps(
@@ -103,18 +109,19 @@ def fill(store: SqlStore, served: Sequence[Served], providers: int) -> None:
 # --- the ways ----------------------------------------------------------------------------------------
 
 
-def by_lcc(store: SqlStore, folder: Path) -> Commit:
+def by_lcc(store: SqlStore, folder: Path, child: SettlingProcess | None = None) -> Commit:
     content, fileids, policy = ContentFiles(folder / "content", 1), FileIds(store, 1, OWNER), QueuePolicy()
     content.prepare()
 
+    holder = Holder(OWNER, 1, fileids.token)
+    commits: Committer = Commits(store, content, holder)
+    if child is not None:
+        url = store.url.render_as_string(hide_password=False)
+        child.begin(Beginning(url, str(folder / "content"), holder))
+        commits = child
+
     def commit(batch: Sequence[Served]) -> None:
-        outcomes = fileids.number(batch)
-        with store.begin() as tx:
-            fileids.lock(tx, outcomes)
-            settled = Settlement(
-                tx, outcomes, owner=OWNER, machineid=1, now=NOW, policy=policy,
-                keep=lambda kept: content.keep([(one.fileid, one.body) for one in kept]),
-            ).run()  # fmt: skip
+        settled = commits.commit(fileids.number(batch), NOW, policy)
         assert all(one.result == STORED for one in settled)
 
     return commit
@@ -229,16 +236,21 @@ def one(way: str, folder: Path, given: argparse.Namespace, *, busy: bool) -> dic
     if way == "disk":
         return measure(to_disk(folder), served, given.batch, busy=busy)
     (folder / "lcc-data").mkdir()
-    with database("mariadb" if way == "mariadb" else "sqlite", folder) as url:
+    child = SettlingProcess() if way.endswith(CHILD) else None
+    with closing(child) if child else nullcontext(), database(database_of(way), folder) as url:
         schema.upgrade(url)
         store = SqlStore(url)
         fill(store, served, providers)
-        commit = by_lcc(store, folder)
+        commit = by_lcc(store, folder, child)
         if way == "plain":
             store.close()
             (folder / "content").rename(folder / "unused")
             commit = plainly(sqlite3.connect(folder / "lcc-data/lcc.sqlite", check_same_thread=False), folder)
         return measure(commit, served, given.batch, busy=busy)
+
+
+def database_of(way: str) -> str:
+    return "mariadb" if way.startswith("mariadb") else "sqlite"
 
 
 def count_for(size: int) -> int:

@@ -37,7 +37,7 @@ SHOWN = 12
 
 def crawl(report: Path) -> None:
     """Crawl in this process, and report of every job when it ends."""
-    from lcc_scrapy.storage import thread as threads  # noqa: PLC0415
+    from lcc_scrapy.db import thread as threads  # noqa: PLC0415
 
     jobs: dict[str, list[float]] = {}
 

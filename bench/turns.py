@@ -25,19 +25,19 @@ from sqlalchemy import insert
 from twisted.internet.defer import execute
 from twisted.internet.task import Clock
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.records import SetPart, StoredTurn
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.rows import RowsOf
+from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Failed, QueuedUrl
-from lcc_scrapy.queue_manager import Identity, Limits, QueueManager
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import SetPart, StoredTurn
-from lcc_scrapy.storage.settler import Settler
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.rows import RowsOf
-from lcc_scrapy.storage.tx import Tx
+from lcc_scrapy.queue.group_commit import GroupCommit
+from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager
+from lcc_scrapy.queue.settlement import Settlement
 
 SIZES = ((100, 100), (10_000, 1_000), (100_000, 10_000))
 """(providers registered, of which active)."""
@@ -115,7 +115,7 @@ def measure(registered: int, active: int) -> None:
         manager = QueueManager(
             store,
             anything,
-            Settler(anything, clock, commit),
+            GroupCommit(anything, clock, commit),
             clock,
             identity=Identity("1/0"),
             dead_owners=lambda: (),

@@ -28,10 +28,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
 
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.passwords import hash_password
-from lcc_scrapy.storage.providers import add as add_provider
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.login.passwords import hash_password
+from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.wire.messages import NAMESPACE
 
 BIN = Path(sys.executable).parent

@@ -23,8 +23,8 @@ from crawling.running import Failed, Launch
 from crawling.site import await_listener
 from crawling.variants import SCRAPY
 
-from lcc_scrapy.providers.client import Address, connect
-from lcc_scrapy.storage.passwords import hash_password
+from lcc_scrapy.login.passwords import hash_password
+from lcc_scrapy.push.client import Address, connect
 from lcc_scrapy.wire.messages import Init, InitAccepted, SetAccepted, SetStart
 
 PASSWORD = "wachtwoord"

@@ -6,7 +6,7 @@ Run ``python docs/make_tables.py`` after a change of a setting. A test tells whe
 import re
 from pathlib import Path
 
-from lcc_scrapy.config import SETTINGS
+from lcc_scrapy.config.config import SETTINGS
 
 PAGE = Path(__file__).with_name("settings.md")
 _BETWEEN_MARKS = re.compile(r"(<!-- settings: begin -->\n).*?(<!-- settings: end -->)", re.DOTALL)

@@ -15,29 +15,29 @@ thread at a time.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Self
 
-from lcc_scrapy import opening
-from lcc_scrapy.config import Config, given_settings, load
+from lcc_scrapy.app import opening
+from lcc_scrapy.config.config import Config, given_settings, load
+from lcc_scrapy.config.project import Given
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.selection import Change, Leave, Selection
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.project import Given
-from lcc_scrapy.storage.feed import StoreFeed
-from lcc_scrapy.storage.home import Home
-from lcc_scrapy.users.content import (
+from lcc_scrapy.feed.content import (
     Content,
     ContentElsewhere,
     ContentGone,
     ContentLost,
     LocalContent,
 )
-from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
-from lcc_scrapy.users.feed import PAGE, Feed, Inventory, Reader
-from lcc_scrapy.users.library import Library
-from lcc_scrapy.users.metainfo import MetaInfo
-from lcc_scrapy.users.selection import Change, Leave, Selection
-from lcc_scrapy.users.text import PageText, TextReader
+from lcc_scrapy.feed.library import Library
+from lcc_scrapy.feed.meta_information import MetaInfo
+from lcc_scrapy.feed.reader import PAGE, Feed, Inventory, Reader
+from lcc_scrapy.feed.store_feed import StoreFeed
+from lcc_scrapy.feed.text import PageText, TextReader
+from lcc_scrapy.machine.data_directory import DataDirectory
 
 if TYPE_CHECKING:
-    from lcc_scrapy.users.elsewhere import OtherMachines
+    from lcc_scrapy.feed.remote_content import OtherMachines
 
 __all__ = [
     "BadCursor", "CachedUrl", "Change", "Changes", "Content", "ContentElsewhere", "ContentGone",
@@ -77,7 +77,7 @@ class Changes:
 class Documents:
     """The selected documents as they are now, by rising docid.
 
-    Changes from ``position`` on, read afterwards, complete them: see ``users.feed.Inventory``.
+    Changes from ``position`` on, read afterwards, complete them: see ``feed.reader.Inventory``.
     """
 
     def __init__(self, inventory: Inventory) -> None:
@@ -106,7 +106,7 @@ class ContentUser:
     ) -> None:
         config = _config_of(settings)
         self._reader: TextReader | None = None
-        home = Home.find(config.data_dir)
+        home = DataDirectory.find(config.data_dir)
         self._others: OtherMachines | None = None
         self._store = opening.open_store(config)
         try:
@@ -132,7 +132,7 @@ class ContentUser:
     ) -> Changes:
         """Return what changed since a cursor (None = everything there is), to today's end of the feed.
 
-        The filters are those of ``users.selection.Selection``; give the same ones with a cursor every time.
+        The filters are those of ``domain.selection.Selection``; give the same ones with a cursor every time.
         ``limit`` ends it earlier, 0 = does not. Raises ``StartOver``, here or while reading, and
         ``BadCursor`` for what is no cursor, or one of other filters: what the caller has stays good then.
         """

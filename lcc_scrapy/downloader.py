@@ -13,23 +13,23 @@ from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from lcc_scrapy import logs
-from lcc_scrapy.counting import counter, tally_of
+from lcc_scrapy.app.wiring import required_worker
 from lcc_scrapy.domain.queue import Ticket
-from lcc_scrapy.fetching import BODY, header_of
-from lcc_scrapy.middlewares import LccRobotsMiddleware
-from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.scrapy_internals import (
+from lcc_scrapy.engine.scrapy_internals import (
     Relay,
     handler_of,
     scrape_in_sequence,
     way_through_middlewares,
 )
+from lcc_scrapy.engine.statistics import counter, tally_of
+from lcc_scrapy.fetch.download_handler import BODY, header_of
+from lcc_scrapy.fetch.turn import REDIRECTS, FetchFailed, TurnKeeper, first_target, redirect_target
+from lcc_scrapy.machine import logs
+from lcc_scrapy.middlewares import LccRobotsMiddleware
+from lcc_scrapy.queue.leases import Member
+from lcc_scrapy.scheduler import TICKET
 from lcc_scrapy.settings import has_scrapys_middlewares
 from lcc_scrapy.spider_middlewares import WithholdItems
-from lcc_scrapy.storage.turnstile import Member
-from lcc_scrapy.turn import REDIRECTS, FetchFailed, TurnKeeper, first_target, redirect_target
-from lcc_scrapy.wiring import required_worker
 
 
 class LccDownloader(Downloader):

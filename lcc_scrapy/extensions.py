@@ -10,14 +10,14 @@ from scrapy.extensions.corestats import CoreStats
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from lcc_scrapy import faults
-from lcc_scrapy.counting import counter, tally_of
+from lcc_scrapy.app.wiring import BY_HAND, Worker, worker_of
 from lcc_scrapy.domain.queue import Failed, Ticket
+from lcc_scrapy.engine.scrapy_internals import HeardSignals
+from lcc_scrapy.engine.statistics import counter, tally_of
+from lcc_scrapy.fetch import component_faults
+from lcc_scrapy.fetch.outcomes import NOT_STORED
 from lcc_scrapy.items import LccDocument
-from lcc_scrapy.outcomes import NOT_STORED
 from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.scrapy_internals import HeardSignals
-from lcc_scrapy.wiring import BY_HAND, Worker, worker_of
 
 
 class LccCoreStats(CoreStats):
@@ -79,8 +79,8 @@ class LccLifecycle:
 
     def _broken(self, ticket: Ticket, failure: Failure, where: str) -> None:
         error = failure.value
-        fault = faults.fault_of(error) if error is not None else None
-        if not faults.keeps_place(self._worker, ticket, fault):
+        fault = component_faults.fault_of(error) if error is not None else None
+        if not component_faults.keeps_place(self._worker, ticket, fault):
             whose = f" in {fault.component}" if fault is not None else ""
             self._fail(ticket, f"{where} failed{whose}: {failure.getErrorMessage()}")
 

@@ -7,12 +7,12 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http.request import NO_CALLBACK
 
+from lcc_scrapy.app.wiring import worker_of
 from lcc_scrapy.domain.roots import HttpUrl, parsed_again
-from lcc_scrapy.fetching import IN_MEMORY, PRIVATE_HOSTS, TURN, header_of, may_be_private
-from lcc_scrapy.getting import ACCEPT_ENCODING
-from lcc_scrapy.robots import MOST_READ, RobotsAnswer, RobotsTxt
+from lcc_scrapy.fetch.client import ACCEPT_ENCODING
+from lcc_scrapy.fetch.download_handler import IN_MEMORY, PRIVATE_HOSTS, TURN, header_of, may_be_private
+from lcc_scrapy.fetch.robots import MOST_READ, RobotsAnswer, RobotsTxt
 from lcc_scrapy.settings import headers_to_give
-from lcc_scrapy.wiring import worker_of
 
 SITEMAPS = "lcc_sitemaps"
 """Key of ``request.meta``: the sitemaps that robots.txt of its host names, as written; () = none."""

@@ -6,13 +6,14 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 
-from lcc_scrapy import faults, signals
-from lcc_scrapy.counting import tally_of
+from lcc_scrapy import signals
+from lcc_scrapy.app.wiring import required_worker
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Served
+from lcc_scrapy.engine.scrapy_internals import forget_tree
+from lcc_scrapy.engine.statistics import tally_of
+from lcc_scrapy.fetch import component_faults
 from lcc_scrapy.items import LccDocument
-from lcc_scrapy.scrapy_internals import forget_tree
-from lcc_scrapy.wiring import required_worker
 
 
 class LccItemPipelines(ItemPipelineManager):
@@ -45,7 +46,7 @@ class LccPipeline:
         """Make a document durable; returns when its file and its row are on disk."""
         if not isinstance(item, LccDocument):
             return item
-        faults.passed(self._worker)
+        component_faults.passed(self._worker)
         if item.withheld:
             await self._send_on(item)
         forget_tree(item.response)

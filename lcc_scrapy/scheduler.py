@@ -10,15 +10,15 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
-from lcc_scrapy import faults
-from lcc_scrapy.counting import tally_of
+from lcc_scrapy.app.wiring import Worker, required_worker
 from lcc_scrapy.domain.queue import Ticket, is_found
-from lcc_scrapy.fetching import PRIVATE_HOSTS, TURN, TYPES, TicketRequest
-from lcc_scrapy.getting import ACCEPT_ENCODING, Fields
-from lcc_scrapy.queue_manager import TurnPass
+from lcc_scrapy.engine.statistics import tally_of
+from lcc_scrapy.fetch import component_faults
+from lcc_scrapy.fetch.client import ACCEPT_ENCODING, Fields
+from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, TURN, TYPES, TicketRequest
+from lcc_scrapy.queue.leases import Member
+from lcc_scrapy.queue.queue_manager import TurnPass
 from lcc_scrapy.settings import headers_to_give
-from lcc_scrapy.storage.turnstile import Member
-from lcc_scrapy.wiring import Worker, required_worker
 
 _log = logging.getLogger(__name__)
 
@@ -67,10 +67,13 @@ class ProviderScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request, or None when nothing may be fetched now. Constant time."""
-        while faults.may_fetch(self._worker) and (ticket := self._worker.manager.next_ticket()) is not None:
+        while (
+            component_faults.may_fetch(self._worker)
+            and (ticket := self._worker.manager.next_ticket()) is not None
+        ):
             member = self._worker.manager.member(ticket)
             if member is not None:
-                faults.fetch_begins(self._worker)
+                component_faults.fetch_begins(self._worker)
                 return self._request(ticket, member)
             self._worker.manager.fetch_ended(ticket)
         return None

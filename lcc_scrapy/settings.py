@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lcc_scrapy import __version__, components
-from lcc_scrapy.components import name_of
-from lcc_scrapy.overruled import overruled
-from lcc_scrapy.project import COMMAND_LINE, DEFAULT
+from lcc_scrapy import __version__
+from lcc_scrapy.config.project import COMMAND_LINE, DEFAULT
+from lcc_scrapy.engine import custom_components
+from lcc_scrapy.engine.custom_components import name_of
+from lcc_scrapy.engine.ignored_settings import overruled
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
-    from lcc_scrapy.config import Config
+    from lcc_scrapy.config.config import Config
 
 # --- this project --------------------------------------------------------------------------------
 
@@ -27,7 +28,7 @@ OWN_COMPONENTS = {
     "SCHEDULER": "lcc_scrapy.scheduler.ProviderScheduler",
     "DOWNLOADER": "lcc_scrapy.downloader.LccDownloader",
 }
-_HANDLER = "lcc_scrapy.fetching.LccDownloadHandler"
+_HANDLER = "lcc_scrapy.fetch.download_handler.LccDownloadHandler"
 _HANDLERS = {"http": _HANDLER, "https": _HANDLER, "file": None, "data": None, "s3": None, "ftp": None}
 _SCRAPY = "scrapy.downloadermiddlewares"
 _MIDDLEWARES = {
@@ -106,11 +107,11 @@ def apply_to(settings: "BaseSettings", config: "Config", spider: "type[Spider]")
     _count_in_lumps(settings)
     _prefer(settings, "ITEM_PROCESSOR", value="lcc_scrapy.pipelines.LccItemPipelines")
     _prefer(settings, "ROBOTSTXT_OBEY", value=True)
-    _prefer(settings, "ROBOTSTXT_PARSER", value="lcc_scrapy.robots.LccRobotParser")
+    _prefer(settings, "ROBOTSTXT_PARSER", value="lcc_scrapy.fetch.robots.LccRobotParser")
     _prefer(settings, "DOWNLOAD_VERIFY_CERTIFICATES", value=True)
     _prefer(settings, "HTTPPROXY_ENABLED", value=False)
     _prefer(settings, "LOG_LEVEL", value="INFO")
-    _prefer(settings, "LOG_FORMATTER", value="lcc_scrapy.logs.QuietLogFormatter")
+    _prefer(settings, "LOG_FORMATTER", value="lcc_scrapy.machine.logs.QuietLogFormatter")
     _prefer(settings, "WARN_ON_GENERATOR_RETURN_VALUE", value=False)
     contact = f" (+{config.contact})" if config.contact else ""
     _prefer(settings, "USER_AGENT", value=f"lcc-scrapy/{__version__}{contact}")
@@ -133,9 +134,9 @@ def notices(settings: "BaseSettings") -> list[str]:
 
 def _leave_out_components(settings: "BaseSettings", config: "Config", spider: "type[Spider]") -> None:
     let_in = config.project_components
-    settings.set(UNKNOWN, components.unknown(settings, let_in), "spider")
+    settings.set(UNKNOWN, custom_components.unknown(settings, let_in), "spider")
     told: list[str] = []
-    for holder, kept, names in list(components.without_left_out(settings, let_in, spider)):
+    for holder, kept, names in list(custom_components.without_left_out(settings, let_in, spider)):
         _insist(settings, holder, kept)
         told += names
     settings.set(LEFT_OUT, told, "spider")

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from scrapy.crawler import Crawler
 
 from lcc_scrapy.items import LccDocument
-from lcc_scrapy.storage import settling
-from lcc_scrapy.storage.settling import Settled
+from lcc_scrapy.queue import settlement
+from lcc_scrapy.queue.settlement import Settled
 
 lcc_set_accepted = object()
 lcc_document_stored = object()
 lcc_document_confirmed = object()
 lcc_document_removed = object()
 
-_BY_RESULT = {settling.STORED: lcc_document_stored, settling.CONFIRMED: lcc_document_confirmed}
+_BY_RESULT = {settlement.STORED: lcc_document_stored, settlement.CONFIRMED: lcc_document_confirmed}
 
 
 def announce(
@@ -31,11 +31,17 @@ def announce(
     if settled.code:
         count(f"lcc/code/{settled.code}")
     signal = _BY_RESULT.get(settled.result)
-    if signal is not None:
+    if signal is not None and _is_heard(crawler, signal):
         crawler.signals.send_catch_log(signal, document=document, row=settled.row)
     if settled.removed:
         row = settled.outcome.ticket.row
         announce_removal(crawler, row.pid, row.urlkey, f"answered {settled.code}")
+
+
+def _is_heard(crawler: Crawler, signal: object) -> bool:
+    """Tell whether anybody may listen: rows are made for those who do."""
+    is_heard = getattr(crawler.signals, "is_heard", None)  # Scrapy's own manager cannot tell
+    return is_heard is None or bool(is_heard(signal))
 
 
 def announce_removal(crawler: Crawler, pid: int, key: bytes, reason: str) -> None:

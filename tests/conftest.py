@@ -13,15 +13,15 @@ import pytest
 import sqlalchemy
 from hypothesis import HealthCheck, settings
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.tables import metadata
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.store import make_engine
-from lcc_scrapy.storage.tables import metadata
-from lcc_scrapy.storage.tx import Store
 
 settings.register_profile("lcc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("lcc"), derandomize=True)

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from sqlalchemy import insert, text
 
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.records import SetPart, StoredTurn, TurnDelta
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.rows import RowsOf
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl
-from lcc_scrapy.storage import tables as t
-from lcc_scrapy.storage.records import SetPart, StoredTurn, TurnDelta
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.rows import RowsOf
 
 AT_ONCE = 500
 

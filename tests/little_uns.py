@@ -12,14 +12,14 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from lcc_scrapy.storage import desk, gate
-from lcc_scrapy.storage.desk import Desk, DeskRules
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.spooled import open_spooled
-from lcc_scrapy.uns.clerk import Office
+from lcc_scrapy.domain.uns_limits import Limits
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.login import login_service, login_throttle
+from lcc_scrapy.login.login_service import LoginRules, LoginService
 from lcc_scrapy.uns.conversations import Conversations
-from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.uns.protocol import UnsProtocol
+from lcc_scrapy.uns.set_receiver import Shared
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.wire.messages import NAMESPACE
 
@@ -44,7 +44,7 @@ class Conversation:
 
     def __init__(self, uns, pid, peer, password):
         self.wire = Wire()
-        self._protocol = UnsProtocol(uns.office, peer, uns)
+        self._protocol = UnsProtocol(uns.shared, peer, uns)
         self._protocol.makeConnection(self.wire)
         provider = f'<provider id="{pid}" passwd="{password}"/>'
         self.say(f'<lococa:init xmlns:lococa="{NAMESPACE}">{provider}</lococa:init>')
@@ -94,18 +94,18 @@ class LittleUns:
         self.spool = SpoolFolder(self.folder)
         self.spool.lock()
         self.spool.recover()
-        self.desk = Desk(
-            self.lcc.store, SameThread(), self, DeskRules(*RULES, self.lcc.policy), open_spooled,
+        self.login_service = LoginService(
+            self.lcc.store, SameThread(), self, LoginRules(*RULES, self.lcc.policy), open_spooled,
             uns=self.spool.identity, is_full_for=self.spool.is_full_for, full_sets=self.spool.full_sets.of,
             now=lambda: self.lcc.now,
         )  # fmt: skip
-        self.office = Office(
-            self.desk, self, self.spool, Conversations(1000, 1000), Limits(), self.clock,
+        self.shared = Shared(
+            self.login_service, self, self.spool, Conversations(1000, 1000), Limits(), self.clock,
             lambda: self.lcc.now, execute,
         )  # fmt: skip
 
     def close(self):
-        self.desk.close()
+        self.login_service.close()
         self.spool.unlock()
 
     def restart(self):
@@ -163,11 +163,11 @@ class LittleUns:
 @contextmanager
 def little_uns(lcc, folder, monkeypatch: pytest.MonkeyPatch):
     """Give a UNS whose password checks take no time: the password is the hash."""
-    for module in (desk, gate):
+    for module in (login_service, login_throttle):
         monkeypatch.setattr(
             module, "deferToThreadPool", lambda _reactor, _pool, job, *args: execute(job, *args)
         )
-    monkeypatch.setattr(gate, "verify_password", lambda known, given: known == given)
+    monkeypatch.setattr(login_throttle, "verify_password", lambda known, given: known == given)
     made = LittleUns(lcc, folder)
     yield made
     made.close()

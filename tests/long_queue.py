@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from lcc_scrapy.db.records import TurnDelta
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.queue import QueuedUrl
-from lcc_scrapy.storage.intake import PSETID
-from lcc_scrapy.storage.records import TurnDelta
-from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.intake.absorbing import PSETID
 
 AT_ONCE = 20_000
 

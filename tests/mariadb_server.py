@@ -59,7 +59,7 @@ class MariaDbServer:
                     "--no-defaults",
                     *self._as_root,
                     f"--datadir={self._folder}/data",
-                    "--socket=socket",  # in the data folder: a path from the root may be too long
+                    "--socket=socket",  # in the data directory: a path from the root may be too long
                     f"--port={self.port}",
                     "--bind-address=127.0.0.1",
                     "--innodb-flush-log-at-trx-commit=1",

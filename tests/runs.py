@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lcc_scrapy.uns import effects
-from lcc_scrapy.uns.spoolfile import record_line, record_lines
+from lcc_scrapy.uns.spool_file import record_line, record_lines
 from lcc_scrapy.wire.messages import UrlRun
 
 

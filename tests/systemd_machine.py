@@ -66,7 +66,7 @@ _INSTALL = r"""
 set -eu
 /opt/lcc-python/bin/"$PYTHON_NAME" -m venv --without-pip --symlinks /opt/lcc
 printf '/opt/lcc-source\n/opt/lcc-site\n' > "$(echo /opt/lcc/lib/python*/site-packages)/lcc.pth"
-for name in lcc:lcc_scrapy.cli.main lcccp:lcc_scrapy.providers.lcccp; do
+for name in lcc:lcc_scrapy.cli.main lcccp:lcc_scrapy.push.lcccp; do
     printf '#!/opt/lcc/bin/python\nimport sys\nfrom %s import main\nsys.exit(main())\n' "${name#*:}" > "/opt/lcc/bin/${name%%:*}"
     chmod 755 "/opt/lcc/bin/${name%%:*}"
 done

@@ -7,16 +7,16 @@ from hashlib import md5, sha256
 
 from starlette.testclient import TestClient
 
+from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import urlkey
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.named_cursors import StoreCursors
-from lcc_scrapy.storage.tokens import StoreTokens
-from lcc_scrapy.users.content import ContentGone
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.tokens import READ, Token, digest_of, new_secret
-from lcc_scrapy.users.web.app import make_app
-from lcc_scrapy.users.web.ports import Bounds, Lcc
+from lcc_scrapy.domain.tokens import READ, Token, digest_of, new_secret
+from lcc_scrapy.feed.content import ContentGone
+from lcc_scrapy.feed.named_cursors import StoreCursors
+from lcc_scrapy.feed.tokens import StoreTokens
+from lcc_scrapy.web.app import make_app
+from lcc_scrapy.web.ports import Bounds, Lcc
 
 NOW = 1_800_000_000
 SITE = "http://www.example.org/"

@@ -15,11 +15,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ("__init__", "errors", "printable")
-PARTS = ("__init__.py", "providers/*.py", "wire/*.py", *(f"domain/{rule}.py" for rule in RULES))
+PARTS = ("__init__.py", "push/*.py", "wire/*.py", *(f"domain/{rule}.py" for rule in RULES))
 ENTRY = """\
 import sys
 
-from lcc_scrapy.providers.__main__ import main
+from lcc_scrapy.push.__main__ import main
 
 sys.exit(main())
 """

@@ -5,7 +5,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,19 +17,20 @@ from sqlalchemy import Engine
 
 from crawling.running import Failed
 from crawling.site import Page, free_port
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import READING, make_engine
 from lcc_scrapy.domain.entries import Declared, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.providers import add as add_provider
-from lcc_scrapy.storage.spooled import open_spooled
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.store import READING, make_engine
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.uns.spool import SpoolFolder
-from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spool_file import SpoolHeader
 
 LCC = (sys.executable, "-m", "lcc_scrapy.cli.main")
-MARIADB = "mysql+pymysql://root@127.0.0.1"
+MARIADB = os.environ.get("LCC_BENCH_MARIADB", "mysql+pymysql://root@127.0.0.1:3306")
+"""A server on which nothing else goes on while something is measured."""
 MIMETYPE = "text/html"
 
 
@@ -131,12 +132,13 @@ def database(kind: str, folder: Path) -> Iterator[str]:
         in_mariadb(f"drop database {name}")
 
 
-def in_mariadb(statement: str) -> None:
-    """Execute a statement."""
+def in_mariadb(statement: str) -> Sequence[tuple[object, ...]]:
+    """Execute a statement; return its rows."""
     where = urlsplit(MARIADB)
-    server = pymysql.connect(host=str(where.hostname), user=str(where.username))
+    server = pymysql.connect(host=str(where.hostname), user=str(where.username), port=where.port or 3306)
     with server, server.cursor() as cursor:
         cursor.execute(statement)
+        return cursor.fetchall()
 
 
 def no_mariadb() -> str:

@@ -13,17 +13,17 @@ from pathlib import Path
 
 from sqlalchemy import event
 
+from lcc_scrapy.db.records import TurnDelta
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.entries import Declared, UrlEntry, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl
-from lcc_scrapy.storage.intake import PSETID, Intake
-from lcc_scrapy.storage.providers import add as add_provider
-from lcc_scrapy.storage.records import TurnDelta
-from lcc_scrapy.storage.spooled import open_spooled
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.intake.absorbing import PSETID, Intake
+from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.uns.spool import SpoolFolder
-from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spool_file import SpoolHeader
 
 AT_ONCE = 1_000_000
 """URLs that are written in one transaction with ``--bulk``."""

@@ -144,6 +144,7 @@ def run(
             marks.append(Mark(done(), book.look(pids)))
 
         log.seek(0, os.SEEK_END)
+        first = Mark(0, book.look(pids))
         for _ in looks(crawl, launch.folder):
             book.look(pids)
             served.read(log.read())
@@ -155,7 +156,10 @@ def run(
             end()
     if len(marks) < 2:
         raise Failed(f"{served.pages:,} of {pages:,} pages were served: see {launch.folder}")
-    return measured(*marks, book.peak, served)
+    begun, ended = marks
+    if ended.done <= begun.done:  # few pages, all served between two looks: their start counts, too
+        begun = first
+    return measured(begun, ended, book.peak, served)
 
 
 def looks(crawl: Sequence[subprocess.Popen[bytes]], folder: Path) -> Iterator[None]:

@@ -1,1 +1,4 @@
-"""The ``lcc`` command line: thin groups of commands over ``wiring`` and ``storage``."""
+"""The ``lcc`` command line: thin groups of commands over ``app``, ``ops`` and ``feed``.
+
+No rules and no SQL.
+"""

@@ -12,9 +12,9 @@ from lcc_scrapy.cli import printing, selecting
 from lcc_scrapy.cli.context import FAILED, Lcc, pass_lcc
 
 if TYPE_CHECKING:
-    from lcc_scrapy.storage.again import Again
-    from lcc_scrapy.storage.sql import SqlStore
-    from lcc_scrapy.users.selection import Selection
+    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.domain.selection import Selection
+    from lcc_scrapy.ops.fetch_again import Again
 
 _PERIOD = re.compile(r"(\d{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -140,7 +140,7 @@ def refetch(
 
 
 def _again(lcc: Lcc, store: "SqlStore", pids: Sequence[int], *, dry_run: bool) -> "tuple[Again, list[int]]":
-    from lcc_scrapy.storage.again import Again, Terms, open_pids
+    from lcc_scrapy.ops.fetch_again import Again, Terms, open_pids
 
     config = lcc.config
     terms = Terms(config.policy, config.queue_max, int(time.time()), dry_run)
@@ -156,7 +156,7 @@ def _each(urls: Sequence[str], ask: "Callable[[str], Counter[str]]") -> Iterator
 
 
 def _tell(pages: Iterable[Counter[str]], *, dry_run: bool, as_json: bool, named: int) -> None:
-    from lcc_scrapy.storage.again import VERDICTS
+    from lcc_scrapy.ops.fetch_again import VERDICTS
 
     done: Counter[str] = Counter()
     with printing.progress("queueing") as shown:

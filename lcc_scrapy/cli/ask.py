@@ -12,10 +12,10 @@ import click
 
 from lcc_scrapy.cli.context import Failure
 from lcc_scrapy.cli.selecting import Place, filters, place, places
-from lcc_scrapy.users.asking import Unanswered, connect
-from lcc_scrapy.users.asking import ask as asking
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.selection import Selection
+from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.query.client import Unanswered, connect
+from lcc_scrapy.query.client import ask as asking
 from lcc_scrapy.wire.queries.messages import (
     Content,
     ContentEnds,
@@ -79,7 +79,7 @@ def ask(
     tls: bool,
     ca: str | None,
 ) -> None:
-    """Print what changed as JSON lines, asked of an LCC that runs `lcc query`; no data folder is needed.
+    """Print what changed as JSON lines, asked of an LCC that runs `lcc query`; no data directory is needed.
 
     The cursor for the next time goes to stderr. Exit status 3: the cursor cannot be followed there; start
     over without one.

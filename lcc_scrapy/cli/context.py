@@ -1,4 +1,4 @@
-"""What every command works with: settings, data folder and database, opened when they are first needed."""
+"""What every command works with: settings, data directory and database, opened when they are first needed."""
 
 import os
 from collections.abc import Callable, Container, Iterator
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, LccError
-from lcc_scrapy.users.cursor import BadCursor, StartOver
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from lcc_scrapy.config import Config
+    from lcc_scrapy.config.config import Config
     from lcc_scrapy.content.files import ContentFiles
-    from lcc_scrapy.storage.home import Home
-    from lcc_scrapy.storage.sql import SqlStore
+    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.machine.data_directory import DataDirectory
 
 FAILED = 1
 UNWORKABLE = 2
@@ -112,14 +112,14 @@ class Lcc:
     @cached_property
     def settings(self) -> "Settings":
         """The project's Scrapy settings, or Scrapy's own outside a project: for what runs Scrapy."""
-        from lcc_scrapy.config import project_settings
+        from lcc_scrapy.config.config import project_settings
 
         return project_settings(self.given)
 
     @cached_property
     def config(self) -> "Config":
         """All settings, checked; warns of those that look like ours and are not."""
-        from lcc_scrapy import config
+        from lcc_scrapy.config import config
 
         settings = config.given_settings(self.given)
         unknown = config.unknown_settings(settings)
@@ -128,24 +128,24 @@ class Lcc:
         return config.load(settings)
 
     @cached_property
-    def home(self) -> "Home":
-        """The data folder, which must exist."""
-        from lcc_scrapy.storage.home import Home
+    def home(self) -> "DataDirectory":
+        """The data directory, which must exist."""
+        from lcc_scrapy.machine.data_directory import DataDirectory
 
-        return Home.find(self.config.data_dir)
+        return DataDirectory.find(self.config.data_dir)
 
     @contextmanager
     def store(self, tolerated: Container[str] = ()) -> Iterator["SqlStore"]:
-        """Open the database of the data folder, up to date and its own (see ``opening.open_store``)."""
-        from lcc_scrapy import opening
-        from lcc_scrapy.storage.feed import StoreFeed
+        """Open the database of the data directory, up to date and its own (see ``opening.open_store``)."""
+        from lcc_scrapy.app import opening
+        from lcc_scrapy.feed.store_feed import StoreFeed
 
         lcc_id = self.home.lcc_id
         store = opening.open_store(self.config, tolerated=tolerated)
         try:
             if StoreFeed(store).head().lcc != lcc_id:
                 raise ConfigurationError(
-                    f"the data folder {self.config.data_dir} and the database belong to different LCCs:"
+                    f"the data directory {self.config.data_dir} and the database belong to different LCCs:"
                     " correct LCC_DATA_DIR or LCC_DATABASE_URL"
                 )
             yield store
@@ -154,7 +154,7 @@ class Lcc:
 
     def content(self, store: "SqlStore") -> "ContentFiles":
         """Return this machine's content files."""
-        from lcc_scrapy import opening
+        from lcc_scrapy.app import opening
         from lcc_scrapy.content.files import ContentFiles
 
         return ContentFiles(self.config.content_dir, opening.machine_number(self.config, store))

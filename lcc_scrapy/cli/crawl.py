@@ -33,8 +33,8 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     lcc crawl --workers 3
     lcc crawl --workers 2 --no-uns        # beside `lcc uns`
     """  # noqa: D301
-    from lcc_scrapy import logs
     from lcc_scrapy.cli.supervisor import Supervisor
+    from lcc_scrapy.machine import logs
 
     _ = lcc.home
     logs.begin(lcc.settings, lcc.config.log_format)

@@ -16,8 +16,8 @@ from lcc_scrapy.domain.errors import ConfigurationError
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.sql import SqlStore
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.sql import SqlStore
     from lcc_scrapy.uns.spool import SpoolFolder
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -43,8 +43,8 @@ def upgrade(lcc: Lcc, *, dry_run: bool) -> None:
     lcc db upgrade --dry-run
     lcc db upgrade
     """  # noqa: D301
-    from lcc_scrapy.opening import open_store
-    from lcc_scrapy.storage import schema
+    from lcc_scrapy.app.opening import open_store
+    from lcc_scrapy.db import schema
 
     _ = lcc.home
     url = lcc.config.database_url
@@ -88,8 +88,8 @@ def copy(lcc: Lcc, url: "URL") -> None:
     lcc db copy mysql://lcc:secret@db.example.org/lcc
     lcc db copy - < url
     """  # noqa: D301
-    from lcc_scrapy.storage.closed import Closed
-    from lcc_scrapy.storage.copying import move
+    from lcc_scrapy.db.closed import Closed
+    from lcc_scrapy.ops.copying import move
 
     with (
         lcc.store(tolerated={Closed.MOVED}) as source,
@@ -114,7 +114,7 @@ def backup(lcc: Lcc, file: Path, *, force: bool) -> None:
     lcc db backup lcc-monday.sqlite
     lcc db backup --force /backup/lcc.sqlite
     """  # noqa: D301
-    from lcc_scrapy.storage.backups import write_backup
+    from lcc_scrapy.ops.backups import write_backup
 
     if file.exists() and not force:
         raise ConfigurationError(f"{file} exists already: give another name, or --force to replace it")
@@ -140,8 +140,8 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
     from sqlalchemy import make_url
 
     from lcc_scrapy.content.files import highest_fileid
-    from lcc_scrapy.storage import restoring
-    from lcc_scrapy.storage.backups import opened_backup
+    from lcc_scrapy.ops import restoring
+    from lcc_scrapy.ops.backups import opened_backup
 
     config, home = lcc.config, lcc.home
     with ExitStack() as open_now:
@@ -168,7 +168,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
 @contextmanager
 def _at_rest(config: "Config") -> Iterator["SpoolFolder"]:
     """Hold the spool, so that nothing arrives; raises ``ConfigurationError`` when a crawl runs here."""
-    from lcc_scrapy.storage.home import running_workers
+    from lcc_scrapy.machine.data_directory import running_workers
     from lcc_scrapy.uns.spool import SpoolFolder
 
     workers = running_workers(config.data_dir)
@@ -188,7 +188,7 @@ def _opened(config: "Config", url: "URL") -> Iterator["SqlStore"]:
     """Open a database that may be empty, or not be there yet."""
     from dataclasses import replace
 
-    from lcc_scrapy.opening import open_store
+    from lcc_scrapy.app.opening import open_store
 
     text = url.render_as_string(hide_password=False)
     with closing(open_store(replace(config, database_url=text), check=False)) as store:

@@ -13,8 +13,8 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 
 if TYPE_CHECKING:
+    from lcc_scrapy.db.sql import SqlStore
     from lcc_scrapy.domain.directives import Directive, Territories
-    from lcc_scrapy.storage.sql import SqlStore
 
 BATCH = 1000
 """Directives, or owners in them, that are taken in one transaction."""
@@ -56,7 +56,7 @@ def directives(
     echo '[http://www.example.org/news.html, , 1, {anna, bert}]' | lcc directives -
     lcc directives requests.xml --provider 7 --skip-bad --json
     """  # noqa: D301
-    from lcc_scrapy.storage.directives import territories
+    from lcc_scrapy.spidering.directives import territories
 
     with lcc.store() as store, _whole(file) as whole, printing.progress("taking") as shown:
         source = Source(whole, form or _looks_like(whole), territories(store, pid))
@@ -130,8 +130,8 @@ class Taking:
 
     def flush(self) -> None:
         """Take those that are left."""
-        from lcc_scrapy.storage.directives import Directives, NotTaken
-        from lcc_scrapy.storage.spidering import Spidering, Terms
+        from lcc_scrapy.spidering.directives import Directives, NotTaken
+        from lcc_scrapy.spidering.submitting import Spidering, Terms
 
         terms = Terms(queue_max=self._config.queue_max)
         for pid, asked in self._batch.items():

@@ -9,10 +9,10 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 
 if TYPE_CHECKING:
+    from lcc_scrapy.db.records import Spidered
     from lcc_scrapy.domain.cache import CachedUrl
     from lcc_scrapy.domain.queue import QueuedUrl
-    from lcc_scrapy.storage.explanation import Known, Surroundings
-    from lcc_scrapy.storage.records import Spidered
+    from lcc_scrapy.queue.explanation import Known, Surroundings
 
 
 @click.command()
@@ -29,7 +29,7 @@ def explain(lcc: Lcc, url: str, pid: int | None, *, as_json: bool) -> None:
     lcc explain http://www.example.org/news.html
     lcc explain 0123456789abcdef0123456789abcdef --json
     """  # noqa: D301
-    from lcc_scrapy.storage import explanation
+    from lcc_scrapy.queue import explanation
 
     with lcc.store() as store:
         known = explanation.explain(store, url, _surroundings(lcc), pid)
@@ -48,8 +48,8 @@ def explain(lcc: Lcc, url: str, pid: int | None, *, as_json: bool) -> None:
 
 
 def _surroundings(lcc: Lcc) -> "Surroundings":
-    from lcc_scrapy.storage.explanation import Surroundings
-    from lcc_scrapy.storage.home import running_workers
+    from lcc_scrapy.machine.data_directory import running_workers
+    from lcc_scrapy.queue.explanation import Surroundings
 
     running = bool(running_workers(lcc.config.data_dir))
     return Surroundings(time.time(), lcc.config.timezone, running, paced=lcc.config.fetches_paced)
@@ -155,7 +155,9 @@ def _lines(one: dict[str, Any]) -> list[tuple[str, object]]:
     if one["visits"] and one["visits"]["due"]:
         visits = one["visits"]
         due = printing.moment(visits["due"])
-        lines.append(("visits", f"last ended {printing.moment(visits['visited'])}, by guess due {due}"))
+        lines.append(
+            ("visits", f"last ended {printing.moment(visits['visited'])}, next adaptive one due {due}")
+        )
     if one["owners"]:
         lines.append(("owners", ", ".join(map(_owner, one["owners"]))))
     if one["last_failure"]:

@@ -15,12 +15,12 @@ from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 from lcc_scrapy.cli.indexing import tell, update
 from lcc_scrapy.cli.outlets import tidy_when_told_to_stop, to_command, to_file
 from lcc_scrapy.cli.selecting import Place, filters, place, places
-from lcc_scrapy.users.exports.choosing import NAMES, choose
-from lcc_scrapy.users.exports.interface import ExportFormat
-from lcc_scrapy.users.exports.writing import Writing
-from lcc_scrapy.users.feed import Reader
-from lcc_scrapy.users.indexers.interface import IndexFormat
-from lcc_scrapy.users.selection import Selection
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed.exports.choosing import NAMES, choose
+from lcc_scrapy.feed.exports.interface import ExportFormat
+from lcc_scrapy.feed.exports.writing import Writing
+from lcc_scrapy.feed.indexers.interface import IndexFormat
+from lcc_scrapy.feed.reader import Reader
 
 
 @click.command()

@@ -22,9 +22,9 @@ from lcc_scrapy.domain.roots import HttpUrl
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
+    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.ops.trial import Subject, Verdict
     from lcc_scrapy.spiders.trial import Hop
-    from lcc_scrapy.storage.sql import SqlStore
-    from lcc_scrapy.storage.trial import Subject, Verdict
 
 _MARGIN = 60
 """Seconds that a trial may take beside its fetch."""
@@ -56,7 +56,7 @@ def fetch(ctx: click.Context, url: str, pid: int, output: str | None, *, anyway:
     lcc fetch http://www.example.org/news.html --provider 7
     lcc fetch http://www.example.org/news.html --provider 7 -o news.html --json
     """  # noqa: D301
-    from lcc_scrapy.storage import trial
+    from lcc_scrapy.ops import trial
 
     lcc = ctx.find_object(Lcc)
     assert lcc is not None
@@ -73,10 +73,10 @@ def fetch(ctx: click.Context, url: str, pid: int, output: str | None, *, anyway:
 
 @contextmanager
 def _permission(lcc: Lcc, store: "SqlStore", tried: "Subject", *, anyway: bool) -> Iterator[None]:
-    """Hold the provider's turn as a worker of this data folder, within the provider's hours."""
-    from lcc_scrapy.opening import machine_number
-    from lcc_scrapy.storage.home import WorkerSlot
-    from lcc_scrapy.storage.trial import turn_of
+    """Hold the provider's turn as a worker of this data directory, within the provider's hours."""
+    from lcc_scrapy.app.opening import machine_number
+    from lcc_scrapy.machine.data_directory import WorkerSlot
+    from lcc_scrapy.ops.trial import turn_of
 
     if anyway:
         yield
@@ -110,12 +110,12 @@ def _longest(lcc: Lcc) -> int:
 
 @contextmanager
 def _trial(lcc: Lcc, tried: "Subject") -> Iterator[tuple[list["Hop"], "Verdict"]]:
-    """Fetch a URL in an LCC that lies inside the data folder for as long as this takes."""
-    from lcc_scrapy import config
+    """Fetch a URL in an LCC that lies inside the data directory for as long as this takes."""
+    from lcc_scrapy.app.opening import open_store
     from lcc_scrapy.cli.initialise import found
-    from lcc_scrapy.opening import open_store
+    from lcc_scrapy.config import config
+    from lcc_scrapy.ops import trial
     from lcc_scrapy.spiders import trial as crawl
-    from lcc_scrapy.storage import trial
 
     _clear_away(lcc)
     with TemporaryDirectory(prefix=_PREFIX, dir=lcc.config.data_dir) as folder:
@@ -159,6 +159,7 @@ def _settings(lcc: Lcc, folder: str) -> "Settings":
         "LCC_DISK_MIN_FREE": "0",
         "LCC_POLL": "0.1",
         "LCC_STOP_TIMEOUT": "0",
+        "LCC_SETTLING_PROCESS": "no",
         "CLOSESPIDER_TIMEOUT": lcc.config.fetch_deadline,
         "LOG_FILE": None,
     }

@@ -8,8 +8,8 @@ from lcc_scrapy.cli import printing
 
 
 def lines(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """Write what ``storage.fetchcounts.of_late`` tells."""
-    from lcc_scrapy.storage.fetchcounts import in_words
+    """Write what ``queue.fetch_counts.of_late`` tells."""
+    from lcc_scrapy.queue.fetch_counts import in_words
 
     for name in ("hour", "day"):
         yield f"last {name}", in_words(_counts(facts[name])) or "nothing was fetched"

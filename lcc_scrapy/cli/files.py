@@ -13,7 +13,7 @@ from lcc_scrapy.cli.web import service
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from lcc_scrapy.users.web.endpoint import Endpoint
+    from lcc_scrapy.domain.http_endpoint import Endpoint
 
 _log = logging.getLogger(__name__)
 
@@ -33,17 +33,17 @@ def files(lcc: Lcc) -> None:
     LCC_FILES_ENDPOINT=10.0.0.2:8081 lcc files         # on machine 2, with LCC_HTTP_CERTIFICATE
     LCC_FILES_TOKEN_FILE=token lcc web                 # on machine 1
     """  # noqa: D301
-    from lcc_scrapy import logs
+    from lcc_scrapy.machine import logs
 
     config = lcc.config
     if config.files_endpoint is None:
         raise ConfigurationError("LCC_FILES_ENDPOINT is empty: say where to listen")
     logs.begin(lcc.settings, config.log_format)
-    from lcc_scrapy.opening import machine_number
-    from lcc_scrapy.storage.machines import register_address
-    from lcc_scrapy.storage.tokens import StoreTokens
-    from lcc_scrapy.users.web.files import FilesApp
-    from lcc_scrapy.users.web.serving import Server
+    from lcc_scrapy.app.opening import machine_number
+    from lcc_scrapy.feed.tokens import StoreTokens
+    from lcc_scrapy.ops.machines import register_address
+    from lcc_scrapy.web.files import FilesApp
+    from lcc_scrapy.web.server import Server
 
     with lcc.store() as store:
         server = Server(

@@ -11,9 +11,9 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.cli.handing import command_of, json_lines
 from lcc_scrapy.cli.selecting import filters, place, places
-from lcc_scrapy.users.command import Command
-from lcc_scrapy.users.following import Batch, Follower
-from lcc_scrapy.users.selection import Selection
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed.command import Command
+from lcc_scrapy.feed.following import Batch, Follower
 
 
 @click.command()
@@ -45,7 +45,7 @@ def follow(
     """  # noqa: D301
     stopping = threading.Event()
     with place(cursor, cursor_file) as where, lcc.store() as store:
-        from lcc_scrapy.storage.feed import StoreFeed
+        from lcc_scrapy.feed.store_feed import StoreFeed
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())

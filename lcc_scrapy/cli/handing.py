@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lcc_scrapy.cli.context import Lcc
-from lcc_scrapy.users.command import Command
-from lcc_scrapy.users.formats import JsonLines, PathOf, record
-from lcc_scrapy.users.selection import Change
+from lcc_scrapy.domain.selection import Change
+from lcc_scrapy.feed.command import Command
+from lcc_scrapy.feed.formats import JsonLines, PathOf, record
 
 
 def json_lines(changes: Sequence[Change], path_of: PathOf) -> bytes:

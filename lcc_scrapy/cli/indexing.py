@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
-from lcc_scrapy.users.exports.writing import Written
-from lcc_scrapy.users.feed import Reader
-from lcc_scrapy.users.indexers.interface import IndexFormat
-from lcc_scrapy.users.indexers.updating import Updating
-from lcc_scrapy.users.selection import Selection
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed.exports.writing import Written
+from lcc_scrapy.feed.indexers.interface import IndexFormat
+from lcc_scrapy.feed.indexers.updating import Updating
+from lcc_scrapy.feed.reader import Reader
 
 if TYPE_CHECKING:
     from lcc_scrapy.content_user import ContentUser

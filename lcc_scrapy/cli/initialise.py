@@ -1,4 +1,4 @@
-"""``lcc init``: make a data folder, or register a further machine with an LCC that exists."""
+"""``lcc init``: make a data directory, or register a further machine with an LCC that exists."""
 
 import socket
 import time
@@ -11,20 +11,20 @@ from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, NotDurable, StoreUnavailable
 
 if TYPE_CHECKING:
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.home import Home
-    from lcc_scrapy.storage.sql import SqlStore
-    from lcc_scrapy.storage.tx import Tx
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.tx import Tx
+    from lcc_scrapy.machine.data_directory import DataDirectory
 
 
 @click.command()
 @click.option("--machine", is_flag=True, help="Register this machine's content folder with an existing LCC.")
 @pass_lcc
 def init(lcc: Lcc, *, machine: bool) -> None:
-    """Make a data folder: database, content folder, spool.
+    """Make a data directory: database, content folder, spool.
 
     It is the folder lcc-data of the Scrapy project around the current folder. In no project, the current
-    folder becomes one: a scrapy.cfg is written there. Nothing else ever makes a data folder. When it was
+    folder becomes one: a scrapy.cfg is written there. Nothing else ever makes a data directory. When it was
     interrupted, run it again.
 
     \b
@@ -36,12 +36,12 @@ def init(lcc: Lcc, *, machine: bool) -> None:
     if not machine:
         _begin_project(lcc)
     number = _join(lcc.config) if machine else found(lcc.config)
-    click.echo(f"data folder {lcc.config.data_dir} is ready; this is machine {number}")
+    click.echo(f"data directory {lcc.config.data_dir} is ready; this is machine {number}")
 
 
 def _begin_project(lcc: Lcc) -> None:
-    """Make the current folder a project where nothing else says where the data folder is."""
-    from lcc_scrapy import config, project
+    """Make the current folder a project where nothing else says where the data directory is."""
+    from lcc_scrapy.config import config, project
 
     if not config.says_where(config.given_settings(lcc.given)):
         file = project.begin_project(Path.cwd())
@@ -52,11 +52,11 @@ def _begin_project(lcc: Lcc) -> None:
 def found(config: "Config") -> int:
     """Begin a new LCC, and return this machine's number.
 
-    The mark that makes it a data folder is written last.
+    The mark that makes it a data directory is written last.
     """
-    from lcc_scrapy.storage.home import Home
+    from lcc_scrapy.machine.data_directory import DataDirectory
 
-    home = Home.prepare(config.data_dir)
+    home = DataDirectory.prepare(config.data_dir)
     store = _upgraded(config)
     try:
         with store.begin() as tx:
@@ -71,7 +71,7 @@ def found(config: "Config") -> int:
 
 def _lay_ballast(config: "Config") -> None:
     """Make the ballast file; a crawl makes it as soon as there is room when there is none now."""
-    from lcc_scrapy.content.ballast import Ballast
+    from lcc_scrapy.machine.ballast import Ballast
 
     ballast = Ballast(config.data_dir, config.ballast)
     try:
@@ -83,8 +83,8 @@ def _lay_ballast(config: "Config") -> None:
 
 def _join(config: "Config") -> int:
     """Register this machine with an LCC that exists."""
-    from lcc_scrapy.opening import open_store
-    from lcc_scrapy.storage.feed import StoreFeed
+    from lcc_scrapy.app.opening import open_store
+    from lcc_scrapy.feed.store_feed import StoreFeed
 
     if _is_local(config) and not Path(config.data_dir, "lcc.json").exists():
         raise ConfigurationError(
@@ -107,22 +107,24 @@ def _is_local(config: "Config") -> bool:
     return config.database_url == f"sqlite:///{config.data_dir / 'lcc.sqlite'}"
 
 
-def _home_of(config: "Config", lcc_id: str) -> tuple["Home", bool]:
-    """Return the data folder for an LCC and whether it is complete."""
-    from lcc_scrapy.storage.home import Home
+def _home_of(config: "Config", lcc_id: str) -> tuple["DataDirectory", bool]:
+    """Return the data directory for an LCC and whether it is complete."""
+    from lcc_scrapy.machine.data_directory import DataDirectory
 
     if not Path(config.data_dir, "lcc.json").exists():
-        return Home.prepare(config.data_dir, lcc_id), False
-    home = Home.find(config.data_dir)
+        return DataDirectory.prepare(config.data_dir, lcc_id), False
+    home = DataDirectory.find(config.data_dir)
     if home.lcc_id != lcc_id:
-        raise ConfigurationError(f"{config.data_dir} is the data folder of another LCC than the database's")
+        raise ConfigurationError(
+            f"{config.data_dir} is the data directory of another LCC than the database's"
+        )
     return home, True
 
 
 def _upgraded(config: "Config") -> "SqlStore":
-    from lcc_scrapy.opening import open_store
-    from lcc_scrapy.storage import schema
-    from lcc_scrapy.storage.closed import refuse_closed
+    from lcc_scrapy.app.opening import open_store
+    from lcc_scrapy.db import schema
+    from lcc_scrapy.db.closed import refuse_closed
 
     store = open_store(config, check=False)
     try:
@@ -139,9 +141,9 @@ def _shown(store: "SqlStore") -> str:
     return store.url.render_as_string(hide_password=True)
 
 
-def _claim(tx: "Tx", home: "Home") -> None:
+def _claim(tx: "Tx", home: "DataDirectory") -> None:
     """Note in the database whose it is; refuse one that belongs to another LCC."""
-    from lcc_scrapy.storage.feed import GENERATION, LCC_ID
+    from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID
 
     owner = tx.info(LCC_ID)
     if owner not in {None, home.lcc_id}:
@@ -171,7 +173,7 @@ def _number(tx: "Tx", identity: str) -> int:
 
 
 def _make(folder: Path) -> None:
-    from lcc_scrapy.content.disk import make_folders
+    from lcc_scrapy.machine.disk import make_folders
 
     try:
         make_folders(folder)

@@ -9,8 +9,8 @@ import click
 
 from lcc_scrapy import __version__
 from lcc_scrapy.cli.context import Lcc, LccGroup
-from lcc_scrapy.collecting import spare_imports
-from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
+from lcc_scrapy.machine.garbage_collection import spare_imports
+from lcc_scrapy.push.password import hide_passwords_of_urls
 
 
 def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

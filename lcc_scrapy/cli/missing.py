@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from lcc_scrapy.domain.misses import share_missed
 
 if TYPE_CHECKING:
+    from lcc_scrapy.db.tx import Tx
     from lcc_scrapy.domain.misses import Counts
     from lcc_scrapy.domain.providers import Provider
-    from lcc_scrapy.storage.tx import Tx
 
 
 def facts_of(tx: "Tx", provider: "Provider", now: int, grace: float) -> dict[str, Any] | None:
     """Return what is known of a provider's changes; None when none of its documents was sampled."""
-    from lcc_scrapy.storage.misses import counts_of
+    from lcc_scrapy.cache.misses import counts_of
 
     counts = counts_of(tx, provider, now, grace)
     waiting = tx.count_suspects(provider.pid, now) - tx.count_suspects(provider.pid, now - int(grace))
@@ -22,7 +22,7 @@ def facts_of(tx: "Tx", provider: "Provider", now: int, grace: float) -> dict[str
 
 def all_facts(tx: "Tx", providers: "list[Provider]", now: int, grace: float) -> dict[int, dict[str, Any]]:
     """Return the same of every provider that was sampled, by pid."""
-    from lcc_scrapy.storage.misses import all_counts
+    from lcc_scrapy.cache.misses import all_counts
 
     known, judged = tx.all_suspects(now), tx.all_suspects(now - int(grace))
     waiting = {pid: count - judged.get(pid, 0) for pid, count in known.items()}

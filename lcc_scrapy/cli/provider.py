@@ -17,9 +17,9 @@ from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.revisits import bounds_of
 
 if TYPE_CHECKING:
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.records import Scan
-    from lcc_scrapy.storage.tx import Store
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.records import Scan
+    from lcc_scrapy.db.tx import Store
 
 _PID = click.IntRange(1, 10**18 - 1)
 _REASON_MAX = 32
@@ -114,8 +114,8 @@ def add(
 def _add_one(
     lcc: Lcc, pid: int, password_file: str | None, root_urls: tuple[str, ...], values: dict[str, Any]
 ) -> None:
-    from lcc_scrapy.storage import providers
-    from lcc_scrapy.storage.passwords import hash_password
+    from lcc_scrapy.login.passwords import hash_password
+    from lcc_scrapy.providers import registration
 
     if not root_urls:
         raise click.UsageError("a provider needs a --root: everything it pushes would be refused")
@@ -123,7 +123,7 @@ def _add_one(
     with lcc.store() as store:
         secret = hash_password(password.for_new_provider(password_file))
         fresh = Provider(pid, secret, created=int(time.time()), **values)
-        providers.add(store, fresh, kept)
+        registration.add(store, fresh, kept)
     click.echo(f"provider {pid} added: {', '.join(kept)}")
     warn_of_private(kept, allowed=fresh.allowprivate)
 
@@ -150,7 +150,7 @@ def list_(lcc: Lcc, *, as_json: bool) -> None:
 
 def _rooted(store: "Store") -> Iterator[tuple[Provider, list[str]]]:
     """Yield providers with their roots, a page in each short transaction."""
-    from lcc_scrapy.storage.providers import pages
+    from lcc_scrapy.providers.registration import pages
 
     for page in pages(store):
         with store.read() as tx:
@@ -189,8 +189,8 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
     lcc provider show 7
     lcc provider show 7 --json
     """  # noqa: D301
-    from lcc_scrapy.storage.fetchcounts import of_late
-    from lcc_scrapy.storage.providers import find
+    from lcc_scrapy.providers.registration import find
+    from lcc_scrapy.queue.fetch_counts import of_late
 
     with lcc.store() as store, store.read() as tx:
         one = find(tx, pid)
@@ -243,7 +243,7 @@ def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterabl
     yield "robots.txt", "ignored" if one.ignorerobots else "obeyed"
     yield "fallback", _fallback(one)
     yield "mtime", "strict" if one.strictmtime else "not decisive"
-    yield "visits by guess", _revisit(one, config)
+    yield "adaptive revisits", _revisit(one, config)
     yield "orphans", one.orphans
     yield "last connection", _connection(one)
     yield "documents confirmed", printing.moment(one.confirmed) or "not by a connection yet"
@@ -302,9 +302,9 @@ def set_(
     lcc provider set 7 --remove-root http://old.example.org/
     lcc provider set 7 --password-file -
     """  # noqa: D301
-    from lcc_scrapy.storage import providers
-    from lcc_scrapy.storage.passwords import hash_password
-    from lcc_scrapy.storage.turn_groups import regroup
+    from lcc_scrapy.login.passwords import hash_password
+    from lcc_scrapy.providers import registration
+    from lcc_scrapy.providers.groups import regroup
 
     values = columns(given, lcc.config)
     replaced, added, removed = roots(root_urls), roots(add_root), roots(remove_root)
@@ -315,18 +315,18 @@ def set_(
         if "turngroup" in values:
             regroup(store, pid, values.pop("turngroup"), time.time())
         with store.read() as tx:
-            again = providers.find(tx, pid).narrowing
+            again = registration.find(tx, pid).narrowing
         if password_file is not None:
             values["password"] = hash_password(password.from_file(password_file))
 
         def changed(before: list[str]) -> list[str]:
             return _changed(before, replaced, added, removed, again=again)
 
-        providers.change(store, pid, values, changed if replaced or added or removed else None)
+        registration.change(store, pid, values, changed if replaced or added or removed else None)
         click.echo(f"provider {pid} changed")
         apply_roots(store, pid, lcc.config.policy)
         with store.read() as tx:
-            allowed = providers.find(tx, pid).allowprivate
+            allowed = registration.find(tx, pid).allowprivate
     warn_of_private([*replaced, *added], allowed=allowed)
 
 
@@ -355,14 +355,14 @@ def remove(lcc: Lcc, pid: int, *, yes: bool) -> None:
     \b
     lcc provider remove 7 --yes
     """  # noqa: D301
-    from lcc_scrapy.storage import providers
+    from lcc_scrapy.providers import registration
 
     with lcc.store() as store:
         with store.read() as tx:
-            one = providers.find(tx, pid)
+            one = registration.find(tx, pid)
         _ask(one, yes=yes)
         with printing.progress("removing", one.fileused) as progress:
-            count = providers.remove(store, pid, int(time.time()), lcc.config.policy, progress)
+            count = registration.remove(store, pid, int(time.time()), lcc.config.policy, progress)
     click.echo(f"provider {pid} removed, with {count} documents")
 
 
@@ -381,27 +381,27 @@ def _ask(one: Provider, *, yes: bool) -> None:
     "--reason",
     required=True,
     help=f"Told to the provider: {', '.join(repr(str(one)) for one in Wanted if one)}, or a text of your own;"
-    " an empty one takes the wish back.",
+    " an empty one withdraws the request.",
 )
 @pass_lcc
 def want_full(lcc: Lcc, pid: int | None, reason: str, *, everybody: bool) -> None:
     """Ask a provider for a full set at its next connection.
 
-    The wish ends when a full set was absorbed that was sent after it.
+    The request ends when a full set was absorbed that was sent after it.
 
     \b
     lcc provider want-full 7 --reason 'old files'
     lcc provider want-full --all --reason 'cache crash'
     """  # noqa: D301
-    from lcc_scrapy.storage import providers
+    from lcc_scrapy.providers import registration
 
     _one_or_all(pid, everything=everybody)
     if len(reason) > _REASON_MAX or not (reason.isascii() and (not reason or reason.isprintable())):
         raise click.BadParameter(f"expected at most {_REASON_MAX} ASCII characters", param_hint="--reason")
     reason = reason.strip()
     with lcc.store() as store:
-        pids = [one.pid for one in providers.all_providers(store)] if pid is None else [pid]
-        told = {providers.want_full_set(store, one, reason) for one in pids}
+        pids = [one.pid for one in registration.all_providers(store)] if pid is None else [pid]
+        told = {registration.want_full_set(store, one, reason) for one in pids}
     whose = f"provider {pid}" if pid is not None else f"{len(pids)} providers"
     if reason:
         click.echo(f"a full set is wanted from {whose}: {', '.join(sorted(told))}")
@@ -420,13 +420,14 @@ def confirm_removals(lcc: Lcc, pid: int) -> None:
     \b
     lcc provider confirm-removals 7
     """  # noqa: D301
-    from lcc_scrapy.storage import held, providers
+    from lcc_scrapy.providers import registration
+    from lcc_scrapy.queue import held_removals
 
     with lcc.store() as store:
         with store.read() as tx:
-            waiting = providers.find(tx, pid).heldremovals
+            waiting = registration.find(tx, pid).heldremovals
         with printing.progress("removing", waiting) as progress:
-            count = held.confirm_removals(store, pid, int(time.time()), lcc.config.policy, progress)
+            count = held_removals.confirm_removals(store, pid, int(time.time()), lcc.config.policy, progress)
     click.echo(f"{count} documents removed")
 
 
@@ -441,7 +442,7 @@ def pause(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
     lcc provider pause 7
     lcc provider pause --all
     """  # noqa: D301
-    from lcc_scrapy.storage.turn_groups import pause_everything
+    from lcc_scrapy.providers.groups import pause_everything
 
     one = _one_or_all(pid, everything=everything)
     if one is not None:
@@ -463,7 +464,7 @@ def resume(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
     lcc provider resume 7
     lcc provider resume --all
     """  # noqa: D301
-    from lcc_scrapy.storage.turn_groups import resume_everything
+    from lcc_scrapy.providers.groups import resume_everything
 
     one = _one_or_all(pid, everything=everything)
     if one is not None:
@@ -481,8 +482,8 @@ def _one_or_all(pid: int | None, *, everything: bool) -> int | None:
 
 
 def _set_state(lcc: Lcc, pid: int, state: State) -> None:
-    from lcc_scrapy.storage import providers
+    from lcc_scrapy.providers import registration
 
     with lcc.store() as store:
-        providers.change(store, pid, {"state": state})
+        registration.change(store, pid, {"state": state})
     click.echo(f"provider {pid} is {state}")

@@ -20,7 +20,7 @@ from lcc_scrapy.cli.provider_options import columns, is_fetched_from, roots
 from lcc_scrapy.domain.providers import Provider
 
 if TYPE_CHECKING:
-    from lcc_scrapy.storage.sql import SqlStore
+    from lcc_scrapy.db.sql import SqlStore
 
 _SHOWN = 20
 """Bad lines that are told."""
@@ -199,7 +199,7 @@ def _value(context: click.Context, option: click.Parameter, text: str) -> Any:
 
 def _new_ones(store: "SqlStore", lines: Sequence[Line]) -> tuple[list[Line], list[tuple[int, str]]]:
     """Return the lines that can be added, and those that cannot with the reason."""
-    from lcc_scrapy.storage.providers import used_pids
+    from lcc_scrapy.providers.registration import used_pids
 
     used = used_pids(store, [line.provider.pid for line in lines])
     there = [(line.number, used[line.provider.pid]) for line in lines if line.provider.pid in used]
@@ -208,8 +208,8 @@ def _new_ones(store: "SqlStore", lines: Sequence[Line]) -> tuple[list[Line], lis
 
 def _add(store: "SqlStore", bulk: Bulk, lines: Sequence[Line]) -> None:
     """Add providers, a batch in each transaction; their passwords are on disk before the first of them."""
-    from lcc_scrapy.storage.passwords import made_up
-    from lcc_scrapy.storage.providers import add_many
+    from lcc_scrapy.login.passwords import made_up
+    from lcc_scrapy.providers.registration import add_many
 
     given = {line.number: line.password or made_up() for line in lines}
     if bulk.passwords_to is not None:
@@ -230,7 +230,7 @@ def _add(store: "SqlStore", bulk: Bulk, lines: Sequence[Line]) -> None:
 
 def _hash(one: tuple[Line, str]) -> str:
     """Return the hash of a password: a slow one of what somebody thought of."""
-    from lcc_scrapy.storage.passwords import hash_made_up, hash_password
+    from lcc_scrapy.login.passwords import hash_made_up, hash_password
 
     line, secret = one
     return hash_password(secret) if line.password else hash_made_up(secret)

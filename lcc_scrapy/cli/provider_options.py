@@ -16,7 +16,7 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import Root
 
 if TYPE_CHECKING:
-    from lcc_scrapy.config import Config
+    from lcc_scrapy.config.config import Config
 
 _DEFAULT = "default"
 _GROUP = re.compile(r"[A-Za-z][\w.-]{0,62}", re.ASCII)
@@ -28,7 +28,7 @@ Command = Callable[..., Any]
 
 
 def _size(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
-    from lcc_scrapy.config import size
+    from lcc_scrapy.config.config import size
 
     try:
         value = None if text is None else size(text)
@@ -50,7 +50,7 @@ def _zone(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str
 
 
 def _revisit(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
-    from lcc_scrapy.config import revisits
+    from lcc_scrapy.config.config import revisits
 
     if text in {None, _DEFAULT}:
         return text and ""
@@ -81,7 +81,7 @@ def _group(_ctx: click.Context, _param: click.Parameter, text: str | None) -> st
 
 
 def _allowed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
-    from lcc_scrapy.config import share
+    from lcc_scrapy.config.config import share
 
     try:
         return None if text is None else share(text)
@@ -182,7 +182,7 @@ _OPTIONS = (
         "--revisit",
         callback=_revisit,
         metavar="INTERVALS",
-        help="How often spiders visit its pages by guess, for example 1h..30d; default = LCC_REVISIT.",
+        help="How often spiders revisit its pages, for example 1h..30d; default = LCC_REVISIT.",
     ),
     click.option(
         "--orphans",

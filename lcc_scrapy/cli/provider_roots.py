@@ -10,14 +10,14 @@ import click
 from lcc_scrapy.cli import printing
 
 if TYPE_CHECKING:
+    from lcc_scrapy.db.tx import Store
     from lcc_scrapy.domain.policy import QueuePolicy
-    from lcc_scrapy.storage.tx import Store
 
 
 def apply_roots(store: "Store", pid: int, policy: "QueuePolicy") -> None:
     """Bring the rows of a provider in line with its roots, if need be, and say what came of it."""
-    from lcc_scrapy.storage.narrowing import Narrowing
-    from lcc_scrapy.storage.providers import find
+    from lcc_scrapy.providers.narrowing import Narrowing
+    from lcc_scrapy.providers.registration import find
 
     with store.read() as tx:
         documents = find(tx, pid).fileused

@@ -31,8 +31,8 @@ def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
 
     from scrapy.utils.reactor import install_reactor
 
-    from lcc_scrapy import logs
     from lcc_scrapy.cli.query_process import QueryProcess
+    from lcc_scrapy.machine import logs
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config = replace(lcc.config, query_endpoints=endpoints) if endpoints else lcc.config

@@ -14,11 +14,11 @@ from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.home import Home
-    from lcc_scrapy.users.queries.answering import Answer
-    from lcc_scrapy.users.queries.limits import Limits
-    from lcc_scrapy.users.queries.service import Doors
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.listeners.conversation import ListenRules
+    from lcc_scrapy.machine.data_directory import DataDirectory
+    from lcc_scrapy.query.answering import Answer
+    from lcc_scrapy.query.limits import Limits
     from lcc_scrapy.wire.queries.messages import Query
 
 
@@ -29,16 +29,18 @@ class QueryProcess(ServerProcess):
     without_database = "queries get 803"
     under_way = "answers"
 
-    def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
-        from lcc_scrapy.opening import other_machines
-        from lcc_scrapy.storage.feed import StoreFeed
-        from lcc_scrapy.storage.means import provide_descriptors
-        from lcc_scrapy.storage.thread import DaemonPool
-        from lcc_scrapy.storage.tokens import StoreTokens
-        from lcc_scrapy.users.content import LocalContent
-        from lcc_scrapy.users.library import Library
-        from lcc_scrapy.users.queries.service import QueryService
-        from lcc_scrapy.wiring import DESCRIPTORS
+    def __init__(
+        self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
+    ) -> None:
+        from lcc_scrapy.app.opening import other_machines
+        from lcc_scrapy.app.wiring import DESCRIPTORS
+        from lcc_scrapy.db.thread import DaemonPool
+        from lcc_scrapy.feed.content import LocalContent
+        from lcc_scrapy.feed.library import Library
+        from lcc_scrapy.feed.store_feed import StoreFeed
+        from lcc_scrapy.feed.tokens import StoreTokens
+        from lcc_scrapy.machine.resources import provide_descriptors
+        from lcc_scrapy.query.service import QueryService
 
         super().__init__(config, home, reactor, settings)
         provide_descriptors(DESCRIPTORS + 3 * config.query_connections_max)
@@ -48,14 +50,18 @@ class QueryProcess(ServerProcess):
         self._library = Library(StoreFeed(self._store), contents)
         self._pool = DaemonPool(minthreads=0, maxthreads=config.query_threads, name="lcc-query")
         self._service = QueryService(
-            reactor, self._answer, self._in_thread, doors=doors_of(config), limits=limits_of(config)
+            reactor,
+            self._answer,
+            self._in_thread,
+            listen_rules=listen_rules_of(config),
+            limits=limits_of(config),
         )
         self._ready = False
 
     def apply(self, config: "Config") -> None:
         """Go on with other settings; those that need a restart are as they were."""
         self.config = config
-        self._service.apply(doors_of(config), limits_of(config))
+        self._service.apply(listen_rules_of(config), limits_of(config))
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificates again; the result is how many there are."""
@@ -64,9 +70,9 @@ class QueryProcess(ServerProcess):
 
     def _answer(self, query: "Query", peer: str) -> "Answer":
         """Let somebody ask (in a thread); raises what it is refused with."""
-        from lcc_scrapy.doors.peers import LOCAL
-        from lcc_scrapy.users import tokens
-        from lcc_scrapy.users.queries.answering import Answer, Everybody
+        from lcc_scrapy.domain import tokens
+        from lcc_scrapy.listeners.peers import LOCAL
+        from lcc_scrapy.query.answering import Answer, Everybody
 
         if not self._ready:
             raise StoreUnavailable("the database has not answered yet")
@@ -102,11 +108,11 @@ class QueryProcess(ServerProcess):
             self._others.close()
 
 
-def doors_of(config: "Config") -> "Doors":
+def listen_rules_of(config: "Config") -> "ListenRules":
     """Return where and for how many the query socket is open."""
-    from lcc_scrapy.users.queries.service import Doors
+    from lcc_scrapy.listeners.conversation import ListenRules
 
-    return Doors(
+    return ListenRules(
         config.query_endpoints,
         config.query_allow_plain_remote,
         config.query_connections_per_address,
@@ -118,7 +124,7 @@ def doors_of(config: "Config") -> "Doors":
 
 def limits_of(config: "Config") -> "Limits":
     """Return what one content user may use."""
-    from lcc_scrapy.users.queries.limits import Limits
+    from lcc_scrapy.query.limits import Limits
 
     return Limits(
         query_bytes=config.query_bytes,

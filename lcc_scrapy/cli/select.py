@@ -12,11 +12,11 @@ from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 from lcc_scrapy.cli.handing import command_of, json_lines
 from lcc_scrapy.cli.selecting import Place, filters, place, places
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.feed import Feed, Inventory, Reader
-from lcc_scrapy.users.following import Batch
-from lcc_scrapy.users.formats import (
+from lcc_scrapy.feed.following import Batch
+from lcc_scrapy.feed.formats import (
     COLUMNS,
     FORMATS,
     Format,
@@ -26,7 +26,7 @@ from lcc_scrapy.users.formats import (
     record,
     version_record,
 )
-from lcc_scrapy.users.selection import Change, Selection
+from lcc_scrapy.feed.reader import Feed, Inventory, Reader
 
 _COLUMNS = ("op", "when", "provider", "mimetype", "bytes", "url", "file")
 _IDS = ("docid", "seq")
@@ -91,7 +91,7 @@ def select(
     if ids and (cursor is not None or limit):
         raise click.UsageError("--ids goes with neither --since nor --limit")
     with place(cursor, cursor_file, reads=not ids) as where, lcc.store() as store:
-        from lcc_scrapy.storage.feed import StoreFeed
+        from lcc_scrapy.feed.store_feed import StoreFeed
 
         feed = StoreFeed(store)
         if ids:

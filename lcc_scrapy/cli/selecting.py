@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.cursor_file import CursorFile
-from lcc_scrapy.users.selection import Selection, is_pattern
+from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.selection import Selection, is_pattern
+from lcc_scrapy.feed.cursor_file import CursorFile
 
 Command = Callable[..., Any]
 

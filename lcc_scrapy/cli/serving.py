@@ -10,17 +10,17 @@ from twisted.internet.defer import inlineCallbacks
 from twisted.internet.task import deferLater
 
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.doors.leaving import leave
-from lcc_scrapy.doors.listening import shown
+from lcc_scrapy.listeners.endpoints import shown
+from lcc_scrapy.machine.forced_exit import leave
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.home import Home
-    from lcc_scrapy.storage.sql import SqlStore
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.machine.data_directory import DataDirectory
 
 _log = logging.getLogger(__name__)
 
@@ -38,10 +38,12 @@ class ServerProcess(ABC):
     under_way: ClassVar[str]
     """What has time to end when the server stops."""
 
-    def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
-        from lcc_scrapy.opening import unchecked_store
-        from lcc_scrapy.reloading import Reloader
-        from lcc_scrapy.storage.thread import keep_timers_steady
+    def __init__(
+        self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
+    ) -> None:
+        from lcc_scrapy.app.opening import unchecked_store
+        from lcc_scrapy.config.reloading import Reloader
+        from lcc_scrapy.db.thread import keep_timers_steady
 
         self.config = config
         self._home = home
@@ -119,7 +121,7 @@ class ServerProcess(ABC):
         return True
 
     def _check(self) -> None:
-        from lcc_scrapy.opening import check_owner, check_store
+        from lcc_scrapy.app.opening import check_owner, check_store
 
         check_store(self.config, self._store)
         check_owner(self._home, self._store)

@@ -14,8 +14,8 @@ from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.providers import Wanted
 
 if TYPE_CHECKING:
+    from lcc_scrapy.db.tx import Tx
     from lcc_scrapy.domain.providers import Provider
-    from lcc_scrapy.storage.tx import Tx
 
 _SHOWN = 10
 """Providers named one by one."""
@@ -39,10 +39,10 @@ def status(lcc: Lcc, *, as_json: bool) -> None:
 
 
 def _facts(lcc: Lcc) -> dict[str, Any]:
-    from lcc_scrapy.storage.feed import head_of
-    from lcc_scrapy.storage.fetchcounts import of_late
-    from lcc_scrapy.storage.providers import all_providers
-    from lcc_scrapy.storage.records import NOT_ACCEPTED, PAUSED, REFUSED_TYPES
+    from lcc_scrapy.db.records import NOT_ACCEPTED, PAUSED, REFUSED_TYPES
+    from lcc_scrapy.feed.store_feed import head_of
+    from lcc_scrapy.providers.registration import all_providers
+    from lcc_scrapy.queue.fetch_counts import of_late
 
     with lcc.store() as store:
         providers = all_providers(store)
@@ -99,7 +99,7 @@ def _workers(lcc: Lcc, tx: "Tx") -> list[dict[str, Any]]:
     Of those on this machine that ended without a word, their locks tell.
     """
     from lcc_scrapy.content.identity import machine_identity
-    from lcc_scrapy.storage.home import running_workers
+    from lcc_scrapy.machine.data_directory import running_workers
 
     now = int(time.time())
     here = tx.machine(machine_identity(lcc.config.content_dir) or "")
@@ -136,7 +136,7 @@ def _cursors(tx: "Tx", head: int) -> list[dict[str, object]]:
 
 def _disks(lcc: Lcc) -> dict[str, Any]:
     """Return the free space of the disks, and what keeps intake and fetching from going on."""
-    from lcc_scrapy.opening import disks_of
+    from lcc_scrapy.app.opening import disks_of
 
     disks = disks_of(lcc.config, lcc.config.content_dir, lcc.config.spool_dir)
     free = {str(folder): size for folder, size in disks.free().items()}
@@ -156,7 +156,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
     workers = ", ".join(map(_crawl, facts["workers"]))
     spool = facts["spool"]
     return [
-        ("data folder", facts["data_dir"]),
+        ("data directory", facts["data_dir"]),
         ("queue", f"{facts['queued']} URLs"),
         *fetched.lines(facts["fetched"]),
         ("cache", f"{facts['documents']} documents, {printing.size(facts['bytes'])}"),
@@ -255,7 +255,7 @@ def errors(lcc: Lcc, pid: int, *, as_json: bool) -> None:
     \b
     lcc errors 7
     """  # noqa: D301
-    from lcc_scrapy.storage.providers import find
+    from lcc_scrapy.providers.registration import find
 
     with lcc.store() as store, store.read() as tx:
         total = find(tx, pid).nurlerrs

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from lcc_scrapy.cli.context import FAILED
+from lcc_scrapy.config.reloading import HangUp
 from lcc_scrapy.domain.restarts import KILLED, CannotBegin, Decision, Finished, History, after_exit
-from lcc_scrapy.doors.handover import KeptSockets
-from lcc_scrapy.reloading import HangUp
+from lcc_scrapy.listeners.socket_handover import KeptSockets
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.selecting import patterns
-from lcc_scrapy.users.tokens import (
+from lcc_scrapy.domain.tokens import (
     LABEL_MAX,
     READ,
     RESTRICTION_MAX,
@@ -38,7 +38,7 @@ def _label(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
 
 
 def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
-    from lcc_scrapy.config import duration
+    from lcc_scrapy.config.config import duration
 
     try:
         return int(duration(text))
@@ -103,7 +103,7 @@ def add(
     lcc token add prometheus --scope metrics --expires 0
     lcc token add intranet --provider 7 --mimetype 'text/*' --expires 90d
     """  # noqa: D301
-    from lcc_scrapy.storage.tokens import StoreTokens
+    from lcc_scrapy.feed.tokens import StoreTokens
 
     if set(scopes) != {READ} and (providers or mimetypes):
         raise click.UsageError("--provider and --mimetype go with no other --scope than read")
@@ -148,7 +148,7 @@ def list_(lcc: Lcc, *, as_json: bool) -> None:
     lcc token list
     lcc token list --json
     """  # noqa: D301
-    from lcc_scrapy.storage.tokens import StoreTokens
+    from lcc_scrapy.feed.tokens import StoreTokens
 
     with lcc.store() as store:
         found = StoreTokens(store).all()
@@ -190,7 +190,7 @@ def revoke(lcc: Lcc, *, tokenid: str) -> None:
     \b
     lcc token revoke 0f3c2a9b8d7e
     """  # noqa: D301
-    from lcc_scrapy.storage.tokens import StoreTokens
+    from lcc_scrapy.feed.tokens import StoreTokens
 
     with lcc.store() as store:
         gone = StoreTokens(store).revoke(tokenid)

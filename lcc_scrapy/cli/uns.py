@@ -24,8 +24,8 @@ def uns(lcc: Lcc) -> None:
     """  # noqa: D301
     from scrapy.utils.reactor import install_reactor
 
-    from lcc_scrapy import logs
     from lcc_scrapy.cli.uns_process import UnsProcess
+    from lcc_scrapy.machine import logs
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config, home = lcc.config, lcc.home

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 from twisted.internet.defer import inlineCallbacks
 
 from lcc_scrapy.cli.serving import ServerProcess
-from lcc_scrapy.collecting import collect_seldom
+from lcc_scrapy.machine.garbage_collection import collect_seldom
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
 
-    from lcc_scrapy.config import Config
-    from lcc_scrapy.storage.home import Home
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.machine.data_directory import DataDirectory
 
 
 class UnsProcess(ServerProcess):
@@ -23,15 +23,17 @@ class UnsProcess(ServerProcess):
     without_database = "logins get 103"
     under_way = "conversations"
 
-    def __init__(self, config: "Config", home: "Home", reactor: Any, settings: "BaseSettings") -> None:
-        from lcc_scrapy.reception import Reception
-        from lcc_scrapy.storage.thread import StoreThread
-        from lcc_scrapy.wiring import means_of
+    def __init__(
+        self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
+    ) -> None:
+        from lcc_scrapy.app.intake_service import IntakeService
+        from lcc_scrapy.app.wiring import resources_of
+        from lcc_scrapy.db.thread import StoreThread
 
         super().__init__(config, home, reactor, settings)
-        self._means = means_of(config, reactor, config.spool_dir)
-        self._thread = StoreThread(reactor, self._means.notice)
-        self._reception = Reception(
+        self._resources = resources_of(config, reactor, config.spool_dir)
+        self._thread = StoreThread(reactor, self._resources.notice)
+        self._intake_service = IntakeService(
             config,
             home.lcc_id,
             self._store,
@@ -39,19 +41,19 @@ class UnsProcess(ServerProcess):
             reactor,
             accepted=lambda _: None,
             absorbed=lambda _: None,
-            means=self._means,
+            resources=self._resources,
             stop_seconds=config.stop_timeout,
         )
 
     def apply(self, config: "Config") -> None:
         """Go on with other settings; those that need a restart are as they were."""
         self.config = config
-        self._reception.stop_seconds = config.stop_timeout
-        self._reception.apply(config)
+        self._intake_service.stop_seconds = config.stop_timeout
+        self._intake_service.apply(config)
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificates again; the result is how many there are."""
-        return self._reception.renew_certificates()
+        return self._intake_service.renew_certificates()
 
     def _in_thread(self, work: Callable[[], Any]) -> "Deferred[Any]":
         return self._thread.run(work)
@@ -59,20 +61,20 @@ class UnsProcess(ServerProcess):
     @inlineCallbacks
     def _prepare(self) -> Any:
         collect_seldom()
-        yield self._thread.run(self._means.look)
-        self._means.start()
-        yield self._reception.claim()
+        yield self._thread.run(self._resources.look)
+        self._resources.start()
+        yield self._intake_service.claim()
 
     def _begin(self) -> Any:
-        return self._reception.begin()
+        return self._intake_service.begin()
 
     def _listen(self) -> "Deferred[Any]":
-        listening: Deferred[Any] = self._reception.listen()
+        listening: Deferred[Any] = self._intake_service.listen()
         return listening
 
     @inlineCallbacks
     def _stop(self) -> Any:
-        self._means.stop()
-        yield self._reception.stop()
+        self._resources.stop()
+        yield self._intake_service.stop()
         yield self._thread.run(self._store.close)
         self._thread.close()

@@ -10,7 +10,7 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc
 
 if TYPE_CHECKING:
-    from lcc_scrapy.storage.verification import Finding
+    from lcc_scrapy.ops.verification import Finding
 
 
 @click.command()
@@ -35,7 +35,7 @@ def verify(ctx: click.Context, *, repair: bool, rebuild_queue: bool, quick: bool
     lcc verify --repair
     lcc verify --rebuild-queue
     """  # noqa: D301
-    from lcc_scrapy.storage.verification import Verification
+    from lcc_scrapy.ops.verification import Verification
 
     lcc = ctx.find_object(Lcc)
     assert lcc is not None

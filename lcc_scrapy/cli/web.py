@@ -11,12 +11,12 @@ from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 
 if TYPE_CHECKING:
-    from lcc_scrapy.config import Config
+    from lcc_scrapy.config.config import Config
     from lcc_scrapy.content_user import ContentUser
-    from lcc_scrapy.storage.sql import SqlStore
-    from lcc_scrapy.users.web.endpoint import Endpoint
-    from lcc_scrapy.users.web.ports import Lcc as WebLcc
-    from lcc_scrapy.users.web.serving import Service
+    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.domain.http_endpoint import Endpoint
+    from lcc_scrapy.web.ports import Lcc as WebLcc
+    from lcc_scrapy.web.server import Service
 
 
 @click.command()
@@ -33,7 +33,7 @@ def web(lcc: Lcc) -> None:
     lcc -s LCC_WEB_ENDPOINT=127.0.0.1:9080 web
     curl -H "Authorization: Bearer $(cat token)" http://127.0.0.1:8080/v1/changes
     """  # noqa: D301
-    from lcc_scrapy import logs
+    from lcc_scrapy.machine import logs
 
     config = lcc.config
     endpoint = config.web_endpoint
@@ -41,11 +41,11 @@ def web(lcc: Lcc) -> None:
         raise ConfigurationError("LCC_WEB_ENDPOINT is empty: say where to listen")
     logs.begin(lcc.settings, config.log_format)
     with needs_web("lcc web"):
-        from lcc_scrapy.users.resourcesync.routes import make_router
-        from lcc_scrapy.users.web import app
-        from lcc_scrapy.users.web.serving import Server
+        from lcc_scrapy.resourcesync.routes import make_router
+        from lcc_scrapy.web import app
+        from lcc_scrapy.web.server import Server
     from lcc_scrapy.content_user import ContentUser
-    from lcc_scrapy.storage.publications import StorePublications
+    from lcc_scrapy.resourcesync.publication_rows import StorePublications
 
     with lcc.store() as store, ContentUser(config) as user:
         documents = make_router(StorePublications(store), config.web_url)
@@ -64,11 +64,11 @@ def needs_web(command: str) -> Iterator[None]:
 
 def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
     from lcc_scrapy.domain.shares import Share
-    from lcc_scrapy.storage.measures import measures
-    from lcc_scrapy.storage.named_cursors import StoreCursors
-    from lcc_scrapy.storage.tokens import StoreTokens
-    from lcc_scrapy.users.web.ports import Bounds
-    from lcc_scrapy.users.web.ports import Lcc as WebLcc
+    from lcc_scrapy.feed.named_cursors import StoreCursors
+    from lcc_scrapy.feed.tokens import StoreTokens
+    from lcc_scrapy.ops.metrics import measures
+    from lcc_scrapy.web.ports import Bounds
+    from lcc_scrapy.web.ports import Lcc as WebLcc
 
     share = Share(
         config.web_share_requests, config.web_share_streams, config.web_share_exports, config.web_rate
@@ -92,7 +92,7 @@ def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
 
 def service(config: "Config", endpoint: "Endpoint") -> "Service":
     """Return how an application is served there."""
-    from lcc_scrapy.users.web.serving import Service
+    from lcc_scrapy.web.server import Service
 
     return Service(
         endpoint,

@@ -1,1 +1,4 @@
-"""Content files: one per stored document, named by a number that is never used again."""
+"""Content files: one per stored document, named by a number that is never used again.
+
+No database, no network.
+"""

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lcc_scrapy.content.disk import on_disk, sync, sync_folder
-from lcc_scrapy.content.together import Together
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.machine.disk import on_disk, sync, sync_folder
+from lcc_scrapy.machine.group_fsync import GroupFsync
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class ContentFiles:
         self._home = folder / str(machineid)
         self._unfinished = self._home / "tmp" / str(worker)
         self._known_folders: set[Path] = set()
-        self._together = Together()
+        self._group_fsync = GroupFsync()
 
     def prepare(self) -> None:
         """Make the folders and clear what an earlier process left unfinished."""
@@ -98,7 +98,7 @@ class ContentFiles:
 
         All of them, or none, with ``NotDurable`` or ``DiskFailed``. A file is written under its own name:
         nobody looks for it before its row is there, and what a crash leaves without a row is removed by the
-        next start (``storage/leftovers.py``).
+        next start (``cache/leftovers.py``).
         """
         try:
             with on_disk("content file"):
@@ -114,7 +114,7 @@ class ContentFiles:
         folders = {number: self.path_of(FOLDER * number).parent for number in numbers}
         for folder in folders.values():
             self._make_folder(folder)
-        with self._together.writing(folders.values(), len(bodies)) as one_by_one:
+        with self._group_fsync.writing(folders.values(), len(bodies)) as one_by_one:
             for fileid, body in bodies:
                 path = f"{folders[fileid // FOLDER]}/{fileid}"
                 if body.path:

@@ -3,8 +3,8 @@
 import uuid
 from pathlib import Path
 
-from lcc_scrapy.content.disk import make_folders, sync, sync_folder
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.machine.disk import make_folders, sync, sync_folder
 
 _FILE = "machine-id"
 

@@ -9,12 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from lcc_scrapy.content.disk import on_disk, sync
 from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.machine.disk import on_disk, sync
 
 _numbers = count(1)
 

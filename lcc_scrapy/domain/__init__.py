@@ -1,1 +1,4 @@
-"""The rules of the LCC: no I/O, no clock, no framework. Time is always a parameter (epoch seconds)."""
+"""The rules of the LCC: no I/O, no clock, no framework. Time is always a parameter (epoch seconds).
+
+It imports the standard library only.
+"""

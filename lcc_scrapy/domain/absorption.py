@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
-from lcc_scrapy.domain.sharing import room_left
+from lcc_scrapy.domain.dynamic_threshold import room_left
 
 TURN = 4
 """Steps of one provider before the next one's turn."""
@@ -113,7 +113,7 @@ class Earlier(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitRule:
     """For how many seconds a complete set waits, at the UNS ``uns``, for those of earlier logins."""
 
     uns: str

@@ -3,7 +3,7 @@
 Most URLs of most sets are like that, and for each of them ``queue.update_row`` gives the same row but for
 what was declared. So their rows are made here many at a time, straight from the *records* of the set, the
 values of which stand in the order of the spool file: letter, curl, mimetype, furl, burl, subtype, mtime,
-len, md5, timeofday, form (``uns.spoolfile``); a removal ends after the mimetype.
+len, md5, timeofday, form (``uns.spool_file``); a removal ends after the mimetype.
 """
 
 from collections import Counter

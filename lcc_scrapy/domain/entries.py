@@ -55,7 +55,7 @@ class Origin(StrEnum):
     SPIDER = "spider"
     DIRECTIVE = "directive"
     SAMPLE = "sample"
-    """Only in the queue: a document that its provider pushed is looked at again by guess."""
+    """Only in the queue: a document that its provider pushed is sampled."""
     REFETCH = "refetch"
     """Only in the queue: the same, because an operator asks for it."""
 

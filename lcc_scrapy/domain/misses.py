@@ -1,6 +1,6 @@
 """What share of the changes of a provider's documents was not pushed, from samples of the documents.
 
-A visit by guess tells whether a document changed, unpushed, since its content was last confirmed: some
+A sample tells whether a document changed, unpushed, since its content was last confirmed: some
 *watched* time. Pushed changes are counted, all of them. Both are rates per document and time. Of the pushed
 changes only the part counts that falls into as much time as the samples watched; then the share is that of
 missed ones among so many changes, and its interval that of Wilson (1927) for so many trials. Pushed changes

@@ -35,4 +35,4 @@ class QueuePolicy:
     versions: Keep = KEEP_NONE
     """Which earlier contents are kept."""
     revisits: Bounds = DEFAULT
-    """How often found pages are visited by guess, unless their provider has bounds of its own."""
+    """How often found pages are revisited, unless their provider has bounds of its own."""

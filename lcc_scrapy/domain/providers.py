@@ -86,14 +86,14 @@ class Provider:
     lastconntime: int = 0
     revision: int = 0
     wantedseq: int = 0
-    """Its last login when the full set was wanted: only one that is sent after it fulfils the wish."""
+    """Its last login when the full set was wanted: only one that is sent after it fulfils the request."""
     confirmed: int = 0
     """When it last logged in while no full set was wanted, which confirms all its documents."""
     heldremovals: int = 0
     narrowing: bool = False
     """Its roots were changed, and not all documents have been looked at since."""
     revisit: str = ""
-    """Its bounds for visits by guess, as ``revisits.Bounds`` writes them; empty = those of all others."""
+    """Its bounds for adaptive revisits, as ``revisits.Bounds`` writes them; empty = those of all others."""
     fallback: float = 0.0
     """The share of changes that it may miss to push before its documents are visited as well; 0 = any."""
     fallingback: bool = False

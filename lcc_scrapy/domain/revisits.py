@@ -93,7 +93,7 @@ def due(visits: Visits) -> int:
 
 
 def may_be_guessed(origin: str, *, asked: bool = False) -> bool:
-    """Tell whether to visit again by guess: a provider that pushes tells of its changes, unless one asks."""
+    """Tell whether to revisit adaptively: a provider that pushes tells of its changes, unless one asks."""
     return asked or origin != Origin.PUSH
 
 

@@ -86,7 +86,7 @@ class KnownAddresses:
         self._known: OrderedDict[int, tuple[str, ...]] = OrderedDict()
 
     def note(self, pid: int, address: str) -> None:
-        """Remember that a provider is at home at an address."""
+        """Remember an address from which a provider logged in."""
         others = [other for other in self._known.get(pid, ()) if other != address]
         self._known[pid] = (address, *others)[: self._each]
         self._known.move_to_end(pid)
@@ -117,7 +117,7 @@ class LoginThrottle:
         return Caller(address, pid, self._known.has(pid, address))
 
     def remember(self, caller: Caller) -> Caller:
-        """Take note that a caller's provider is at home where it calls from."""
+        """Take note that a caller's provider logged in from its address."""
         assert caller.pid is not None
         self._known.note(caller.pid, caller.address)
         return Caller(caller.address, caller.pid, known=True)

@@ -34,7 +34,7 @@ NOTATION_MAX = 512
 _WEEK = (1 << HOURS_PER_WEEK) - 1
 
 ALWAYS = ""
-"""The mask of somebody who has no wish about hours."""
+"""The mask of somebody to whom all hours are equal."""
 
 
 def parse_mask(text: str, slots: int = HOURS_PER_WEEK) -> str:

@@ -13,7 +13,7 @@ from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.queue import Cancelled, Failed, NotModified, Outcome, Served
 from lcc_scrapy.domain.roots import URL_MAX
-from lcc_scrapy.storage.settling import DISCARDED, LOST, Settled
+from lcc_scrapy.queue.settlement import DISCARDED, LOST, Settled
 
 REASON_MAX = 300
 """Characters of a reason."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
-from lcc_scrapy.storage.fetchcounts import FAILING, in_words, most
-from lcc_scrapy.storage.settling import LOST, Settled
-from lcc_scrapy.storage.thread import Clock
+from lcc_scrapy.db.thread import Clock
+from lcc_scrapy.queue.fetch_counts import FAILING, in_words, most
+from lcc_scrapy.queue.settlement import LOST, Settled
 
 MINUTE = 60.0
 _NAMED = 3

@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 from lcc_scrapy.fetchlog.files import RotatingFile
 from lcc_scrapy.fetchlog.lines import lines_of
-from lcc_scrapy.storage.settling import Settled
+from lcc_scrapy.queue.settlement import Settled
 
 WAITING_MAX = 8_000_000
 """Bytes that wait for the disk at most; further outcomes get no line."""

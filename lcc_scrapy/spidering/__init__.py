@@ -1,1 +1,4 @@
-"""Reading what a spider finds: links of pages, sitemaps, feeds, and what they say to robots (seed 002)."""
+"""Finding more: scans of documents for links, crawling directives, orphans, samples.
+
+It fetches nothing: what it finds is submitted to the queue.
+"""

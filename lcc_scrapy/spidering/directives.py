@@ -1,53 +1,146 @@
-"""What a page asks of robots: meta robots and the X-Robots-Tag header."""
+"""Crawling directives in queue and cache: who asks for what, and how far that goes (seed 002 section 4).
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+An owner has an interest in a URL, and in what can be reached from there by so many links: its *reach*. Of
+several wishes of one owner the farthest holds. Interests are passed on along the links that are stored of
+documents, with one link less, when somebody digs: for a document that a scan has just read, and for one
+whose owners want more than before. So a URL that is known is never fetched for another owner or depth.
+"""
 
-_WITH_VALUE = frozenset({"max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"})
-_SEPARATOR = re.compile(r"[,;]")
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lcc_scrapy.db.records import Ownership
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.directives import NOBODY, Directive, Territories
+from lcc_scrapy.domain.entries import Origin, furlkey
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.providers import State
+from lcc_scrapy.domain.roots import Root, fetch_url
+from lcc_scrapy.providers.registration import all_providers
+from lcc_scrapy.spidering.submitting import Found, Progress, Spidering
+
+DUE = 64
+"""Interests that are looked at in one transaction, at most."""
+
+INTERESTS = 2000
+"""Interests that one transaction passes on, but those of one owner in one URL go together."""
+
+
+class NotTaken(LccError):
+    """Directives cannot be taken now; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
+class _Page:
+    """A URL with interests that are due, and what its documents link to."""
+
+    due: list[Ownership]
+    targets: tuple[Found, ...]
+
+
+def territories(store: Store, pid: int | None = None) -> Territories:
+    """Return which providers may have what fetched: all, or one; raises ``NotTaken`` if that may not."""
+    open_ones = [one.pid for one in all_providers(store) if one.state in {State.ACTIVE, State.PAUSED}]
+    if pid is not None and pid not in open_ones:
+        raise NotTaken(f"nothing may be fetched from provider {pid}: see `lcc provider list`")
+    pids = open_ones if pid is None else [pid]
+    with store.read() as tx:
+        of_all = tx.roots_of(pids)
+    return Territories((one, Root.parse(root)) for one, roots in of_all.items() for root in roots)
+
+
 class Directives:
-    """Whether a document may be kept, and whether its links may be followed."""
+    """The directives about one provider's URLs; verbs run in the store's thread. Times in epoch seconds."""
 
-    index: bool = True
-    follow: bool = True
+    def __init__(self, spidering: Spidering) -> None:
+        self._spidering = spidering
+        self._pid = spidering.pid
+        self._store = spidering.store
 
-    def and_(self, words: Iterable[str]) -> "Directives":
-        """Return what holds with these words too: who forbids wins."""
-        said = {word.strip().lower() for word in words}
-        return Directives(
-            self.index and not said & {"noindex", "none"}, self.follow and not said & {"nofollow", "none"}
+    def ask(self, asked: Sequence[Directive], now: int) -> int:
+        """Take directives, all or none (``NotTaken``); returns how many URLs are to be fetched for them."""
+        with self._store.begin() as tx:
+            provider = tx.lock_providers([self._pid]).get(self._pid)
+            if provider is None or provider.state not in {State.ACTIVE, State.PAUSED}:
+                raise NotTaken(f"nothing may be fetched from provider {self._pid}: see `lcc provider list`")
+            if not self._spidering.admits(tx):
+                raise NotTaken(f"the queue has no room for more of provider {self._pid}: try again later")
+            done = self._spidering.submit(tx, self._found(tx, asked), now, now, Origin.DIRECTIVE)
+            if done.held_up:
+                raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
+            self._own(tx, (wish for one in asked for wish in self._wishes(one)))
+            return done.urls
+
+    def _found(self, tx: Tx, asked: Sequence[Directive]) -> list[Found]:
+        lies_at = {one.parent: furlkey(self._pid, one.parent) for one in asked if one.parent}
+        there = tx.cached_at(lies_at.values())
+        parents = {url: there[key][0].urlkey for url, key in lies_at.items() if key in there}
+        return [Found(str(one.link), 0, parents.get(one.parent)) for one in asked]
+
+    def _wishes(self, asked: Directive) -> Iterable[Ownership]:
+        key = furlkey(self._pid, str(asked.link))
+        return [self._wish(key, owner, asked.depth) for owner in asked.owners or (NOBODY,)]
+
+    def _wish(self, key: bytes, owner: str, reach: int) -> Ownership:
+        return Ownership(key, owner, self._pid, reach, due=reach > 0)
+
+    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> None:
+        """Note interests where they are new or go farther than before."""
+        farthest: dict[tuple[bytes, str], Ownership] = {}
+        for one in wishes:
+            known = farthest.setdefault((one.furlkey, one.owner), one)
+            if known.reach < one.reach:
+                farthest[one.furlkey, one.owner] = one
+        there = tx.ownerships(farthest)
+        tx.put_owners(
+            [one for pair, one in farthest.items() if pair not in there or there[pair].reach < one.reach]
         )
 
-    def both(self, other: "Directives") -> "Directives":
-        """Return what holds with those of another place."""
-        return Directives(self.index and other.index, self.follow and other.follow)
+    def dig(self, now: int) -> Progress | None:
+        """Pass interests that are due on to what is linked; None when none were.
 
+        What cannot be queued for want of room stays due.
+        """
+        with self._store.read() as tx:
+            if not tx.to_dig(self._pid, 1):
+                return None
+        with self._store.begin() as tx:
+            tx.lock_providers([self._pid])
+            pages = self._pages(tx)
+            scan = tx.scan(self._pid)
+            found = [target for page in pages for target in page.targets]
+            done = self._spidering.submit(tx, found, now, scan.since if scan else 0)
+            if not done.held_up:
+                tx.put_owners([replace(one, due=False) for page in pages for one in page.due])
+            self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            return done
 
-def words_of(content: str) -> list[str]:
-    """Return the directives of a meta element's ``content``."""
-    return _SEPARATOR.split(content)
+    def _inherited(self, page: _Page) -> Iterable[Ownership]:
+        for one in page.due:
+            for target in page.targets:
+                yield self._wish(furlkey(self._pid, target.furl), one.owner, one.reach - 1)
 
+    def _pages(self, tx: Tx) -> list[_Page]:
+        roots = tuple(map(Root.parse, tx.roots(self._pid)))
+        pages: dict[bytes, _Page] = {}
+        interests = 0
+        for one in tx.to_dig(self._pid, DUE):
+            if one.furlkey not in pages:
+                pages[one.furlkey] = _Page([], self._targets(tx, one.furlkey, roots))
+            targets = pages[one.furlkey].targets
+            if interests and interests + len(targets) > INTERESTS:
+                break
+            interests += len(targets)
+            pages[one.furlkey].due.append(one)
+        return [page for page in pages.values() if page.due]
 
-def of_headers(headers: Iterable[tuple[str, str]], agent: str) -> Directives:
-    """Return what the X-Robots-Tag headers say to any robot and to ``agent`` (a product token)."""
-    found = Directives()
-    for name, value in headers:
-        if name.lower() == "x-robots-tag":
-            found = found.and_(_addressed(value, agent.lower()))
-    return found
-
-
-def _addressed(value: str, agent: str) -> Iterator[str]:
-    """Yield the directives for us: ``name:`` addresses those up to the next name to one robot."""
-    for_us = True
-    for part in value.split(","):
-        name, colon, rest = part.partition(":")
-        if colon and name.strip().lower() not in _WITH_VALUE:
-            for_us = name.strip().lower() in {agent, "*"}
-            part = rest  # noqa: PLW2901
-        if for_us:
-            yield part
+    def _targets(self, tx: Tx, key: bytes, roots: tuple[Root, ...]) -> tuple[Found, ...]:
+        """Return where the links of the documents at a URL lead, as far as they may be followed."""
+        known = tx.spidered([key]).get(key)
+        depth = 1 + (known.depth if known else 0)
+        targets: dict[str, Found] = {}
+        for row in tx.cached_at([key]).get(key, ()):
+            links = (link for link in tx.links_of(row.urlkey) if not link.nofollow)
+            for furl in filter(None, (fetch_url(link.url, roots) for link in links)):
+                targets.setdefault(furl, Found(furl, depth, row.urlkey))
+        return tuple(targets.values())

@@ -13,22 +13,24 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from twisted.python.failure import Failure
 
-from lcc_scrapy import faults, logs, signals
-from lcc_scrapy.config import load, unknown_settings
-from lcc_scrapy.counting import tally_of
+from lcc_scrapy import signals
+from lcc_scrapy.app.wiring import BY_HAND, Worker, attach_worker
+from lcc_scrapy.config.config import load, unknown_settings
 from lcc_scrapy.domain.cache import Answer
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Ticket
-from lcc_scrapy.fetching import BODY, REASON, fields_of
+from lcc_scrapy.engine.scrapy_internals import send_heard_signals_only
+from lcc_scrapy.engine.statistics import tally_of
+from lcc_scrapy.fetch import component_faults
+from lcc_scrapy.fetch.download_handler import BODY, REASON, fields_of
+from lcc_scrapy.fetch.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
 from lcc_scrapy.items import LccDocument
-from lcc_scrapy.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
-from lcc_scrapy.providers.secrecy import hide_passwords_of_urls
+from lcc_scrapy.machine import logs
+from lcc_scrapy.machine.data_directory import DataDirectory
+from lcc_scrapy.push.password import hide_passwords_of_urls
 from lcc_scrapy.scheduler import TICKET
-from lcc_scrapy.scrapy_internals import send_heard_signals_only
 from lcc_scrapy.settings import ASYNCIO_REACTOR, apply_to, foreign_component, notices
 from lcc_scrapy.spiders.arguments import arguments_of, end_with_usage, refuse_unknown
-from lcc_scrapy.storage.home import Home
-from lcc_scrapy.wiring import BY_HAND, Worker, attach_worker
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ class LccSpider(Spider):
             raise UsageError(f"spider {cls.name} {BY_HAND}", print_help=False)
         try:
             config = load(settings)
-            Home.find(config.data_dir)
+            DataDirectory.find(config.data_dir)
             apply_to(settings, config, cls)
         except ConfigurationError as error:
             raise UsageError(str(error), print_help=False) from None
@@ -122,9 +124,9 @@ class LccSpider(Spider):
         meta = response.meta
         ticket: Ticket = meta[TICKET]
         if BODY not in meta:
-            if faults.keeps_place(self.worker, ticket, faults.ANSWERED):
+            if component_faults.keeps_place(self.worker, ticket, component_faults.ANSWERED):
                 return None
-            return self._settle(failed(ticket, NOT_STORED, f"a middleware {faults.ANSWERED.error}"))
+            return self._settle(failed(ticket, NOT_STORED, f"a middleware {component_faults.ANSWERED.error}"))
         refused = not_served(ticket, response.status)
         if refused is not None:
             self.worker.breaker.untested()
@@ -144,10 +146,10 @@ class LccSpider(Spider):
         if isinstance(error, asyncio.CancelledError):
             return
         ticket: Ticket = failure.request.meta[TICKET]  # type: ignore[attr-defined]
-        fault = faults.fault_of(error)
+        fault = component_faults.fault_of(error)
         if fault is None:
             self.worker.breaker.untested()
-        elif faults.keeps_place(self.worker, ticket, fault):
+        elif component_faults.keeps_place(self.worker, ticket, fault):
             return
         outcome = not_answered(ticket, error)
         if outcome is not None:

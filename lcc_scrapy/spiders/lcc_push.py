@@ -13,7 +13,7 @@ class LccPushSpider(LccSpider):
     """The daemon of an LCC: UNS, Queue Manager and robots in one process.
 
     With an empty ``LCC_UNS_ENDPOINTS`` it only fetches, and leaves listening and the spool to ``lcc uns``.
-    ``-a stop_when_done=1`` ends it when the queue is empty, and the spool of its data folder where that is
+    ``-a stop_when_done=1`` ends it when the queue is empty, and the spool of its data directory where that is
     absorbed, by this process or by ``lcc uns``.
     """
 

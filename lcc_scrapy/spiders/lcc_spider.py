@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from lcc_scrapy.config import duration
+from lcc_scrapy.config.config import duration
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.scanner import Visits
+from lcc_scrapy.spidering.scanner import Visits
 from lcc_scrapy.spiders.arguments import is_yes, refuse_unknown
 from lcc_scrapy.spiders.base import LccSpider
 
@@ -17,7 +17,7 @@ _ARGUMENTS = frozenset({
 _OF_LINKS = ("start", "sitemaps", "depth", "max_pages", "directives")
 _SAMPLE_MAX = 100_000
 AUTO = "auto"
-"""Visits again by guess."""
+"""Adaptive revisits."""
 
 
 class LinkSpider(LccSpider):

@@ -12,7 +12,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.errors import ConfigurationError, NotDurable
-from lcc_scrapy.fetching import BODY
+from lcc_scrapy.fetch.download_handler import BODY
 from lcc_scrapy.scheduler import TICKET
 from lcc_scrapy.spiders.base import LccSpider, kept_of
 

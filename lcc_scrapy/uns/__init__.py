@@ -1,0 +1,4 @@
+"""The Update Notification Server: protocol, session, codec and spool.
+
+No database: the wiring decides what stands behind ``uns.ports``.
+"""

@@ -10,7 +10,7 @@ import codecs
 import re
 from collections.abc import Iterator
 
-from lcc_scrapy.uns.limits import Limits
+from lcc_scrapy.domain.uns_limits import Limits
 
 _DECLARATION = b"<?xml"
 _DECLARATION_START = re.compile(re.escape(_DECLARATION) + rb"(?=[ \t\r\n])")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.charsets import Normaliser, Unreadable
 from lcc_scrapy.uns.grammar import Grammar
-from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
-from lcc_scrapy.uns.spelling import Spelling, spelling_of
+from lcc_scrapy.uns.plain_urls import Spelling, spelling_of
 from lcc_scrapy.wire.messages import Message
 
 _WRAPPER = b"<stream>"

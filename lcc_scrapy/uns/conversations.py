@@ -2,7 +2,7 @@
 
 from collections import Counter, OrderedDict
 
-from lcc_scrapy.doors.peers import neighbourhood
+from lcc_scrapy.listeners.peers import neighbourhood
 
 HOMES = 10_000
 """Addresses that are remembered; the one not logged in from for longest is forgotten first."""

@@ -59,14 +59,14 @@ class CommitSet:
 
 @dataclass(frozen=True, slots=True)
 class CountSet:
-    """Dry run: ask the desk about the finished file, drop it; ``SetCounted`` or ``SpoolFailed`` answer."""
+    """Dry run: ask about the finished file, drop it; ``SetCounted`` or ``SpoolFailed`` answer."""
 
     unreadable: int
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRefused:
-    """Let the desk keep why URLs of the set that was just accepted were refused."""
+    """Let the login service keep why URLs of the set that was just accepted were refused."""
 
     refused: tuple[RefusedUrl, ...]
 

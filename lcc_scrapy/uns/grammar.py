@@ -7,8 +7,8 @@ that they differ only in the spelling of attributes. What is unknown is skipped 
 from collections.abc import Mapping
 
 from lcc_scrapy.domain.entries import SYNONYMS
+from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.uns.charsets import Unreadable
-from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.wire.messages import NAMESPACE, Init, Message, SetEnd, SetStart, Url, UrlRun
 
 SET_ID_MAX = 255

@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.internet.interfaces import ISSLTransport
 
-from lcc_scrapy.domain.sharing import room_left
+from lcc_scrapy.domain.dynamic_threshold import room_left
 
 _PORTION = 64 * 1024
 

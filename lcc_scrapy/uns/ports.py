@@ -47,14 +47,14 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class DryRun:
     """What a set would do to the documents of its provider: remove some, or have their removal held."""
 
     would_remove: int
     would_hold: int = 0
 
 
-class ProviderDesk(Protocol):
+class LoginService(Protocol):
     """Knows the providers. All failures come through the Deferreds."""
 
     def login(self, provider_id: str, password: str, ip: str) -> Deferred[Login]:
@@ -69,14 +69,14 @@ class ProviderDesk(Protocol):
     def note_refused(self, login: Login, refused: Sequence[RefusedUrl]) -> Deferred[None]:
         """Keep why these URLs of a set were refused, for whoever asks later; the newest of a provider."""
 
-    def dry_run(self, login: Login, spooled: Path) -> Deferred[Foreseen]:
+    def dry_run(self, login: Login, spooled: Path) -> Deferred[DryRun]:
         """Tell what the set in ``spooled`` would remove.
 
         The file is complete, but neither synced nor accepted; it is deleted when the Deferred fires.
         """
 
 
-class Means(Protocol):
+class Resources(Protocol):
     """What this process has to work with: room on its disks, descriptors."""
 
     @property
@@ -87,8 +87,8 @@ class Means(Protocol):
         """Take note of an error that may come from a want of them; does not return when the disk failed."""
 
 
-class Plenty:
-    """Means that nobody looks after."""
+class Unlimited:
+    """Resources without a limit."""
 
     short = False
 
@@ -96,10 +96,10 @@ class Plenty:
         """Do nothing about it."""
 
 
-PLENTY = Plenty()
+UNLIMITED = Unlimited()
 
 
-class Doorstep(Protocol):
+class AcceptedSets(Protocol):
     """Where accepted sets are picked up. Both calls return at once and do not raise."""
 
     def set_arrived(self, path: Path) -> None:

@@ -1,7 +1,6 @@
 """The Twisted side of one conversation: carries bytes and time, decides nothing."""
 
 import logging
-import typing
 from collections import deque
 from typing import Any
 
@@ -11,21 +10,20 @@ from twisted.internet.interfaces import (
     IHalfCloseableProtocol,
     IHandshakeListener,
     IPushProducer,
-    ISSLTransport,
 )
-from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from lcc_scrapy.domain.errors import Refusal
-from lcc_scrapy.doors.tls import reason_of
+from lcc_scrapy.listeners.conversation import Conversation, ConversationService
+from lcc_scrapy.listeners.tls import reason_of
 from lcc_scrapy.uns import effects
-from lcc_scrapy.uns.clerk import Clerk, Office
 from lcc_scrapy.uns.codec import Codec
+from lcc_scrapy.uns.deadlines import Deadlines
 from lcc_scrapy.uns.effects import Effect
 from lcc_scrapy.uns.outbox import Outbox
-from lcc_scrapy.uns.patience import Patience
 from lcc_scrapy.uns.session import Session
+from lcc_scrapy.uns.set_receiver import SetReceiver, Shared
 from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEnded, TooSlow, Vanished
 from lcc_scrapy.wire.messages import UrlRun
 
@@ -45,28 +43,17 @@ _RUN = 16
 """URLs that take together, in a run, about as long as one by itself."""
 
 
-class Door(typing.Protocol):
-    """Counts who comes and goes."""
-
-    def entered(self, protocol: "UnsProtocol") -> Refusal | None:
-        """Take a new connection in; a refusal is told to it, and it leaves later all the same."""
-
-    def left(self, protocol: "UnsProtocol") -> None:
-        """Nothing is left of a connection that had entered."""
-
-
 @implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
-class UnsProtocol(Protocol):
+class UnsProtocol(Conversation):
     """One provider's connection; ``peer`` is its address in plain form."""
 
-    def __init__(self, office: Office, peer: str, door: Door) -> None:
-        self.peer = peer
-        self._office = office
-        self._door = door
-        self._session = Session(office.limits)
-        self._codec = Codec(office.limits)
-        self._clerk = Clerk(office, peer, self._hear)
-        self._patience = Patience(office.limits, office.clock.seconds())
+    def __init__(self, shared: Shared, peer: str, service: ConversationService[Any, Any]) -> None:
+        super().__init__(peer, service)
+        self._shared = shared
+        self._session = Session(shared.limits)
+        self._codec = Codec(shared.limits)
+        self._receiver = SetReceiver(shared, peer, self._hear)
+        self._patience = Deadlines(shared.limits, shared.clock.seconds())
         self._unread = bytearray()
         self._said: deque[Event] = deque()
         self._news: deque[Event] = deque()
@@ -76,27 +63,21 @@ class UnsProtocol(Protocol):
         self._holding = False
         self._ended = False
         self._end_told = False
-        self._gone = False
-        self._shaking_hands = False
 
     # --- bytes and time -----------------------------------------------------------------------
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
-        self._shaking_hands = ISSLTransport.providedBy(self._wire)
-        limits, backlog = self._office.limits, self._office.replies
+        super().connectionMade()
+        limits, backlog = self._shared.limits, self._shared.replies
         self._outbox = Outbox(self._wire, limits.reply_bytes, limits.replies_bytes, backlog)
         self._wire.registerProducer(self, True)
-        self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
-        refusal = self._door.entered(self)
+        self._tick = self._shared.clock.callLater(_TICK, self._look_at_the_clock)
+        refusal = self._service.entered(self)
         if refusal is not None:
             self._hear(LoginRefused(refusal))
 
-    def handshakeCompleted(self) -> None:  # noqa: N802 - Twisted's name
-        """TLS is there; nothing could be heard or said before."""
-        self._shaking_hands = False
-
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        now = self._office.clock.seconds()
+        now = self._shared.clock.seconds()
         self._patience.heard(len(data), now)
         if not self._session.over:
             self._unread += data
@@ -110,14 +91,11 @@ class UnsProtocol(Protocol):
             self._ended = True
             self._advance()
 
-    def writeConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
-        """Our own end of stream has gone out."""
-
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
         self._gone = True
         if self._shaking_hands:
             why = {"peer": self.peer, "reason": reason_of(reason.value)}
-            self._office.journal.note(logging.INFO, "uns no TLS with peer=%(peer)s: %(reason)s", why)
+            self._shared.journal.note(logging.INFO, "uns no TLS with peer=%(peer)s: %(reason)s", why)
         for timer in (self._tick, self._rest):
             if timer is not None and timer.active():
                 timer.cancel()
@@ -126,16 +104,16 @@ class UnsProtocol(Protocol):
         self._outbox.forget()
         self._hear(Vanished())
         if self._session.told and isinstance(reason.value, ConnectionDone):
-            self._clerk.farewell(self._session.refused_types)
-        self._door.left(self)
+            self._receiver.farewell(self._session.refused_types)
+        self._service.left(self)
 
     def _look_at_the_clock(self) -> None:
-        now = self._office.clock.seconds()
+        now = self._shared.clock.seconds()
         nobody_hears = self._shaking_hands and self._patience.login_is_late(now)
         if nobody_hears or self._patience.linger_is_over(now):
             self._wire.abortConnection()
             return
-        self._tick = self._office.clock.callLater(_TICK, self._look_at_the_clock)
+        self._tick = self._shared.clock.callLater(_TICK, self._look_at_the_clock)
         if complaint := self._patience.complaint(now):
             self._hear(TooSlow(complaint))
 
@@ -145,27 +123,15 @@ class UnsProtocol(Protocol):
         self._outbox.pause()
 
     def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
-        self._patience.heard(0, self._office.clock.seconds())
+        self._patience.heard(0, self._shared.clock.seconds())
         self._outbox.resume()
         self._advance()
-
-    def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
-        """The connection is going; ``connectionLost`` follows."""
 
     # --- events and effects --------------------------------------------------------------------
 
     def stop(self) -> None:
         """End the conversation with "try again later", unless its set is being committed."""
         self._hear(Stopping())
-
-    def cut(self) -> None:
-        """Drop the connection now."""
-        self._wire.abortConnection()
-
-    @property
-    def _wire(self) -> Any:
-        """The transport: what it provides beyond ITransport no single interface of Twisted names."""
-        return self.transport
 
     def _hear(self, event: Event) -> None:
         """Take an event that does not come from the provider, before all that the provider said."""
@@ -192,7 +158,7 @@ class UnsProtocol(Protocol):
             self._step(event)
             left -= 1 + len(event) // _RUN if isinstance(event, UrlRun) else 1
         if self._rest is None and not self._gone:
-            self._rest = self._office.clock.callLater(0, self._rested)
+            self._rest = self._shared.clock.callLater(0, self._rested)
 
     def _rested(self) -> None:
         self._rest = None
@@ -233,9 +199,9 @@ class UnsProtocol(Protocol):
         was_over = self._session.over
         for effect in self._session.take(event):
             self._perform(effect)
-        self._patience.watch(self._session.state, self._office.clock.seconds())
+        self._patience.watch(self._session.state, self._shared.clock.seconds())
         if self._session.over:
-            self._clerk.release()
+            self._receiver.release()
             if not was_over:
                 self._log_outcome()
 
@@ -258,26 +224,26 @@ class UnsProtocol(Protocol):
     def _perform(self, effect: Effect) -> None:  # noqa: C901, PLR0912 - one arm for each effect
         match effect:
             case effects.Record(entry):
-                self._clerk.record(entry)
+                self._receiver.record(entry)
             case effects.RecordRun(run):
-                self._clerk.record_run(run)
+                self._receiver.record_run(run)
             case effects.TakeOneByOne(run):
                 self._said.extendleft(reversed(list(run)))
             case effects.Write(data):
                 if not self._gone:
                     self._outbox.write(data)
             case effects.Authenticate(init):
-                self._clerk.authenticate(init)
+                self._receiver.authenticate(init)
             case effects.OpenSet(start):
-                self._clerk.open(start)
+                self._receiver.open(start)
             case effects.CommitSet(unreadable):
-                self._clerk.commit(unreadable)
+                self._receiver.commit(unreadable)
             case effects.CountSet(unreadable):
-                self._clerk.count(unreadable)
+                self._receiver.count(unreadable)
             case effects.NoteRefused(refused):
-                self._clerk.note_refused(refused)
+                self._receiver.note_refused(refused)
             case effects.DropSet():
-                self._clerk.drop()
+                self._receiver.drop()
             case effects.HalfClose():
                 if not self._gone:
                     self._outbox.half_close()
@@ -289,7 +255,7 @@ class UnsProtocol(Protocol):
         login, outcome = self._session.login, self._session.outcome
         how = {"peer": self.peer, "outcome": outcome}
         if login is None:
-            self._office.journal.note(logging.INFO, "uns conversation over peer=%(peer)s: %(outcome)s", how)
+            self._shared.journal.note(logging.INFO, "uns conversation over peer=%(peer)s: %(outcome)s", how)
         else:
             who = {"pid": login.pid, "seq": login.seq, **how}
             log.info("uns conversation over pid=%(pid)d seq=%(seq)d peer=%(peer)s: %(outcome)s", who)

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from lcc_scrapy.domain.errors import text_of
+from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Malformed
 from lcc_scrapy.uns.effects import Effect
-from lcc_scrapy.uns.judge import Judge
-from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.states import (
     TABLE,
@@ -29,6 +28,7 @@ from lcc_scrapy.uns.states import (
     TooSlow,
     Vanished,
 )
+from lcc_scrapy.uns.url_validator import UrlValidator
 from lcc_scrapy.wire import writing
 from lcc_scrapy.wire.messages import (
     Init,
@@ -60,12 +60,12 @@ class Session:
         self._faultless = True
         self._limits = limits
         self._start: SetStart | None = None
-        self._judge: Judge | None = None
+        self._validator: UrlValidator | None = None
         self._result_begun = False
 
     @property
     def waiting(self) -> bool:
-        """Tell whether nothing may be taken from the provider until the desk or the spool has answered."""
+        """Tell whether nothing may be taken from the provider until login service or spool has answered."""
         return self.state in _WAITING
 
     @property
@@ -76,7 +76,7 @@ class Session:
     @property
     def refused_types(self) -> int:
         """How many URLs of the set were refused for their type; none of a dry run."""
-        return self._judge.refused_types if self._judge is not None else 0
+        return self._validator.refused_types if self._validator is not None else 0
 
     @property
     def told(self) -> bool:
@@ -132,31 +132,31 @@ class Session:
     def _open(self, event: SetStart, _before: State) -> list[Effect]:
         assert self.login is not None
         self._start = event
-        self._judge = Judge(self.login, event, self._limits.url_length)
+        self._validator = UrlValidator(self.login, event, self._limits.url_length)
         return [effects.OpenSet(event)]
 
     def _url(self, event: Url, _before: State) -> list[Effect]:
-        assert self._judge is not None
-        entry, error = self._judge.judge(event)
+        assert self._validator is not None
+        entry, error = self._validator.judge(event)
         done: list[Effect] = [effects.Record(entry)] if entry is not None else []
         if error is not None:
             done.append(effects.Write(self._begin_result() + writing.url_error(error)))
         return done
 
     def _run(self, event: UrlRun, _before: State) -> list[Effect]:
-        assert self._judge is not None
-        run = self._judge.judge_run(event)
+        assert self._validator is not None
+        run = self._validator.judge_run(event)
         return [effects.TakeOneByOne(event) if run is None else effects.RecordRun(run)]
 
     def _end(self, _event: SetEnd, _before: State) -> list[Effect]:
-        assert self._judge is not None
+        assert self._validator is not None
         assert self._start is not None
-        unreadable = self._judge.unreadable
+        unreadable = self._validator.unreadable
         return [effects.CountSet(unreadable) if self._start.dryrun else effects.CommitSet(unreadable)]
 
     def _stored(self, _event: SetStored, _before: State) -> list[Effect]:
-        assert self._judge is not None
-        refused = tuple(self._judge.refused)
+        assert self._validator is not None
+        refused = tuple(self._validator.refused)
         return [*self._accept(), *([effects.NoteRefused(refused)] if refused else [])]
 
     def _counted(self, event: SetCounted, _before: State) -> list[Effect]:
@@ -202,9 +202,9 @@ class Session:
     # --- answers ------------------------------------------------------------------------------
 
     def _accept(self, would_remove: int | None = None, would_hold: int | None = None) -> list[Effect]:
-        assert self._judge is not None
-        self.outcome = f"accepted {self._judge.received}"
-        verdict = SetAccepted(self._judge.received, would_remove, would_hold)
+        assert self._validator is not None
+        self.outcome = f"accepted {self._validator.received}"
+        verdict = SetAccepted(self._validator.received, would_remove, would_hold)
         answer = self._begin_result() + writing.set_result_end(verdict)
         return [effects.Write(answer), effects.HalfClose()]
 

@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from lcc_scrapy.content.disk import FolderSync, sync, sync_folder
+from lcc_scrapy.domain.dynamic_threshold import room_left
 from lcc_scrapy.domain.errors import ConfigurationError, InUse, NotNow
-from lcc_scrapy.domain.sharing import room_left
-from lcc_scrapy.uns.fullsets import AcceptedFullSets, FullSet
-from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolHeader, SpoolReader
-from lcc_scrapy.uns.spoolwriter import PART_SUFFIX, PER_FILE, SpoolWriter
+from lcc_scrapy.machine.disk import FolderSync, sync, sync_folder
+from lcc_scrapy.uns.full_sets import AcceptedFullSets, FullSet
+from lcc_scrapy.uns.spool_file import DamagedSpoolFile, SpoolHeader, SpoolReader
+from lcc_scrapy.uns.spool_writer import PART_SUFFIX, PER_FILE, SpoolWriter
 
 _NAME = re.compile(r"(?P<arrived>\d{15})-(?P<pid>0|[1-9]\d*)-(?P<seq>0|[1-9]\d*)\.set")
 _IDENTITY = "uns-id"

@@ -27,14 +27,14 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoginGranted:
-    """The desk let the provider in."""
+    """The login service let the provider in."""
 
     login: Login
 
 
 @dataclass(frozen=True, slots=True)
 class LoginRefused:
-    """The desk, or the counting of connections, turned the provider away."""
+    """The login service, or the counting of connections, turned the provider away."""
 
     refusal: Refusal
 

@@ -1,7 +1,7 @@
 """Messages of the CP/UNS protocol (seed 003 section 13), one small value each.
 
 What the provider sends is read by ``lcc_scrapy.uns.codec``; what the UNS answers is read by
-``lcc_scrapy.providers.answers``. Both sides write with ``lcc_scrapy.wire.writing``.
+``lcc_scrapy.push.answers``. Both sides write with ``lcc_scrapy.wire.writing``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +26,23 @@ _HARMLESS = {65, 69, 75, 128 + signal.SIGKILL, 128 + signal.SIGPIPE}
 """What a pipeline may end with when one of its stages or the UNS was killed."""
 
 
+SETTLING = "lcc_scrapy.queue.settling_process.child"
+"""Of whom a crawl's settling process is one."""
+
+
 def children(pid: int) -> list[int]:
+    """Return the processes that a process, whichever thread of it, has started."""
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        threads = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
+    return [int(child) for said in threads for child in said.split()]
+
+
+def settling_of(crawls: Iterable[int]) -> list[int]:
+    """Return the settling processes of crawls."""
+    found = [child for crawl in crawls for child in children(crawl)]
+    return [child for child in found if runs(child, SETTLING) and not is_gone(child)]
 
 
 def is_gone(pid: int) -> bool:
@@ -180,16 +193,26 @@ class House:
     def _kill_own(self, kind: str) -> None:
         raise NotImplementedError
 
+    def _kill_settling(self, crawls: Callable[[], Iterable[int]]) -> None:
+        """Kill a settling process alone: its crawl lives on."""
+        wait_for(lambda: settling_of(crawls()), 90, "a settling process")
+        for victim in settling_of(crawls())[:1]:
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+
 
 class Alone(House):
     """``scrapy crawl lcc_push``: UNS, intake and fetching in one process."""
 
-    kinds = ("crawl", "lcccp", "crawl", "lcccpstate")
+    kinds = ("crawl", "lcccp", "settling", "crawl", "lcccpstate")
 
     def start(self) -> None:
         self.lcc.start()
 
-    def _kill_own(self, _kind: str) -> None:
+    def _kill_own(self, kind: str) -> None:
+        if kind == "settling":
+            self._kill_settling(lambda: [self.lcc.crawl.pid])
+            return
         self.lcc.stop(signal.SIGKILL)
         self.lcc.start()
 
@@ -200,7 +223,7 @@ class Alone(House):
 class Crew(House):
     """``lcc uns``, and ``lcc crawl`` with two workers."""
 
-    kinds = ("uns", "worker", "supervisor", "lcccp", "lcccpstate")
+    kinds = ("uns", "worker", "settling", "supervisor", "lcccp", "lcccpstate")
 
     def start(self) -> None:
         self._seen: set[int] = set()
@@ -229,6 +252,9 @@ class Crew(House):
         if kind == "uns":
             self.lcc.stop_uns(signal.SIGKILL)
             self.lcc.start_uns()
+            return
+        if kind == "settling":
+            self._kill_settling(self._workers)
             return
         wait_for(self._workers, 90, "a worker")
         if kind == "worker":

@@ -181,7 +181,7 @@ def one_line(said: str, beginning: str) -> str:
     return lines[0]
 
 
-REFUSED = "[lcc_scrapy.wiring] CRITICAL: "
+REFUSED = "[lcc_scrapy.app.wiring] CRITICAL: "
 USAGE = "scrapy: error: "
 
 
@@ -251,7 +251,7 @@ def test_without_a_data_folder_nothing_starts_and_nothing_is_made(lcc: Lcc, tmp_
     assert (done.returncode, done.stderr) == (1, f"lcc: error: {said}\n")
     assert one_line(lcc.refused(), USAGE) == said
     (wrong / "scrapy.cfg").write_text("[settings]\ndefault = lcc_scrapy.settings\n")
-    said = f"no LCC data folder at {wrong}/lcc-data: run `lcc init` there first, or set LCC_DATA_DIR"
+    said = f"no LCC data directory at {wrong}/lcc-data: run `lcc init` there first, or set LCC_DATA_DIR"
     done = lcc.lcc("status", check=False)
     assert (done.returncode, done.stderr) == (1, f"lcc: error: {said}\n")
     assert one_line(lcc.refused(), USAGE) == said
@@ -265,7 +265,7 @@ def test_init_in_no_project_makes_one_of_the_current_folder(lcc: Lcc, tmp_path: 
     assert said.startswith(f"{lcc.project}/scrapy.cfg written")
     assert sorted(path.name for path in lcc.project.iterdir()) == ["below", "lcc-data", "scrapy.cfg"]
     lcc.project /= "below"
-    assert f"data folder  {tmp_path}/mine/lcc-data\n" in lcc.lcc("status").stdout
+    assert f"data directory  {tmp_path}/mine/lcc-data\n" in lcc.lcc("status").stdout
 
 
 def test_init_makes_no_project_where_the_data_folder_is_named(lcc: Lcc, tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from lcc_scrapy.db.sql.store import make_engine
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.desk import PATIENCE
-from lcc_scrapy.storage.sql.store import make_engine
+from lcc_scrapy.login.login_service import PATIENCE
 from tests.acceptance.pushers import Conversation, Pusher
 from tests.conftest import SERVERS
 from tests.harness import Lcc, missing, wait_for
@@ -36,6 +36,9 @@ LONG = max(AWAY, PATIENCE + 3)
 """Seconds for databases that do not refuse but hang: longer than logins wait."""
 
 LEASE = 5
+SETTINGS = {"LCC_LEASE": f"{LEASE}s", "LCC_IDLE_SECONDS": "200s", "LCC_FETCH_TIMEOUT": "200s"}
+"""Short leases, and patience with a test that stands still."""
+
 SOON = 10.0
 """Seconds after its return within which providers are let in again and fetching goes on."""
 
@@ -269,7 +272,7 @@ def server(tmp_path: Path) -> Iterator[MariaDbServer]:
 def test_mariadb_may_be_stopped_killed_and_frozen(
     server: MariaDbServer, make_lcc: Callable[..., Lcc]
 ) -> None:
-    with everybody_at_work(make_lcc(server.url("lcc"), LCC_LEASE=f"{LEASE}s")) as scene:
+    with everybody_at_work(make_lcc(server.url("lcc"), **SETTINGS)) as scene:
         scene.go_through(partial(stopped, server, signal.SIGTERM), AWAY, 4, TROUBLE)
         scene.go_through(partial(stopped, server, signal.SIGKILL), AWAY)
         scene.go_through(partial(frozen, server), LONG)
@@ -294,13 +297,13 @@ def test_a_frozen_database_does_not_keep_a_process_from_stopping(
 def test_postgresql_may_end_every_connection(
     postgres: PostgresDatabase, make_lcc: Callable[..., Lcc]
 ) -> None:
-    with everybody_at_work(make_lcc(postgres.url, LCC_LEASE=f"{LEASE}s")) as scene:
+    with everybody_at_work(make_lcc(postgres.url, **SETTINGS)) as scene:
         scene.go_through(postgres.closed, AWAY, 4, TROUBLE)
         scene.see_that_the_trouble_was_told_in_words()
 
 
 def test_another_process_may_lock_the_sqlite_file(make_lcc: Callable[..., Lcc]) -> None:
-    lcc = make_lcc(LCC_LEASE=f"{LEASE}s")
+    lcc = make_lcc(**SETTINGS)
     with everybody_at_work(lcc) as scene:
         scene.go_through(partial(locked, lcc.folder / "lcc-data" / "lcc.sqlite"), LONG)
         scene.see_that_the_trouble_was_told_in_words()

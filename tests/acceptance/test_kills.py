@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 import pytest
 
+from lcc_scrapy.db.records import FileBlock
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.records import FileBlock
-from lcc_scrapy.storage.sql import SqlStore
 from tests.acceptance.mortals import Alone, Crew, House, Publisher
 from tests.harness import Lcc
 from tests.integration.site import Site, overlaps

@@ -103,7 +103,7 @@ def provider(lcc: Lcc, site: Site, host: str) -> Provider:
 
 
 def warnings(lcc: Lcc) -> list[str]:
-    return re.findall(r"\[lcc_scrapy\.storage\.\w+\] WARNING: (.*)", lcc.log_text())
+    return re.findall(r"\[lcc_scrapy\.[\w.]+\] WARNING: (.*)", lcc.log_text())
 
 
 def held_in(lcc: Lcc) -> list[str]:

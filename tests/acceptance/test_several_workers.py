@@ -105,7 +105,7 @@ def test_kills_of_any_process_keep_the_order_and_one_fetch_per_provider(
                 wait = 0.0 if number % 10 else SLOW
                 site.put(f"/p{pid}/{name_of(number)}", Answer((whole,), last=False, wait=wait))
         prefixes = {pid: f"http://127.0.0.1:{port}/p{pid}/" for pid in range(1, PROVIDERS + 1)}
-        lcc = make_lcc("mariadb", LCC_LEASE="15s", LCC_FETCHES="16")
+        lcc = make_lcc("mariadb", LCC_LEASE="150s", LCC_FETCHES="16")
         lcc.register(
             *(Provider(pid, "", allowprivate=True, ignorerobots=True) for pid in prefixes),
             roots=[[prefix] for prefix in prefixes.values()],

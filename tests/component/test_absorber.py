@@ -11,20 +11,19 @@ import pytest
 from same_thread import ByHand
 from twisted.internet.task import Clock
 
-from lcc_scrapy import absorber
-from lcc_scrapy.absorber import Absorber, Terms
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import OpenLogin, SetName, TurnDelta, Uns
 from lcc_scrapy.domain.absorption import COMPLETE, IDLE, OPEN, TURN
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage import intake, intake_group, open_sets
-from lcc_scrapy.storage.intake import Step
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import OpenLogin, SetName, TurnDelta, Uns
-from lcc_scrapy.storage.spooled import AbsorbableSpool, record_loss
+from lcc_scrapy.intake import absorber, absorbing, open_sets, small_sets
+from lcc_scrapy.intake.absorber import Absorber, Terms
+from lcc_scrapy.intake.absorbing import Step
+from lcc_scrapy.intake.spooled import AbsorbableSpool, record_loss
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
-from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spool_file import SpoolHeader
 
 CHUNK = 3
 POLL = 2.0
@@ -145,8 +144,8 @@ class Uns1:
 
 @pytest.fixture
 def uns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Uns1]:
-    monkeypatch.setattr(intake, "CHUNK", CHUNK)
-    monkeypatch.setattr(intake, "NEW_CHUNK", CHUNK)
+    monkeypatch.setattr(absorbing, "CHUNK", CHUNK)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", CHUNK)
     monkeypatch.setattr(open_sets, "STEP", 0)
     folder = SpoolFolder(tmp_path / "spool")
     folder.lock()
@@ -237,8 +236,8 @@ def test_a_step_of_many_chunks_ends_where_the_room_does(uns: Uns1, monkeypatch: 
 def many(uns: Uns1, monkeypatch: pytest.MonkeyPatch) -> Uns1:
     """Ten providers, each with two small sets, and time for all of them."""
     monkeypatch.setattr(open_sets, "STEP", 600)
-    monkeypatch.setattr(intake, "CHUNK", 100)
-    monkeypatch.setattr(intake, "NEW_CHUNK", 100)
+    monkeypatch.setattr(absorbing, "CHUNK", 100)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", 100)
     uns.add_providers(*range(10, 20))
     for pid in range(10, 20):
         uns.spool(pid, 1, 2)
@@ -261,8 +260,8 @@ def test_small_sets_of_many_providers_are_absorbed_in_one_job_and_each_providers
 def test_few_small_sets_go_together_when_time_or_room_is_short(
     many: Uns1, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "CHUNK", 6)
-    monkeypatch.setattr(intake, "NEW_CHUNK", 6)
+    monkeypatch.setattr(absorbing, "CHUNK", 6)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", 6)
     many.start()
     many.thread.work_off(1)
     assert many.order() == [10, 11, 12]
@@ -317,7 +316,7 @@ def test_a_bad_set_among_small_ones_spoils_no_other(many: Uns1) -> None:
 def test_a_set_that_no_transaction_takes_is_found_among_the_others(
     many: Uns1, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = intake_group.absorb_together
+    together = small_sets.absorb_together
 
     def refuse_one(store: Any, sets: Any, *rest: Any) -> Any:
         if any(one.login == (17, 1) for one in sets):

@@ -11,8 +11,8 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.breaker import Fault
-from lcc_scrapy.faults import fault_of
-from lcc_scrapy.turn import FetchFailed
+from lcc_scrapy.fetch.component_faults import fault_of
+from lcc_scrapy.fetch.turn import FetchFailed
 
 
 class Reads:

@@ -7,14 +7,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from sqlalchemy import Engine, event
 
-from lcc_scrapy.domain.absorption import Patience
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.records import WorkerRow
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.domain.absorption import WaitRule
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage import logins, schema
-from lcc_scrapy.storage.providers import add as add_provider
-from lcc_scrapy.storage.records import WorkerRow
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.turnstile import look_around
-from lcc_scrapy.storage.windows import window_of
+from lcc_scrapy.intake import login_rows
+from lcc_scrapy.providers.registration import add as add_provider
+from lcc_scrapy.queue.leases import look_around
+from lcc_scrapy.queue.window_rows import window_of
 from lcc_scrapy.uns.spool import ReadySet
 from tests.long_queue import lengthen
 
@@ -60,9 +61,9 @@ class Machine:
 
     def choice(self) -> object:
         """Do what intake does before every step."""
-        heads = {1: logins.Head(waited=0.0, sending=False)}
+        heads = {1: login_rows.Head(waited=0.0, sending=False)}
         waiting = [ReadySet(Path(), 1, 1, 0)]
-        return logins.look_at(self.store, waiting, heads, 1 << 40, Patience("a UNS", 60.0))
+        return login_rows.look_at(self.store, waiting, heads, 1 << 40, WaitRule("a UNS", 60.0))
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
-from lcc_scrapy.storage import grouping
-from lcc_scrapy.storage.grouping import Grouped
+from lcc_scrapy.login import grouping
+from lcc_scrapy.login.grouping import Grouped
 
 
 class Answering:

@@ -7,15 +7,15 @@ import pytest
 from same_thread import ByHand, SameThread
 from twisted.internet.task import Clock
 
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import TurnDelta, WorkerRow
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.queue_manager import Identity, Limits, QueueManager
-from lcc_scrapy.storage import providers
-from lcc_scrapy.storage.heartbeat import BEATS, STUCK, Heartbeat
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import TurnDelta, WorkerRow
-from lcc_scrapy.storage.settler import Settler
-from lcc_scrapy.storage.turnstile import reap
+from lcc_scrapy.providers import registration
+from lcc_scrapy.queue.group_commit import GroupCommit
+from lcc_scrapy.queue.heartbeat import BEATS, STUCK, Heartbeat
+from lcc_scrapy.queue.leases import reap
+from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager
 
 LEASE = 60
 NOON = 1_700_481_600.0
@@ -31,14 +31,14 @@ class House:
         self.thread: Any = ByHand()
         self.hearts: Any = SameThread()
         self.job = 0.0
-        providers.add(self.store, Provider(7, ""), ["http://h7/"])
+        registration.add(self.store, Provider(7, ""), ["http://h7/"])
         heartbeat = Heartbeat(
             self.store, self.hearts, self.clock, lease=LEASE, job=lambda: self.job, now=self.clock.seconds
         )
         self.manager = QueueManager(
             self.store,
             self.thread,
-            Settler(self.thread, self.clock, lambda _: []),
+            GroupCommit(self.thread, self.clock, lambda _: []),
             self.clock,
             identity=Identity("1/0"),
             dead_owners=lambda: (),

@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from twisted.python.failure import Failure
 
 from lcc_scrapy import pipelines, spider_middlewares
-from lcc_scrapy.config import load
+from lcc_scrapy.config.config import load
 from lcc_scrapy.extensions import LccLifecycle
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.pipelines import LccPipeline

@@ -7,7 +7,7 @@ from twisted.internet.task import Clock
 
 from lcc_scrapy.domain.queue import FETCH, Failed, QueuedUrl, Ticket
 from lcc_scrapy.fetchlog.minute import MINUTE, MinuteLog
-from lcc_scrapy.storage.settling import DELAYED, FAILED, LOST, STORED, Settled
+from lcc_scrapy.queue.settlement import DELAYED, FAILED, LOST, STORED, Settled
 
 
 def settled(pid: int, result: str, code: int = 0) -> Settled:

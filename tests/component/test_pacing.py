@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lcc_scrapy import pacing
 from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.sink import Sink, TooLarge
 from lcc_scrapy.domain.errors import LeaseLost
-from lcc_scrapy.pacing import IN_MEMORY, FetchAborted, Pacer
+from lcc_scrapy.fetch import pacing
+from lcc_scrapy.fetch.pacing import IN_MEMORY, FetchAborted, Pacer
 
 TURN: Any = SimpleNamespace(turnkey="7", token=1)
 

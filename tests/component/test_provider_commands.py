@@ -221,7 +221,7 @@ def shell(tmp_path: Path, uns: Uns) -> Shell:
     commands.mkdir()
     for name in ("file2url", "file2url.sh", "lcccpstate", "lcccp"):
         command = commands / name
-        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m lcc_scrapy.providers {name} "$@"\n')
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m lcc_scrapy.push {name} "$@"\n')
         command.chmod(0o755)
     (tmp_path / "docroot").mkdir()
     environment = {"PATH": f"{commands}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
@@ -911,7 +911,7 @@ def test_the_password_is_not_in_the_process_list(shell: Shell, uns: Uns, form: s
     words = [
         sys.executable,
         "-m",
-        "lcc_scrapy.providers",
+        "lcc_scrapy.push",
         "lcccp",
         f"--uns={uns.address}",
         "--pid=7",

@@ -9,13 +9,14 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from lcc_scrapy.cli.query_process import doors_of, limits_of
-from lcc_scrapy.config import load
+from lcc_scrapy.cli.query_process import limits_of, listen_rules_of
+from lcc_scrapy.config.config import load
+from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
-from lcc_scrapy.users.cursor import BadCursor, StartOver
-from lcc_scrapy.users.queries.limits import Limits
-from lcc_scrapy.users.queries.service import Doors, QueryService
-from lcc_scrapy.users.queries.states import State
+from lcc_scrapy.listeners.conversation import ListenRules
+from lcc_scrapy.query.limits import Limits
+from lcc_scrapy.query.service import QueryService
+from lcc_scrapy.query.states import State
 from lcc_scrapy.wire.queries.messages import QueryRejected, ResultBegins
 from lcc_scrapy.wire.queries.reading import ResultReader
 
@@ -62,13 +63,17 @@ class Portions:
 
 
 class House:
-    def __init__(self, *portions, limits=LIMITS, **doors):
+    def __init__(self, *portions, limits=LIMITS, **listen_rules):
         self.clock = Clock()
         self.thread = ByHand()
         self.answer = Portions(*portions)
         self.asked = []
         self.service = QueryService(
-            self.clock, self.make, self.thread.run, doors=Doors(stop_seconds=3, **doors), limits=limits
+            self.clock,
+            self.make,
+            self.thread.run,
+            listen_rules=ListenRules(stop_seconds=3, **listen_rules),
+            limits=limits,
         )
 
     def make(self, query, peer):
@@ -305,7 +310,7 @@ def test_who_shares_a_unix_socket_is_not_one_neighbour():
 def test_whom_a_proxy_at_a_unix_socket_does_not_name_is_not_local(header):
     house = House(b"")
     wire = Wire()
-    wire.protocol = arrival = house.service._gatehouse.buildProtocol(UNIXAddress("/run/query"))
+    wire.protocol = arrival = house.service._proxy_protocol.buildProtocol(UNIXAddress("/run/query"))
     arrival.makeConnection(wire)
     arrival.dataReceived(header + ASK)
     house.thread.work_off()
@@ -314,7 +319,7 @@ def test_whom_a_proxy_at_a_unix_socket_does_not_name_is_not_local(header):
 
 def test_new_bounds_hold_for_who_comes_next():
     house = House()
-    house.service.apply(Doors(connections_per_address=1), Limits(query_bytes=10))
+    house.service.apply(ListenRules(connections_per_address=1), Limits(query_bytes=10))
     protocol, wire = house.ask(b"<lococa:query since='x'/>")
     assert rejected(wire) == 805
     assert protocol._session.state is State.LINGERING
@@ -323,4 +328,4 @@ def test_new_bounds_hold_for_who_comes_next():
 def test_the_defaults_of_the_settings_are_those_of_limits_and_doors(tmp_path):
     config = load(Settings({"LCC_DATA_DIR": str(tmp_path), "LCC_STOP_TIMEOUT": "5"}), {})
     assert limits_of(config) == Limits()
-    assert doors_of(config) == Doors()
+    assert listen_rules_of(config) == ListenRules()

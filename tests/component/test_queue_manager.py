@@ -9,8 +9,8 @@ import pytest
 from same_thread import ByHand, LosesAnswers
 from twisted.internet.task import Clock
 
-from lcc_scrapy import queue_manager, windows
-from lcc_scrapy.counting import counter
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import WorkerRow
 from lcc_scrapy.domain.bandwidth import CREDIT
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import UrlEntry, urlkey
@@ -19,17 +19,17 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import Delayed, Failed, Place, Served, Ticket
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.pacing import FetchAborted
-from lcc_scrapy.queue_manager import Identity, Limits, QueueManager, TurnPass
-from lcc_scrapy.storage import providers
-from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import WorkerRow
-from lcc_scrapy.storage.settler import Settler
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.turn_groups import pause_everything, regroup, resume_everything
-from lcc_scrapy.storage.turnstile import Member
-from lcc_scrapy.turn import TurnKeeper
+from lcc_scrapy.engine.statistics import counter
+from lcc_scrapy.fetch.pacing import FetchAborted
+from lcc_scrapy.fetch.turn import TurnKeeper
+from lcc_scrapy.providers import registration
+from lcc_scrapy.providers.groups import pause_everything, regroup, resume_everything
+from lcc_scrapy.queue import queue_manager, windows
+from lcc_scrapy.queue.group_commit import GroupCommit
+from lcc_scrapy.queue.leases import Member
+from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager, TurnPass
+from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 MONDAY_NOON = 1_700_481_600.0  # 2023-11-20 12:00 UTC
 POLICY = QueuePolicy(retry_delays=(60.0,))
@@ -54,7 +54,7 @@ class House:
         return QueueManager(
             self.store,
             thread,
-            Settler(thread, self.clock, lambda outcomes: self.commit(owner, outcomes)),
+            GroupCommit(thread, self.clock, lambda outcomes: self.commit(owner, outcomes)),
             self.clock,
             identity=Identity(owner),
             dead_owners=lambda: dead or set(),
@@ -81,16 +81,16 @@ class House:
             ).run()
 
     def provider(self, pid: int, **values: Any) -> None:
-        providers.add(self.store, Provider(pid, "", **values), [f"http://h{pid}/"])
+        registration.add(self.store, Provider(pid, "", **values), [f"http://h{pid}/"])
 
     def change(self, pid: int, **values: Any) -> None:
-        providers.change(self.store, pid, values)
+        registration.change(self.store, pid, values)
 
     def push(self, pid: int, *names: str, timeofday: str = "", elsewhere: bool = False) -> None:
         self.sets += 1
         keys = [urlkey(pid, f"http://h{pid}/{name}", "text/html") for name in names]
         with self.store.begin() as tx:
-            batch = Batch(tx, [pid], keys, int(self.clock.seconds()), POLICY)
+            batch = UnitOfWork(tx, [pid], keys, int(self.clock.seconds()), POLICY)
             for number, name in enumerate(names, 1):
                 url = f"http://h{pid}/{name}"
                 batch.arrive(
@@ -389,7 +389,7 @@ def test_a_removed_provider_is_not_fetched_from(house: House) -> None:
     house.push(1, *"ab")
     assert house.next() == "a"
     house.finish()
-    providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
+    registration.remove(house.store, 1, int(house.clock.seconds()), POLICY)
     house.clock.advance(2.1)
     assert house.next() is None
 
@@ -789,7 +789,7 @@ def test_a_turn_whose_provider_went_just_before_the_fetch_began_is_given_back(ho
     house.manager.start()
     house.push(1, "a")
     assert house.next() == "a"
-    providers.remove(house.store, 1, int(house.clock.seconds()), POLICY)
+    registration.remove(house.store, 1, int(house.clock.seconds()), POLICY)
     house.clock.advance(2)
     worker: Any = SimpleNamespace(manager=house.manager)
     turns = TurnKeeper(worker, counter(None))
@@ -938,11 +938,11 @@ def test_an_hour_that_a_moved_clock_opens_is_open_also_for_turns_that_were_given
 
 
 def test_nothing_is_handed_out_while_one_commit_s_worth_is_not_durable(house: House) -> None:
-    house.manager._settler.most = 3
+    house.manager._group_commit.most = 3
     house.provider(1)
     house.manager.start()
     house.push(1, *"abcdef")
-    by_hand = house.manager._settler._thread = ByHand()
+    by_hand = house.manager._group_commit._thread = ByHand()
     assert [house.next(), house.finish(), house.next(), house.finish()] == ["a", None, "b", None]
     assert (house.next(), house.finish()) == ("c", None)
     rings = house.rings

@@ -10,11 +10,11 @@ import pytest_twisted
 from scrapy.settings import BaseSettings, Settings
 from twisted.internet.defer import fail, succeed
 
-from lcc_scrapy import config as settings
-from lcc_scrapy import reloading
-from lcc_scrapy.config import SETTINGS, Renewal, load, renew
+from lcc_scrapy.config import config as settings
+from lcc_scrapy.config import reloading
+from lcc_scrapy.config.config import SETTINGS, Renewal, load, renew
+from lcc_scrapy.config.reloading import Reloader, renewed, settings_of_now, summary
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.reloading import Reloader, renewed, settings_of_now, summary
 
 
 def configured(**values):

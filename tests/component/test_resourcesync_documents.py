@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_house import NOW, SITE, WebHouse
 
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.publications import StorePublications
-from lcc_scrapy.users import feed
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.resourcesync import parts
-from lcc_scrapy.users.resourcesync.publications import MOST, Publication, Span, noted
-from lcc_scrapy.users.resourcesync.routes import make_router
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.feed import reader
+from lcc_scrapy.resourcesync import parts
+from lcc_scrapy.resourcesync.publication_rows import StorePublications
+from lcc_scrapy.resourcesync.publications import MOST, Publication, Span, noted
+from lcc_scrapy.resourcesync.routes import make_router
 
 LISTS = ["/resourcesync/resourcelist.xml", "/resourcesync/changelist.xml"]
 ALL = ["/.well-known/resourcesync", "/resourcesync/capabilitylist.xml", *LISTS]
@@ -147,7 +147,7 @@ def test_long_lists_come_in_parts_that_hold_everything_once(house, client, monke
 
 
 def test_a_part_is_read_to_its_own_end_however_little_of_it_is_selected(house, monkeypatch):
-    monkeypatch.setattr(feed, "PAGE", 10)
+    monkeypatch.setattr(reader, "PAGE", 10)
     monkeypatch.setattr(parts, "PART", 20)
     with house.client() as everything:
         harvested(everything, LISTS[1])

@@ -1,4 +1,4 @@
-"""A simulated season of visits by guess: intervals follow the pages, inside of the provider's bounds and hours."""
+"""A simulated season of adaptive revisits: intervals follow the pages, inside of the provider's bounds and hours."""
 
 from collections import defaultdict
 from datetime import UTC, datetime

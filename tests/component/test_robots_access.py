@@ -16,13 +16,14 @@ from scrapy.http import Response, TextResponse
 from scrapy.settings import Settings
 from twisted.internet.defer import Deferred
 
-from lcc_scrapy import middlewares, robots
+from lcc_scrapy import middlewares
+from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.domain.robots import MAX_BYTES
-from lcc_scrapy.fetching import TURN
+from lcc_scrapy.fetch import robots
+from lcc_scrapy.fetch.download_handler import TURN
+from lcc_scrapy.fetch.robots import RobotsForbidden, RobotsUnavailable
 from lcc_scrapy.middlewares import SITEMAPS, LccRobotsMiddleware
-from lcc_scrapy.queue_manager import TurnPass
-from lcc_scrapy.robots import RobotsForbidden, RobotsUnavailable
-from lcc_scrapy.wiring import Worker
+from lcc_scrapy.queue.queue_manager import TurnPass
 
 RULES = b"User-agent: *\nDisallow: /secret\nCrawl-delay: 7\nSitemap: http://a/s.xml\n"
 HOST = "http://www.example.org"
@@ -68,7 +69,7 @@ def answer(body: bytes = RULES, status: int = 200, location: str = "") -> Respon
 
 
 def asking(site: Site, **settings: object) -> LccRobotsMiddleware:
-    parser = "lcc_scrapy.robots.LccRobotParser"
+    parser = "lcc_scrapy.fetch.robots.LccRobotParser"
     named: dict[str, object] = {
         "ROBOTSTXT_OBEY": True,
         "ROBOTSTXT_PARSER": parser,

@@ -7,13 +7,21 @@ import pytest
 from scrapy.settings import Settings
 
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.robots import KEPT_BYTES, LEAST_BYTES, MAX_BYTES, NO_RULES, RobotsAnswer, RobotsTxt, _Known
+from lcc_scrapy.fetch.robots import (
+    KEPT_BYTES,
+    LEAST_BYTES,
+    MAX_BYTES,
+    NO_RULES,
+    RobotsAnswer,
+    RobotsTxt,
+    _Known,
+)
 from tests.component.test_robots_access import in_a_loop
 
 
 def remembering(*sizes: int) -> RobotsTxt:
     crawler: Any = SimpleNamespace(
-        settings=Settings({"ROBOTSTXT_PARSER": "lcc_scrapy.robots.LccRobotParser"})
+        settings=Settings({"ROBOTSTXT_PARSER": "lcc_scrapy.fetch.robots.LccRobotParser"})
     )
     made = RobotsTxt(crawler)
     for number, size in enumerate(sizes):

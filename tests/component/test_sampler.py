@@ -1,14 +1,14 @@
-"""The rounds in which pushed documents are looked at by guess."""
+"""The rounds in which pushed documents are sampled."""
 
 import pytest
 from same_thread import SameThread
 from twisted.internet.task import Clock
 
+from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.sampler import Sampler
-from lcc_scrapy.scanner import Visits
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.sampling import Sampling
+from lcc_scrapy.spidering.sampler import Sampler
+from lcc_scrapy.spidering.sampling import Sampling
+from lcc_scrapy.spidering.scanner import Visits
 from tests.contract.little_lcc import PID, LittleLcc, update
 
 POLL = 2.0
@@ -28,7 +28,7 @@ class World:
         self.clock = Clock()
         self.touched = 0
         self.sampler = Sampler(
-            Sampling(self.lcc.store, PID, self.lcc.policy, 0), SameThread(), self.clock,
+            Sampling(self.lcc.store, PID, self.lcc.policy, 0, lambda: bytes(16)), SameThread(), self.clock,
             visits=Visits(PID, **visits), poll=POLL, touched=self.touch, now=lambda: self.lcc.now,
         )  # fmt: skip
         self.wait(DAY)

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from io import BytesIO
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +14,20 @@ from hypothesis import strategies as st
 from same_thread import ByHand, SameThread
 from twisted.internet.task import Clock
 
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.directives import Directive
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.roots import HttpUrl, Root
-from lcc_scrapy.scanner import (
+from lcc_scrapy.feed.content import ContentElsewhere
+from lcc_scrapy.links import effort
+from lcc_scrapy.links.effort import Effort
+from lcc_scrapy.links.rules import DOCUMENTS, REQUISITES, LinkRules
+from lcc_scrapy.queue.group_commit import COMMIT_PAGES
+from lcc_scrapy.spidering.directives import Directives
+from lcc_scrapy.spidering.scanner import (
+    BUDGET,
     LINKS,
     SOON,
     Reader,
@@ -28,15 +38,8 @@ from lcc_scrapy.scanner import (
     start_pages,
     terms_of,
 )
-from lcc_scrapy.spidering import effort
-from lcc_scrapy.spidering.effort import Effort
-from lcc_scrapy.spidering.rules import DOCUMENTS, REQUISITES, LinkRules
+from lcc_scrapy.spidering.submitting import Read, Reading, Spidering, Terms
 from lcc_scrapy.spiders.lcc_spider import read_arguments
-from lcc_scrapy.storage.directives import Directives
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import DocumentLink
-from lcc_scrapy.storage.spidering import Read, Reading, Spidering, Terms
-from lcc_scrapy.users.content import ContentElsewhere
 from tests.contract.little_lcc import PID, SITE, START, LittleLcc, update, url
 
 POLL = 2.0
@@ -316,8 +319,8 @@ def test_the_roots_are_the_start_pages_unless_others_are_given():
 
 def test_terms_are_the_same_in_every_process():
     said = (
-        "from lcc_scrapy.config import load; from scrapy.settings import Settings\n"
-        "from lcc_scrapy.scanner import Visits, terms_of\n"
+        "from lcc_scrapy.config.config import load; from scrapy.settings import Settings\n"
+        "from lcc_scrapy.spidering.scanner import Visits, terms_of\n"
         "config = load(Settings({'LCC_DATA_DIR': '/nowhere'}))\n"
         "print(terms_of(config.links('lcc'), Visits(7), 0).rules)"
     )
@@ -520,7 +523,8 @@ def test_a_page_that_takes_too_long_is_read_in_part_and_counted(monkeypatch, cap
     assert f"read for links in part, it takes too long: {SITE}index" in caplog.text
 
 
-def test_the_next_pages_are_read_while_the_last_ones_are_taken_in():
+def test_the_next_pages_are_read_while_the_last_ones_are_taken_in(monkeypatch):
+    monkeypatch.setattr("lcc_scrapy.spidering.submitting.PAGES", 16)
     names = [f"p{number}" for number in range(40)]
     world = World(Pages(index=" ".join(f'<a href="{name}">' for name in names)))
     world.lcc.settle(world.lcc.served(world.lcc.ticket("index"), b"index", served_type="text/html"))
@@ -536,8 +540,60 @@ def test_the_next_pages_are_read_while_the_last_ones_are_taken_in():
         read.setdefault(name, []).append(len(world.pages.opened))
         store.work_off(1)
     assert read["look"][:2] == [0, 16]
-    assert read["advance"] == [32, 40, 40], "those of the first look are taken in when 32 were read"
+    assert read["_advance"] == [32, 40, 40], "those of the first look are taken in when 32 were read"
     assert not world.lcc.waiting()
+
+
+def jobs_after_a_commit_of(pages, ticks=lambda: 0.0):
+    """Let a scan read what one commit stored, pages of 100 links; return its jobs in the store's thread."""
+    names = [f"p{number}" for number in range(pages)]
+    world = World(Pages(index=links(*names), **dict.fromkeys(names, links(*names[:100]))))
+    world.lcc.settle(world.lcc.served(world.lcc.ticket("index"), b"x", served_type="text/html"))
+    world.clock.advance(POLL)
+    tickets = world.lcc.tickets(limit=pages)
+    world.lcc.settle(*(world.lcc.served(one, b"x", served_type="text/html") for one in tickets))
+    world.scanner._thread, world.scanner._ticks = ByHand(), ticks
+    world.clock.advance(POLL)
+    jobs = Counter()
+    while world.scanner._thread.jobs:
+        jobs[world.scanner._thread.jobs[0][1].__name__] += 1
+        world.scanner._thread.work_off(1)
+    assert (len(world.pages.opened), world.lcc.waiting()) == (1 + pages, [])
+    return jobs
+
+
+def test_a_scan_needs_few_jobs_for_what_one_commit_of_fetched_pages_brings():
+    """Each of its jobs may wait for another commit: with one for every 16 pages it falls behind."""
+    assert jobs_after_a_commit_of(COMMIT_PAGES)["_advance"] <= COMMIT_PAGES / 50
+
+
+def test_a_job_of_a_scan_ends_when_its_time_is_used_up():
+    ticks = count(0.0, 2 * BUDGET)
+    assert jobs_after_a_commit_of(100)["_advance"] == 2
+    assert jobs_after_a_commit_of(100, lambda: next(ticks))["_advance"] >= 100 * 100 / LINKS
+
+
+def test_a_look_is_read_until_it_has_so_many_links(monkeypatch):
+    monkeypatch.setattr("lcc_scrapy.spidering.scanner.LINKS_READ", 25)
+    world = World(Pages(**dict.fromkeys("abcd", links(*map(str, range(10))))), start=(url("a"),))
+    world.lcc.store_pages(*"abcd")
+    look = world.spidering.look(world.lcc.now)
+    read = world.scanner._reader.read(look)
+    assert [one.reading for one in read] == list(look.documents[:3])
+    assert look.first(3).upto == look.documents[2].row.seq < look.upto == look.first(4).upto
+
+
+def test_a_look_takes_so_many_known_links_from_the_table(monkeypatch):
+    world = World(Pages(**dict.fromkeys("abcd", links(*map(str, range(10))))), start=(url("a"),))
+    world.lcc.store_pages(*"abcd")
+    world.clock.advance(POLL)
+    world.begin(depth=1)
+    monkeypatch.setattr("lcc_scrapy.spidering.submitting.KNOWN_LINKS", 15)
+    with world.lcc.store.read() as tx:
+        scan = replace(tx.scan(PID), seq=0)
+    look = world.spidering.look(world.lcc.now, scan)
+    assert [len(one.links) for one in look.documents] == [10, 10]
+    assert look.upto == look.documents[1].row.seq
 
 
 def world_with_an_orphan(**visits):

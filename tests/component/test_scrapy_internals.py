@@ -17,9 +17,8 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.test import get_crawler
 
-from lcc_scrapy import scrapy_internals
-from lcc_scrapy.fetching import LazyHeaders, TicketRequest, fields_of, header_of
-from lcc_scrapy.scrapy_internals import (
+from lcc_scrapy.engine import scrapy_internals
+from lcc_scrapy.engine.scrapy_internals import (
     HANDLERS,
     MIDDLEWARES,
     NAMES,
@@ -31,6 +30,7 @@ from lcc_scrapy.scrapy_internals import (
     send_heard_signals_only,
     way_through_middlewares,
 )
+from lcc_scrapy.fetch.download_handler import LazyHeaders, TicketRequest, fields_of, header_of
 
 PINS = [(part, name) for part, names in NAMES.items() for name in names]
 

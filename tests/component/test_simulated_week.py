@@ -21,20 +21,21 @@ from same_thread import SameThread
 from sqlalchemy import event
 from twisted.internet.task import Clock
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import UrlEntry, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Place, Served, Ticket
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.queue_manager import Identity, Limits, QueueManager, TurnPass
-from lcc_scrapy.storage import providers, schema
-from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.settler import Settler
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.tx import Store
+from lcc_scrapy.providers import registration
+from lcc_scrapy.queue.group_commit import GroupCommit
+from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager, TurnPass
+from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 POLL = 300.0
@@ -194,7 +195,7 @@ class Week:
         self.manager = QueueManager(
             self.store,
             thread,
-            Settler(thread, self.clock, self.commit),
+            GroupCommit(thread, self.clock, self.commit),
             self.clock,
             identity=Identity("1/0"),
             dead_owners=set,
@@ -217,7 +218,7 @@ class Week:
     def run(self) -> None:
         for pid, (own, _) in enumerate(WISHES, 1):
             timezone = self.zone if pid % 2 else ""  # the others live by the LCC's
-            providers.add(
+            registration.add(
                 self.store,
                 Provider(pid, "", timeofday=own.mask, timezone=timezone),
                 [f"http://h{pid}/"],
@@ -262,7 +263,7 @@ class Week:
         urls = {name: f"http://h{pid}/{name}" for name, _ in wanted}
         with self.store.begin() as tx:
             keys = [urlkey(pid, url, "text/html") for url in urls.values()]
-            batch = Batch(tx, [pid], keys, int(self.clock.seconds()), POLICY)
+            batch = UnitOfWork(tx, [pid], keys, int(self.clock.seconds()), POLICY)
             for number, (name, hours) in enumerate(wanted, 1):
                 entry = UrlEntry(urls[name], "text/html", furl=urls[name], timeofday=hours.mask)
                 batch.arrive(pid, entry, Place(self.sets, number))

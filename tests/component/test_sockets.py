@@ -15,14 +15,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
 
 import lcc_scrapy
-from lcc_scrapy import outgoing
-from lcc_scrapy.doors.handover import KEPT
-from lcc_scrapy.doors.listening import Entrance
-from lcc_scrapy.http1.request import Origin, Request
-from lcc_scrapy.providers import client
-from lcc_scrapy.users import asking
-from lcc_scrapy.users.web import serving
-from lcc_scrapy.users.web.endpoint import Endpoint
+from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.http import outgoing
+from lcc_scrapy.http.request import Origin, Request
+from lcc_scrapy.listeners.endpoints import Listeners
+from lcc_scrapy.listeners.socket_handover import KEPT
+from lcc_scrapy.push import client
+from lcc_scrapy.query import client as query_client
+from lcc_scrapy.web import server as web_server
 from lcc_scrapy.wire.sockets import send_at_once
 
 OPENS = re.compile(r"create_server\(|create_connection\(\(|serverFromString\(|socket_factory=")
@@ -54,7 +54,7 @@ def test_a_socket_that_is_no_tcp_is_left_alone():
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_what_the_http_server_accepts_sends_at_once(host):
-    with serving._listening(Endpoint(host, 0)) as listener:
+    with web_server._listening(Endpoint(host, 0)) as listener:
         there = socket.create_connection(listener.getsockname()[:2])
         here, _ = listener.accept()
         with there, here:
@@ -63,7 +63,7 @@ def test_what_the_http_server_accepts_sends_at_once(host):
 
 def test_what_providers_and_content_users_connect_sends_at_once(server):
     host, port = server.getsockname()
-    with asking.connect(f"{host}:{port}") as wire:
+    with query_client.connect(f"{host}:{port}") as wire:
         assert sends_at_once(wire)
     with closing(client.connect(client.Address(host, port), timeout=5.0)._socket) as wire:
         assert sends_at_once(wire)
@@ -98,15 +98,14 @@ def test_what_uns_and_query_socket_accept_sends_at_once(server, monkeypatch, kep
         server.setblocking(False)
         monkeypatch.setenv(KEPT, json.dumps({endpoint: os.dup(server.fileno())}))
     arrivals = Arrivals()
-    entrance = Entrance(reactor, "uns", arrivals, NoGatehouse())
-    (address,) = yield entrance.open([endpoint], "")
+    listeners_ = Listeners(reactor, "uns", arrivals, NoGatehouse())
+    (address,) = yield listeners_.open([endpoint], "")
     with socket.create_connection((address.host, address.port)):
         assert (yield arrivals.told)
-    yield entrance.close()
+    yield listeners_.close()
 
 
-@pytest.mark.parametrize("session", [False, True], ids=["pool", "session"])
-def test_what_fetches_connect_sends_at_once(server, session, monkeypatch):
+def test_what_fetches_connect_sends_at_once(server, monkeypatch):
     made = []
     make = outgoing._made
     monkeypatch.setattr(outgoing, "_made", lambda *how: made.append(make(*how)) or made[-1])
@@ -114,12 +113,9 @@ def test_what_fetches_connect_sends_at_once(server, session, monkeypatch):
 
     async def connect():
         out = outgoing.Outgoing(1, outgoing.tls_context())
-        if session:
-            asking = asyncio.create_task(out.session(private=True).get(f"http://{host}:{port}/"))
-        else:
-            asking = asyncio.create_task(
-                out.pool(private=True).ask(Request(Origin(host, port), "/", []), patience=60, deadline=60)
-            )
+        asking = asyncio.create_task(
+            out.pool(private=True).ask(Request(Origin(host, port), "/", []), patience=60, deadline=60)
+        )
         there, _ = await asyncio.to_thread(server.accept)
         there.close()
         (one,) = made

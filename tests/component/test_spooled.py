@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.storage.spooled import AbsorbableSpool
+from lcc_scrapy.intake.spooled import AbsorbableSpool
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
-from lcc_scrapy.uns.spoolfile import SpoolHeader
+from lcc_scrapy.uns.spool_file import SpoolHeader
 
 
 def test_a_damaged_set_is_not_forgotten_when_the_database_is_away_at_that_moment(tmp_path: Path) -> None:

@@ -12,30 +12,31 @@ import pytest
 from same_thread import ByHand
 from twisted.internet.task import Clock
 
+from lcc_scrapy.cache.delete_manager import DeleteManager
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.job_watch import JobWatch
+from lcc_scrapy.db.records import (
+    ABSORBED,
+    LAST_KEY,
+    FileToDelete,
+    LastOutcome,
+    ProviderSet,
+    Suspect,
+)
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.cache import Answer, Body, Tombstone
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Failed, Served, Ticket
 from lcc_scrapy.domain.versions import version_of
-from lcc_scrapy.queue_manager import Identity, Limits, QueueManager
-from lcc_scrapy.storage import providers, schema
-from lcc_scrapy.storage.delete_manager import DeleteManager
-from lcc_scrapy.storage.housekeeping import Housekeeper
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.jobwatch import JobWatch
-from lcc_scrapy.storage.records import (
-    ABSORBED,
-    LAST_KEY,
-    DoomedFile,
-    LastOutcome,
-    ProviderSet,
-    Suspect,
-)
-from lcc_scrapy.storage.settler import Settler
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.turn_groups import pause_everything, regroup, resume_everything
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.ops.housekeeping import Housekeeper
+from lcc_scrapy.providers import registration
+from lcc_scrapy.providers.groups import pause_everything, regroup, resume_everything
+from lcc_scrapy.queue.group_commit import GroupCommit
+from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager
+from lcc_scrapy.queue.settlement import Settlement
 from tests import crowd
 from tests.contract.little_lcc import FakeSet
 
@@ -82,7 +83,7 @@ class House:
         self.manager = QueueManager(
             store,
             self.thread,
-            Settler(self.thread, self.clock, self.commit),
+            GroupCommit(self.thread, self.clock, self.commit),
             self.clock,
             identity=Identity("1/0"),
             dead_owners=lambda: (),
@@ -177,7 +178,7 @@ def test_a_crowd_of_providers_makes_no_long_job(house: House) -> None:
     house.sweep()
     with house.store.begin() as tx:
         for pid in range(1, CROWD + 1, 10):
-            providers.tell(tx, pid)
+            registration.tell(tx, pid)
     pause_everything(house.store, NOW)
     house.pass_time(30)
     resume_everything(house.store)
@@ -186,7 +187,11 @@ def test_a_crowd_of_providers_makes_no_long_job(house: House) -> None:
     house.manager.stop()
     house.thread.work_off()
     assert house.longest() == {}
-    assert {"QueueManager._look", "Settler._try", "Housekeeper._slice"} <= house.watch.longest_by_name.keys()
+    assert {
+        "QueueManager._look",
+        "GroupCommit._try",
+        "Housekeeper._slice",
+    } <= house.watch.longest_by_name.keys()
 
 
 def test_what_a_day_leaves_in_the_books_of_a_crowd_makes_no_long_job(house: House) -> None:
@@ -206,7 +211,7 @@ def test_what_a_day_leaves_in_the_books_of_a_crowd_makes_no_long_job(house: Hous
         )
         tx.put_outcomes([LastOutcome(key, 1, 404, "", 1) for key in keys])
         tx.take("feed", MANY)
-        tx.doom([DoomedFile(1, number, 1, 1) for number in range(1, 2001)])
+        tx.delete_later([FileToDelete(1, number, 1, 1) for number in range(1, 2001)])
         for day in range(40):
             for pid in range(1, 200):
                 tx.add_missed(pid, NOW // DAY - day, {"sampled": 1})
@@ -219,7 +224,7 @@ def test_what_a_day_leaves_in_the_books_of_a_crowd_makes_no_long_job(house: Hous
         assert tx.old_tombstones(NOW, 1) == []
         assert tx.pset_of(1, 1) is None
         assert tx.outcome(keys[0]) is None
-        assert tx.doomed(1, NOW, 10) == []
+        assert tx.files_to_delete(1, NOW, 10) == []
         assert tx.missed(1, 0).sampled == 30
     assert house.longest() == {}
 
@@ -230,7 +235,7 @@ def test_expiry_trimming_and_narrowing_of_many_documents_make_no_long_job(house:
     with house.store.begin() as tx:
         kept = [crowd.stored(2, number, NOW) for number in range(20_000)]
         tx.insert_versions([version_of(row, NOW - 9 * DAY) for row in kept])
-    providers.change(house.store, 3, {}, lambda _: ["http://elsewhere.example/"])
+    registration.change(house.store, 3, {}, lambda _: ["http://elsewhere.example/"])
     house.sweep()
     with house.store.read() as tx:
         assert [tx.provider(pid).fileused for pid in (1, 2, 3)] == [0, 20_000, 0]  # type: ignore[union-attr]

@@ -13,21 +13,21 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
+from lcc_scrapy.cache.file_ids import BLOCK, FileIds
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SILENCE, make_engine
+from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Cancelled, Served
 from lcc_scrapy.domain.roots import Root
-from lcc_scrapy.storage.desk import PATIENCE, Desk, DeskRules
-from lcc_scrapy.storage.fileids import BLOCK, FileIds
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.settler import Settler
-from lcc_scrapy.storage.settling import Settled
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.store import SILENCE, make_engine
-from lcc_scrapy.storage.thread import StoreThread
-from lcc_scrapy.uns.clerk import _log_failure
-from lcc_scrapy.uns.judge import MASKS, Judge
+from lcc_scrapy.login.login_service import PATIENCE, LoginRules, LoginService
+from lcc_scrapy.queue.group_commit import GroupCommit
+from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.uns.ports import Login
+from lcc_scrapy.uns.set_receiver import _log_failure
+from lcc_scrapy.uns.url_validator import MASKS, UrlValidator
 from lcc_scrapy.wire.messages import InitAccepted, Quota, SetStart, Url
 
 
@@ -39,19 +39,19 @@ def test_settling_tries_again_until_the_process_gives_up() -> None:
         raise StoreUnavailable("gone away")
 
     thread: Any = SameThread()
-    settler = Settler(thread, clock, commit)
+    group_commit = GroupCommit(thread, clock, commit)
     outcome: Any = object()
     ends: list[Any] = []
-    settler.settle(outcome, ends.append)
+    group_commit.settle(outcome, ends.append)
     clock.advance(1)
     clock.advance(1)
     assert len(tries) == 3
     assert not ends
-    settler.give_up()
+    group_commit.give_up()
     clock.advance(1)
-    settler.settle(outcome, ends.append)
+    group_commit.settle(outcome, ends.append)
     assert [type(end.value) for end in ends] == [StoreUnavailable] * 2
-    assert settler.when_idle().called
+    assert group_commit.when_idle().called
 
 
 def test_file_ids_are_not_given_again_when_their_transaction_is_rolled_back() -> None:
@@ -73,7 +73,9 @@ def numbers(fileids: FileIds, count: int) -> list[int]:
 
 def test_a_set_may_not_split_itself_into_ever_more_hour_masks() -> None:
     accepted = InitAccepted(1, "", ("text/*",), Quota())
-    judge = Judge(Login(1, accepted, (Root.parse("http://h/"),)), SetStart(full=False, urlprefix="http://h/"))
+    judge = UrlValidator(
+        Login(1, accepted, (Root.parse("http://h/"),)), SetStart(full=False, urlprefix="http://h/")
+    )
 
     def verdict(number: int) -> Any:
         mask = f"{number + 1:0168b}"
@@ -88,15 +90,15 @@ def test_a_login_is_told_to_try_again_later_when_the_database_says_nothing() -> 
     clock: Any = Clock()
     thread: Any = SimpleNamespace(run=lambda *_: Deferred())
     nothing: Any = None
-    rules = DeskRules("lcc", ("text/*",), 168, nothing)
-    desk = Desk(MemoryStore(), thread, clock, rules, nothing, uns="", is_full_for=nothing)
+    rules = LoginRules("lcc", ("text/*",), 168, nothing)
+    login_service = LoginService(MemoryStore(), thread, clock, rules, nothing, uns="", is_full_for=nothing)
     told: list[Any] = []
-    desk.login("7", "secret", "192.0.2.1").addErrback(lambda failure: told.append(failure.value))
+    login_service.login("7", "secret", "192.0.2.1").addErrback(lambda failure: told.append(failure.value))
     clock.advance(PATIENCE - 1)
     assert told == []
     clock.advance(1)
     assert isinstance(told[0], StoreUnavailable)
-    desk.close()
+    login_service.close()
 
 
 class Loop:
@@ -173,10 +175,10 @@ def test_a_settlement_that_is_tried_again_writes_the_same_files() -> None:
 
     thread: Any = SameThread()
     nothing: Any = None
-    settler = Settler(thread, clock, commit, FileIds(store, 1, "1/0").number)
+    group_commit = GroupCommit(thread, clock, commit, FileIds(store, 1, "1/0").number)
     settled: list[Any] = []
     for _ in range(3):
-        settler.settle(Served(nothing, nothing, Body(0, "", "")), settled.append)
+        group_commit.settle(Served(nothing, nothing, Body(0, "", "")), settled.append)
     clock.advance(1)
     clock.advance(1)
     assert tries == [[1], [1], [1], [2, 3]]
@@ -189,15 +191,15 @@ def test_an_error_of_whoever_hears_of_an_outcome_does_not_concern_the_others(
     thread: Any = SameThread()
     nothing: Any = None
     heard: list[Any] = []
-    settler = Settler(thread, Clock(), lambda outcomes: [Settled(one, "stored") for one in outcomes])
-    settler.settle(nothing, lambda _: 1 / 0)
-    settler.settle(nothing, heard.append)
+    group_commit = GroupCommit(thread, Clock(), lambda outcomes: [Settled(one, "stored") for one in outcomes])
+    group_commit.settle(nothing, lambda _: 1 / 0)
+    group_commit.settle(nothing, heard.append)
     assert len(heard) == 1
     assert "after an outcome was settled" in caplog.text
 
 
 def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(monkeypatch: Any) -> None:
-    monkeypatch.setattr("lcc_scrapy.storage.settler.BATCH_BYTES", 100)
+    monkeypatch.setattr("lcc_scrapy.queue.group_commit.BATCH_BYTES", 100)
     by_hand, commits = ByHand(), list[list[int]]()
 
     def commit(outcomes: Any) -> Any:
@@ -206,11 +208,11 @@ def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(mon
 
     thread: Any = by_hand
     nothing: Any = None
-    settler = Settler(thread, Clock(), commit, most=4)
+    group_commit = GroupCommit(thread, Clock(), commit, most=4)
     for size in (1, 60, 60, 60, 200, 1, 2, 3, 4, 5):
         body = Body(size, "", "", data=bytes(size)) if size != 3 else Body(3, "", "", path="spilled")
-        settler.settle(Served(nothing, nothing, body))
-    settler.settle(Cancelled(nothing))
+        group_commit.settle(Served(nothing, nothing, body))
+    group_commit.settle(Cancelled(nothing))
     by_hand.work_off()
     assert commits == [[1], [60, 60], [60, 200], [1, 2, 3, 4], [5, 0]]
 

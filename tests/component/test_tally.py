@@ -7,7 +7,7 @@ import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from lcc_scrapy.counting import HANDED_OVER, Tally
+from lcc_scrapy.engine.statistics import HANDED_OVER, Tally
 
 
 class Loop:

@@ -16,17 +16,17 @@ import pytest
 from same_thread import ByHand
 from twisted.internet.task import Clock
 
-from lcc_scrapy.absorber import Absorber, Terms
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import OpenLogin
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.loginbook import LoginBook
-from lcc_scrapy.storage import intake, open_sets
-from lcc_scrapy.storage.intake import Step
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import OpenLogin
+from lcc_scrapy.intake import absorbing, open_sets
+from lcc_scrapy.intake.absorber import Absorber, Terms
+from lcc_scrapy.intake.absorbing import Step
+from lcc_scrapy.intake.open_logins import OpenLogins
 from lcc_scrapy.uns.spool import ReadySet
-from lcc_scrapy.uns.spoolfile import record_line
+from lcc_scrapy.uns.spool_file import record_line
 
 PIDS = (1, 2)
 BEAT = 10.0
@@ -90,7 +90,7 @@ class FakeUns:
             terms=Terms(self.name, poll=1.0, bound=BOUND), absorbed=self.absorbed, put_away=self.never,
             sending_before=self.sending_before, now=lambda: 1,
         )  # fmt: skip
-        self.book = LoginBook(
+        self.book = OpenLogins(
             self.store, thread, self.clock, uns=self.name, note="", beat=BEAT, poll=1.0,
             knows=self.knows, logged_in=lambda: self.conversations, forgotten=self.absorber.look, now=lambda: 1,
         )  # fmt: skip
@@ -164,8 +164,8 @@ def live(
     seed: int, monkeypatch: pytest.MonkeyPatch, weights: Sequence[int]
 ) -> tuple[MemoryStore, dict[tuple[int, int], Said]]:
     """Let things happen until everything has been absorbed; return the store, and what was brought."""
-    monkeypatch.setattr(intake, "CHUNK", 3)
-    monkeypatch.setattr(intake, "NEW_CHUNK", 3)
+    monkeypatch.setattr(absorbing, "CHUNK", 3)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", 3)
     monkeypatch.setattr(open_sets, "STEP", 0)
     chance = random.Random(seed)
     store = MemoryStore()

@@ -30,7 +30,7 @@ def v2(source: str) -> bytes:
 @pytest_twisted.inlineCallbacks
 def test_a_whole_conversation_through_a_proxy(uns, header, peer, half_close):
     service = uns(f"haproxy:{LOCAL}")
-    service._office.desk.login = known_by = Login(service._office.desk.login)
+    service._shared.login_service.login = known_by = Login(service._shared.login_service.login)
     port = yield started(service)
     answer = yield deferToThread(
         talk, port, header + INIT, SET % b"partial", URL * 1000, END, half_close=half_close
@@ -80,7 +80,7 @@ def test_nobody_but_a_proxy_of_ours_can_claim_an_address(uns):
     service = uns(f"haproxy:{LOCAL}", proxies=[ip_network("10.0.0.0/8")])
     port = yield started(service)
     assert (yield deferToThread(answer_or_cut, port, V1 + INIT)) == ""
-    assert service._office.desk.seq == 0
+    assert service._shared.login_service.seq == 0
 
 
 @pytest_twisted.inlineCallbacks
@@ -89,7 +89,7 @@ def test_a_stopped_server_keeps_no_connection_of_which_nothing_is_known(uns):
     port = yield started(service)
     silent = socket.create_connection(("127.0.0.1", port))
     silent.settimeout(5)  # less than a header is waited for
-    while not service._gatehouse.waiting:
+    while not service._proxy_protocol.waiting:
         yield deferToThread(os.sched_yield)
     yield service.stop()
     with pytest.raises(ConnectionResetError):

@@ -6,12 +6,12 @@ import pytest
 from scrapy.settings import Settings
 from test_uns_protocol import END, INIT, SET, URL, House, nothing_is_spooled
 
-from lcc_scrapy.config import load
-from lcc_scrapy.reception import gate_rules_of, limits_of
-from lcc_scrapy.storage.gate import GateRules
+from lcc_scrapy.app.intake_service import limits_of, throttle_rules_of
+from lcc_scrapy.config.config import load
+from lcc_scrapy.domain.uns_limits import Limits
+from lcc_scrapy.login.login_throttle import ThrottleRules
+from lcc_scrapy.machine.open_files import make_room
 from lcc_scrapy.uns.conversations import Conversations
-from lcc_scrapy.uns.limits import Limits
-from lcc_scrapy.uns.openfiles import make_room
 from lcc_scrapy.uns.outbox import Backlog, Outbox
 
 BAD = b"<url c='a' mimetype='image/png'/>"
@@ -45,7 +45,7 @@ def house_with(tmp_path):
 
 def test_the_defaults_of_the_settings_are_those_of_the_limits(tmp_path):
     assert limits_of(settings_of(tmp_path)) == Limits()
-    assert gate_rules_of(settings_of(tmp_path)) == GateRules()
+    assert throttle_rules_of(settings_of(tmp_path)) == ThrottleRules()
 
 
 GIVEN = {
@@ -101,7 +101,7 @@ def test_what_is_too_large_is_refused_at_the_bound_that_was_set(house_with, sett
         house.clock.pump([0] * 20)
     assert told in bound.wire.text
     assert told not in usual.wire.text
-    assert not bound.doorstep.arrived
+    assert not bound.accepted_sets.arrived
     if told != REFUSED_707:
         assert bound.wire.half_closed
         assert nothing_is_spooled(bound)
@@ -181,7 +181,7 @@ def test_the_advice_when_to_come_again_is_the_one_that_was_set(house_with):
 def test_other_limits_hold_for_those_who_come_after_they_were_set(tmp_path):
     house = House(tmp_path / "spool")
     before = house.protocol, house.wire
-    house.office.limits = replace(house.office.limits, set_urls=1)
+    house.shared.limits = replace(house.shared.limits, set_urls=1)
     house.connect()
     house.say(INIT + SET + URL * 2)
     assert REFUSED_204 in house.wire.text
@@ -248,10 +248,10 @@ def test_an_outbox_gives_no_more_at_a_time_than_the_transport_takes():
 
 def test_nothing_of_a_set_is_parsed_before_its_provider_is_let_in(tmp_path):
     house = House(tmp_path / "spool")
-    house.desk.slow = True
+    house.login_service.slow = True
     house.say(INIT + SET + URL * 1500 + END)
     assert len(house.protocol._said) < 200
-    house.desk.answer(house.desk.asked[0][0])
+    house.login_service.answer(house.login_service.asked[0][0])
     house.clock.pump([0] * 20)
     assert '<set_accepted received="1500"/>' in house.wire.text
     house.spool.unlock()
@@ -279,17 +279,17 @@ def test_a_turn_that_never_comes_is_forgotten_with_its_connection(tmp_path):
 
 def test_a_provider_has_so_many_conversations_and_then_104(tmp_path):
     house = House(tmp_path / "spool")
-    house.office.conversations = Conversations(10, 100, per_provider=1)
+    house.shared.conversations = Conversations(10, 100, per_provider=1)
     house.say(INIT)
     assert "init_accepted" in house.wire.text
-    house.desk.login_for = replace(
-        house.desk.login_for, accepted=replace(house.desk.login_for.accepted, seq=4)
+    house.login_service.login_for = replace(
+        house.login_service.login_for, accepted=replace(house.login_service.login_for.accepted, seq=4)
     )
     house.connect()
     house.say(INIT)
     assert '<reason code="104" retry-after="300">' in house.wire.text
-    assert house.doorstep.over == [(7, 4)]
-    assert house.office.conversations.is_open(7, 3)
+    assert house.accepted_sets.over == [(7, 4)]
+    assert house.shared.conversations.is_open(7, 3)
     house.spool.unlock()
 
 
@@ -297,7 +297,7 @@ def test_a_flood_of_refused_logins_is_not_a_flood_of_lines(tmp_path, caplog):
     from lcc_scrapy.domain.errors import Refusal
 
     house = House(tmp_path / "spool")
-    house.desk.refusal = Refusal(101)
+    house.login_service.refusal = Refusal(101)
     for _ in range(200):
         house.connect()
         house.say(INIT)

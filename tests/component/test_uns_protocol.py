@@ -17,15 +17,15 @@ from twisted.python.failure import Failure
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.domain.roots import Root
-from lcc_scrapy.doors.peers import plain_address
-from lcc_scrapy.logs import TextFormatter
-from lcc_scrapy.uns.clerk import Office
+from lcc_scrapy.domain.uns_limits import Limits
+from lcc_scrapy.listeners.peers import plain_address
+from lcc_scrapy.machine.logs import TextFormatter
 from lcc_scrapy.uns.conversations import Conversations
-from lcc_scrapy.uns.limits import Limits
-from lcc_scrapy.uns.ports import Foreseen, Login
+from lcc_scrapy.uns.ports import DryRun, Login
 from lcc_scrapy.uns.protocol import UnsProtocol
+from lcc_scrapy.uns.set_receiver import Shared
 from lcc_scrapy.uns.spool import SpoolFolder
-from lcc_scrapy.uns.spoolfile import SpoolHeader, SpoolReader
+from lcc_scrapy.uns.spool_file import SpoolHeader, SpoolReader
 from lcc_scrapy.wire.messages import InitAccepted, Quota
 
 DATA = Path(__file__).parents[1] / "data" / "uns"
@@ -70,7 +70,7 @@ class Desk:
         self.farewells = []
         self.refused = []
         self.note_answer = succeed(None)
-        self.dry_run_answer = succeed(Foreseen(5, 7))
+        self.dry_run_answer = succeed(DryRun(5, 7))
 
     def login(self, provider_id, password, ip):
         waiting = Deferred()
@@ -115,15 +115,15 @@ class House:
     """All that a conversation needs, and the conversation itself."""
 
     def __init__(self, folder, limits=None, max_bytes=0):
-        self.desk, self.doorstep, self.clock = Desk(), Doorstep(), Clock()
+        self.login_service, self.accepted_sets, self.clock = Desk(), Doorstep(), Clock()
         self.spool = SpoolFolder(folder, max_bytes)
         self.spool.lock()
         self.spool.recover()
         self.conversations = Conversations(10, 100)
         self.threads = []
         self.threads_wait = False
-        self.office = Office(
-            self.desk, self.doorstep, self.spool, self.conversations, limits or Limits(),
+        self.shared = Shared(
+            self.login_service, self.accepted_sets, self.spool, self.conversations, limits or Limits(),
             self.clock, lambda: 1_700_000_000 + self.clock.seconds(), self.in_thread,
         )  # fmt: skip
         self.gone = []
@@ -138,7 +138,7 @@ class House:
 
     def connect(self):
         self.wire = Wire()
-        self.protocol = UnsProtocol(self.office, "192.0.2.1", self)
+        self.protocol = UnsProtocol(self.shared, "192.0.2.1", self)
         self.protocol.makeConnection(self.wire)
 
     def in_thread(self, work):
@@ -188,13 +188,13 @@ def spooled_files(house):
 
 
 def nothing_is_spooled(house):
-    return not spooled_files(house) and house.spool.used == 0 and not house.doorstep.arrived
+    return not spooled_files(house) and house.spool.used == 0 and not house.accepted_sets.arrived
 
 
 def test_a_conversation_from_login_to_acceptance(house):
     house.say(INIT)
     assert "<lococa:init_accepted" in house.wire.text
-    assert house.desk.asked[0][1:] == ("7", "secret", "192.0.2.1")
+    assert house.login_service.asked[0][1:] == ("7", "secret", "192.0.2.1")
     house.wire.clear()
     house.say(SET, URL)
     assert house.wire.text == ""
@@ -205,11 +205,11 @@ def test_a_conversation_from_login_to_acceptance(house):
     header, (entry,) = house.entries()
     assert (header.pid, header.seq, header.full, header.peer) == (7, 3, False, "192.0.2.1")
     assert (entry.curl, entry.operation) == (ROOT + "a.html", Operation.UPDATE)
-    assert house.doorstep.arrived == [house.spool.ready()[0].path]
+    assert house.accepted_sets.arrived == [house.spool.ready()[0].path]
     house.protocol.readConnectionLost()
     assert house.wire.disconnecting
     house.lose()
-    assert house.desk.farewells == [3]
+    assert house.login_service.farewells == [3]
     assert house.gone == [house.protocol]
     assert house.clock.getDelayedCalls() == []
 
@@ -233,12 +233,12 @@ def test_a_transcript_cut_at_every_byte_gives_the_same_answer_and_the_same_set(t
 
 
 def test_dialect_b_may_write_everything_and_half_close_before_it_is_let_in(house):
-    house.desk.slow, house.threads_wait = True, True
+    house.login_service.slow, house.threads_wait = True, True
     house.say(DIALECT_B)
     assert house.wire.producerState == "paused"
     house.protocol.readConnectionLost()
     assert house.wire.value() == b""
-    house.desk.answer(house.desk.asked[0][0])
+    house.login_service.answer(house.login_service.asked[0][0])
     assert "init_accepted" in house.wire.text
     assert "set_result" not in house.wire.text
     house.run_threads()
@@ -252,7 +252,7 @@ def test_nothing_is_read_and_nothing_answered_while_the_disk_is_busy(house):
     house.say(ALL + b"<lococa:set set='full'>" + b"\n")
     assert house.wire.producerState == "paused"
     assert "set_result" not in house.wire.text
-    assert house.doorstep.over == []
+    assert house.accepted_sets.over == []
     house.run_threads()
     assert house.wire.producerState == "producing"
     assert "set_accepted" in house.wire.text
@@ -261,40 +261,40 @@ def test_nothing_is_read_and_nothing_answered_while_the_disk_is_busy(house):
 
 @pytest.mark.parametrize("answer", [Deferred, lambda: fail(StoreUnavailable("away"))])
 def test_a_set_is_accepted_whatever_becomes_of_the_note_of_what_was_refused(house, answer):
-    house.desk.note_answer = answer()
+    house.login_service.note_answer = answer()
     house.say(INIT + SET + URL + b'<url c="http://elsewhere/" mimetype="text/html"/>' + END)
     assert '<set_accepted received="1"/>' in house.wire.text
-    assert [(one.curl, one.mimetype, one.code) for one in house.desk.refused] == [
+    assert [(one.curl, one.mimetype, one.code) for one in house.login_service.refused] == [
         ("http://elsewhere/", "text/html", 704)
     ]
     house.lose()
-    assert house.desk.farewells == [3]
+    assert house.login_service.farewells == [3]
 
 
 def test_nothing_is_noted_of_a_set_that_is_cut_short(house):
     house.say(INIT + SET + b'<url c="http://elsewhere/" mimetype="text/html"/>')
     house.protocol.readConnectionLost()
     assert 'code="704"' in house.wire.text
-    assert house.desk.refused == []
+    assert house.login_service.refused == []
 
 
 @pytest.mark.parametrize("code", [101, 102, 103])
 def test_a_refused_login_is_answered_and_nothing_spooled(house, code):
-    house.desk.refusal = Refusal(code)
+    house.login_service.refusal = Refusal(code)
     house.say(ALL)
     assert f'<reason code="{code}"' in house.wire.text
     assert ('retry-after="300"' in house.wire.text) is (code == 103)
     assert house.wire.half_closed
     assert nothing_is_spooled(house)
     house.lose()
-    assert house.desk.farewells == []
+    assert house.login_service.farewells == []
 
 
 def test_unknown_provider_and_wrong_password_get_the_same_text(tmp_path):
     answers = []
     for detail in ("no such provider", "wrong password"):
         house = House(tmp_path / detail.replace(" ", ""))
-        house.desk.refusal = Refusal(101, detail)
+        house.login_service.refusal = Refusal(101, detail)
         house.say(INIT)
         answers.append(house.wire.text)
         house.spool.unlock()
@@ -303,7 +303,7 @@ def test_unknown_provider_and_wrong_password_get_the_same_text(tmp_path):
 
 @pytest.mark.parametrize("error", [StoreUnavailable("database gone"), ZeroDivisionError("a bug")])
 def test_a_desk_that_fails_is_try_again_later(house, error, caplog):
-    house.desk.refusal = error
+    house.login_service.refusal = error
     house.say(INIT)
     assert '<reason code="103" retry-after="300">' in house.wire.text
     assert "database gone" not in house.wire.text
@@ -319,7 +319,7 @@ def test_nobody_is_let_in_while_the_spool_is_full(tmp_path):
     house.spool.max_bytes = 100
     house.say(INIT)
     assert '<reason code="103"' in house.wire.text
-    assert len(house.desk.asked) == 1
+    assert len(house.login_service.asked) == 1
     house.spool.unlock()
 
 
@@ -337,7 +337,7 @@ def test_a_set_that_finds_no_room_now_is_refused_whole_and_may_come_again(tmp_pa
     house.say(INIT + SET, *([URL * 100] * 24), END)
     assert '<set_rejected code="203" retry-after="300">' in house.wire.text
     assert "set_accepted" not in house.wire.text
-    assert (house.spool.used, house.doorstep.arrived) == (others, [])
+    assert (house.spool.used, house.accepted_sets.arrived) == (others, [])
     assert house.wire.half_closed
     house.lose()
     house.spool.remove([house.spool.ready()[0]])
@@ -360,18 +360,18 @@ def test_a_disk_that_fails_at_the_end_is_no_acceptance(house, monkeypatch):
         raise OSError(28, "No space left on device")
 
     house.say(INIT + SET + URL)
-    monkeypatch.setattr("lcc_scrapy.uns.spoolwriter.os.fsync", broken)
+    monkeypatch.setattr("lcc_scrapy.uns.spool_writer.os.fsync", broken)
     house.say(END)
     assert '<set_rejected code="203"' in house.wire.text
     assert nothing_is_spooled(house)
-    assert house.doorstep.over == [(7, 3)]
+    assert house.accepted_sets.over == [(7, 3)]
 
 
 def test_a_spool_that_cannot_be_written_to_is_told_when_the_set_begins(house, monkeypatch):
     def broken(*_args):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("lcc_scrapy.uns.spoolwriter.os.open", broken)
+    monkeypatch.setattr("lcc_scrapy.uns.spool_writer.os.open", broken)
     house.say(INIT + SET + URL + URL)
     assert '<set_rejected code="203"' in house.wire.text
 
@@ -392,10 +392,10 @@ def test_bad_input_is_answered_and_nothing_spooled(house, stream, told):
     house.say(stream)
     assert told in house.wire.text
     assert "set_accepted" not in house.wire.text
-    assert not house.doorstep.arrived
+    assert not house.accepted_sets.arrived
     house.lose(ConnectionLost())
     assert nothing_is_spooled(house)
-    assert house.desk.farewells == []
+    assert house.login_service.farewells == []
 
 
 def test_a_set_cut_short_by_a_half_closed_client_is_told_so(house):
@@ -405,7 +405,7 @@ def test_a_set_cut_short_by_a_half_closed_client_is_told_so(house):
     assert house.wire.disconnecting
     assert nothing_is_spooled(house)
     house.lose()
-    assert house.desk.farewells == []
+    assert house.login_service.farewells == []
 
 
 def test_a_set_cut_short_by_a_lost_connection_leaves_nothing(house):
@@ -415,7 +415,7 @@ def test_a_set_cut_short_by_a_lost_connection_leaves_nothing(house):
     house.lose(ConnectionLost())
     assert nothing_is_spooled(house)
     assert not house.conversations.is_open(7, 3)
-    assert house.doorstep.over == [(7, 3)]
+    assert house.accepted_sets.over == [(7, 3)]
 
 
 def test_a_connection_lost_while_the_disk_is_busy_still_hands_the_set_on(house):
@@ -423,25 +423,25 @@ def test_a_connection_lost_while_the_disk_is_busy_still_hands_the_set_on(house):
     house.say(ALL)
     house.lose(ConnectionLost())
     assert house.conversations.is_open(7, 3)
-    assert house.doorstep.over == []
+    assert house.accepted_sets.over == []
     house.run_threads()
-    assert len(house.doorstep.arrived) == 1
-    assert house.doorstep.over == []
+    assert len(house.accepted_sets.arrived) == 1
+    assert house.accepted_sets.over == []
     assert not house.conversations.is_open(7, 3)
-    assert house.desk.farewells == []
+    assert house.login_service.farewells == []
 
 
 def test_a_login_that_comes_through_after_the_connection_is_gone_holds_nobody_up(house):
-    house.desk.slow = True
+    house.login_service.slow = True
     house.say(ALL)
     house.lose(ConnectionLost())
-    house.desk.answer(house.desk.asked[0][0])
+    house.login_service.answer(house.login_service.asked[0][0])
     assert not house.conversations.is_open(7, 3)
     assert nothing_is_spooled(house)
 
 
 def test_an_early_rejection_reaches_a_client_that_is_still_sending(house):
-    house.desk.login_for = Login(
+    house.login_service.login_for = Login(
         7, InitAccepted(3, "", ("text/*",), Quota()), (Root.parse(ROOT),), fullsets_left=0
     )
     house.say(INIT + SET.replace(b"partial", b"full"))
@@ -456,7 +456,7 @@ def test_an_early_rejection_reaches_a_client_that_is_still_sending(house):
     assert house.wire.disconnecting
     assert house.wire.value() == said
     house.lose()
-    assert house.desk.farewells == [3]
+    assert house.login_service.farewells == [3]
 
 
 def test_what_is_discarded_has_a_bound_in_bytes_and_one_in_time(tmp_path):
@@ -475,15 +475,15 @@ def test_a_login_without_a_set_is_a_whole_conversation(house):
     assert house.wire.disconnecting
     assert "set_result" not in house.wire.text
     house.lose()
-    assert house.desk.farewells == [3]
-    assert house.doorstep.over == [(7, 3)]
+    assert house.login_service.farewells == [3]
+    assert house.accepted_sets.over == [(7, 3)]
 
 
 @pytest.mark.parametrize("when", [b"", INIT, INIT + SET + URL, ALL])
 def test_errors_are_not_forgotten_when_the_connection_breaks(house, when):
     house.say(when)
     house.lose(ConnectionLost())
-    assert house.desk.farewells == []
+    assert house.login_service.farewells == []
 
 
 def test_a_port_scan_is_not_answered(house):
@@ -514,10 +514,10 @@ def test_who_is_too_slow_is_told_so_and_later_cut(house, said, seconds, told):
 
 
 def test_a_slow_desk_and_a_slow_disk_are_not_held_against_the_provider(house):
-    house.desk.slow, house.threads_wait = True, True
+    house.login_service.slow, house.threads_wait = True, True
     house.say(ALL)
     house.pass_time(300)
-    house.desk.answer(house.desk.asked[0][0])
+    house.login_service.answer(house.login_service.asked[0][0])
     house.pass_time(300)
     house.run_threads()
     assert "set_accepted" in house.wire.text
@@ -588,7 +588,7 @@ def test_a_dry_run_counts_and_keeps_nothing(house):
 
 
 def test_a_dry_run_that_fails_is_try_again_later(house):
-    house.desk.dry_run_answer = fail(StoreUnavailable())
+    house.login_service.dry_run_answer = fail(StoreUnavailable())
     house.say(INIT + SET.replace(b">", b' dryrun="yes">') + URL + END)
     assert '<set_rejected code="203"' in house.wire.text
     assert nothing_is_spooled(house)
@@ -599,7 +599,7 @@ def test_too_many_connections_is_a_refused_login(house):
     house.connect()
     assert '<reason code="104" retry-after="300">' in house.wire.text
     house.say(ALL)
-    assert house.desk.asked == []
+    assert house.login_service.asked == []
 
 
 @pytest.mark.parametrize(
@@ -623,10 +623,10 @@ def test_a_stopping_server_still_commits_what_is_complete(house):
 
 def test_no_password_and_no_control_character_reaches_the_log_or_the_spool(house, caplog):
     caplog.set_level(logging.DEBUG)
-    house.desk.refusal = Refusal(101)
+    house.login_service.refusal = Refusal(101)
     house.say(INIT.replace(b'"7"', b'"7&#10;evil&#x85;"'))
     house.lose()
-    house.desk.refusal = None
+    house.login_service.refusal = None
     house.connect()
     house.say(ALL)
     house.lose()

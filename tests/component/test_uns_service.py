@@ -12,9 +12,9 @@ from twisted.internet.threads import deferToThread
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.roots import Root
-from lcc_scrapy.uns.limits import Limits
-from lcc_scrapy.uns.ports import Foreseen, Login
-from lcc_scrapy.uns.service import Doors, UnsService
+from lcc_scrapy.domain.uns_limits import Limits
+from lcc_scrapy.uns.ports import DryRun, Login
+from lcc_scrapy.uns.service import UnsListenRules, UnsService
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.wire.messages import InitAccepted, Quota
 from tests.certificates import Authority
@@ -49,7 +49,7 @@ class Desk:
         return succeed(None)
 
     def dry_run(self, login, spooled):
-        return succeed(Foreseen(0))
+        return succeed(DryRun(0))
 
 
 class Doorstep:
@@ -72,14 +72,14 @@ def uns(tmp_path):
     spool.recover()
     made = []
 
-    def make(*endpoints, limits=None, **doors):
+    def make(*endpoints, limits=None, **listen_rules):
         made.append(
             UnsService(
                 reactor,
                 Desk(),
                 Doorstep(),
                 spool,
-                doors=Doors(endpoints, **{"stop_seconds": 0.1, **doors}),
+                listen_rules=UnsListenRules(endpoints, **{"stop_seconds": 0.1, **listen_rules}),
                 limits=limits or Limits(),
             )
         )
@@ -121,15 +121,15 @@ def test_a_whole_conversation(uns, half_close):
     answer = yield deferToThread(talk, port, INIT, SET % b"partial", URL, END, half_close=half_close)
     assert 'lastConnectIP="127.0.0.1"' in answer
     assert answer.endswith('<set_accepted received="1"/>\n</lococa:set_result>\n')
-    assert (yield deferToThread(service._office.desk.farewells.acquire, timeout=300))
-    assert len(service._office.doorstep.arrived) == 1
+    assert (yield deferToThread(service._shared.login_service.farewells.acquire, timeout=300))
+    assert len(service._shared.accepted_sets.arrived) == 1
     assert not service.in_conversation(7, 1)
 
 
 @pytest_twisted.inlineCallbacks
 def test_an_early_rejection_arrives_although_the_client_sends_everything_first(uns):
     service = uns(LOCAL)
-    service._office.desk.fullsets_left = 0
+    service._shared.login_service.fullsets_left = 0
     port = yield started(service)
     answer = yield deferToThread(talk, port, INIT, SET % b"full", *([URL * 1000] * 500), END)
     assert '<set_rejected code="202">' in answer
@@ -217,7 +217,7 @@ def test_a_stopped_server_has_answered_everybody_and_frees_its_port(uns):
     port = yield started(service)
     with ThreadPoolExecutor(2) as pool:
         answers = [pool.submit(talk, port, said) for said in (INIT + SET % b"partial" + URL, INIT[:-1])]
-        while service._office.desk.seq < 1 or len(service._conversations) < 2:
+        while service._shared.login_service.seq < 1 or len(service._conversations) < 2:
             yield deferToThread(threading.Event().wait, 0.01)
         yield service.stop()
         told = [answer.result() for answer in answers]
@@ -246,10 +246,10 @@ def test_a_conversation_over_tls_ends_as_tls_wants_it(uns, tmp_path, rejected):
     authority = Authority()
     authority.issue("localhost").write(tmp_path)
     service = uns(f"ssl:0:privateKey={tmp_path}/key.pem:certKey={tmp_path}/cert.pem:interface=127.0.0.1")
-    service._office.desk.fullsets_left = 0
+    service._shared.login_service.fullsets_left = 0
     port = yield started(service)
     context = ssl.create_default_context(cadata=authority.pem.decode())
     kind = b"full" if rejected else b"partial"
     answer = yield deferToThread(talk, port, INIT, SET % kind, URL * 20_000, END, context=context)
     assert ('<set_rejected code="202">' if rejected else 'received="20000"') in answer
-    assert (yield deferToThread(service._office.desk.farewells.acquire, timeout=300))
+    assert (yield deferToThread(service._shared.login_service.farewells.acquire, timeout=300))

@@ -14,7 +14,7 @@ from cryptography import x509
 from twisted.internet.threads import deferToThread
 
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.uns.limits import Limits
+from lcc_scrapy.domain.uns_limits import Limits
 from tests.certificates import Authority
 from tests.component.test_uns_service import END, INIT, SET, URL, started, talk, uns
 

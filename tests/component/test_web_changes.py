@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from web_house import NOW, SITE, WebHouse
 
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.formats import COLUMNS
-from lcc_scrapy.users.tokens import FILES, METRICS, new_secret
+from lcc_scrapy.domain.tokens import FILES, METRICS, new_secret
+from lcc_scrapy.feed.formats import COLUMNS
 
 READING = ["/v1/changes", "/v1/ids"]
 
@@ -138,10 +138,10 @@ def test_who_begins_can_have_the_cursor_first(house, client):
 
 
 def test_where_nothing_is_selected_the_cursor_tells_how_far_the_reading_came(house, client, monkeypatch):
-    from lcc_scrapy.users.web import changes
+    from lcc_scrapy.web import changes
 
     monkeypatch.setattr(changes, "READING", -1.0)
-    monkeypatch.setattr("lcc_scrapy.users.feed.PAGE", 1)
+    monkeypatch.setattr("lcc_scrapy.feed.reader.PAGE", 1)
     told = client.get("/v1/changes?provider=99").json()
     assert (told["changes"], told["more"], Position.parse(told["cursor"]).seq) == ([], True, 1)
 

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from test_web_changes import names, problem
 from web_house import WebHouse
 
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.publications import StorePublications
-from lcc_scrapy.users.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.formats import COLUMNS
-from lcc_scrapy.users.resourcesync.routes import make_router
-from lcc_scrapy.users.tokens import METRICS, READ, new_secret
-from lcc_scrapy.users.web.ports import Measure
+from lcc_scrapy.domain.tokens import METRICS, READ, new_secret
+from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
+from lcc_scrapy.feed.formats import COLUMNS
+from lcc_scrapy.resourcesync.publication_rows import StorePublications
+from lcc_scrapy.resourcesync.routes import make_router
+from lcc_scrapy.web.ports import Measure
 
 BODY = bytes(range(256)) * 1000
 ABSENT = "0" * 32
@@ -400,7 +400,7 @@ def test_health_needs_no_token_and_tells_nothing_but_whether_it_works(house):
 
 
 def test_a_database_that_hangs_is_not_waited_for(house, monkeypatch):
-    monkeypatch.setattr("lcc_scrapy.users.web.watch.PATIENCE", 0.1)
+    monkeypatch.setattr("lcc_scrapy.web.health.PATIENCE", 0.1)
     go_on = threading.Event()
     hung = []
     house.shelf.head = lambda: hung.append(go_on.wait(60))

@@ -11,12 +11,12 @@ from harness import wait_for
 from test_web_changes import problem
 from web_house import SITE, WebHouse
 
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.domain.shares import Share
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.feed import Reader
-from lcc_scrapy.users.selection import Selection
-from lcc_scrapy.users.web import events
+from lcc_scrapy.feed.reader import Reader
+from lcc_scrapy.web import events
 
 
 @pytest.fixture

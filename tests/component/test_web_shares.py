@@ -9,11 +9,11 @@ from unittest.mock import Mock
 import pytest
 from web_house import WebHouse
 
+from lcc_scrapy.domain.http_endpoint import Endpoint
 from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.throttling import Rate
-from lcc_scrapy.users.web.endpoint import Endpoint
-from lcc_scrapy.users.web.serving import Crowd, Server, Service
-from lcc_scrapy.users.web.sharing import client_address
+from lcc_scrapy.web.server import Crowd, Server, Service
+from lcc_scrapy.web.sharing import client_address
 
 OFTEN = Rate(10**6, 1.0)
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
@@ -95,7 +95,7 @@ def test_who_asked_too_often_is_told_so_a_second_later_only(monkeypatch):
     async def sleep(seconds):
         pauses.append(seconds)
 
-    monkeypatch.setattr("lcc_scrapy.users.web.sharing.sleep", sleep)
+    monkeypatch.setattr("lcc_scrapy.web.sharing.sleep", sleep)
     house = house_with(rate=Rate(1, 3600.0), refusal_delay=1.0)
     with house.client(address="192.0.2.1") as greedy:
         assert (greedy.get("/v1/changes").status_code, pauses) == (200, [])

@@ -15,13 +15,13 @@ from hypothesis.stateful import (
 from same_thread import ByHand
 from test_queue_manager import POLICY, House
 
-from lcc_scrapy import windows
+from lcc_scrapy.db.memory import MemoryTx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.queue import FETCH, Place
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.memory import MemoryTx
+from lcc_scrapy.queue import windows
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_reading_does_not_wait_behind_a_commit() -> None:
     house.provider(1)
     house.push(1, *names(40))
     house.manager.start()
-    commits = house.manager._settler._thread = ByHand()
+    commits = house.manager._group_commit._thread = ByHand()
     assert house.fetch_all() == names(40)
     assert commits.jobs, "nothing is durable yet"
 
@@ -178,7 +178,7 @@ def test_what_is_handed_out_while_its_window_is_read_does_not_come_again() -> No
     house.push(1, *"abc")
     house.manager.start()
     by_hand = read_by_hand(house)
-    house.manager._settler._thread = ByHand()
+    house.manager._group_commit._thread = ByHand()
     house.manager.windows.read_anew(["1"])
     assert house.next() == "a"
     house.finish()
@@ -249,7 +249,7 @@ class Order(RuleBasedStateMachine):
         self.house.provider(1)
         self.house.manager.start()
         self.commits: Any = ByHand()
-        self.house.manager._settler._thread = self.commits
+        self.house.manager._group_commit._thread = self.commits
         self.ticket: Any = None
 
     def expected(self) -> str | None:
@@ -279,7 +279,7 @@ class Order(RuleBasedStateMachine):
         urls = [f"http://h1/{name}" for name in found]
         with house.store.begin() as tx:
             keys = [urlkey(1, url, "text/html") for url in urls]
-            batch = Batch(tx, [1], keys, int(house.clock.seconds()), POLICY)
+            batch = UnitOfWork(tx, [1], keys, int(house.clock.seconds()), POLICY)
             for number, url in enumerate(urls, 1):
                 batch.arrive(1, UrlEntry(url, "text/html", Operation.REMOVE), Place(house.sets, number))
             batch.flush()

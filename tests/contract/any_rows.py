@@ -5,8 +5,8 @@ from hashlib import sha256
 from sqlalchemy import BigInteger, Boolean, Float, Integer, LargeBinary, SmallInteger, String, Text, select
 from sqlalchemy.dialects import mysql
 
-from lcc_scrapy.storage.sql.store import make_engine
-from lcc_scrapy.storage.tables import metadata
+from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.tables import metadata
 
 ROWS = 7
 TABLES = metadata.sorted_tables

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from hashlib import md5, sha256
 
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import StoredTurn, WorkerRow
+from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.cache import Answer, Body, CachedUrl
 from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Cancelled, Failed, NotModified, Served
 from lcc_scrapy.domain.timeslots import first_slot
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import StoredTurn, WorkerRow
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.tables import metadata
-from lcc_scrapy.storage.turnstile import Granted, look_around, take_turns
-from lcc_scrapy.storage.windows import window_of
-from lcc_scrapy.uns.spoolfile import record_line
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.queue.leases import Granted, look_around, take_turns
+from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.window_rows import window_of
+from lcc_scrapy.uns.spool_file import record_line
 
 MACHINE = 1
 START = 1_800_000_000
@@ -333,7 +333,7 @@ def assert_books_balance(store, files=None):
         top = tx.peek("feed")
         metas = [row.urlkey for row in cached if tx.meta(row.urlkey)]
         totals = tx.totals()
-        doomed = tx.doomed(MACHINE, 1 << 60, 1_000_000)
+        files_to_delete = tx.files_to_delete(MACHINE, 1 << 60, 1_000_000)
         kept = tx.versions([row.urlkey for row in cached])
         versions = [version for of_one in kept.values() for version in of_one]
         assert tx.version_files(MACHINE, [row.fetched_fileid for row in versions]) == {
@@ -350,7 +350,7 @@ def assert_books_balance(store, files=None):
         "cached": len(cached),
         "versions": len(versions),
         "bytes": sum(row.fetched_len + row.head_len for row in cached),
-        "doomed": len(doomed),
+        "doomed": len(files_to_delete),
     }
     seqs = {row.urlkey: row.seq for row in cached}
     for of_one in kept.values():
@@ -358,8 +358,8 @@ def assert_books_balance(store, files=None):
         assert newest_first == sorted(set(newest_first), reverse=True)
     live = [row.fetched_fileid for row in [*cached, *versions]]
     assert len(set(live)) == len(live)
-    assert not {file.fileid for file in doomed} & set(live)
+    assert not {file.fileid for file in files_to_delete} & set(live)
     if files is not None:
-        assert {file.fileid for file in doomed} | set(live) == set(files)
+        assert {file.fileid for file in files_to_delete} | set(live) == set(files)
         for row in [*cached, *versions]:
             assert sha256(files[row.fetched_fileid]).hexdigest() == row.sha256

@@ -4,15 +4,15 @@ import random
 from dataclasses import dataclass, field
 
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cursor import Position, StartOver
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.feed import GENERATION, LCC_ID, StoreFeed
-from lcc_scrapy.users import feed as users_feed
-from lcc_scrapy.users.cursor import Position, StartOver
-from lcc_scrapy.users.feed import Inventory, Reader
-from lcc_scrapy.users.selection import Selection
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed import reader as users_feed
+from lcc_scrapy.feed.reader import Inventory, Reader
+from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID, StoreFeed
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 PIDS = (1, 2, 3, 4)
 NAMES = "abcdefghijklmnop"
@@ -39,7 +39,7 @@ def change(store, chance, pid, names, now):
     documents = [(f"http://www.example.org/{name}", MIMETYPES[ord(name) % 2]) for name in names]
     with store.begin() as tx:
         keys = [urlkey(pid, *document) for document in documents]
-        batch = Batch(tx, [pid], keys, now, QueuePolicy())
+        batch = UnitOfWork(tx, [pid], keys, now, QueuePolicy())
         for key, (curl, mimetype) in zip(keys, documents, strict=True):
             if chance.random() < 0.4:
                 batch.drop_cached(key, "gone")

@@ -10,8 +10,8 @@ import pytest
 from little_lcc import SITE, START, LittleLcc, assert_books_balance
 from twisted.internet.task import Clock
 
-from lcc_scrapy.storage.housekeeping import Housekeeper
-from lcc_scrapy.storage.providers import want_full_set
+from lcc_scrapy.ops.housekeeping import Housekeeper
+from lcc_scrapy.providers.registration import want_full_set
 from tests.little_uns import SameThread, little_uns
 
 DAY = 86_400

@@ -6,15 +6,15 @@ import pytest
 from little_lcc import PID, key, removal, update
 from twisted.internet.task import Clock
 
-from lcc_scrapy.absorber import Absorber, Terms
-from lcc_scrapy.domain.absorption import Patience
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import OpenLogin
+from lcc_scrapy.domain.absorption import WaitRule
 from lcc_scrapy.domain.errors import PassedOver
-from lcc_scrapy.storage import logins
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.logins import Head
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import OpenLogin
-from lcc_scrapy.storage.spooled import record_loss
+from lcc_scrapy.intake import login_rows
+from lcc_scrapy.intake.absorber import Absorber, Terms
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.intake.login_rows import Head
+from lcc_scrapy.intake.spooled import record_loss
 from lcc_scrapy.uns.spool import ReadySet
 from tests.component.same_thread import ByHand
 
@@ -148,7 +148,7 @@ def test_a_set_that_was_passed_over_is_not_absorbed_any_further(lcc, steps):
     intake = Intake(lcc.store, spooled, lcc.policy)
     for _ in range(steps):
         intake.step(lcc.now)
-    assert logins.pass_over(lcc.store, PID, spooled.connseq + 1, "me") == 1
+    assert login_rows.pass_over(lcc.store, PID, spooled.connseq + 1, "me") == 1
     before = lcc.waiting()
     with pytest.raises(PassedOver):
         intake.step(lcc.now)
@@ -159,7 +159,7 @@ def test_a_set_that_was_passed_over_is_not_absorbed_any_further(lcc, steps):
 def test_logins_at_another_uns_or_later_ones_are_not_passed_over(lcc):
     elsewhere = note(lcc, lcc.spooled(update("a")), "other")
     later = note(lcc, lcc.spooled(update("b")))
-    assert logins.pass_over(lcc.store, PID, later.connseq, "me") == 0
+    assert login_rows.pass_over(lcc.store, PID, later.connseq, "me") == 0
     for spooled in (elsewhere, later):
         lcc.absorb(spooled)
     assert lcc.waiting() == [("a", "fetch"), ("b", "fetch")]
@@ -180,7 +180,7 @@ def test_a_look_shows_room_and_earliest_logins(lcc):
     mine, other = (note(lcc, lcc.spooled(update("x"), pid=pid)) for pid in (PID, 8))
     heads = [ReadySet(Path("spool"), spooled.pid, spooled.connseq + 1, 0) for spooled in (mine, other)]
     now = {pid: Head(waited=0.0, sending=False) for pid in (PID, 8)}
-    view, earlier = logins.look_at(lcc.store, heads, now, 100, Patience("other", 60.0))
+    view, earlier = login_rows.look_at(lcc.store, heads, now, 100, WaitRule("other", 60.0))
     assert (view.queue_max, view.queued, dict(view.own)) == (100, 3, {PID: 3, 8: 0})
     assert set(view.held_up) == {PID, 8}
     assert {pid: [login.connseq for login in found] for pid, found in earlier.items()} == {
@@ -188,7 +188,7 @@ def test_a_look_shows_room_and_earliest_logins(lcc):
         8: [other.connseq],
     }
     later = dict.fromkeys((PID, 8), Head(waited=60.0, sending=False))
-    view, _ = logins.look_at(lcc.store, heads, later, 100, Patience("other", 60.0))
+    view, _ = login_rows.look_at(lcc.store, heads, later, 100, WaitRule("other", 60.0))
     assert set(view.held_up) == set()
 
 

@@ -5,16 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from little_lcc import PID, LittleLcc, assert_books_balance, dump, key, present, removal, update, url
 
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import Scan, Suspect
+from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain import arrivals
 from lcc_scrapy.domain.entries import ANY_TYPE, Declared, furlkey
 from lcc_scrapy.domain.queue import Place, update_row
-from lcc_scrapy.storage import arrivals as storage_arrivals
-from lcc_scrapy.storage import intake, spidering
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.records import Scan, Suspect
-from lcc_scrapy.storage.spidering import Spidering, Terms
-from lcc_scrapy.storage.tables import metadata
+from lcc_scrapy.intake import absorbing
+from lcc_scrapy.intake import arrivals as storage_arrivals
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.spidering import submitting
+from lcc_scrapy.spidering.submitting import Spidering, Terms
 
 OTHER = 8
 NAMES = [f"n{number}" for number in range(9)]
@@ -113,8 +114,8 @@ def test_whatever_happens_urls_that_are_queued_together_end_as_one_by_one(store,
     @given(history=st.lists(happenings, min_size=2, max_size=9))
     def check(history):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(intake, "CHUNK", 4)
-            patch.setattr(intake, "NEW_CHUNK", 4)
+            patch.setattr(absorbing, "CHUNK", 4)
+            patch.setattr(absorbing, "NEW_CHUNK", 4)
             empty(store)
             together = live(store, history)
             patch.setattr(storage_arrivals, "queue_new", all_by_the_rules)
@@ -139,8 +140,8 @@ def test_new_rows_are_those_of_the_rules(lcc):
 
 
 def test_sizes_of_statements_and_questions_make_no_difference(lcc, monkeypatch):
-    monkeypatch.setattr(intake, "CHUNK", 5000)
-    monkeypatch.setattr(intake, "NEW_CHUNK", 5000)
+    monkeypatch.setattr(absorbing, "CHUNK", 5000)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", 5000)
     names = [f"n{number}" for number in range(1100)]
     lcc.push(*map(update, names[:77]))
     lcc.push(*map(update, names))
@@ -155,11 +156,10 @@ def test_sizes_of_statements_and_questions_make_no_difference(lcc, monkeypatch):
 def test_what_waits_is_made_known_to_the_first_spider_in_portions_and_what_comes_later_at_once(
     lcc, monkeypatch
 ):
-    monkeypatch.setattr(spidering, "LOCATED", 4)
+    monkeypatch.setattr(submitting, "LOCATED", 4)
     lcc.push(*map(update, NAMES))
     spider = Spidering(lcc.store, PID, Terms(), lcc.policy)
-    more = not isinstance(lcc.store, MemoryStore)  # there every row is found by what it is
-    assert [spider.locate(), spider.locate()] == [more, more]
+    assert [spider.locate(), spider.locate()] == [True, True]
     lcc.push(update("later"))
     spider.locate()
     assert spider.seed([url("later"), url(NAMES[0]), url("found")], lcc.now).urls == 1
@@ -169,6 +169,27 @@ def test_what_waits_is_made_known_to_the_first_spider_in_portions_and_what_comes
         places = {furlkey(PID, url(name)): key(name) for name in [*NAMES, "later", "last"]}
         assert tx.waiting_at(places) == places
         assert tx.scan(PID) == Scan(PID)
+
+
+def test_what_waits_is_looked_at_in_portions_even_if_all_of_it_is_known(lcc, monkeypatch):
+    monkeypatch.setattr(submitting, "LOCATED", 4)
+    lcc.push(*map(update, NAMES))
+    for _ in range(2):
+        spider = Spidering(lcc.store, PID, Terms(), lcc.policy)
+        assert [spider.locate() for _ in range(3)] == [True, True, False]
+
+
+def test_the_first_transaction_of_a_spider_looks_only_at_what_arrived_since(lcc, monkeypatch):
+    monkeypatch.setattr(submitting, "LOCATED", 4)
+    lcc.push(*map(update, NAMES))
+    spider = Spidering(lcc.store, PID, Terms(), lcc.policy)
+    while spider.locate():
+        pass
+    looked_at, locate = [], Spidering._locate_some
+    monkeypatch.setattr(Spidering, "_locate_some", lambda *said: looked_at.append(said[2]) or locate(*said))
+    spider.seed([url("start")], lcc.now)
+    with lcc.store.read() as tx:
+        assert looked_at == [tx.reach_waiting(PID, 0, 8)]
 
 
 def test_a_scan_knows_what_waits_though_it_began_without_a_start_page(lcc):

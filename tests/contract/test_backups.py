@@ -10,16 +10,17 @@ import pytest
 import sqlalchemy
 from any_rows import ROWS, TABLES, all_rows, execute, next_number, put_rows
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.closed import CLOSED, Closed
+from lcc_scrapy.db.sql import SqlStore, snapshot
+from lcc_scrapy.db.tables import OF_A_PROCESS, machines, metadata, urlerrors
+from lcc_scrapy.domain.cursor import StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.providers import Wanted
-from lcc_scrapy.storage import backups, restoring, schema
-from lcc_scrapy.storage.backups import opened_backup, write_backup
-from lcc_scrapy.storage.closed import CLOSED, Closed
-from lcc_scrapy.storage.feed import GENERATION, LCC_ID, head_of
-from lcc_scrapy.storage.restoring import LEAP
-from lcc_scrapy.storage.sql import SqlStore, snapshot
-from lcc_scrapy.storage.tables import OF_A_PROCESS, machines, metadata, urlerrors
-from lcc_scrapy.users.cursor import StartOver
+from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID, head_of
+from lcc_scrapy.ops import backups, restoring
+from lcc_scrapy.ops.backups import opened_backup, write_backup
+from lcc_scrapy.ops.restoring import LEAP
 
 KINDS = ["sqlite", "mariadb", "postgresql"]
 NAME = "2f1c9a2e-0000-4000-8000-0000000000aa"

@@ -5,11 +5,11 @@ from little_lcc import removal, update
 from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
+from lcc_scrapy.cache import delete_manager
+from lcc_scrapy.cache.delete_manager import DeleteManager
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.db.records import FileToDelete
 from lcc_scrapy.domain.cache import Body
-from lcc_scrapy.storage import delete_manager
-from lcc_scrapy.storage.delete_manager import DeleteManager
-from lcc_scrapy.storage.records import DoomedFile
 
 HERE, AWAY = 1, 2
 
@@ -28,16 +28,16 @@ class Machines:
     def path(self, machineid, fileid):
         return ContentFiles(self.folder, machineid).path_of(fileid)
 
-    def doom(self, machineid, *fileids, after=3600):
+    def delete_later(self, machineid, *fileids, after=3600):
         content = ContentFiles(self.folder, machineid)
         content.prepare()
         content.keep([(fileid, Body(4, "", "", data=b"gone")) for fileid in fileids])
         with self.lcc.store.begin() as tx:
-            tx.doom([DoomedFile(machineid, fileid, 4, self.lcc.now + after) for fileid in fileids])
+            tx.delete_later([FileToDelete(machineid, fileid, 4, self.lcc.now + after) for fileid in fileids])
 
     def waiting(self):
         with self.lcc.store.read() as tx:
-            return [len(tx.doomed(machineid, 1 << 60, 100)) for machineid in (HERE, AWAY)]
+            return [len(tx.files_to_delete(machineid, 1 << 60, 100)) for machineid in (HERE, AWAY)]
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def machines(lcc, tmp_path):
     yield made
     with lcc.store.begin() as tx:
         for machineid in (HERE, AWAY):
-            tx.undoom(machineid, [11, 12, 13])
+            tx.forget_deleted(machineid, [11, 12, 13])
 
 
 def test_a_file_stays_for_its_grace_and_then_goes(machines):
-    machines.doom(HERE, 11)
+    machines.delete_later(HERE, 11)
     manager = machines.manager(HERE)
     assert manager.step(machines.lcc.now + 3599) == 0
     assert machines.path(HERE, 11).exists()
@@ -60,8 +60,8 @@ def test_a_file_stays_for_its_grace_and_then_goes(machines):
 
 
 def test_files_of_a_machine_that_is_away_are_kept_in_mind_and_go_when_it_is_back(machines):
-    machines.doom(HERE, 11)
-    machines.doom(AWAY, 12, 13)
+    machines.delete_later(HERE, 11)
+    machines.delete_later(AWAY, 12, 13)
     later = machines.lcc.now + 90 * 86_400
     assert machines.manager(HERE).step(later) == 1
     assert machines.waiting() == [0, 2]
@@ -72,7 +72,7 @@ def test_files_of_a_machine_that_is_away_are_kept_in_mind_and_go_when_it_is_back
 
 
 def test_a_file_that_is_gone_already_is_forgotten(machines):
-    machines.doom(HERE, 11)
+    machines.delete_later(HERE, 11)
     machines.path(HERE, 11).unlink()
     assert machines.manager(HERE).step(machines.lcc.now + 3600) == 1
     assert machines.waiting() == [0, 0]
@@ -80,8 +80,8 @@ def test_a_file_that_is_gone_already_is_forgotten(machines):
 
 def test_a_backlog_goes_in_steps_the_oldest_first(machines, monkeypatch):
     monkeypatch.setattr(delete_manager, "PACE", 2)
-    machines.doom(HERE, 13, after=30)
-    machines.doom(HERE, 11, 12, after=10)
+    machines.delete_later(HERE, 13, after=30)
+    machines.delete_later(HERE, 11, 12, after=10)
     manager = machines.manager(HERE)
     assert manager.step(machines.lcc.now + 60) == 2
     assert machines.path(HERE, 13).exists()
@@ -100,8 +100,8 @@ def test_a_replaced_and_a_removed_document_leave_their_files_to_it_and_free_thei
     lcc.push(removal("a"))
     assert (lcc.provider().fileused, lcc.provider().spaceused) == (0, 0)
     with lcc.store.read() as tx:
-        doomed = {file.fileid: file.not_before for file in tx.doomed(HERE, 1 << 60, 10)}
-    assert doomed == dict.fromkeys((first, second), lcc.now + 3600)
+        files_to_delete = {file.fileid: file.not_before for file in tx.files_to_delete(HERE, 1 << 60, 10)}
+    assert files_to_delete == dict.fromkeys((first, second), lcc.now + 3600)
 
 
 class Thread:

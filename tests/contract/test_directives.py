@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from little_lcc import PID, SITE, START, key, update, url
 
+from lcc_scrapy.db.records import DocumentLink, Ownership
 from lcc_scrapy.domain.directives import NOBODY, Directive
 from lcc_scrapy.domain.entries import ANY_TYPE, Origin, furlkey
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.storage import directives as module
-from lcc_scrapy.storage.directives import Directives, NotTaken, territories
-from lcc_scrapy.storage.records import DocumentLink, Ownership
-from lcc_scrapy.storage.spidering import Progress, Read, Spidering, Terms
+from lcc_scrapy.spidering import directives as module
+from lcc_scrapy.spidering.directives import Directives, NotTaken, territories
+from lcc_scrapy.spidering.submitting import Progress, Read, Spidering, Terms
 
 NOWHERE = Terms(depth=-1)
 

@@ -10,10 +10,10 @@ from little_lcc import PID, START, LittleLcc, assert_books_balance, dump, key, u
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.storage import expiry
-from lcc_scrapy.storage.held import confirm_removals
-from lcc_scrapy.storage.housekeeping import sweep
-from lcc_scrapy.storage.providers import want_full_set
+from lcc_scrapy.ops.housekeeping import sweep
+from lcc_scrapy.providers.registration import want_full_set
+from lcc_scrapy.queue import expiry
+from lcc_scrapy.queue.held_removals import confirm_removals
 
 DAY = 86_400
 

@@ -7,12 +7,12 @@ import pytest
 import sqlalchemy
 from little_lcc import PID, Crash, LittleLcc, assert_books_balance, key, removal, update
 
+from lcc_scrapy.cache import tombstones
+from lcc_scrapy.db.tx import FORGOTTEN
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.storage import forgetting
-from lcc_scrapy.storage.housekeeping import sweep
-from lcc_scrapy.storage.tx import FORGOTTEN
+from lcc_scrapy.ops.housekeeping import sweep
 
 
 def told(rows):
@@ -90,13 +90,13 @@ def test_a_document_that_came_back_counts_as_one_whose_subtype_changed(lcc):
 
 
 def forget(lcc, before):
-    dropped = sum(forgetting.forget_tombstones(lcc.store, before))
+    dropped = sum(tombstones.forget_tombstones(lcc.store, before))
     with lcc.store.read() as tx:
         return dropped, tx.peek(FORGOTTEN)
 
 
 def test_old_removals_are_forgotten_and_how_far_is_noted(lcc, monkeypatch):
-    monkeypatch.setattr(forgetting, "CHUNK", 2)
+    monkeypatch.setattr(tombstones, "CHUNK", 2)
     lcc.store_pages(*"abcdefg")
     lcc.push(*map(removal, "abc"))
     lcc.now += 100

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from mirror import NAMES, PIDS, SELECTIONS, Mirror, change, prepare
 
+from lcc_scrapy.cache.tombstones import forget_tombstones
+from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.storage.forgetting import forget_tombstones
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.users import feed
+from lcc_scrapy.feed import reader
 from tests.harness import wait_for
 
 SECONDS = float(os.environ.get("LCC_FEED_SECONDS", "2"))
@@ -37,8 +37,8 @@ class Following(RuleBasedStateMachine):
         self.store = MemoryStore()
         prepare(self.store)
         self.users = [Mirror(self.store, selection, self.chance) for selection in SELECTIONS]
-        self.page = feed.PAGE
-        feed.PAGE = 2
+        self.page = reader.PAGE
+        reader.PAGE = 2
 
     @rule(pid=st.sampled_from(PIDS[:2]), names=st.sets(st.sampled_from(NAMES[:4]), min_size=1))
     def write(self, pid, names):
@@ -67,7 +67,7 @@ class Following(RuleBasedStateMachine):
             user.catch_up()
             assert user.copy == user.should_have()
         if hasattr(self, "page"):
-            feed.PAGE = self.page
+            reader.PAGE = self.page
 
 
 TestFollowing = Following.TestCase
@@ -117,7 +117,7 @@ def now():
 
 @pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 def test_followers_beside_eight_writers_miss_nothing(store, monkeypatch):
-    monkeypatch.setattr(feed, "PAGE", 20)
+    monkeypatch.setattr(reader, "PAGE", 20)
     prepare(store)
     users = [Mirror(store, selection, random.Random()) for selection in SELECTIONS]
     sleeper = Mirror(store, SELECTIONS[1], random.Random())

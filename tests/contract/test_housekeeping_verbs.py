@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from lcc_scrapy.db.records import ABSORBED, LastOutcome, ProviderSet, Suspect, WorkerRow
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.storage import turnstile
-from lcc_scrapy.storage.providers import tell
-from lcc_scrapy.storage.records import ABSORBED, LastOutcome, ProviderSet, Suspect, WorkerRow
-from lcc_scrapy.storage.sweeps import CLAIM, Sweeps
+from lcc_scrapy.ops.sweeps import CLAIM, Sweeps
+from lcc_scrapy.providers.registration import tell
+from lcc_scrapy.queue import leases
 from tests.contract.little_lcc import LittleLcc
 
 DAY = 86_400
@@ -74,7 +74,7 @@ def test_a_lease_is_renewed_for_the_run_that_has_it_only(store):
 
 
 def test_changes_of_many_providers_are_read_in_several_looks(store, registered, monkeypatch):
-    monkeypatch.setattr(turnstile, "CHANGES_PER_LOOK", 2)
+    monkeypatch.setattr(leases, "CHANGES_PER_LOOK", 2)
     lcc = LittleLcc(store)
     for pid in range(1, 6):
         registered(pid)

@@ -19,14 +19,16 @@ from little_lcc import (
     url,
 )
 
+from lcc_scrapy.cache import full_set_requests
+from lcc_scrapy.db import retrying
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.entries import Declared, Origin
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.storage import held, repeating, wishes
-from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.held import confirm_removals
-from lcc_scrapy.storage.intake import Intake
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.queue import held_removals
+from lcc_scrapy.queue.held_removals import confirm_removals
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 BODY = b"a body of some length"
 
@@ -205,8 +207,8 @@ def test_a_removal_of_something_cached_takes_the_row_and_dooms_its_file(lcc):
     lcc.push(removal("a"))
     assert lcc.documents() == ["b"]
     with lcc.store.read() as tx:
-        assert tx.doomed(1, lcc.now + 3599, 10) == []
-        assert [file.fileid for file in tx.doomed(1, lcc.now + 3600, 10)] == [fileid]
+        assert tx.files_to_delete(1, lcc.now + 3599, 10) == []
+        assert [file.fileid for file in tx.files_to_delete(1, lcc.now + 3600, 10)] == [fileid]
 
 
 def test_a_removal_of_something_queued_makes_it_nothing_and_takes_the_old_copy(lcc):
@@ -309,8 +311,8 @@ def test_a_truncated_full_set_is_held(lcc):
 
 
 def test_one_url_of_a_thousand_removes_nothing(lcc, monkeypatch):
-    monkeypatch.setattr("lcc_scrapy.storage.intake.CHUNK", 400)
-    monkeypatch.setattr("lcc_scrapy.storage.intake.NEW_CHUNK", 400)
+    monkeypatch.setattr("lcc_scrapy.intake.absorbing.CHUNK", 400)
+    monkeypatch.setattr("lcc_scrapy.intake.absorbing.NEW_CHUNK", 400)
     lcc.push(*map(update, names(1000)))
     with lcc.store.begin() as tx:
         tx.lock_providers([PID])
@@ -473,8 +475,8 @@ def test_confirmed_removals_are_not_those_of_the_day(lcc):
 
 
 def test_confirming_goes_on_after_a_deadlock_a_lost_connection_and_a_kill(lcc, monkeypatch):
-    monkeypatch.setattr(held, "CHUNK", 4)
-    monkeypatch.setattr(repeating, "PAUSES", (0, 0))
+    monkeypatch.setattr(held_removals, "CHUNK", 4)
+    monkeypatch.setattr(retrying, "PAUSES", (0, 0))
     lcc.store_pages(*names(30))
     lcc.push(*map(removal, names(25)))
     failing = Failing(lcc.store, {1: "before", 3: "after", 4: "before", 5: "before", 6: "before"})
@@ -554,7 +556,7 @@ def test_what_is_fetched_between_the_phases_of_a_full_set_is_not_removed(lcc):
 @pytest.fixture
 def small_portions(monkeypatch):
     """What a full set does not name is counted, and looked for, among three keys at a time."""
-    monkeypatch.setattr("lcc_scrapy.storage.intake.SPAN", 3)
+    monkeypatch.setattr("lcc_scrapy.intake.absorbing.SPAN", 3)
 
 
 def count_some(lcc, intake):
@@ -670,7 +672,7 @@ def test_an_exact_resend_of_a_full_set_is_absorbed_anew_when_it_answers_a_wish(l
     lcc.push(update("a"), update("b"), full=True, setid="s", digest="d")
     lcc.fetch_all()
     with lcc.store.begin() as tx:
-        wishes.want(tx, PID, "cache crash")
+        full_set_requests.want(tx, PID, "cache crash")
         tx.update_provider(PID, {"wantedseq": 1})
     lcc.push(removal("b"))
     lcc.push(update("a"), update("b"), full=True, setid="s", digest="d")
@@ -839,9 +841,9 @@ def story(store, sets_of, how=None):
 @pytest.mark.parametrize("sets", [ordinary, doubtful])
 @pytest.mark.parametrize("kind", ["rolled back", "new process"])
 def test_a_crash_at_any_step_gives_the_same_end(store, empty, monkeypatch, kind, sets):
-    monkeypatch.setattr("lcc_scrapy.storage.intake.CHUNK", 3)
-    monkeypatch.setattr("lcc_scrapy.storage.intake.NEW_CHUNK", 3)
-    monkeypatch.setattr("lcc_scrapy.storage.intake.SPAN", 3)
+    monkeypatch.setattr("lcc_scrapy.intake.absorbing.CHUNK", 3)
+    monkeypatch.setattr("lcc_scrapy.intake.absorbing.NEW_CHUNK", 3)
+    monkeypatch.setattr("lcc_scrapy.intake.absorbing.SPAN", 3)
     monkeypatch.setattr("lcc_scrapy.domain.removal_guard.FEW", 2)
     expected, steps = story(store, sets)
     assert steps >= 9
@@ -868,7 +870,7 @@ def test_an_error_in_the_middle_of_a_step_leaves_no_trace_of_it(lcc, monkeypatch
     def broken(*_, **__):
         raise Crash  # behind the new URLs
 
-    monkeypatch.setattr(Batch, "remove_pushed", broken)
+    monkeypatch.setattr(UnitOfWork, "remove_pushed", broken)
     with pytest.raises(Crash):
         Intake(lcc.store, spooled, lcc.policy).step(lcc.now)
     assert dump(lcc.store) == before

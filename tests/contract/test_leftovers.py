@@ -7,16 +7,16 @@ from little_lcc import MACHINE, Crash, LittleLcc, removal, update
 from twisted.internet.defer import fail, succeed
 from twisted.internet.task import Clock
 
+from lcc_scrapy.cache import file_ids, leftovers
+from lcc_scrapy.cache.file_ids import BLOCK, FileIds, lock_blocks
+from lcc_scrapy.cache.leftovers import Leftovers
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.db.records import FileBlock
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import NotDurable, StoreUnavailable
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.storage import fileids, leftovers
-from lcc_scrapy.storage.fileids import BLOCK, FileIds
-from lcc_scrapy.storage.leftovers import Leftovers
-from lcc_scrapy.storage.records import FileBlock
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.verification import Verification
+from lcc_scrapy.ops.verification import Verification
+from lcc_scrapy.queue.settlement import Settlement
 
 NAMES = "abcdef"
 
@@ -50,15 +50,15 @@ class Process:
     def settle(self, outcomes, *, dies=False):
         try:
             with self.lcc.store.begin() as tx:
-                self.fileids.lock(tx, outcomes)
+                lock_blocks(tx, MACHINE, self.fileids.token, outcomes)
                 Settlement(
                     tx, outcomes, owner=self.lcc.owner, machineid=MACHINE, now=self.lcc.now,
                     policy=self.lcc.policy, keep=self.keep,
                 ).run()  # fmt: skip
                 if dies:
                     raise Crash
-        except BaseException:
-            self.fileids.doubt(outcomes)
+        except BaseException as error:
+            self.fileids.doubt(outcomes, error)
             raise
 
     def keep(self, kept):
@@ -281,7 +281,7 @@ def test_files_of_an_older_block_in_the_same_folder_are_left_alone(machine):
 
 
 def test_a_used_up_block_is_forgotten_and_one_with_a_failed_commit_is_not(machine, monkeypatch):
-    monkeypatch.setattr(fileids, "BLOCK", 2)
+    monkeypatch.setattr(file_ids, "BLOCK", 2)
     worker = machine.process()
     worker.store_pages("a")
     worker.store_pages("b", "c")
@@ -295,7 +295,7 @@ def test_a_used_up_block_is_forgotten_and_one_with_a_failed_commit_is_not(machin
 
 
 def test_a_block_is_not_forgotten_while_what_is_about_to_be_stored_has_ids_of_it(machine, monkeypatch):
-    monkeypatch.setattr(fileids, "BLOCK", 2)
+    monkeypatch.setattr(file_ids, "BLOCK", 2)
     worker = machine.process()
     outcomes = worker.numbered("a", "b", "c", "d")
     assert [block for block, _ in machine.blocks()] == [0, 1, 2]

@@ -2,7 +2,7 @@
 
 from little_lcc import PID, update
 
-from lcc_scrapy.storage.records import OpenLogin, Overtaking, Uns
+from lcc_scrapy.db.records import OpenLogin, Overtaking, Uns
 
 
 def note(lcc, *logins):

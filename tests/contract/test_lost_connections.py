@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from lcc_scrapy.db import retrying, schema
+from lcc_scrapy.db.retrying import repeated
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql import store as sql_store
+from lcc_scrapy.db.sql.store import make_engine
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage import repeating, schema
-from lcc_scrapy.storage.repeating import repeated
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql import store as sql_store
-from lcc_scrapy.storage.sql.store import make_engine
 from tests.conftest import wipe
 
 
@@ -49,7 +49,7 @@ def server(request: pytest.FixtureRequest, sql_stores: Any) -> Server:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeating, "PAUSES", (0.01,) * 4)
+    monkeypatch.setattr(retrying, "PAUSES", (0.01,) * 4)
 
 
 def info(store: SqlStore) -> str | None:

@@ -1,20 +1,23 @@
-"""Looking by guess at pushed documents, and what is counted of it, on every store."""
+"""Sampling pushed documents, and what is counted of it, on every store."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from little_lcc import PID, SITE, START, key, removal, update, url
 
+from lcc_scrapy.cache import misses
+from lcc_scrapy.cache.misses import REASON, counts_of
+from lcc_scrapy.db.records import Missed, Suspect
 from lcc_scrapy.domain.entries import Declared, Origin
 from lcc_scrapy.domain.misses import DAY, first_day, share_missed
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
-from lcc_scrapy.storage import sampling as sampling_module
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.misses import REASON, counts_of
-from lcc_scrapy.storage.providers import remove
-from lcc_scrapy.storage.records import Missed, Suspect
-from lcc_scrapy.storage.sampling import Sampling
-from lcc_scrapy.storage.spidering import Spidering, Terms
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.ops.housekeeping import _validator
+from lcc_scrapy.providers.registration import remove
+from lcc_scrapy.spidering import sampling as sampling_module
+from lcc_scrapy.spidering.sampling import Sampling
+from lcc_scrapy.spidering.submitting import Spidering, Terms
 
 GRACE = 3600
 
@@ -68,7 +71,7 @@ def test_a_full_sample_finds_half_of_the_changes_when_half_were_pushed(lcc, samp
         lcc.fetch(name, b"new")
     lcc.now += DAY
     assert counted(lcc) == Missed(pushed=3)
-    assert sampler.draw(100, lcc.now) == 20
+    assert sum(sampler.draw(100, lcc.now)) == 20
     assert {lcc.queued(name).origin for name in names} == {Origin.SAMPLE}
     assert all(ticket.etag for ticket in lcc.tickets())
     look(lcc, changed=names[3:6])
@@ -83,7 +86,7 @@ def test_a_full_sample_finds_half_of_the_changes_when_half_were_pushed(lcc, samp
 
 def test_a_page_that_is_gone_is_a_change_too(lcc, sampler):
     pages(lcc, 3)
-    sampler.draw(9, lcc.now)
+    sum(sampler.draw(9, lcc.now))
     look(lcc, gone=["01"])
     assert (suspects(lcc), lcc.documents(), lcc.errors()) == (1, ["00", "02"], [])
 
@@ -91,7 +94,7 @@ def test_a_page_that_is_gone_is_a_change_too(lcc, sampler):
 @pytest.mark.parametrize("full", [False, True])
 def test_a_push_within_the_grace_was_only_late(lcc, sampler, full):
     names = pages(lcc, 3)
-    sampler.draw(9, lcc.now)
+    sum(sampler.draw(9, lcc.now))
     look(lcc, changed=["00"], gone=["02"])
     lcc.now += GRACE - 1
     late = (
@@ -106,7 +109,7 @@ def test_a_push_within_the_grace_was_only_late(lcc, sampler, full):
 
 def test_a_push_after_the_grace_comes_too_late(lcc, sampler):
     pages(lcc, 1)
-    sampler.draw(9, lcc.now)
+    sum(sampler.draw(9, lcc.now))
     look(lcc, changed=["00"])
     lcc.now += GRACE
     lcc.push(update("00", b"new 00"))
@@ -118,7 +121,7 @@ def test_a_push_after_the_grace_comes_too_late(lcc, sampler):
 def test_what_a_visit_found_stands_for_what_was_declared(lcc, sampler, declared):
     lcc.change(declared=declared)
     pages(lcc, 1)
-    sampler.draw(1, lcc.now)
+    sum(sampler.draw(1, lcc.now))
     look(lcc, changed=["00"])
     row = lcc.cached("00")
     assert (row.origin, row.md5, row.len) == (Origin.PUSH, row.fetched_md5, 6)
@@ -135,10 +138,10 @@ def test_a_visit_that_finds_nothing_new_leaves_what_was_declared(lcc, sampler):
     lcc.fetch("a", b"a body")
     before = lcc.cached()
     lcc.now += 100
-    sampler.draw(1, lcc.now)
+    sum(sampler.draw(1, lcc.now))
     look(lcc)
     assert lcc.cached() == replace(before, confirmed_time=lcc.now)
-    sampler.draw(1, lcc.now)
+    sum(sampler.draw(1, lcc.now))
     lcc.settle(lcc.served(lcc.ticket(), b"a body"))
     assert lcc.cached() == replace(before, confirmed_time=lcc.now)
 
@@ -147,7 +150,7 @@ def test_a_full_set_that_began_before_the_visit_still_removes_what_it_does_not_n
     pages(lcc, 4)
     steps = Intake(lcc.store, lcc.spooled(update("00", b"00"), full=True), lcc.policy)
     steps.step(lcc.now)
-    sampler.draw(9, lcc.now)
+    sum(sampler.draw(9, lcc.now))
     look(lcc, changed=["01"])
     while not steps.step(lcc.now).finished:
         pass
@@ -156,7 +159,7 @@ def test_a_full_set_that_began_before_the_visit_still_removes_what_it_does_not_n
 
 def test_a_push_takes_the_place_of_a_visit_that_waits(lcc, sampler):
     pages(lcc, 1)
-    sampler.draw(1, lcc.now)
+    sum(sampler.draw(1, lcc.now))
     lcc.push(update("00", b"new"))
     lcc.fetch("00", b"new")
     assert (counted(lcc), suspects(lcc), lcc.waiting()) == (Missed(pushed=1), 0, [])
@@ -164,7 +167,7 @@ def test_a_push_takes_the_place_of_a_visit_that_waits(lcc, sampler):
 
 def test_a_push_during_the_visit_leaves_nothing_to_suspect(lcc, sampler):
     pages(lcc, 1)
-    sampler.draw(1, lcc.now)
+    sum(sampler.draw(1, lcc.now))
     ticket = lcc.ticket("00")
     lcc.push(update("00", b"new"))
     lcc.settle(lcc.served(ticket, b"new"))
@@ -173,7 +176,7 @@ def test_a_push_during_the_visit_leaves_nothing_to_suspect(lcc, sampler):
 
 def test_a_removal_during_the_visit_wins(lcc, sampler):
     pages(lcc, 1)
-    sampler.draw(1, lcc.now)
+    sum(sampler.draw(1, lcc.now))
     ticket = lcc.ticket("00")
     lcc.push(removal("00"))
     lcc.settle(lcc.served(ticket, b"new"))
@@ -182,7 +185,7 @@ def test_a_removal_during_the_visit_wins(lcc, sampler):
 
 def test_a_visit_that_fails_says_nothing_and_its_provider_is_not_told(lcc, sampler):
     pages(lcc, 1)
-    sampler.draw(1, lcc.now)
+    sum(sampler.draw(1, lcc.now))
     lcc.settle(lcc.failed(lcc.ticket("00"), 607, final=True))
     assert (counted(lcc), suspects(lcc), lcc.errors(), lcc.documents()) == (Missed(), 0, [], ["00"])
 
@@ -193,9 +196,9 @@ def test_only_pushed_documents_that_do_not_wait_and_are_not_held_are_drawn(lcc, 
     lcc.settle(lcc.served(ticket, served_type="text/html"))
     pages(lcc, 2)
     lcc.push(update("00", b"waits"))
-    assert sampler.draw(9, lcc.now) == 1
+    assert sum(sampler.draw(9, lcc.now)) == 1
     assert lcc.queued("01").origin == Origin.SAMPLE
-    assert sampler.draw(9, lcc.now) == 0
+    assert sum(sampler.draw(9, lcc.now)) == 0
 
 
 def test_a_sample_goes_round_from_a_random_key_and_takes_nothing_twice(lcc, monkeypatch):
@@ -203,20 +206,55 @@ def test_a_sample_goes_round_from_a_random_key_and_takes_nothing_twice(lcc, monk
     keys = sorted(key(name) for name in pages(lcc, 10))
     for begin in (b"\0" * 16, keys[4], b"\xff" * 16):
         drawn = Sampling(lcc.store, PID, lcc.policy, 0, lambda begin=begin: begin)
-        assert drawn.draw(4, lcc.now) == 4
+        assert sum(drawn.draw(4, lcc.now)) == 4
         at = sum(one <= begin for one in keys)
         expected = {*(keys + keys)[at : at + 4]}
         assert {ticket.row.urlkey for ticket in lcc.tickets()} == expected
         look(lcc)
-    assert Sampling(lcc.store, PID, lcc.policy, 0).draw(99, lcc.now) == 10
+    assert sum(Sampling(lcc.store, PID, lcc.policy, 0).draw(99, lcc.now)) == 10
     look(lcc)
+
+
+def test_a_job_that_draws_looks_at_one_portion(lcc, monkeypatch):
+    monkeypatch.setattr(sampling_module, "PORTION", 3)
+    keys = sorted(key(name) for name in pages(lcc, 10))
+    assert list(Sampling(lcc.store, PID, lcc.policy, 0, lambda: keys[0]).draw(7, lcc.now)) == [3, 3, 1]
+    nothing_left = Sampling(lcc.store, PID, lcc.policy, 0, lambda: b"").draw(99, lcc.now)
+    assert [next(nothing_left) for _ in range(4)] == [1, 0, 1, 1]
+
+
+def note_suspects(lcc, count):
+    with lcc.store.begin() as tx:
+        tx.put_suspects([Suspect(key(f"{number}"), PID, lcc.now) for number in range(count)])
+
+
+def test_suspects_are_judged_in_portions(lcc, monkeypatch):
+    monkeypatch.setattr(misses, "AT_ONCE", 2)
+    note_suspects(lcc, 5)
+    lcc.now += GRACE
+    left = []
+    for _ in _validator(lcc.store, replace(lcc.policy, push_grace=GRACE), PID, lcc.now):
+        left.append(suspects(lcc))
+    assert (left, counted(lcc).missed) == ([3, 1, 0, 0], 5)
+
+
+def test_a_full_set_settles_suspects_in_portions(lcc, monkeypatch):
+    monkeypatch.setattr(misses, "AT_ONCE", 2)
+    lcc.push(update())
+    note_suspects(lcc, 5)
+    intake = Intake(lcc.store, lcc.spooled(update(), full=True), lcc.policy)
+    left = [suspects(lcc)]
+    while not intake.step(lcc.now).finished:
+        left.append(suspects(lcc))
+    assert all(before - after <= 2 for before, after in pairwise(left))
+    assert (left[-1], counted(lcc).pushed) == (0, 5)
 
 
 def test_too_many_missed_changes_turn_visits_on_and_many_pushed_ones_off_again(lcc, sampler):
     lcc.change(fallback=0.2)
     names = pages(lcc, 12)
     lcc.now += DAY
-    sampler.draw(12, lcc.now)
+    sum(sampler.draw(12, lcc.now))
     look(lcc, changed=names[:6])
     assert not sampler.judge(lcc.now)
     lcc.now += GRACE
@@ -233,7 +271,7 @@ def test_missed_changes_are_forgotten_after_thirty_days(lcc, sampler):
     lcc.change(fallback=0.2)
     names = pages(lcc, 12)
     lcc.now += DAY
-    sampler.draw(12, lcc.now)
+    sum(sampler.draw(12, lcc.now))
     look(lcc, changed=names)
     lcc.now += GRACE
     assert sampler.judge(lcc.now)
@@ -241,7 +279,7 @@ def test_missed_changes_are_forgotten_after_thirty_days(lcc, sampler):
     lcc.push(*[update(name, b"newer") for name in names])
     lcc.fetch_all(body=b"newer")
     lcc.now += DAY
-    sampler.draw(12, lcc.now)
+    sum(sampler.draw(12, lcc.now))
     look(lcc)
     assert not sampler.judge(lcc.now)
 
@@ -290,14 +328,15 @@ def test_suspects_are_counted_and_dropped_by_when_they_were_found(lcc):
         assert tx.count_suspects(8, 9) == 0
         assert (tx.all_suspects(4), tx.all_suspects(7)) == ({}, {PID: 2})
         assert tx.drop_suspects(PID, 5, 8, [key("a"), key("b"), key("x")]) == 1
-        assert tx.drop_suspects(PID, 0, 7) == 1
+        assert len(tx.suspects(PID, 0, 9, 1)) == 1
+        assert tx.drop_suspects(PID, 0, 7, tx.suspects(PID, 0, 7, 9)) == 1
         assert tx.count_suspects(PID, 9) == 1
 
 
 def test_all_of_it_goes_with_its_provider(lcc, sampler):
     pages(lcc, 2)
     lcc.now += 5
-    sampler.draw(2, lcc.now)
+    sum(sampler.draw(2, lcc.now))
     look(lcc, changed=["00"])
     remove(lcc.store, PID, lcc.now, QueuePolicy(), lambda *_: None)
     with lcc.store.read() as tx:

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 from little_lcc import PID, SITE, removal, update
 
+from lcc_scrapy.db import retrying
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.storage import narrowing, providers, repeating
-from lcc_scrapy.storage.held import confirm_removals
-from lcc_scrapy.storage.housekeeping import sweep
-from lcc_scrapy.storage.narrowing import Narrowing
-from lcc_scrapy.storage.providers import NoSuchProvider
+from lcc_scrapy.ops.housekeeping import sweep
+from lcc_scrapy.providers import narrowing, registration
+from lcc_scrapy.providers.narrowing import Narrowing
+from lcc_scrapy.providers.registration import NoSuchProvider
+from lcc_scrapy.queue.held_removals import confirm_removals
 
 OLD = SITE + "old/"
 NEW = SITE + "new/"
@@ -34,7 +35,7 @@ def new(count):
 
 
 def set_roots(lcc, *roots):
-    providers.change(lcc.store, PID, {}, lambda _: list(roots))
+    registration.change(lcc.store, PID, {}, lambda _: list(roots))
 
 
 def narrow(lcc):
@@ -222,7 +223,7 @@ def test_documents_outside_stay_guarded_while_they_are_removed(lcc):
 
 
 def test_a_database_that_is_away_for_a_moment_is_waited_for(lcc, monkeypatch):
-    monkeypatch.setattr(repeating, "PAUSES", (0,))
+    monkeypatch.setattr(retrying, "PAUSES", (0,))
     lcc.store_pages(*old(10), *new(5))
     set_roots(lcc, NEW)
     begin, failures = lcc.store.begin, iter([True, False] * 20)
@@ -246,7 +247,7 @@ def test_the_housekeeping_does_not_wait_for_a_database(lcc, monkeypatch):
         raise StoreUnavailable("away")
 
     monkeypatch.setattr(lcc.store, "begin", away)
-    monkeypatch.setattr(repeating, "PAUSES", (1000,))
+    monkeypatch.setattr(retrying, "PAUSES", (1000,))
     with pytest.raises(StoreUnavailable):
         list(sweep(lcc.store, lcc.policy, lcc.now))
     monkeypatch.setattr(lcc.store, "begin", begin)
@@ -257,6 +258,6 @@ def test_a_provider_that_is_removed_meanwhile_is_named(lcc):
     set_roots(lcc, NEW)
     steps = Narrowing(lcc.store, PID, lcc.now, lcc.policy).run()
     next(steps)
-    providers.remove(lcc.store, PID, lcc.now, lcc.policy)
+    registration.remove(lcc.store, PID, lcc.now, lcc.policy)
     with pytest.raises(NoSuchProvider):
         list(steps)

@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 from little_lcc import PID, SITE, START, key, removal, update, url
 
+from lcc_scrapy.db.records import DocumentLink, Ownership
 from lcc_scrapy.domain.cache import ORPHANED
 from lcc_scrapy.domain.entries import ANY_TYPE, Origin, furlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.removal_guard import FEW
-from lcc_scrapy.storage import orphans, reachable
-from lcc_scrapy.storage.batch import Batch, keys_of
-from lcc_scrapy.storage.held import confirm_removals
-from lcc_scrapy.storage.orphans import NOT_LINKED, OrphanLook
-from lcc_scrapy.storage.records import DocumentLink, Ownership
-from lcc_scrapy.storage.spidering import Found, Read, Spidering, Terms, queue_up
+from lcc_scrapy.queue.held_removals import confirm_removals
+from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
+from lcc_scrapy.spidering import orphans, reachable
+from lcc_scrapy.spidering.orphans import NOT_LINKED, OrphanLook
+from lcc_scrapy.spidering.submitting import Found, Read, Spidering, Terms, queue_up
 
 DAY = 86_400
 
@@ -134,7 +134,7 @@ def test_a_fetch_that_waits_stays_when_the_operator_removes_an_orphan(lcc):
     site.look()
     with lcc.store.begin() as tx:
         entries = [update("a")]
-        batch = Batch(tx, [PID], keys_of(PID, entries), lcc.now, lcc.policy)
+        batch = UnitOfWork(tx, [PID], keys_of(PID, entries), lcc.now, lcc.policy)
         queue_up(batch, PID, entries, Origin.DIRECTIVE)
     confirm_removals(lcc.store, PID, lcc.now, lcc.policy)
     assert (lcc.waiting(), lcc.queued("a").seen < ORPHANED) == ([("a", "fetch")], True)

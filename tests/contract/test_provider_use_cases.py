@@ -6,13 +6,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from little_lcc import PID, Crash, assert_books_balance, key, removal, update, url
 
+from lcc_scrapy.db.records import PROVIDERS_CHANGED
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.storage import providers
-from lcc_scrapy.storage.explanation import Surroundings, explain
-from lcc_scrapy.storage.providers import NoSuchProvider
-from lcc_scrapy.storage.records import PROVIDERS_CHANGED
-from lcc_scrapy.storage.spidering import Spidering, Terms
+from lcc_scrapy.providers import registration
+from lcc_scrapy.providers.registration import NoSuchProvider
+from lcc_scrapy.queue.explanation import Surroundings, explain
+from lcc_scrapy.spidering.submitting import Spidering, Terms
 
 
 def changes(store):
@@ -22,15 +22,15 @@ def changes(store):
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(providers, "CHUNK", 2)
+    monkeypatch.setattr(registration, "CHUNK", 2)
 
 
 def test_adding_changing_and_removing_tells_the_workers(store):
-    providers.add(store, Provider(3, "a hash"), ["http://a/"])
+    registration.add(store, Provider(3, "a hash"), ["http://a/"])
     assert changes(store) == 1
-    providers.change(store, 3, {"bandwidth": 5})
+    registration.change(store, 3, {"bandwidth": 5})
     assert changes(store) == 2
-    providers.remove(store, 3, 1, None)
+    registration.remove(store, 3, 1, None)
     assert changes(store) > 3
 
 
@@ -38,7 +38,7 @@ def test_many_are_added_at_once_or_none(lcc):
     fresh = [
         (Provider(pid, "a hash", turngroup="group"), [f"http://{pid}/", "http://x/"]) for pid in (1, 2, 3)
     ]
-    providers.add_many(lcc.store, fresh)
+    registration.add_many(lcc.store, fresh)
     with lcc.store.read() as tx:
         assert tx.roots_of([1, 2, 3]) == {one.pid: its for one, its in fresh}
         assert [one.pid for one in tx.changed_providers(0)] == [1, 2, 3]
@@ -46,34 +46,34 @@ def test_many_are_added_at_once_or_none(lcc):
     for pid in (PID, 3):
         more = [(Provider(number, "a hash"), ["http://y/"]) for number in (9, pid)]
         with pytest.raises(LccError, match=f"{pid} exists already"):
-            providers.add_many(lcc.store, more)
-    providers.remove(lcc.store, 3, lcc.now, lcc.policy)
-    assert providers.used_pids(lcc.store, [1, 3, 4]).keys() == {1, 3}
+            registration.add_many(lcc.store, more)
+    registration.remove(lcc.store, 3, lcc.now, lcc.policy)
+    assert registration.used_pids(lcc.store, [1, 3, 4]).keys() == {1, 3}
     with pytest.raises(LccError, match="was removed"):
-        providers.add_many(lcc.store, [(Provider(3, "a hash"), [])])
+        registration.add_many(lcc.store, [(Provider(3, "a hash"), [])])
     assert lcc.provider(9) is None
 
 
 def test_a_pid_in_use_is_refused_and_nothing_changes(lcc):
     before = lcc.provider()
     with pytest.raises(LccError, match="exists already"):
-        providers.add(lcc.store, Provider(PID, "another"), [])
+        registration.add(lcc.store, Provider(PID, "another"), [])
     assert lcc.provider() == before
     assert changes(lcc.store) == 0
 
 
 def test_a_removed_pid_is_never_used_again(lcc):
-    providers.remove(lcc.store, PID, lcc.now, lcc.policy)
+    registration.remove(lcc.store, PID, lcc.now, lcc.policy)
     with pytest.raises(LccError, match="never used again"):
-        providers.add(lcc.store, Provider(PID, "another"), [])
-    providers.add(lcc.store, Provider(PID + 1, "another"), [])
+        registration.add(lcc.store, Provider(PID, "another"), [])
+    registration.add(lcc.store, Provider(PID + 1, "another"), [])
 
 
 def test_an_unknown_provider_is_named(store):
     with pytest.raises(NoSuchProvider, match="no provider 9"):
-        providers.change(store, 9, {})
+        registration.change(store, 9, {})
     with pytest.raises(NoSuchProvider, match="no provider 9"):
-        providers.remove(store, 9, 1, None)
+        registration.remove(store, 9, 1, None)
     assert changes(store) == 0
 
 
@@ -83,7 +83,7 @@ def test_a_refused_change_of_roots_changes_nothing(lcc):
         raise LccError("no")
 
     with pytest.raises(LccError):
-        providers.change(lcc.store, PID, {"bandwidth": 5}, refuse)
+        registration.change(lcc.store, PID, {"bandwidth": 5}, refuse)
     assert lcc.provider().bandwidth == 0
     assert changes(lcc.store) == 0
 
@@ -94,7 +94,7 @@ def test_removing_takes_everything_and_leaves_tombstones_and_doomed_files(lcc):
     lcc.store_pages(*"abcde")
     lcc.push(update("f"), update("a"))
     told = []
-    assert providers.remove(lcc.store, PID, lcc.now, lcc.policy, told.append) == 5
+    assert registration.remove(lcc.store, PID, lcc.now, lcc.policy, told.append) == 5
     assert told == sorted(told)
     assert told[-1] == 5
     assert lcc.provider() is None
@@ -113,18 +113,18 @@ def test_an_interrupted_removal_goes_on(lcc):
         raise Crash
 
     with pytest.raises(Crash):
-        providers.remove(lcc.store, PID, lcc.now, lcc.policy, crash)
+        registration.remove(lcc.store, PID, lcc.now, lcc.policy, crash)
     assert lcc.provider().state == State.DISABLED
     assert len(lcc.documents()) == 3
     assert_books_balance(lcc.store, lcc.files)
-    assert providers.remove(lcc.store, PID, lcc.now, lcc.policy) == 3
+    assert registration.remove(lcc.store, PID, lcc.now, lcc.policy) == 3
     assert lcc.provider() is None
 
 
 def test_a_fetch_that_ends_after_the_removal_is_lost(lcc):
     lcc.push(update("a"))
     ticket = lcc.ticket("a")
-    providers.remove(lcc.store, PID, lcc.now, lcc.policy)
+    registration.remove(lcc.store, PID, lcc.now, lcc.policy)
     assert lcc.settle(lcc.served(ticket))[0].result == "lost"
     assert lcc.documents() == []
 
@@ -133,7 +133,7 @@ def test_all_providers_are_found_page_by_page(store, monkeypatch):
     with store.begin() as tx:
         for pid in range(1, 1103):
             tx.insert_provider(Provider(pid, "a hash"), [])
-    assert [one.pid for one in providers.all_providers(store)] == list(range(1, 1103))
+    assert [one.pid for one in registration.all_providers(store)] == list(range(1, 1103))
 
 
 # --- explain -------------------------------------------------------------------------------------

@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 from mirror import NAMES, PIDS, SELECTIONS, change, prepare
 
+from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.content.decoding import BadCoding
+from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
-from lcc_scrapy.storage.feed import GENERATION, StoreFeed
-from lcc_scrapy.storage.forgetting import forget_tombstones
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.users.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
-from lcc_scrapy.users.feed import Inventory, Reader
-from lcc_scrapy.users.library import Library
-from lcc_scrapy.users.queries import answering
-from lcc_scrapy.users.queries.answering import Answer, Answering, Everybody, refusal_of
-from lcc_scrapy.users.selection import Selection
-from lcc_scrapy.users.tokens import NotAllowed, Token
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.domain.tokens import NotAllowed, Token
+from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
+from lcc_scrapy.feed.library import Library
+from lcc_scrapy.feed.reader import Inventory, Reader
+from lcc_scrapy.feed.store_feed import GENERATION, StoreFeed
+from lcc_scrapy.query import answering
+from lcc_scrapy.query.answering import Answer, Answering, Everybody, refusal_of
 from lcc_scrapy.wire.queries.messages import (
     Content,
     ContentEnds,

@@ -18,9 +18,9 @@ from little_lcc import PID, SITE, LittleLcc, assert_books_balance, key, removal,
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.removal_guard import DAY, FEW, room
 from lcc_scrapy.domain.turns import NEVER
-from lcc_scrapy.storage import intake
-from lcc_scrapy.storage.held import confirm_removals
-from lcc_scrapy.storage.intake import Intake
+from lcc_scrapy.intake import absorbing
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.queue.held_removals import confirm_removals
 
 NAMES = [f"n{number}" for number in range(24)]
 BODIES = [b"one", b"two", b"three"]
@@ -292,8 +292,8 @@ class QueueLife(RuleBasedStateMachine):
     indirect=["store"],
 )
 def test_the_queue_lives_as_the_model_says(store, examples, steps, empty, monkeypatch):
-    monkeypatch.setattr(intake, "CHUNK", 5)
-    monkeypatch.setattr(intake, "NEW_CHUNK", 5)
+    monkeypatch.setattr(absorbing, "CHUNK", 5)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", 5)
 
     class Life(QueueLife):
         @staticmethod

@@ -10,11 +10,12 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Cancelled
 from lcc_scrapy.domain.quota import refusal
-from lcc_scrapy.storage import intake, narrowing, providers
-from lcc_scrapy.storage.held import confirm_removals
-from lcc_scrapy.storage.housekeeping import sweep
-from lcc_scrapy.storage.narrowing import Narrowing
-from lcc_scrapy.storage.verification import Verification
+from lcc_scrapy.intake import absorbing
+from lcc_scrapy.ops.housekeeping import sweep
+from lcc_scrapy.ops.verification import Verification
+from lcc_scrapy.providers import narrowing, registration
+from lcc_scrapy.providers.narrowing import Narrowing
+from lcc_scrapy.queue.held_removals import confirm_removals
 
 NAMES = [f"{part}/{number}" for part in ("x", "y") for number in range(12)]
 some = st.lists(st.sampled_from(NAMES), max_size=14)
@@ -89,7 +90,7 @@ class QuotaLife(RuleBasedStateMachine):
 
     @rule(roots=st.sampled_from([[SITE], [SITE + "x/"], [SITE + "y/"]]))
     def roots_change(self, roots):
-        providers.change(self.lcc.store, PID, {}, lambda _: roots)
+        registration.change(self.lcc.store, PID, {}, lambda _: roots)
         list(Narrowing(self.lcc.store, PID, self.lcc.now, self.lcc.policy).run())
 
     @rule(name=st.sampled_from(NAMES))
@@ -131,8 +132,8 @@ class QuotaLife(RuleBasedStateMachine):
     indirect=["store"],
 )
 def test_the_quota_is_exact_whatever_happens(store, *, examples, steps, empty, monkeypatch, tmp_path):
-    monkeypatch.setattr(intake, "CHUNK", 5)
-    monkeypatch.setattr(intake, "NEW_CHUNK", 5)
+    monkeypatch.setattr(absorbing, "CHUNK", 5)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", 5)
     monkeypatch.setattr(narrowing, "CHUNK", 5)
 
     class Life(QuotaLife):

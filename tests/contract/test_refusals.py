@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from little_lcc import PID, removal, update, url
 
-from lcc_scrapy.storage.explanation import Surroundings, explain, in_roots_of
-from lcc_scrapy.uns.judge import REFUSED_CHARACTERS
+from lcc_scrapy.queue.explanation import Surroundings, explain, in_roots_of
+from lcc_scrapy.uns.url_validator import REFUSED_CHARACTERS
 from tests.little_uns import little_uns
 
 OUTSIDE = "http://elsewhere.example.net/a"

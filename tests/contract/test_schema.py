@@ -10,13 +10,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from any_rows import row
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.records import LastOutcome
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.entries import furlkey, namehashes
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage.records import LastOutcome
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.store import make_engine
-from lcc_scrapy.storage.tables import metadata
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent"}

@@ -6,12 +6,12 @@ import pytest
 from little_lcc import removal, update
 
 from lcc_scrapy.domain.cache import Tombstone
+from lcc_scrapy.domain.cursor import Position, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.storage.feed import GENERATION, LCC_ID, StoreFeed
-from lcc_scrapy.users import feed
-from lcc_scrapy.users.cursor import Position, StartOver
-from lcc_scrapy.users.feed import Reader
-from lcc_scrapy.users.selection import Selection
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed import reader as feed_reader
+from lcc_scrapy.feed.reader import Reader
+from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID, StoreFeed
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def named(lcc):
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch):
-    monkeypatch.setattr(feed, "PAGE", 3)
+    monkeypatch.setattr(feed_reader, "PAGE", 3)
 
 
 class Follower:

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from little_lcc import PID, SITE, START, key, removal, update, url
 
+from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, furlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.revisits import Bounds
-from lcc_scrapy.storage import spidering
-from lcc_scrapy.storage.records import DocumentLink
-from lcc_scrapy.storage.spidering import Found, Progress, Read, Spidering, Terms
+from lcc_scrapy.spidering import submitting
+from lcc_scrapy.spidering.submitting import Found, Progress, Read, Spidering, Terms
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ def test_a_new_root_begins_the_scan_anew(lcc, spider):
 def test_a_step_that_is_killed_has_done_nothing_and_is_done_again(lcc, spider, monkeypatch):
     seed(lcc, "index")
     visit(lcc, "index")
-    monkeypatch.setattr(spidering.Batch, "flush", lambda _: 1 / 0)
+    monkeypatch.setattr(submitting.UnitOfWork, "flush", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         scan(lcc, spider, index=["a"])
     monkeypatch.undo()
@@ -317,7 +317,7 @@ def test_a_full_queue_admits_nothing(lcc):
 
 
 def test_the_scan_passes_over_what_others_have(lcc, spider, monkeypatch):
-    monkeypatch.setattr(spidering, "SPAN", 2)
+    monkeypatch.setattr(submitting, "SPAN", 2)
     lcc.add(8)
     lcc.store_pages("x", "y", "z", pid=8)
     lcc.store_pages("index")
@@ -348,7 +348,7 @@ def test_what_was_visited_long_ago_is_visited_again_on_condition(lcc, spider):
     assert (known(lcc, "a").visited, known(lcc, "dead").visited) == (lcc.now, lcc.now)
 
 
-# --- visiting again by guess ------------------------------------------------------------------------
+# --- adaptive revisits ------------------------------------------------------------------------
 
 HOUR, DAY = 3600, 86_400
 
@@ -438,7 +438,7 @@ def test_what_a_push_took_over_is_not_guessed_about_any_more(lcc, guessing):
 
 
 def test_only_so_many_are_looked_at_at_a_time_and_the_earliest_first(lcc, guessing, monkeypatch):
-    monkeypatch.setattr(spidering, "VISITS", 2)
+    monkeypatch.setattr(submitting, "VISITS", 2)
     names = ("c", "a", "b")
     seed(lcc, *names)
     for name in names:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from little_lcc import PID, START, key, removal, update, url
 
+from lcc_scrapy.db.records import LAST_NUMBER, DocumentLink, Scan, Spidered
 from lcc_scrapy.domain.entries import furlkey
-from lcc_scrapy.storage.records import DocumentLink, Scan, Spidered
 
 A, B, C = (furlkey(PID, url(name)) for name in "abc")
 
@@ -49,13 +49,14 @@ def test_documents_and_waiting_urls_are_found_by_where_they_are_fetched_from(lcc
     lcc.push(update("x", furl=url("b")), update("c"))
     lcc.push(removal("c"))
     with lcc.store.begin() as tx:
-        assert tx.locate(PID, 0, 9) == 0
+        tx.locate(PID, 0, LAST_NUMBER)
     with lcc.store.read() as tx:
         at = tx.cached_at([A, B, C])
         assert {row.curl for row in at.pop(A)} == {url("a"), url("other name")}
         assert at == {}
         assert tx.waiting_at([A, B, C]) == {B: key("x")}
         assert (tx.cached_at([]), tx.waiting_at([])) == ({}, {})
+        assert (tx.present_at([A, B, C]), tx.present_at([])) == ({A, B}, set())
 
 
 def test_a_document_is_found_where_it_lies_now(lcc):

@@ -5,20 +5,15 @@ from threading import Barrier
 
 import pytest
 
+from lcc_scrapy.db.memory import MemoryStore
+from lcc_scrapy.db.records import Ledger
+from lcc_scrapy.db.tx import FEED
 from lcc_scrapy.domain.cache import Tombstone
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.named_cursors import MOST, NamedCursor, TooMany
 from lcc_scrapy.domain.providers import State
-from lcc_scrapy.storage.feed import GENERATION, LCC_ID
-from lcc_scrapy.storage.measures import measures
-from lcc_scrapy.storage.memory import MemoryStore
-from lcc_scrapy.storage.named_cursors import StoreCursors
-from lcc_scrapy.storage.publications import StorePublications
-from lcc_scrapy.storage.records import Ledger
-from lcc_scrapy.storage.tokens import USES_APART, StoreTokens
-from lcc_scrapy.storage.tx import FEED
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.named_cursors import MOST, NamedCursor, TooMany
-from lcc_scrapy.users.tokens import (
+from lcc_scrapy.domain.tokens import (
     FILES,
     METRICS,
     READ,
@@ -29,6 +24,11 @@ from lcc_scrapy.users.tokens import (
     digest_of,
     new_secret,
 )
+from lcc_scrapy.feed.named_cursors import StoreCursors
+from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID
+from lcc_scrapy.feed.tokens import USES_APART, StoreTokens
+from lcc_scrapy.ops.metrics import measures
+from lcc_scrapy.resourcesync.publication_rows import StorePublications
 
 NOW = 1_800_000_000
 GRACE = 3600.0

@@ -9,23 +9,23 @@ import sqlalchemy
 from little_lcc import MACHINE, PID, START, Crash, LittleLcc, dump, key, update, url
 from sqlalchemy import event
 
-from lcc_scrapy.domain.cache import UrlMeta
-from lcc_scrapy.domain.entries import Declared
-from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
-from lcc_scrapy.domain.providers import State, Wanted
-from lcc_scrapy.storage.machines import KNOWN_SECONDS, MachineAddresses, register_address
-from lcc_scrapy.storage.records import (
+from lcc_scrapy.db.records import (
     LAST_KEY,
     LAST_NUMBER,
-    DoomedFile,
+    FileToDelete,
     LongFetch,
     StoredTurn,
     TurnDelta,
     WorkerRow,
 )
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql.many import AT_ONCE, CASES
-from lcc_scrapy.storage.sql.store import make_engine
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.many import AT_ONCE, CASES
+from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.domain.cache import UrlMeta
+from lcc_scrapy.domain.entries import Declared
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
+from lcc_scrapy.domain.providers import State, Wanted
+from lcc_scrapy.ops.machines import KNOWN_SECONDS, MachineAddresses, register_address
 
 SQL = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
@@ -306,16 +306,20 @@ def test_writers_that_take_the_first_number_at_the_same_moment_get_different_one
 
 
 def test_doomed_files_come_oldest_first_when_they_are_due(lcc):
-    files = [DoomedFile(MACHINE, 1, 10, 300), DoomedFile(MACHINE, 2, 10, 100), DoomedFile(2, 1, 10, 100)]
+    files = [
+        FileToDelete(MACHINE, 1, 10, 300),
+        FileToDelete(MACHINE, 2, 10, 100),
+        FileToDelete(2, 1, 10, 100),
+    ]
     with lcc.store.begin() as tx:
-        tx.doom(files)
-        assert [file.fileid for file in tx.doomed(MACHINE, 300, 9)] == [2, 1]
-        assert [file.fileid for file in tx.doomed(MACHINE, 299, 9)] == [2]
-        assert tx.doomed(MACHINE, 300, 1) == [files[1]]
-        assert tx.all_doomed(MACHINE, [1, 2, 3]) == {1, 2}
-        tx.undoom(MACHINE, [1, 2, 3])
-        assert (tx.doomed(MACHINE, 999, 9), tx.doomed(2, 999, 9)) == ([], [files[2]])
-        tx.undoom(2, [1])
+        tx.delete_later(files)
+        assert [file.fileid for file in tx.files_to_delete(MACHINE, 300, 9)] == [2, 1]
+        assert [file.fileid for file in tx.files_to_delete(MACHINE, 299, 9)] == [2]
+        assert tx.files_to_delete(MACHINE, 300, 1) == [files[1]]
+        assert tx.known_to_delete(MACHINE, [1, 2, 3]) == {1, 2}
+        tx.forget_deleted(MACHINE, [1, 2, 3])
+        assert (tx.files_to_delete(MACHINE, 999, 9), tx.files_to_delete(2, 999, 9)) == ([], [files[2]])
+        tx.forget_deleted(2, [1])
 
 
 def test_documents_are_found_by_their_files(lcc):
@@ -590,7 +594,7 @@ def test_mariadb_that_does_not_put_commits_on_disk_is_refused(store, monkeypatch
     store.check()
     with store.engine.connect() as connection:
         before = connection.exec_driver_sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").scalar()
-    monkeypatch.setattr("lcc_scrapy.storage.sql.store.text", lambda _: sqlalchemy.text("SELECT 2"))
+    monkeypatch.setattr("lcc_scrapy.db.sql.store.text", lambda _: sqlalchemy.text("SELECT 2"))
     with pytest.raises(ConfigurationError, match="innodb_flush_log_at_trx_commit=2"):
         store.check()
     assert before == 1

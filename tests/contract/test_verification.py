@@ -8,12 +8,12 @@ from little_lcc import MACHINE, PID, LittleLcc, assert_books_balance, removal, u
 
 from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.db.records import TurnDelta
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.storage import verification
-from lcc_scrapy.storage.records import TurnDelta
-from lcc_scrapy.storage.verification import Kind, Verification
+from lcc_scrapy.ops import verification
+from lcc_scrapy.ops.verification import Kind, Verification
 
 
 class Filed(LittleLcc):
@@ -158,13 +158,13 @@ def test_a_file_without_a_row_is_found_and_deleted_by_repair(filed):
     filed.push(removal("a"))
     filed.fetch_all()
     with filed.store.begin() as tx:
-        doomed = [file.fileid for file in tx.doomed(MACHINE, 1 << 60, 10)]
-        tx.undoom(MACHINE, doomed)
+        files_to_delete = [file.fileid for file in tx.files_to_delete(MACHINE, 1 << 60, 10)]
+        tx.forget_deleted(MACHINE, files_to_delete)
     found = filed.verify()
-    assert [(one.kind, one.fileid) for one in found] == [(Kind.NO_ROW, doomed[0])]
-    assert filed.content.path_of(doomed[0]).exists()
+    assert [(one.kind, one.fileid) for one in found] == [(Kind.NO_ROW, files_to_delete[0])]
+    assert filed.content.path_of(files_to_delete[0]).exists()
     assert filed.verify(repair=True)[0].repaired
-    assert not filed.content.path_of(doomed[0]).exists()
+    assert not filed.content.path_of(files_to_delete[0]).exists()
     assert filed.verify() == []
 
 
@@ -255,6 +255,49 @@ def test_wrong_set_parts_are_found_and_corrected(filed, delta):
     assert kinds(filed.verify()) == [Kind.WRONG_COUNT]
     filed.verify(repair=True)
     assert filed.verify() == []
+    assert_books_balance(filed.store)
+
+
+def test_counting_locks_nobody(filed, monkeypatch):
+    with filed.store.begin() as tx:
+        tx.add_to_provider(PID, {"nurlproc": 5})
+
+    def locked(*_):
+        raise AssertionError("a provider is locked while its rows are counted")
+
+    monkeypatch.setattr(type(filed.store), "begin", locked)
+    assert kinds(filed.verification()._counts_of(PID)) == [Kind.WRONG_COUNT]
+
+
+def test_what_changes_between_the_count_and_its_repair_stays_counted(filed, monkeypatch):
+    filed.push(update("f"))
+    with filed.store.begin() as tx:
+        tx.add_to_provider(PID, {"nurlproc": 5, "fileused": -2})
+        tx.add_to_parts({(99, "", PID): 5}, {})
+    put_right = Verification._put_right
+
+    def late(self, found, repairs):
+        filed.push(update("g"), update("h"))
+        filed.fetch("g", served_type="text/html")
+        return put_right(self, found, repairs)
+
+    monkeypatch.setattr(Verification, "_put_right", late)
+    assert kinds(filed.verification(repair=True)._counts_of(PID)) == [Kind.WRONG_COUNT] * 3
+    assert_books_balance(filed.store)
+
+
+def test_two_repairs_at_a_time_do_not_correct_twice(filed, monkeypatch):
+    with filed.store.begin() as tx:
+        tx.add_to_provider(PID, {"nurlproc": 5})
+    put_right, others = Verification._put_right, [filed.verification(repair=True)]
+
+    def late(self, found, repairs):
+        while others:
+            assert kinds(others.pop()._counts_of(PID)) == [Kind.WRONG_COUNT]
+        return put_right(self, found, repairs)
+
+    monkeypatch.setattr(Verification, "_put_right", late)
+    assert filed.verification(repair=True)._counts_of(PID) == []
     assert_books_balance(filed.store)
 
 

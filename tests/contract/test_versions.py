@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 from little_lcc import MACHINE, PID, START, assert_books_balance, key, removal, update
 
+from lcc_scrapy.cache import versions
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.storage import providers, versions
-from lcc_scrapy.storage.housekeeping import sweep
+from lcc_scrapy.ops.housekeeping import sweep
+from lcc_scrapy.providers import registration
 
 DAY = 86400
 
@@ -38,9 +39,9 @@ def kept(lcc, name="a"):
     return [one.fetched_time - START for one in found]
 
 
-def doomed(lcc):
+def files_to_delete(lcc):
     with lcc.store.read() as tx:
-        return len(tx.doomed(MACHINE, 1 << 60, 1000))
+        return len(tx.files_to_delete(MACHINE, 1 << 60, 1000))
 
 
 def swept(lcc):
@@ -50,16 +51,16 @@ def swept(lcc):
 
 def test_nothing_is_kept_unless_it_is_asked_for(lcc):
     changed(lcc, times=3)
-    assert (kept(lcc), doomed(lcc)) == ([], 2)
+    assert (kept(lcc), files_to_delete(lcc)) == ([], 2)
 
 
 def test_the_newest_are_kept_and_older_ones_go_to_the_delete_manager(lcc):
     keeping(lcc, 3)
     changed(lcc, times=6)
     assert kept(lcc) == [50, 40, 30]
-    assert doomed(lcc) == 2
+    assert files_to_delete(lcc) == 2
     with lcc.store.read() as tx:
-        assert {file.not_before - lcc.now for file in tx.doomed(MACHINE, 1 << 60, 9)} == {3600, 3590}
+        assert {file.not_before - lcc.now for file in tx.files_to_delete(MACHINE, 1 << 60, 9)} == {3600, 3590}
 
 
 def test_a_version_tells_what_its_row_told(lcc):
@@ -83,7 +84,7 @@ def test_content_that_is_confirmed_makes_no_version(lcc):
     lcc.fetch("a", content("a", START + 10))
     lcc.push(update("a"))
     lcc.settle(lcc.not_modified(lcc.ticket("a")))
-    assert (kept(lcc), doomed(lcc)) == ([], 0)
+    assert (kept(lcc), files_to_delete(lcc)) == ([], 0)
 
 
 def test_content_that_comes_back_is_stored_anew(lcc):
@@ -118,10 +119,10 @@ def test_versions_go_with_their_document_whoever_removes_it(lcc, way):
         lcc.push(update("a"))
         lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     else:
-        providers.remove(lcc.store, PID, lcc.now, lcc.policy)
+        registration.remove(lcc.store, PID, lcc.now, lcc.policy)
     assert lcc.cached("a") is None
     assert kept(lcc) == []
-    assert doomed(lcc) == (4 if way == "provider" else 3)
+    assert files_to_delete(lcc) == (4 if way == "provider" else 3)
 
 
 def test_a_document_that_comes_back_begins_without_versions(lcc):
@@ -177,7 +178,7 @@ def test_portions_of_a_batch_lose_nothing(lcc, monkeypatch):
         lcc.settle(*[lcc.served(one, content(one.row.curl[-1], lcc.now)) for one in lcc.tickets(limit=100)])
     assert [kept(lcc, name) for name in "abcde"] == [[30, 20]] * 5
     lcc.push(*[removal(name) for name in "abcde"])
-    assert doomed(lcc) == 20
+    assert files_to_delete(lcc) == 20
 
 
 @pytest.mark.parametrize("seed", range(3))

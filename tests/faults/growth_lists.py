@@ -4,8 +4,8 @@ import gzip
 
 from lcc_scrapy.domain.robots import MAX_BYTES, Robots
 from lcc_scrapy.domain.roots import URL_MAX
-from lcc_scrapy.spidering.listings import LONGEST, read_listing
-from lcc_scrapy.spidering.rules import LinkRules
+from lcc_scrapy.links.listings import LONGEST, read_listing
+from lcc_scrapy.links.rules import LinkRules
 from tests.faults.growth import Dimension, Parser, grown
 
 _PAGE = "/dir/" + "a" * 200 + "/page.html?a=b&c=d"

@@ -10,15 +10,15 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.runs import RunRules, read_run
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.doors.proxyheader import LONGEST, NotIntroduced, read_header
-from lcc_scrapy.providers import pipe
-from lcc_scrapy.providers.answers import AnswerReader, NotAnAnswer
-from lcc_scrapy.providers.command import Stop
-from lcc_scrapy.providers.state import Damaged, Reader
+from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS
+from lcc_scrapy.listeners.proxy_header import LONGEST, NotIntroduced, read_header
+from lcc_scrapy.push import pipe
+from lcc_scrapy.push.answers import AnswerReader, NotAnAnswer
+from lcc_scrapy.push.command import Stop
+from lcc_scrapy.push.state import Damaged, Reader
 from lcc_scrapy.uns.codec import Codec
-from lcc_scrapy.uns.limits import DEFAULT_LIMITS
-from lcc_scrapy.uns.spoolfile import SpoolHeader, SpoolReader
-from lcc_scrapy.uns.spoolwriter import SpoolWriter
+from lcc_scrapy.uns.spool_file import SpoolHeader, SpoolReader
+from lcc_scrapy.uns.spool_writer import SpoolWriter
 from lcc_scrapy.wire.directives import READERS, Unreadable
 from lcc_scrapy.wire.messages import NAMESPACE, Url, UrlRun
 from tests.faults.growth import Dimension, Parser, grown

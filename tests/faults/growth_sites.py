@@ -16,16 +16,16 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.sink import Sink
 from lcc_scrapy.domain.entries import served_mimetype
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.httpdates import epoch_of_date, retry_after_seconds
+from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
 from lcc_scrapy.domain.roots import URL_MAX, Root, fetch_url
-from lcc_scrapy.http1.answer import FIELDS_MAX, HEAD_MAX, Answer, HttpError
-from lcc_scrapy.outcomes import answer_of
-from lcc_scrapy.spidering import directives, html
-from lcc_scrapy.spidering.canonical import canonical
-from lcc_scrapy.spidering.ignoring import IgnoreList
-from lcc_scrapy.spidering.links import read_page
-from lcc_scrapy.spidering.rules import LinkRules
-from lcc_scrapy.users.plain_text import MOST, text_of_html
+from lcc_scrapy.feed.plain_text import MOST, text_of_html
+from lcc_scrapy.fetch.outcomes import answer_of
+from lcc_scrapy.http.answer import FIELDS_MAX, HEAD_MAX, Answer, HttpError
+from lcc_scrapy.links import html, robots_meta
+from lcc_scrapy.links.canonical import canonical
+from lcc_scrapy.links.ignoring import IgnoreList
+from lcc_scrapy.links.links import read_page
+from lcc_scrapy.links.rules import LinkRules
 from tests.faults.growth import Dimension, Parser, grown
 
 CONTENT = cast("ContentFiles", None)
@@ -126,7 +126,7 @@ def read_fields(fields: list[tuple[bytes, bytes]]) -> object:
         retry_after_seconds("Sat, 21 Nov 2026 12:00:00 GMT", value)
         epoch_of_date(value)
         codec_of(value)
-    directives.of_headers(
+    robots_meta.of_headers(
         [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields], "lcc"
     )
     responsetypes.from_args(headers=headers, url="http://h/", body=b"")

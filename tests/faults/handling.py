@@ -12,11 +12,11 @@ import uvloop
 from scrapy import Request
 from scrapy.settings import Settings
 
-from lcc_scrapy import fetching
-from lcc_scrapy.fetching import PRIVATE_HOSTS, LccDownloadHandler
+from lcc_scrapy.fetch import download_handler
+from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, LccDownloadHandler
+from lcc_scrapy.fetch.turn import code_of
 from lcc_scrapy.settings import apply_to
 from lcc_scrapy.spiders import LccSpider
-from lcc_scrapy.turn import code_of
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -60,11 +60,11 @@ class Handling:
         carried = Settings(settings)
         apply_to(carried, self.config, LccSpider)  # type: ignore[arg-type]
         crawler: Any = SimpleNamespace(settings=carried)
-        known, fetching.worker_of = fetching.worker_of, lambda _: self._worker  # type: ignore[assignment]
+        known, download_handler.worker_of = download_handler.worker_of, lambda _: self._worker  # type: ignore[assignment]
         try:
             return LccDownloadHandler(crawler)
         finally:
-            fetching.worker_of = known
+            download_handler.worker_of = known
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, Any]], loop: str = "uvloop") -> Any:

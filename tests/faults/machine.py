@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcc_scrapy.domain.providers import Provider
+from tests.acceptance.mortals import children
 from tests.harness import PASSWORD, Lcc, missing, wait_for
 from tests.integration.site import Answer, Site, page
 
@@ -199,19 +200,21 @@ def small_disk(folder: Path, size: str) -> Iterator[SmallDisk]:
 
 @contextmanager
 def injected(process: int, *faults: str) -> Iterator[None]:
-    """Let system calls of a process fail as strace(1) says, for example ``fsync:error=EIO:when=2``."""
+    """Let system calls of a process, and of those it has started, fail as strace(1) says: ``fsync:error=EIO``."""
     strace = shutil.which("strace")
     if strace is None:
         missing("strace", "apt-get install strace")
     calls = ",".join(fault.partition(":")[0] for fault in faults)
     options = [part for fault in faults for part in ("-e", f"inject={fault}")]
+    processes = [process, *children(process)]
+    traced = [part for one in processes for part in ("-p", str(one))]
     tracer = subprocess.Popen(
-        [str(strace), "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", *options, "-p", str(process)],
+        [str(strace), "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", *options, *traced],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_for(lambda: _is_traced(process), 10, "strace")
+        wait_for(lambda: all(map(_is_traced, processes)), 10, "strace")
         yield
     finally:
         tracer.send_signal(signal.SIGINT)
@@ -225,14 +228,16 @@ def _is_traced(process: int) -> bool:
 
 @contextmanager
 def few_descriptors(process: int, count: int) -> Iterator[None]:
-    """Let a process open no descriptor beyond ``count``."""
-    before = resource.prlimit(process, resource.RLIMIT_NOFILE)
-    resource.prlimit(process, resource.RLIMIT_NOFILE, (count, before[1]))
+    """Let a process, and those it has started, open no descriptor beyond ``count``."""
+    before = {one: resource.prlimit(one, resource.RLIMIT_NOFILE) for one in (process, *children(process))}
+    for one, (_, hard) in before.items():
+        resource.prlimit(one, resource.RLIMIT_NOFILE, (count, hard))
     try:
         yield
     finally:
-        with suppress(ProcessLookupError):
-            resource.prlimit(process, resource.RLIMIT_NOFILE, before)
+        for one, limits in before.items():
+            with suppress(ProcessLookupError):
+                resource.prlimit(one, resource.RLIMIT_NOFILE, limits)
 
 
 @contextmanager

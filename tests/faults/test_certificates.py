@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from lcc_scrapy.outgoing import tls_context
+from lcc_scrapy.http.outgoing import tls_context
 from tests.faults.handling import Handling, outcome, run
 from tests.integration.site import Site, page
 

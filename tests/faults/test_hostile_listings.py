@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from lcc_scrapy.domain.roots import URL_MAX
-from lcc_scrapy.spidering.effort import CHARACTERS, Effort
-from lcc_scrapy.spidering.links import read_page
-from lcc_scrapy.spidering.listings import LONGEST, read_listing
-from lcc_scrapy.spidering.rules import LinkRules
+from lcc_scrapy.links.effort import CHARACTERS, Effort
+from lcc_scrapy.links.links import read_page
+from lcc_scrapy.links.listings import LONGEST, read_listing
+from lcc_scrapy.links.rules import LinkRules
 from tests.faults.costs import memory, processor_time
 
 URL = "http://www.example.org/dir/list"

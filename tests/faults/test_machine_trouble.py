@@ -5,6 +5,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -15,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.content.together import FEW
-from lcc_scrapy.storage.means import LOOK, REST
+from lcc_scrapy.machine.group_fsync import FEW
+from lcc_scrapy.machine.resources import LOOK, REST
+from tests.acceptance.mortals import settling_of
 from tests.faults.machine import (
     ACCEPTED,
     CUT,
@@ -40,6 +42,7 @@ long = pytest.mark.skipif(not LONG, reason="LCC_MACHINE=long takes it in")
 PROVIDERS = 64
 GOES_ON, ENDS = "goes on", "ends with status 74; to be started again"
 NOTHING_LOST = "is fetched and stored"
+NOT_DURABLE = "`LCC_COMMIT_PAGES` pages"
 EX_IOERR = 74
 
 Make = Callable[..., World]
@@ -347,11 +350,60 @@ def test_few_descriptors_are_nobody_s_fault(make: Make) -> None:
     world.finish(verify=LONG, unhandled=False)  # Twisted says with a traceback that it lacks descriptors, too
 
 
+# --- the settling process ------------------------------------------------------------------------
+
+
+def settling(world: World) -> int:
+    wait_for(lambda: settling_of([world.process]), 20, "a settling process")
+    return settling_of([world.process])[0]
+
+
+def test_a_settling_process_that_is_killed_is_started_again(make: Make) -> None:
+    world = make()
+    world.lcc.start()
+    paths = [world.put(f"/p{pid}/{n}", wait=0.1) for pid in range(1, 5) for n in range(12)]
+    for pid in range(1, 5):
+        assert world.push(pid, *[path for path in paths if path.startswith(f"/p{pid}/")]) == ACCEPTED
+    wait_for(lambda: len(world.site.visits) >= 8, 20, "fetches")
+    os.kill(settling(world), signal.SIGKILL)
+    told = world.push(5, world.put("/p5/new"))
+    seconds = world.wait_until_all_is_there()
+    assert [len(world.site.asked(path)) for path in paths] == [1] * len(paths)
+    assert "the settling process was ended by SIGKILL: another one is started" in world.lcc.log_text()
+    seen = Seen(told, "goes on; results wait for a second", NOTHING_LOST, GOES_ON if world.runs() else "ends")
+    is_as_documented("the settling process of a crawl is killed", seen, seconds)
+    world.finish(verify=True)
+
+
+def test_results_wait_for_a_settling_process_that_is_frozen(make: Make) -> None:
+    world = make()
+    world.lcc.start()
+    release = threading.Event()
+    page = world.put("/p1/page", held=release)
+    assert world.push(1, page) == ACCEPTED
+    wait_for(lambda: world.visited(page), 20, "the fetch")
+    frozen_one, new = settling(world), world.put("/p2/new")
+    os.kill(frozen_one, signal.SIGSTOP)
+    release.set()
+    wait_for(lambda: world.push(2, new) == "103", 20, "a login that takes too long")
+    assert page not in world.cached()
+    os.kill(frozen_one, signal.SIGCONT)
+    seconds = world.wait_until_all_is_there()
+    wait_for(lambda: world.push(2, new) == ACCEPTED, 20, "providers to be let in")
+    world.wait_until_all_is_there()
+    assert len(world.site.asked(page)) == 1
+    seen = Seen(
+        "103", f"at most {NOT_DURABLE}; results wait", NOTHING_LOST, GOES_ON if world.runs() else "ends"
+    )
+    is_as_documented("the settling process of a crawl is frozen for a while", seen, seconds)
+    world.finish(verify=True)
+
+
 # --- freezes and clocks --------------------------------------------------------------------------
 
 
 def test_a_process_that_is_frozen_for_longer_than_its_lease_loses_nothing(make: Make) -> None:
-    lease = 60 if LONG else 8
+    lease = 60 if LONG else 20
     world = make(LCC_LEASE=f"{lease}s")
     world.lcc.start()
     with (world.lcc.folder / "other.log").open("wb") as log:
@@ -454,5 +506,5 @@ def test_an_answer_that_is_cut_off_leads_to_a_set_that_is_sent_again(make: Make,
 
 
 def test_every_trouble_is_in_the_table() -> None:
-    assert len(rows()) == 17
+    assert len(rows()) == 19
     assert all(kept for (_, _, kept, _), _ in rows().values())

@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.providers import add as add_provider
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.uns.codec import Codec
 from lcc_scrapy.wire.messages import Init, SetEnd, Url
 from tests.faults.streams import ROOT, End, Stream, stream, transcripts

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.storage.sql.store import WAL_FIXED_IN
+from lcc_scrapy.db.sql.store import WAL_FIXED_IN
 from tests.faults.powercut.aftermath import cached_documents, contents, losses
 from tests.faults.powercut.careless import FORGOTTEN, SYNCHRONOUS, TOGETHER, forgets
 from tests.faults.powercut.disk import Cut, Loss

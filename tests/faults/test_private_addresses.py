@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from lcc_scrapy import outgoing
 from lcc_scrapy.domain import addresses
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.http import outgoing
 from tests.acceptance.pushers import Conversation
 from tests.faults.canary import Canary
 from tests.faults.handling import LOOPS, Handling, Stopwatch, outcome, outcomes, run
@@ -231,7 +231,7 @@ def test_name_servers_that_hang_keep_nobody_else_waiting(
 
 SETTINGS_PY = f"""
     import socket
-    from lcc_scrapy import outgoing
+    from lcc_scrapy.http import outgoing
     from lcc_scrapy.domain import addresses
 
     BOT_NAME = "shop"

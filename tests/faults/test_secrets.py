@@ -17,7 +17,7 @@ import pymysql
 import pytest
 import sqlalchemy
 
-from lcc_scrapy.storage.sql.store import make_engine
+from lcc_scrapy.db.sql.store import make_engine
 from tests.certificates import Authority
 from tests.harness import BIN, Lcc, Nginx, free_port, wait_for
 

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 import brotli
 
 from lcc_scrapy.content.decoding import zstd
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
-from lcc_scrapy.uns.spoolfile import SpoolHeader
-from lcc_scrapy.uns.spoolwriter import SpoolWriter
-from lcc_scrapy.users.cursor import Position
+from lcc_scrapy.uns.spool_file import SpoolHeader
+from lcc_scrapy.uns.spool_writer import SpoolWriter
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import (
     Query,

@@ -19,19 +19,20 @@ import yarl
 from scrapy import Request
 
 from lcc_scrapy.content.decoding import PIECE, BadCoding, decoder
+from lcc_scrapy.domain.cursor import BadCursor, Position
 from lcc_scrapy.domain.errors import Refusal, UrlRefused
-from lcc_scrapy.domain.httpdates import retry_after_seconds
+from lcc_scrapy.domain.http_dates import retry_after_seconds
 from lcc_scrapy.domain.robots import Robots
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK, parse_mask
-from lcc_scrapy.getting import _request as outgoing_request
-from lcc_scrapy.http1.answer import Answer, HttpError
+from lcc_scrapy.domain.uns_limits import Limits
+from lcc_scrapy.fetch.client import _request as outgoing_request
+from lcc_scrapy.http.answer import Answer, HttpError
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Codec, Malformed
-from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.session import Session
-from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolReader
+from lcc_scrapy.uns.spool_file import DamagedSpoolFile, SpoolReader
 from lcc_scrapy.uns.states import (
     TABLE,
     Event,
@@ -47,7 +48,6 @@ from lcc_scrapy.uns.states import (
     TooSlow,
     Vanished,
 )
-from lcc_scrapy.users.cursor import BadCursor, Position
 from lcc_scrapy.wire.messages import InitAccepted, Quota
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import Query, Said
@@ -135,7 +135,7 @@ def _talk(choices: list[int], stream: bytes, *, runs: bool) -> "_Talk":
 
 
 class _Talk:
-    """A session with a clerk who answers at once, as the choices say."""
+    """A session with a set receiver that answers at once, as the choices say."""
 
     def __init__(self, choices: list[int], *, runs: bool) -> None:
         self.codec = Codec(SMALL, runs=runs)

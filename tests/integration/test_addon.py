@@ -254,7 +254,7 @@ def test_a_foreign_download_handler_is_refused_too(lcc: Lcc) -> None:
     said = lcc.refused("-s", f"DOWNLOAD_HANDLERS={handlers}")
     assert "Traceback" not in said
     assert said.splitlines()[-1] == (
-        "scrapy: error: spider lcc_push needs DOWNLOAD_HANDLERS['http'] = lcc_scrapy.fetching.LccDownloadHandler,"
+        "scrapy: error: spider lcc_push needs DOWNLOAD_HANDLERS['http'] = lcc_scrapy.fetch.download_handler.LccDownloadHandler,"
         " not scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler; remove that setting"
     )
 
@@ -387,7 +387,7 @@ def test_the_command_line_goes_before_the_environment_before_settings_py_before_
         done = shop.run(lcc, program, *words, **environment)
         assert done.returncode != 0
         line = done.stderr.splitlines()[-1]
-        assert line.startswith(f"{program}: error: no LCC data folder at "), done.stderr
+        assert line.startswith(f"{program}: error: no LCC data directory at "), done.stderr
         return line.partition(" at ")[2].partition(":")[0]
 
     given = ("-s", f"LCC_DATA_DIR={tmp_path}/given")

@@ -20,23 +20,23 @@ from click.testing import CliRunner
 from lcc_scrapy.cli import initialise
 from lcc_scrapy.cli.main import lcc as lcc_group
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.records import Spidered, WorkerRow
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql import store as sql_store
+from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.cache import Answer, Body
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import Operation, UrlEntry, furlkey, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Failed, Place, Served
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage.batch import Batch
-from lcc_scrapy.storage.home import WorkerSlot
-from lcc_scrapy.storage.passwords import verify_password
-from lcc_scrapy.storage.records import Spidered, WorkerRow
-from lcc_scrapy.storage.settling import Settlement
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.sql import store as sql_store
-from lcc_scrapy.storage.sql.store import make_engine
-from lcc_scrapy.storage.tables import metadata
-from lcc_scrapy.storage.turnstile import take_turns
-from lcc_scrapy.storage.windows import window_of
-from lcc_scrapy.users.cursor import Position
+from lcc_scrapy.login.passwords import verify_password
+from lcc_scrapy.machine.data_directory import WorkerSlot
+from lcc_scrapy.queue.leases import take_turns
+from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
+from lcc_scrapy.queue.window_rows import window_of
 
 ROOT = Path(__file__).parents[2]
 SEED_QUERY = (
@@ -106,7 +106,7 @@ class House:
             psetid = tx.take("psetid", 1)
             entries = [UrlEntry(SITE + name, mimetype, operation, SITE + name, SITE + name) for name in names]
             keys = [urlkey(pid, entry.curl, entry.mimetype) for entry in entries]
-            batch = Batch(tx, [pid], keys, int(time.time()), QueuePolicy())
+            batch = UnitOfWork(tx, [pid], keys, int(time.time()), QueuePolicy())
             for position, entry in enumerate(entries, 1):
                 batch.arrive(pid, entry, Place(psetid, position))
             batch.flush()
@@ -218,7 +218,7 @@ def test_init_makes_a_data_folder_once(tmp_path):
     }
     assert not list(house.data.glob("*.new"))
     before = {path: path.read_bytes() for path in house.data.rglob("*") if path.is_file()}
-    assert "is a data folder already" in one_error(house.lcc("init", status=1))
+    assert "is a data directory already" in one_error(house.lcc("init", status=1))
     assert {path: path.read_bytes() for path in house.data.rglob("*") if path.is_file()} == before
 
 
@@ -647,14 +647,14 @@ def test_held_removals_are_shown_and_carried_out(house):
     found = house.json("status")
     assert (found["documents"], found["held_removals"], found["held_by_provider"]) == (10, 10, {"7": 10})
     assert house.lcc("status").stdout.splitlines()[-2:] == [
-        "held         10 removals wait for `lcc provider confirm-removals`",
-        "             10 of provider 7",
+        "held            10 removals wait for `lcc provider confirm-removals`",
+        "                10 of provider 7",
     ]
     assert "10, see `lcc provider confirm-removals 7`" in house.lcc("provider", "show", "7").stdout
     assert house.lcc("provider", "confirm-removals", "7").stdout == "10 documents removed\n"
     assert house.json("status")["documents"] == 0
     assert house.lcc("status").stdout.splitlines()[-1] == (
-        "held         0 removals wait for `lcc provider confirm-removals`"
+        "held            0 removals wait for `lcc provider confirm-removals`"
     )
     assert house.lcc("provider", "confirm-removals", "7").stdout == "0 documents removed\n"
 
@@ -715,7 +715,7 @@ def test_documents_that_expire_are_told_of(house):
     house.lcc("provider", "want-full", "7", "--reason", "expired files")
     assert house.json("status")["expiring"] == {"7": 2}
     assert house.lcc("status").stdout.splitlines()[-1] == (
-        "expiring     documents of provider 7, not confirmed for too long; 2 are left"
+        "expiring        documents of provider 7, not confirmed for too long; 2 are left"
     )
 
 
@@ -808,7 +808,7 @@ def test_explain_tells_when_a_found_page_is_due(house):
     assert house.json("explain", SITE + "a")[0]["visits"] == {
         "depth": 1, "visited": 6, "answered": 6, "every": 3600, "changes": 2, "due": due,
     }  # fmt: skip
-    assert "by guess due 2030-03-17" in house.lcc("explain", SITE + "a").stdout
+    assert "next adaptive one due 2030-03-17" in house.lcc("explain", SITE + "a").stdout
 
 
 def test_explain_of_an_unknown_url_is_status_1(small):

@@ -9,7 +9,7 @@ import pytest
 from test_cli import House, one_error
 
 from lcc_scrapy.cli import provider_bulk
-from lcc_scrapy.storage import passwords
+from lcc_scrapy.login import passwords
 
 SEVERAL = """\
 pid,root,password,name,bandwidth,priority,allow-private,timeofday,fullsets

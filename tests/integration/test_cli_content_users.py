@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from test_cli import SITE, House, one_error, rows_of
 
+from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.content_user import ContentGone, ContentLost, ContentUser, PageText, Position, StartOver
 from lcc_scrapy.domain.entries import Operation
-from lcc_scrapy.storage.forgetting import forget_tombstones
-from lcc_scrapy.storage.named_cursors import StoreCursors
-from lcc_scrapy.users.named_cursors import NamedCursor
+from lcc_scrapy.domain.named_cursors import NamedCursor
+from lcc_scrapy.feed.named_cursors import StoreCursors
 
 FOREIGN = str(Position("another LCC", 1, 5))
 PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]

@@ -8,10 +8,10 @@ import time
 import pytest
 from test_cli import SITE, House, house, one_error, small
 
-from lcc_scrapy.storage.closed import CLOSED, Closed
-from lcc_scrapy.storage.home import WorkerSlot
-from lcc_scrapy.storage.records import LastOutcome
-from lcc_scrapy.storage.tables import metadata
+from lcc_scrapy.db.closed import CLOSED, Closed
+from lcc_scrapy.db.records import LastOutcome
+from lcc_scrapy.db.tables import metadata
+from lcc_scrapy.machine.data_directory import WorkerSlot
 from lcc_scrapy.uns.spool import SpoolFolder
 
 __all__ = ["house", "small"]

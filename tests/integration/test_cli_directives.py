@@ -9,7 +9,7 @@ import pytest
 from test_cli import PID, SITE, House
 
 from lcc_scrapy.content_user import ContentUser
-from lcc_scrapy.users.metainfo import NAMESPACE
+from lcc_scrapy.feed.meta_information import NAMESPACE
 from lcc_scrapy.wire.messages import NAMESPACE as LOCOCA
 
 TWO = f"[{SITE}a, {SITE}, 1, {{anna}}]\n[{SITE}b, , 0, {{}}]\n"
@@ -121,7 +121,7 @@ def test_a_run_that_is_killed_is_given_again(small):
     """The process dies behind its first batch; what it took stays, and the second run adds the rest."""
     asked = "".join(f"[{SITE}{n}, , 1, {{anna}}]\n" for n in range(1200))
     die = (
-        "from lcc_scrapy.storage.directives import Directives as D; import os; ask = D.ask; n = []\n"
+        "from lcc_scrapy.spidering.directives import Directives as D; import os; ask = D.ask; n = []\n"
         "def dying(self, *given):\n"
         "    n.append(1)\n"
         "    return ask(self, *given) if len(n) < 2 else os._exit(9)\n"

@@ -7,8 +7,8 @@ import pytest
 from test_cli import SITE, one_error
 from test_cli_content_users import DOCS, cursor_of, forget_all, small
 
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import Operation
-from lcc_scrapy.users.cursor import Position
 
 __all__ = ["small"]
 PAGE = (DOCS / "indexers.md").read_text(encoding="utf-8")
@@ -155,6 +155,6 @@ def test_the_format_of_the_docs_is_found_and_writes(small):
 
 
 def test_every_format_is_in_the_table_of_the_page():
-    from lcc_scrapy.users.indexers.formats import INDEXERS
+    from lcc_scrapy.feed.indexers.formats import INDEXERS
 
     assert set(re.findall(r"^\| \[`([a-z0-9+-]+)`\]", PAGE, re.MULTILINE)) == set(INDEXERS)

@@ -3,7 +3,7 @@
 import pytest
 from test_cli import House, one_error
 
-from lcc_scrapy.users.tokens import digest_of
+from lcc_scrapy.domain.tokens import digest_of
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from test_cli import SITE, House, one_error, rows_of
 
 from lcc_scrapy.content_user import ContentGone, ContentLost, ContentUser
+from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.entries import Operation
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.storage.records import DocumentLink
-from lcc_scrapy.users.metainfo import NAMESPACE
+from lcc_scrapy.feed.meta_information import NAMESPACE
 
 
 @pytest.fixture

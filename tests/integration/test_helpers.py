@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 
-from lcc_scrapy.storage import schema
-from lcc_scrapy.storage.sql import SqlStore
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.sql import SqlStore
 from tests import forkserver, ports
 from tests.conftest import Databases, SqliteStores
 from tests.harness import Nginx, nginx, wait_for

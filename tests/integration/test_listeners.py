@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.scrapy_internals import NAMES
+from lcc_scrapy.engine.scrapy_internals import NAMES
 from tests.harness import Lcc, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Site, page
@@ -76,7 +76,7 @@ SETTINGS = """
     EXTENSIONS = {"shop.parts.Late": 500}
 """
 MISSING = """
-    from lcc_scrapy import scrapy_internals
+    from lcc_scrapy.engine import scrapy_internals
 
     scrapy_internals.NAMES["PART"] = ("renamed",)
 """

@@ -28,7 +28,7 @@ from backports import zstd
 
 from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.providers.client import Address, Conversation, connect
+from lcc_scrapy.push.client import Address, Conversation, connect
 from lcc_scrapy.wire.messages import Init, InitAccepted, InitRejected, SetAccepted, SetStart
 from tests.harness import PASSWORD, Lcc, lccs, wait_for
 from tests.integration.project import make_project

@@ -62,4 +62,4 @@ def test_the_database_of_the_url_file_is_used_but_not_by_a_trial(tmp_path):
 def test_what_is_of_no_use_to_try_again_has_a_status_of_its_own(tmp_path, command):
     done = run([f"{BIN}/lcc", command], LCC_DATA_DIR=str(tmp_path))
     assert done.returncode == 2
-    assert done.stderr.startswith("lcc: error: no LCC data folder")
+    assert done.stderr.startswith("lcc: error: no LCC data directory")

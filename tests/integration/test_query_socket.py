@@ -19,9 +19,9 @@ from test_cli import SITE, House, one_error, rows_of
 from test_cli import house as any_house
 
 from lcc_scrapy.content_user import ContentUser
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import Operation
-from lcc_scrapy.users.asking import Rejected, Unanswered, ask, connect
-from lcc_scrapy.users.cursor import Position
+from lcc_scrapy.query.client import Rejected, Unanswered, ask, connect
 from lcc_scrapy.wire.queries.messages import Content, ContentEnds, Query, ResultEnds, Row, Wanted, What
 from tests.certificates import Authority
 

@@ -72,7 +72,7 @@ def site(corpora: dict[str, Path], tmp_path: Path) -> Path:
 def source(make_lcc: Callable[..., Lcc], nginx: Nginx, site: Path) -> Iterator[Source]:
     nginx.start({"site": site})
     prefix = f"http://127.0.0.1:{nginx.ports['site']}/"
-    lcc = make_lcc("sqlite")
+    lcc = make_lcc("sqlite", LCC_IDLE_SECONDS="200s", LCC_FETCH_TIMEOUT="200s", LCC_HTTP_SILENCE="200s")
     lcc.add_provider(1, prefix)
     lcc.start()
     port = free_port()

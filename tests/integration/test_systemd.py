@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lcc_scrapy.config import SETTINGS, duration
+from lcc_scrapy.config.config import SETTINGS, duration
 from lcc_scrapy.domain import addresses
 from lcc_scrapy.domain.addresses import is_public
 from tests.harness import wait_for
@@ -187,7 +187,9 @@ def furnish(machine: Machine) -> None:
     machine.run("sh", "-c", CERTIFICATE)
     machine.write("/srv/site.py", SITE)
     machine.run("systemd-run", "--quiet", "--unit=site", "/opt/lcc/bin/python", "/srv/site.py")
-    machine.run("sh", "-c", "echo 'LCC_FETCH_TIMEOUT = LCC_HOST_BACKOFF = 3' >> /etc/lcc/lcc_settings.py")
+    machine.run(
+        "sh", "-c", "printf 'LCC_FETCH_TIMEOUT = 20\nLCC_HOST_BACKOFF = 3\n' >> /etc/lcc/lcc_settings.py"
+    )
     drop_in(machine, "lcc-crawl", "site", f"[Service]\nIPAddressAllow={ALLOWED}\n")
     machine.run("lcc-run", "init")
     for pid, address in ((7, ALLOWED), (8, DENIED)):
@@ -252,7 +254,7 @@ def test_what_the_unit_does_not_allow_is_not_reached_although_the_crawler_was_to
 
 
 PROBES = {
-    "write outside of the data folder": "touch /etc/lcc/x",
+    "write outside of the data directory": "touch /etc/lcc/x",
     "write into its own program": "touch /opt/lcc/x",
     "see home folders": "ls /root/.",
     "see processes of others": "test -d /proc/1",
@@ -285,7 +287,7 @@ def test_a_reload_shows_the_renewed_certificate_and_ends_nothing(machine):
     with pytest.raises(AssertionError, match="certificate"):
         push(machine, 7, ALLOWED, "c.html")
     machine.run("systemctl", "reload", "lcc-uns", "lcc-crawl")
-    wait_for(lambda: "SIGHUP" in machine.journal("lcc-uns"), 60, "the reload")
+    wait_for(lambda: "certificates read again" in machine.journal("lcc-uns"), 60, "the reload")
     wait_for(lambda: "SIGHUP" in machine.journal("lcc-crawl"), 60, "the reload")
     push(machine, 7, ALLOWED, "c.html")
     wait_for(lambda: f"http://{ALLOWED}/c.html" in cached(machine), 60, "the document")
@@ -314,7 +316,7 @@ def test_a_service_that_was_killed_is_started_again_and_one_that_cannot_work_is_
     machine.run("systemctl", "restart", "lcc-uns")
     wait_for(lambda: machine.show("lcc-uns", "ActiveState")["ActiveState"] == "failed", 60, "the end")
     assert machine.show("lcc-uns", "ExecMainStatus", "NRestarts") == {"ExecMainStatus": "2", "NRestarts": "0"}
-    assert "no LCC data folder at /var/lib/lcc/nowhere" in machine.journal("lcc-uns")
+    assert "no LCC data directory at /var/lib/lcc/nowhere" in machine.journal("lcc-uns")
     machine.run("rm", "/etc/systemd/system/lcc-uns.service.d/wrong.conf")
     machine.run("systemctl", "daemon-reload")
     start_with_tls(machine)

@@ -20,7 +20,7 @@ from hashlib import sha256
 
 import certificates
 import pytest
-from harness import missing, wait_for
+from harness import PATIENCE, missing, wait_for
 from ports import free_port
 from test_cli import SITE, House, rows_of
 from web_process import serving
@@ -235,7 +235,7 @@ def test_a_user_of_two_machines_sees_one_lcc(two):
 
 def test_files_are_served_without_the_packages_of_the_http_api():
     said = (
-        "import sys; import lcc_scrapy.users.web.files, lcc_scrapy.users.web.serving;"
+        "import sys; import lcc_scrapy.web.files, lcc_scrapy.web.server;"
         " print({'fastapi', 'starlette', 'pydantic', 'anyio'} & set(sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", said], text=True, timeout=300) == "set()\n"
@@ -583,9 +583,12 @@ def _browse(port, secret, kept):
     path = rows(port, secret)[0]["path"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            timeout=PATIENCE * 1000,
         )
         page = browser.new_context(extra_http_headers={"Authorization": f"Bearer {secret}"}).new_page()
+        page.set_default_timeout(PATIENCE * 1000)
         with page.expect_download() as coming, pytest.raises(Error):
             page.goto(address + path)
         coming.value.save_as(kept)
@@ -639,17 +642,20 @@ def _be_told(house, port, secret):
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            timeout=PATIENCE * 1000,
         )
         page = browser.new_context(extra_http_headers={"Authorization": f"Bearer {secret}"}).new_page()
+        page.set_default_timeout(PATIENCE * 1000)
         address = f"http://127.0.0.1:{port}"
         page.route(f"{address}/page", lambda route: route.fulfill(content_type="text/html", body=PAGE))
         page.goto(f"{address}/page")
-        page.wait_for_function("window.told.length == 1", timeout=120_000)
-        page.wait_for_function("window.opened > 1", timeout=120_000)
+        page.wait_for_function("window.told.length == 1")
+        page.wait_for_function("window.opened > 1")
         house.push("two")
         house.fetch()
-        page.wait_for_function("window.told.length >= 2", timeout=120_000)
+        page.wait_for_function("window.told.length >= 2")
         told = page.evaluate("window.told")
         browser.close()
     assert [curl for curl, _ in told] == [SITE + "one", SITE + "two"]

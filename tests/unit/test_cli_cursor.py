@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
-from lcc_scrapy.users import feed
-from lcc_scrapy.users.cursor import BadCursor, Position, StartOver
-from lcc_scrapy.users.feed import Reader
-from lcc_scrapy.users.selection import Selection, is_pattern
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.selection import Selection, is_pattern
+from lcc_scrapy.feed import reader as feed_reader
+from lcc_scrapy.feed.reader import Reader
 
 HERE = Position("an-lcc", 1, 100)
 
@@ -114,7 +114,7 @@ class FakeFeed:
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch):
-    monkeypatch.setattr(feed, "PAGE", 2)
+    monkeypatch.setattr(feed_reader, "PAGE", 2)
 
 
 def seqs(reader):

@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from lcc_scrapy.db.records import LastOutcome, LongFetch, StoredTurn, WorkerRow
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import NOTHING, QueuedUrl
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.storage.explanation import Known, Surroundings, Work, why_waiting
-from lcc_scrapy.storage.records import LastOutcome, LongFetch, StoredTurn, WorkerRow
+from lcc_scrapy.queue.explanation import Known, Surroundings, Work, why_waiting
 
 KEY = b"k" * 16
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()  # a Friday

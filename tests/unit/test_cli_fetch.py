@@ -8,8 +8,8 @@ from scrapy.exceptions import IgnoreRequest
 
 from lcc_scrapy.cli.fetch import _words
 from lcc_scrapy.domain.errors import NotDurable
+from lcc_scrapy.ops.trial import Verdict
 from lcc_scrapy.spiders.trial import HopRecorder, TrialSpider
-from lcc_scrapy.storage.trial import Verdict
 
 
 def verdict(stored=False, code=0, text="", **flags):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcc_scrapy.storage.passwords import DUMMY, hash_password, verify_password
+from lcc_scrapy.login.passwords import DUMMY, hash_password, verify_password
 
 
 def test_a_hash_matches_its_own_password_only():

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from lcc_scrapy.config import load
+from lcc_scrapy.app.opening import unchecked_store
+from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.opening import unchecked_store
-from lcc_scrapy.spidering.rules import DOCUMENTS
+from lcc_scrapy.links.rules import DOCUMENTS
 
 
 @pytest.mark.parametrize(

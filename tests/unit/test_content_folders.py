@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.content.disk import make_folders
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.identity import create_machine_identity
 from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.machine.disk import make_folders
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from lcc_scrapy import __version__, signals
-from lcc_scrapy.config import SETTINGS
+from lcc_scrapy.config.config import SETTINGS
+from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.errors import CODES
-from lcc_scrapy.overruled import REASONS
-from lcc_scrapy.storage.tables import metadata
+from lcc_scrapy.engine.ignored_settings import REASONS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -96,7 +96,7 @@ def test_what_the_log_calls_ignored_is_said_to_be_so_in_the_table(name):
 
 def provider_options(command):
     done = subprocess.run(
-        [sys.executable, "-m", "lcc_scrapy.providers", command, "--help"],
+        [sys.executable, "-m", "lcc_scrapy.push", command, "--help"],
         capture_output=True,
         text=True,
         check=True,

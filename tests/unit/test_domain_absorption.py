@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.absorption import COMPLETE, IDLE, OPEN, TURN, Line, Patience, View
-from lcc_scrapy.domain.lifesigns import Lifesigns
-from lcc_scrapy.domain.sharing import NO_LIMIT, room_left
+from lcc_scrapy.domain.absorption import COMPLETE, IDLE, OPEN, TURN, Line, View, WaitRule
+from lcc_scrapy.domain.dynamic_threshold import NO_LIMIT, room_left
+from lcc_scrapy.domain.failure_detector import FailureDetector
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Login:
 )
 def test_how_long_a_complete_set_waits_for_an_earlier_login(login, sending_here, holds):
     over = [
-        Patience("me", 60.0).is_over(waited, sending_here=sending_here, earlier=[Login("other", IDLE), login])
+        WaitRule("me", 60.0).is_over(waited, sending_here=sending_here, earlier=[Login("other", IDLE), login])
         for waited in (0.0, 59.9, 60.0)
     ]
     assert (
@@ -223,27 +223,27 @@ def test_one_who_has_too_much_by_now_gets_nothing_more():
 # --- signs of life -----------------------------------------------------------------------------------
 
 
-def looks(lifesigns, *signs_at):
-    return [lifesigns.is_dead("a", sign, now) for sign, now in signs_at]
+def looks(detector, *signs_at):
+    return [detector.is_dead("a", sign, now) for sign, now in signs_at]
 
 
 def test_one_without_a_new_sign_for_too_long_is_dead():
-    assert looks(Lifesigns(100), (1, 0), (1, 40), (1, 80), (1, 99), (1, 100)) == [False] * 4 + [True]
+    assert looks(FailureDetector(100), (1, 0), (1, 40), (1, 80), (1, 99), (1, 100)) == [False] * 4 + [True]
 
 
 def test_every_new_sign_starts_the_wait_anew_even_an_earlier_one():
-    assert looks(Lifesigns(100), (5, 0), (5, 50), (4, 90), (4, 140), (4, 189), (4, 190)) == [False] * 5 + [
-        True
-    ]
+    assert looks(FailureDetector(100), (5, 0), (5, 50), (4, 90), (4, 140), (4, 189), (4, 190)) == [
+        False
+    ] * 5 + [True]
 
 
 def test_time_in_which_nobody_looked_does_not_count():
-    lifesigns = Lifesigns(100)
-    assert looks(lifesigns, (1, 0), (1, 500), (1, 550), (1, 600)) == [False, False, False, True]
+    detector = FailureDetector(100)
+    assert looks(detector, (1, 0), (1, 500), (1, 550), (1, 600)) == [False, False, False, True]
 
 
 def test_one_is_not_judged_by_another_s_signs():
-    lifesigns = Lifesigns(100)
+    detector = FailureDetector(100)
     for now in (0, 50, 100):
-        lifesigns.is_dead("a", 1, now)
-    assert not lifesigns.is_dead("b", 1, 100)
+        detector.is_dead("a", 1, now)
+    assert not detector.is_dead("b", 1, 100)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.domain.fair_queue import FairQueue
 from lcc_scrapy.domain.throttling import (
     ADDRESSES_OF_A_PROVIDER,
     Buckets,
@@ -12,7 +13,6 @@ from lcc_scrapy.domain.throttling import (
     LoginThrottle,
     Rate,
 )
-from lcc_scrapy.domain.waiting_room import WaitingRoom
 
 STRANGER = Caller("192.0.2.9", 7)
 HOME = Caller("192.0.2.1", 7, known=True)
@@ -127,7 +127,7 @@ def test_whoever_asks_for_an_id_under_attack_pays_with_its_address():
 
 
 def room(most=4):
-    return WaitingRoom(most, lambda item: item[0])
+    return FairQueue(most, lambda item: item[0])
 
 
 def everybody(waiting):

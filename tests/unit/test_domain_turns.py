@@ -491,3 +491,41 @@ def test_turns_that_come_and_go_leave_nothing_behind():
         turns.refill("a", [], NOW, more=False, look_at=NOW + 8 * 3600)
         turns.drop("a")
     assert len(turns._delayed) <= STALE + 2
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_what_waits_keeps_its_wait_when_the_clock_is_moved(step):
+    turns = turns_of(("a", 0), ("b", 1))
+    turns.look_by("a", NOW + 10, NOW)
+    assert run(turns, 2) == ["b0", None]
+    turns.moved(step, NOW + step)
+    assert turns.wake_at() == NOW + 10 + step
+    assert turns.next(NOW + 9 + step) is None
+    assert turns.due() == []
+    assert turns.next(NOW + 10 + step) is None
+    assert turns.due() == ["a"]
+
+
+def test_a_window_is_read_again_no_later_than_was_asked_for():
+    turns = turns_of(("a", 0))
+    turns.look_by("a", NOW + 5, NOW)
+    turns.look_by("a", NOW + 9, NOW)
+    assert turns.get("a").look_at == NOW + 5
+    turns.look_by("unknown", NOW + 1, NOW)
+    assert turns.wake_at() == NOW + 5
+
+
+def test_the_store_is_asked_before_the_first_fetch_from_the_moment_at_which_an_earlier_url_is_due():
+    turns = turns_of(("a", 0))
+    turns.refill("a", [ticket("a", 0), ticket("a", 1)], NOW, more=False, look_at=NOW + 5)
+    assert run(turns, 1, NOW + 4.9) == ["a0"]
+    assert turns.next(NOW + 5) is None
+    assert turns.due() == ["a"]
+    assert turns.get("a").look_at == NEVER, "once is enough"
+
+
+def test_a_turn_that_was_dropped_holds_no_tickets_any_more():
+    turns = turns_of(("a", 2))
+    turn = turns.get("a")
+    turns.drop("a")
+    assert (len(turn.window), turn.fetching, turn.waiting) == (0, None, 0)

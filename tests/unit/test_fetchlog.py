@@ -15,7 +15,7 @@ from lcc_scrapy.fetchlog.files import RotatingFile, file_of, files_of_all
 from lcc_scrapy.fetchlog.lines import LINE_MAX, lines_of
 from lcc_scrapy.fetchlog.reading import Follower, Wanted, read
 from lcc_scrapy.fetchlog.writing import FetchLog
-from lcc_scrapy.storage.settling import CONFIRMED, DELAYED, DISCARDED, FAILED, RETRYING, STORED, Settled
+from lcc_scrapy.queue.settlement import CONFIRMED, DELAYED, DISCARDED, FAILED, RETRYING, STORED, Settled
 
 NOW = 1_800_000_000.5
 URL = "http://www.example.org/a"

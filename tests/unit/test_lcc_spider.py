@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcc_scrapy.scanner import Visits
+from lcc_scrapy.spidering.scanner import Visits
 from lcc_scrapy.spiders.lcc_spider import read_arguments
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from scrapy.utils.project import get_project_settings
 
-from lcc_scrapy.project import COMMAND_LINE, PROJECT, begin_project, closest_scrapy_cfg, plain_settings
+from lcc_scrapy.config.project import COMMAND_LINE, PROJECT, begin_project, closest_scrapy_cfg, plain_settings
 
 
 @pytest.fixture

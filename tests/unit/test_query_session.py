@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from lcc_scrapy.domain.errors import Refusal
-from lcc_scrapy.users.queries import states
-from lcc_scrapy.users.queries.limits import Limits
-from lcc_scrapy.users.queries.patience import Patience
-from lcc_scrapy.users.queries.session import Begin, Close, GoOn, HalfClose, Session, WaitAMoment, Write
-from lcc_scrapy.users.queries.states import (
+from lcc_scrapy.query import states
+from lcc_scrapy.query.deadlines import Deadlines
+from lcc_scrapy.query.limits import Limits
+from lcc_scrapy.query.session import Begin, Close, GoOn, HalfClose, Session, WaitAMoment, Write
+from lcc_scrapy.query.states import (
     TABLE,
     Answered,
     LookAgain,
@@ -69,7 +69,7 @@ LIMITS = Limits(idle_seconds=60, rate=1000, rate_grace_seconds=30, linger_second
 
 
 def test_who_takes_nothing_of_what_is_ready_is_not_waited_for_longer():
-    patience = Patience(LIMITS, 0)
+    patience = Deadlines(LIMITS, 0)
     patience.said(10**6)
     patience.hold(5)
     assert not patience.is_over(65)
@@ -79,7 +79,7 @@ def test_who_takes_nothing_of_what_is_ready_is_not_waited_for_longer():
 
 
 def test_who_is_slow_on_average_is_cut_and_our_own_time_does_not_count():
-    patience = Patience(LIMITS, 0)
+    patience = Deadlines(LIMITS, 0)
     for start in range(0, 100, 20):
         patience.said(15_000)
         patience.hold(start)
@@ -90,11 +90,11 @@ def test_who_is_slow_on_average_is_cut_and_our_own_time_does_not_count():
 
 
 def test_who_reads_everything_and_never_closes_or_never_stops_sending_is_cut():
-    patience = Patience(LIMITS, 0)
+    patience = Deadlines(LIMITS, 0)
     assert not patience.is_over(10**6)
     patience.over(10**6)
     assert not patience.is_over(10**6 + 10)
     assert patience.is_over(10**6 + 11)
-    talkative = Patience(LIMITS, 0)
+    talkative = Deadlines(LIMITS, 0)
     talkative.discarded(101)
     assert talkative.is_over(0)

@@ -4,9 +4,9 @@ from dataclasses import FrozenInstanceError, dataclass, fields, replace
 
 import pytest
 
+from lcc_scrapy.db.sql.values import maker
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.queue import QueuedUrl
-from lcc_scrapy.storage.sql.values import maker
 
 
 @pytest.mark.parametrize("value", [CachedUrl, QueuedUrl, Tombstone])

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.uns.codec import Codec, Malformed
-from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.wire import writing
 from lcc_scrapy.wire.messages import Init, SetEnd, SetStart, Url
 from tests.runs import one_by_one

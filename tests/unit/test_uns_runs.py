@@ -12,15 +12,15 @@ from lcc_scrapy.domain.entries import EntryRules, read_entry
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.domain.runs import PLAIN, RunRules, read_run
 from lcc_scrapy.domain.sent import with_form
+from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Codec, Malformed
-from lcc_scrapy.uns.judge import MASKS
-from lcc_scrapy.uns.limits import DEFAULT_LIMITS, Limits
+from lcc_scrapy.uns.plain_urls import spelling_of
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.session import Session
-from lcc_scrapy.uns.spelling import spelling_of
-from lcc_scrapy.uns.spoolfile import record_line, record_lines
+from lcc_scrapy.uns.spool_file import record_line, record_lines
 from lcc_scrapy.uns.states import LoginGranted, SetStored, StreamEnded
+from lcc_scrapy.uns.url_validator import MASKS
 from lcc_scrapy.wire.messages import Init, InitAccepted, Quota, SetEnd, SetStart, Url, UrlRun
 from tests.faults.streams import MUTATIONS
 from tests.runs import one_by_one, plainly

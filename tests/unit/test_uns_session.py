@@ -12,9 +12,9 @@ from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
 from lcc_scrapy.domain.errors import Refusal
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.sent import as_sent, values_of
+from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Malformed
-from lcc_scrapy.uns.limits import Limits
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.session import OutOfTurn, Session
 from lcc_scrapy.uns.states import (

@@ -23,10 +23,10 @@ from lcc_scrapy.domain.errors import (
     NotDurable,
     SetTooLarge,
 )
-from lcc_scrapy.uns import spoolwriter
+from lcc_scrapy.uns import spool_writer
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder, has_sets_coming
-from lcc_scrapy.uns.spoolfile import DamagedSpoolFile, SpoolHeader, SpoolReader, entry_of
-from lcc_scrapy.uns.spoolwriter import PER_FILE
+from lcc_scrapy.uns.spool_file import DamagedSpoolFile, SpoolHeader, SpoolReader, entry_of
+from lcc_scrapy.uns.spool_writer import PER_FILE
 
 HEADER = SpoolHeader(7, 3, 1_700_000_000, "10.0.0.9", "s-1", full=True, ifabsent=True, drop_outside=True)
 ENTRIES = [
@@ -219,7 +219,7 @@ def test_a_failing_disk_is_no_acceptance_and_leaves_nothing(folder, monkeypatch,
 
     writer = folder.begin(HEADER, 1)
     if broken == "write":
-        monkeypatch.setattr(spoolwriter.os, "write", fail)
+        monkeypatch.setattr(spool_writer.os, "write", fail)
     elif broken == "fsync file":
         monkeypatch.setattr(os, "fsync", fail)
     elif broken == "rename":
@@ -244,7 +244,7 @@ def test_an_accepted_set_is_never_overwritten(folder):
 
 def test_a_short_write_is_completed(folder, monkeypatch):
     write = os.write
-    monkeypatch.setattr(spoolwriter.os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+    monkeypatch.setattr(spool_writer.os, "write", lambda descriptor, data: write(descriptor, data[:7]))
     assert read(store(folder)) == ENTRIES
 
 

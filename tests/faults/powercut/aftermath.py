@@ -9,22 +9,22 @@ from hashlib import sha256
 from scrapy.settings import Settings
 from sqlalchemy.exc import DBAPIError
 
+from lcc_scrapy.app.opening import check_owner, machine_number, open_store
 from lcc_scrapy.cli.initialise import found
-from lcc_scrapy.config import Config, load
+from lcc_scrapy.config.config import Config, load
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.content.files import ContentFiles, relative_path
 from lcc_scrapy.content.stored import decoded
+from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.domain.compression import ZSTD
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.opening import check_owner, machine_number, open_store
-from lcc_scrapy.storage.feed import StoreFeed
-from lcc_scrapy.storage.home import Home
-from lcc_scrapy.storage.intake import Intake
-from lcc_scrapy.storage.spooled import open_spooled
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.storage.verification import Kind, Verification
+from lcc_scrapy.feed.store_feed import StoreFeed
+from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.machine.data_directory import DataDirectory
+from lcc_scrapy.ops.verification import Kind, Verification
 from lcc_scrapy.uns.spool import SpoolFolder
-from lcc_scrapy.users.cursor import Position
 from tests.faults.powercut.story import DOCUMENTS, PIDS, Contents, ProviderSet, body, contents_after, curl
 from tests.harness import Lcc
 
@@ -94,7 +94,7 @@ class _Look:
         self._sets = sets
 
     def all(self) -> Iterator[str]:
-        home = Home.find(self._config.data_dir)
+        home = DataDirectory.find(self._config.data_dir)
         if damage := self._integrity():
             yield damage
             return

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, dbapi2
 
-from lcc_scrapy.content import together
+from lcc_scrapy.machine import group_fsync
 
 SYNCHRONOUS = ("NORMAL", "OFF")
 
@@ -53,7 +53,7 @@ def main(care: str) -> None:
         _Hasty.synchronous = care
         dbapi2.connect = partial(dbapi2.connect, factory=_Hasty)
     elif care == TOGETHER:
-        together.FEW = 0
+        group_fsync.FEW = 0
     else:
         os.fsync = partial(_fsync, care, os.fsync)
     from scrapy.cmdline import execute

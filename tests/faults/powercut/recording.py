@@ -33,7 +33,7 @@ class Recording:
 
     @property
     def data(self) -> Path:
-        """The data folder, as the story left it."""
+        """The data directory, as the story left it."""
         return self.folder / "lcc-data"
 
     def cuts(self, number: int, chance: random.Random) -> list[int]:

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.storage.feed import StoreFeed
-from lcc_scrapy.storage.sql import SqlStore
-from lcc_scrapy.users.cursor import Position
-from lcc_scrapy.users.feed import Reader
-from lcc_scrapy.users.selection import Selection
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed.reader import Reader
+from lcc_scrapy.feed.store_feed import StoreFeed
 from tests.acceptance.pushers import Conversation
 from tests.harness import BIN, Lcc, wait_for
 

@@ -22,7 +22,7 @@ NOT_MODELLED = (
     "openat2", "pwritev2", "sync", "sync_file_range", "copy_file_range", "sendfile",
     "splice", "symlink", "symlinkat",
 )  # fmt: skip
-"""Recorded all the same: one of them on the data folder is an error, not something overlooked.
+"""Recorded all the same: one of them on the data directory is an error, not something overlooked.
 
 Writes by way of io_uring are in no trace; they show when a replay is compared with the real files.
 """

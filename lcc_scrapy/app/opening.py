@@ -1,0 +1,113 @@
+"""Opening what an LCC consists of: its database, its machine's number, its disks.
+
+Nothing here needs Scrapy or an event loop, so that commands which only look something up begin at once.
+"""
+
+from collections.abc import Container
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from lcc_scrapy.config.config import Config
+from lcc_scrapy.content.identity import machine_identity
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.closed import refuse_closed
+from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra, StoreUnavailable
+from lcc_scrapy.domain.free_space import Reserve
+from lcc_scrapy.feed.store_feed import LCC_ID
+from lcc_scrapy.machine.ballast import Ballast
+from lcc_scrapy.machine.data_directory import DataDirectory
+from lcc_scrapy.machine.free_space import Disks
+from lcc_scrapy.ops.machines import MachineAddresses
+
+if TYPE_CHECKING:
+    from lcc_scrapy.feed.remote_content import OtherMachines
+
+
+def open_store(config: Config, *, check: bool = True, tolerated: Container[str] = ()) -> SqlStore:
+    """Open the database; raises ``ConfigurationError`` with what to do when it cannot be used.
+
+    A database that is closed for one of the ``tolerated`` reasons is opened all the same.
+    """
+    store = unchecked_store(config)
+    try:
+        if check:
+            check_store(config, store, tolerated)
+    except StoreUnavailable as error:
+        raise ConfigurationError(f"the database does not answer: {error}") from None
+    return store
+
+
+def unchecked_store(config: Config) -> SqlStore:
+    """Return the store of a database that nobody has spoken to yet."""
+    try:
+        return SqlStore(config.database_url)
+    except ModuleNotFoundError as error:
+        if error.name == "psycopg":
+            raise MissingExtra("postgresql", "LCC_DATABASE_URL: psycopg") from None
+        raise ConfigurationError(f"LCC_DATABASE_URL: {error.name} is missing: install it") from None
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise ConfigurationError(f"LCC_DATABASE_URL: {error}") from None
+
+
+def check_store(config: Config, store: SqlStore, tolerated: Container[str] = ()) -> None:
+    """Refuse a database that must not be worked with; ``StoreUnavailable`` when it does not answer.
+
+    One that is closed for one of the ``tolerated`` reasons is let pass.
+    """
+    if schema.is_missing_file(config.database_url):
+        raise ConfigurationError(
+            f"the database file {store.url.database} does not exist:"
+            " correct LCC_DATABASE_URL, or bring the file back"
+        )
+    try:
+        waiting = schema.pending(config.database_url)
+        if waiting:
+            raise ConfigurationError(f"the database needs `lcc db upgrade` (waiting: {', '.join(waiting)})")
+        store.check()
+        with store.read() as tx:
+            refuse_closed(tx, tolerated)
+    except DBAPIError as error:
+        raise ConfigurationError(f"the database cannot be used: {error.orig}") from None
+
+
+def check_owner(home: DataDirectory, store: Store) -> None:
+    """Refuse a database that belongs to another LCC than the data directory."""
+    with store.read() as tx:
+        theirs = tx.info(LCC_ID)
+    if theirs != home.lcc_id:
+        raise ConfigurationError(f"the database belongs to LCC {theirs}, {home.folder} to LCC {home.lcc_id}")
+
+
+def disks_of(config: Config, *folders: Path) -> Disks:
+    """Return the disks of the data directory and of others."""
+    reserve = Reserve(config.disk_min_free, config.ballast)
+    return Disks([config.data_dir, *folders], reserve, Ballast(config.data_dir, config.ballast))
+
+
+def machine_number(config: Config, store: Store) -> int:
+    """Return this machine's number, which ``lcc init`` registered."""
+    identity = machine_identity(config.content_dir)
+    with store.read() as tx:
+        number = tx.machine(identity) if identity else None
+    if number is None:
+        raise ConfigurationError(
+            f"content folder {config.content_dir} is not registered: run `lcc init --machine`"
+        )
+    return number
+
+
+def other_machines(config: Config, store: Store) -> "OtherMachines | None":
+    """Return what gets the content files of other machines, None where the settings say nothing of them."""
+    if not (config.files_machines or config.files_token_file):
+        return None
+    try:
+        token = Path(config.files_token_file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"LCC_FILES_TOKEN_FILE: {config.files_token_file!r}: {error}") from None
+    from lcc_scrapy.feed.remote_content import OtherMachines  # noqa: PLC0415 - most LCCs have one machine
+
+    return OtherMachines(MachineAddresses(store, config.files_machines), token)

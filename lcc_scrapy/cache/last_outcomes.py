@@ -1,0 +1,74 @@
+"""What last went wrong with a URL: rows that ``lcc explain`` finds and ``lcc retry`` makes entries of."""
+
+import json
+
+from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, LastOutcome
+from lcc_scrapy.domain.entries import Declared, Operation, Origin, RefusedUrl, UrlEntry, urlkey
+from lcc_scrapy.domain.printable import without_passwords
+from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.roots import URL_MAX
+from lcc_scrapy.domain.timeslots import ALWAYS
+
+TEXT_MAX = 255
+
+
+def of_fetch(row: QueuedUrl, code: int, text: str, at: int, state: str = OUTCOME_FAILED) -> LastOutcome:
+    """Return the outcome of a fetch that failed; ``text`` fits its column."""
+    return LastOutcome(
+        row.urlkey, row.pid, code, text, at, state, row.curl, row.mimetype, row.furl, _submitted(row)
+    )
+
+
+def of_refusal(pid: int, refused: RefusedUrl, at: int) -> LastOutcome:
+    """Return the outcome of a URL that was refused when its provider sent it; passwords in it are blanked."""
+    curl, furl = storable(refused.curl), storable(refused.furl)
+    key = urlkey(pid, curl or furl, refused.mimetype)
+    text = without_passwords(storable(refused.text, TEXT_MAX))
+    curl, furl = without_passwords(curl), without_passwords(furl)
+    return LastOutcome(key, pid, refused.code, text, at, OUTCOME_REFUSED, curl, refused.mimetype, furl)
+
+
+def removal_reason(code: int) -> str:
+    """Return why a document goes whose fetch failed."""
+    return f"answered {code}"
+
+
+def storable(text: str, most: int = URL_MAX) -> str:
+    """Return what every database can hold of a text of a stranger's, ``most`` characters of it."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")[:most]
+
+
+def entry_of(outcome: LastOutcome) -> UrlEntry | None:
+    """Return the entry that a URL was submitted with; None = it is not known."""
+    if outcome.submitted is None:
+        return None
+    said = json.loads(outcome.submitted)
+    return UrlEntry(
+        outcome.curl,
+        outcome.mimetype,
+        Operation.UPDATE,
+        outcome.furl,
+        said.get("burl"),
+        said.get("subtype", ""),
+        Declared(said.get("mtime"), said.get("len"), said.get("md5")),
+        said.get("timeofday", ALWAYS),
+    )
+
+
+def origin_of(outcome: LastOutcome) -> str:
+    """Return who had brought the URL."""
+    return str(json.loads(outcome.submitted or "{}").get("origin", Origin.PUSH))
+
+
+def _submitted(row: QueuedUrl) -> str:
+    """Return what a row says beside its names, without what is not said, as JSON."""
+    said = {
+        "burl": row.burl,
+        "subtype": row.subtype,
+        "mtime": row.mtime,
+        "len": row.len,
+        "md5": row.md5,
+        "timeofday": row.timeofday,
+        "origin": "" if row.origin == Origin.PUSH else str(row.origin),
+    }
+    return json.dumps({name: value for name, value in said.items() if value is not None and value != ""})

@@ -1,0 +1,294 @@
+"""Verbs about cached documents, the feed, counters and files."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import Any, TypeVar
+
+from sqlalchemy import and_, bindparam, delete, func, select, update
+
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.records import LAST_KEY, FileBlock, FileToDelete
+from lcc_scrapy.db.sql import many
+from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks, put
+from lcc_scrapy.db.tx import FEED
+from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.entries import Origin
+from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.versions import Version
+
+_QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
+CACHED = RowsOf(t.lccurl, CachedUrl, WITH_FURLKEY)
+_META = RowsOf(t.lccmeta, UrlMeta)
+_TOMBS = RowsOf(t.tombstones, Tombstone, NAMEHASHES)
+_VERSIONS = RowsOf(t.versions, Version)
+_DOOMED = RowsOf(t.fsmdb, FileToDelete)
+_BLOCKS = RowsOf(t.fileblocks, FileBlock)
+
+_NAMED = t.counters.c.name == bindparam("counter")
+_RAISE = update(t.counters).where(_NAMED).values(value=t.counters.c.value + bindparam("by"))
+_RAISE_IN_MARIADB = "UPDATE counters SET value = LAST_INSERT_ID(value + %s) WHERE name = %s"
+_PEEK = select(t.counters.c.value).where(_NAMED)
+
+_B = t.fileblocks.c
+_ONE_BLOCK = (_B.machineid == bindparam("machine"), _B.block == bindparam("number"))
+"""The whole key: a search for several could wait for rows of others that it only passes."""
+
+_LOCK_BLOCK = _BLOCKS.select().where(*_ONE_BLOCK).with_for_update()
+_DROP_BLOCK = delete(t.fileblocks).where(*_ONE_BLOCK)
+
+_PUSHED = Origin.PUSH.value
+
+_DOCID = re.compile(r"[0-9a-f]{32}")
+
+Named = TypeVar("Named", CachedUrl, QueuedUrl, Tombstone)
+
+
+class CacheVerbs(OnConnection):
+    """Verbs about cached documents, the feed, counters and files."""
+
+    def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
+        return {row.urlkey: row for row in CACHED.by_keys(self._c, keys)}
+
+    def insert_cached(self, rows: Sequence[CachedUrl]) -> None:
+        CACHED.insert(self._c, rows)
+
+    def update_cached(self, rows: Sequence[CachedUrl]) -> None:
+        CACHED.replace(self._c, rows)
+
+    def delete_cached(self, keys: Sequence[bytes]) -> None:
+        CACHED.delete(self._c, keys)
+        _META.delete(self._c, keys)
+        for part in chunks(keys):
+            self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
+
+    def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
+        u = t.lccurl.c
+        query = CACHED.select().where(u.pid == pid, u.urlkey > after).order_by(u.urlkey).limit(limit)
+        return CACHED.read(self._c, query)
+
+    def usage(self, pid: int) -> tuple[int, int]:
+        u = t.lccurl.c
+        query = select(func.count(), func.coalesce(func.sum(u.fetched_len + u.head_len), 0)).where(
+            u.pid == pid
+        )
+        files, space = self._c.execute(query).one()
+        return int(files), int(space)
+
+    def mark_seen(self, keys: Sequence[bytes], psetid: int, now: int) -> None:
+        for part in chunks(keys):
+            cached = update(t.lccurl).where(t.lccurl.c.urlkey.in_(part))
+            self._c.execute(cached.values(seen=psetid, confirmed_time=now))
+            self._c.execute(update(t.qdb).where(t.qdb.c.urlkey.in_(part)).values(seen=psetid))
+
+    def release(self, keys: Sequence[bytes]) -> int:
+        u = t.lccurl.c
+        by_others = u.held.between(1, OUTSIDE_ROOTS - 1)
+        ended = [
+            self._c.execute(update(t.lccurl).where(u.urlkey.in_(part), by_others).values(held=0)).rowcount
+            for part in chunks(keys)
+        ]
+        return sum(ended)
+
+    def name_cached(self, keys: Sequence[bytes], psetid: int) -> int:
+        u = t.lccurl.c
+        named = [
+            self._c.execute(
+                update(t.lccurl).where(u.urlkey.in_(part), u.seen < psetid).values(seen=psetid)
+            ).rowcount
+            for part in chunks(keys)
+        ]
+        return sum(named)
+
+    def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        u = t.lccurl.c
+        query = select(u.urlkey, u.confirmed_time).where(u.pid == pid, u.urlkey > after)
+        rows = self._c.execute(query.order_by(u.urlkey).limit(limit))
+        return [(bytes(key), int(confirmed)) for key, confirmed in rows]
+
+    def reach(self, pid: int, after: bytes, limit: int) -> bytes:
+        u = t.lccurl.c
+        last = select(u.urlkey).where(u.pid == pid, u.urlkey > after).order_by(u.urlkey)
+        return bytes(self._c.execute(last.offset(limit - 1).limit(1)).scalar() or LAST_KEY)
+
+    def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
+        u = t.lccurl.c
+        keys = select(u.urlkey).where(_pushed(pid, after, upto), u.seen < psetid)
+        rows = self._c.execute(keys.order_by(u.urlkey).limit(limit))
+        return [bytes(key) for key in rows.scalars()]
+
+    def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> int:
+        u = t.lccurl.c
+        absent = select(func.count()).where(_pushed(pid, after, upto), u.seen < psetid, u.seen != -psetid)
+        return int(self._c.execute(absent).scalar_one())
+
+    def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
+        u = t.lccurl.c
+        query = select(u.urlkey).where(u.pid == pid, u.held > 0, u.urlkey > after)
+        return [bytes(key) for key in self._c.execute(query.order_by(u.urlkey).limit(limit)).scalars()]
+
+    def count_held(self, pid: int) -> int:
+        u = t.lccurl.c
+        query = select(func.count()).select_from(t.lccurl).where(u.pid == pid, u.held > 0)
+        return int(self._c.execute(query).scalar_one())
+
+    def put_meta(self, rows: Sequence[UrlMeta]) -> None:
+        _META.replace(self._c, rows)
+
+    def meta(self, key: bytes) -> UrlMeta | None:
+        return self.metas([key]).get(key)
+
+    def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        return {row.urlkey: row for row in _META.by_keys(self._c, keys)}
+
+    def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
+        _TOMBS.replace(self._c, rows)
+
+    def delete_tombstones(self, keys: Sequence[bytes]) -> set[bytes]:
+        key = ("urlkey",)
+        there = (many.select(self._c, t.tombstones.name, key, *key, part) for part in chunks(keys))
+        found = {bytes(row[0]) for rows in there for row in rows}
+        _TOMBS.delete(self._c, sorted(found))
+        return found
+
+    def old_tombstones(self, before: int, limit: int) -> list[int]:
+        c = t.tombstones.c
+        rising = self._c.execute(select(c.seq, c.removed_time).order_by(c.seq).limit(limit))
+        return [int(seq) for seq, _ in takewhile(lambda row: row.removed_time < before, rising.all())]
+
+    def drop_tombstones(self, upto: int) -> None:
+        self._c.execute(delete(t.tombstones).where(t.tombstones.c.seq <= upto))
+
+    def changes(
+        self, after: int, limit: int, pid: int | None = None, upto: int | None = None
+    ) -> list[CachedUrl | Tombstone]:
+        rows: list[CachedUrl | Tombstone] = []
+        upto = self.peek(FEED) if upto is None else upto
+        for kind in (CACHED, _TOMBS):
+            c = kind.table.c
+            query = kind.select().where(c.seq > after, c.seq <= upto)
+            if pid is not None:
+                query = query.where(c.pid == pid)
+            rows.extend(kind.read(self._c, query.order_by(c.seq).limit(limit)))
+        return sorted(rows, key=lambda row: row.seq)[:limit]
+
+    def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
+        return CACHED.named(self._c, url), _QUEUED.named(self._c, url), _TOMBS.named(self._c, url)
+
+    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        c = t.lccurl.c.urlkey
+        return CACHED.read(self._c, CACHED.select().where(c > after).order_by(c).limit(limit))
+
+    def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
+        u = t.lccurl.c
+        found = {}
+        for part in chunks(fileids):
+            query = CACHED.select().where(u.fetched_machineid == machineid, u.fetched_fileid.in_(part))
+            found.update({row.fetched_fileid: row for row in CACHED.read(self._c, query)})
+        return found
+
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        c = t.versions.c
+        found: dict[bytes, list[Version]] = {}
+        for part in chunks(keys):
+            query = _VERSIONS.select().where(c.urlkey.in_(part)).order_by(c.seq.desc())
+            for row in _VERSIONS.read(self._c, query):
+                found.setdefault(row.urlkey, []).append(row)
+        return found
+
+    def insert_versions(self, rows: Sequence[Version]) -> None:
+        _VERSIONS.insert(self._c, rows)
+
+    def delete_versions(self, seqs: Sequence[int]) -> None:
+        _VERSIONS.delete(self._c, seqs)
+
+    def next_versioned(self, after: int) -> int | None:
+        pid = t.versions.c.pid
+        return self._c.execute(select(func.min(pid)).where(pid > after)).scalar()
+
+    def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        c = t.versions.c
+        query = select(c.urlkey, c.replaced_time).where(c.pid == pid, c.urlkey > after)
+        rows = self._c.execute(query.order_by(c.urlkey).limit(limit))
+        return [(bytes(key), int(replaced)) for key, replaced in rows]
+
+    def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        c = t.versions.c
+        found: set[int] = set()
+        for part in chunks(fileids):
+            query = select(c.fetched_fileid).where(
+                c.fetched_machineid == machineid, c.fetched_fileid.in_(part)
+            )
+            found.update(self._c.execute(query).scalars())
+        return found
+
+    def take(self, counter: str, count: int) -> int:
+        last = self._raise(counter, count)
+        if last is None:
+            self._add_counter(counter)
+            last = self._raise(counter, count)
+        assert last is not None
+        return last - count + 1
+
+    def _raise(self, counter: str, count: int) -> int | None:
+        """Raise a counter and return where it stands then; None = nobody has added it yet."""
+        if self._c.dialect.name in many.MYSQL:  # at once: others wait while it is locked
+            raised = self._c.exec_driver_sql(_RAISE_IN_MARIADB, (count, counter))
+            return int(raised.lastrowid) if raised.rowcount else None
+        raised = self._c.execute(_RAISE, {"counter": counter, "by": count})
+        return self.peek(counter) if raised.rowcount else None
+
+    def _add_counter(self, counter: str) -> None:
+        """Add a counter at 0, or lock the one that another writer adds at this moment.
+
+        A plain insert that fails would leave MariaDB with a lock that others may have, too, and then none of
+        them could raise the counter.
+        """
+        names, changes = ("name", "value"), {"value": "OLD"}
+        many.insert(self._c, t.counters.name, names, [(counter, 0)], keys=names[:1], changes=changes)
+
+    def peek(self, counter: str) -> int:
+        return int(self._c.execute(_PEEK, {"counter": counter}).scalar() or 0)
+
+    def delete_later(self, files: Sequence[FileToDelete]) -> None:
+        _DOOMED.insert(self._c, files)
+
+    def files_to_delete(self, machineid: int, now: int, limit: int) -> list[FileToDelete]:
+        f = t.fsmdb.c
+        query = _DOOMED.select().where(f.machineid == machineid, f.not_before <= now)
+        return _DOOMED.read(self._c, query.order_by(f.not_before).limit(limit))
+
+    def known_to_delete(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        f = t.fsmdb.c
+        found: set[int] = set()
+        for part in chunks(fileids):
+            query = select(f.fileid).where(f.machineid == machineid, f.fileid.in_(part))
+            found.update(self._c.execute(query).scalars())
+        return found
+
+    def forget_deleted(self, machineid: int, fileids: Sequence[int]) -> None:
+        f = t.fsmdb.c
+        for part in chunks(fileids):
+            self._c.execute(delete(t.fsmdb).where(f.machineid == machineid, f.fileid.in_(part)))
+
+    def put_block(self, block: FileBlock) -> None:
+        put(self._c, t.fileblocks, _BLOCKS.as_dict(block))
+
+    def blocks_of(self, machineid: int) -> list[FileBlock]:
+        return _BLOCKS.read(self._c, _BLOCKS.select().where(_B.machineid == machineid).order_by(_B.block))
+
+    def lock_blocks(self, machineid: int, numbers: Iterable[int]) -> dict[int, FileBlock]:
+        found = (
+            _BLOCKS.read(self._c, _LOCK_BLOCK, machine=machineid, number=number)
+            for number in sorted(set(numbers))
+        )
+        return {block.block: block for one in found for block in one}
+
+    def drop_blocks(self, machineid: int, numbers: Iterable[int]) -> None:
+        for number in sorted(numbers):
+            self._c.execute(_DROP_BLOCK, {"machine": machineid, "number": number})
+
+
+def _pushed(pid: int, after: bytes, upto: bytes) -> Any:
+    u = t.lccurl.c
+    return and_(u.pid == pid, u.urlkey > after, u.urlkey <= upto, u.origin == _PUSHED)

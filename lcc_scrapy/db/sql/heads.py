@@ -1,0 +1,66 @@
+"""Questions about the first rows of many queues, many in one statement: a round trip is most of their cost.
+
+A queue is what waits of one provider under one mask. Each part of a statement is one search in the index
+``qdb_order``; databases that were asked for all queues by ``IN`` would read every row of them.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection
+
+from lcc_scrapy.db.sql.many import MYSQL
+
+SIZES = (1, 8, 50)
+"""Queues that one statement asks for: few different texts, so that they are kept prepared."""
+
+NO_QUEUE = -1
+"""The provider of parts that only fill a statement up; the table has an index by provider."""
+
+_OF_QUEUE = "pid = {mark} AND timeofday = {mark}"
+ORDERED = f"{_OF_QUEUE} AND not_before = 0 AND {{behind}} ORDER BY psetid, position LIMIT {{mark}}"
+"""For (pid, mask, *place, limit): the first rows behind a place, as ``behind`` writes it, in queue order."""
+
+DUE = f"{_OF_QUEUE} AND not_before > 0 ORDER BY not_before LIMIT 1"
+"""For (pid, mask): the row that is due first of those set aside."""
+
+MASKS = "pid = {mark} AND timeofday > {mark} ORDER BY timeofday LIMIT 1"
+FIRST_MASKS = "pid = {mark} AND timeofday >= {mark} ORDER BY timeofday LIMIT 1"
+"""For (pid, mask): a row with the next mask; the first one may be empty."""
+
+
+def place(connection: Connection, psetid: int, position: int) -> tuple[int, ...]:
+    """Return the parameters of ``behind`` for a place."""
+    return (psetid, psetid, position) if connection.dialect.name in MYSQL else (psetid, position)
+
+
+def read(
+    connection: Connection, names: Sequence[str], condition: str, queues: Sequence[tuple[Any, ...]]
+) -> Iterable[Sequence[Any]]:
+    """Yield the columns ``names`` of all queues' rows that meet a condition, in no order between queues."""
+    kind, start = connection.dialect.name, 0
+    while start < len(queues):
+        size = next((size for size in SIZES if len(queues) - start <= size), SIZES[-1])
+        part = list(queues[start : start + size])
+        part += [(NO_QUEUE, *part[-1][1:])] * (size - len(part))
+        values = tuple(value for queue in part for value in queue)
+        yield from connection.exec_driver_sql(_text(kind, tuple(names), condition, size), values).fetchall()
+        start += size
+
+
+@lru_cache(maxsize=64)
+def _text(kind: str, names: tuple[str, ...], condition: str, size: int) -> str:
+    mark = "?" if kind == "sqlite" else "%s"
+    # MariaDB does not search an index by row values, the others do not by alternatives
+    behind = (
+        f"(psetid > {mark} OR psetid = {mark} AND position > {mark})"
+        if kind in MYSQL
+        else f"(psetid, position) > ({mark}, {mark})"
+    )
+    quote = "`" if kind in MYSQL else '"'
+    columns = ", ".join(f"{quote}{name}{quote}" for name in names)
+    one = f"SELECT {columns} FROM qdb WHERE {condition.format(mark=mark, behind=behind)}"  # noqa: S608
+    if kind == "sqlite":
+        return " UNION ALL ".join([f"SELECT * FROM ({one})"] * size)  # noqa: S608
+    return " UNION ALL ".join([f"({one})"] * size)

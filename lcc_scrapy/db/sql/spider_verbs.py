@@ -1,0 +1,171 @@
+"""Verbs about links, what spiders found, and how far they looked."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, select, tuple_, update
+
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.records import DocumentLink, Ownership, Scan, Spidered
+from lcc_scrapy.db.sql import many
+from lcc_scrapy.db.sql.cache_verbs import CACHED
+from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.queue import FETCH
+
+_SPIDERED = RowsOf(t.spidered, Spidered)
+_OWNERS = RowsOf(t.owners, Ownership)
+_SCANS = RowsOf(t.scans, Scan)
+_OF_LINKS = ("urlkey", "position", "url", "relation", "nofollow")
+_OF_VISITS = ("visited", "code", "answered", "every", "changes", "due")
+_END_VISIT = (
+    update(t.spidered)
+    .where(t.spidered.c.furlkey == bindparam("key"))
+    .values({name: bindparam(name) for name in _OF_VISITS})
+)
+_LOCATE = update(t.qdb).where(t.qdb.c.id == bindparam("key")).values(furlkey=bindparam("lies_at"))
+PAIRS = 300
+"""Pairs per statement."""
+
+
+class SpiderVerbs(OnConnection):
+    """Verbs about links, what spiders found, and how far they looked."""
+
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+        for part in chunks(links):
+            self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
+        rows = [
+            (key, number, one.url, one.relation, one.nofollow)
+            for key, found in links.items()
+            for number, one in enumerate(found)
+        ]
+        many.insert(self._c, t.links.name, _OF_LINKS, rows)
+
+    def links_of(self, key: bytes) -> list[DocumentLink]:
+        c = t.links.c
+        query = select(c.url, c.relation, c.nofollow).where(c.urlkey == key).order_by(c.position)
+        return [DocumentLink(*row) for row in self._c.execute(query)]
+
+    def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
+        c = t.lccurl.c
+        found: dict[bytes, list[CachedUrl]] = {}
+        for part in chunks(furlkeys):
+            query = (
+                select(c.furlkey, *CACHED.columns).where(c.furlkey.in_(part)).order_by(c.furlkey, c.urlkey)
+            )
+            for lies_at, rows in groupby(self._c.execute(query), lambda row: bytes(row[0])):
+                found[lies_at] = [CachedUrl(*row[1:]) for row in rows]
+        return found
+
+    def present_at(self, furlkeys: Iterable[bytes]) -> set[bytes]:
+        wanted = set(furlkeys)
+        present = {
+            bytes(lies_at)
+            for part in chunks(wanted)
+            for (lies_at,) in many.select(self._c, t.lccurl.name, ("furlkey",), "furlkey", part)
+        }
+        waiting = (
+            row
+            for part in chunks(wanted - present)
+            for row in many.select(self._c, t.qdb.name, ("furlkey", "operation"), "furlkey", part)
+        )
+        return present | {bytes(lies_at) for lies_at, operation in waiting if operation == FETCH}
+
+    def locate(self, pid: int, after: int, upto: int) -> None:
+        c = t.qdb.c
+        lost = select(c.id, c.furl).where(c.pid == pid, c.id > after, c.id <= upto, c.furlkey.is_(None))
+        rows = self._c.execute(lost).all()
+        if rows:
+            self._c.execute(_LOCATE, [{"key": key, "lies_at": furlkey(pid, furl)} for key, furl in rows])
+
+    def waiting_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, bytes]:
+        c = t.qdb.c
+        query = select(c.furlkey, c.urlkey).where(c.operation == FETCH)
+        parts = (self._c.execute(query.where(c.furlkey.in_(part))) for part in chunks(furlkeys))
+        return {bytes(lies_at): bytes(key) for part in parts for lies_at, key in part}
+
+    def spidered(self, furlkeys: Iterable[bytes]) -> dict[bytes, Spidered]:
+        return {row.furlkey: row for row in _SPIDERED.by_keys(self._c, furlkeys)}
+
+    def insert_spidered(self, rows: Sequence[Spidered]) -> None:
+        _SPIDERED.insert(self._c, rows)
+
+    def spidered_of(self, pid: int, after: bytes, limit: int) -> list[Spidered]:
+        c = t.spidered.c
+        query = _SPIDERED.select().where(c.pid == pid, c.furlkey > after)
+        return _SPIDERED.read(self._c, query.order_by(c.furlkey).limit(limit))
+
+    def delete_spidered(self, furlkeys: Sequence[bytes]) -> None:
+        for part in chunks(furlkeys):
+            self._c.execute(delete(t.spidered).where(t.spidered.c.furlkey.in_(part)))
+
+    def visit_again(self, furlkeys: Sequence[bytes]) -> None:
+        for part in chunks(furlkeys):
+            self._c.execute(update(t.spidered).where(t.spidered.c.furlkey.in_(part)).values(visited=0, due=0))
+
+    def visited(self, rows: Sequence[Spidered]) -> None:
+        ended = [{"key": row.furlkey, **{name: getattr(row, name) for name in _OF_VISITS}} for row in rows]
+        if ended:
+            self._c.execute(_END_VISIT, ended)
+
+    def due(self, pid: int, upto: int, limit: int) -> list[Spidered]:
+        c = t.spidered.c
+        query = _SPIDERED.select().where(c.pid == pid, c.due > 0, c.due <= upto)
+        return _SPIDERED.read(self._c, query.order_by(c.due, c.furlkey).limit(limit))
+
+    def overdue(self, pid: int, before: int, limit: int) -> list[Spidered]:
+        c = t.spidered.c
+        query = _SPIDERED.select().where(c.pid == pid, c.visited > 0, c.visited < before)
+        return _SPIDERED.read(self._c, query.order_by(c.visited, c.furlkey).limit(limit))
+
+    def count_spidered(self, pid: int) -> int:
+        query = select(func.count()).select_from(t.spidered).where(t.spidered.c.pid == pid)
+        return int(self._c.execute(query).scalar_one())
+
+    def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
+        c = t.owners.c
+        found: dict[bytes, list[Ownership]] = {}
+        for part in chunks(furlkeys):
+            for row in _OWNERS.read(self._c, _OWNERS.select().where(c.furlkey.in_(part))):
+                found.setdefault(row.furlkey, []).append(row)
+        return {key: sorted(rows, key=attrgetter("owner")) for key, rows in found.items()}
+
+    def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
+        found: dict[tuple[bytes, str], Ownership] = {}
+        for part in chunks(pairs, PAIRS):
+            rows = _OWNERS.read(self._c, _OWNERS.select().where(_among(part)))
+            found |= {(row.furlkey, row.owner): row for row in rows}
+        return found
+
+    def put_owners(self, rows: Sequence[Ownership]) -> None:
+        for part in chunks(((row.furlkey, row.owner) for row in rows), PAIRS):
+            self._c.execute(delete(t.owners).where(_among(part)))
+        _OWNERS.insert(self._c, rows)
+
+    def let_dig(self, furlkeys: Iterable[bytes]) -> None:
+        c = t.owners.c
+        for part in chunks(furlkeys):
+            self._c.execute(update(t.owners).where(c.furlkey.in_(part), c.reach > 0).values(due=True))
+
+    def to_dig(self, pid: int, limit: int) -> list[Ownership]:
+        c = t.owners.c
+        query = _OWNERS.select().where(c.pid == pid, c.due.is_(True))
+        return _OWNERS.read(self._c, query.order_by(c.furlkey, c.owner).limit(limit))
+
+    def scan(self, pid: int) -> Scan | None:
+        return next(iter(_SCANS.by_keys(self._c, [pid])), None)
+
+    def scanned(self, pids: Collection[int]) -> set[int]:
+        parts = (many.select(self._c, t.scans.name, ("pid",), "pid", part) for part in chunks(pids))
+        return {pid for part in parts for (pid,) in part}
+
+    def put_scan(self, scan: Scan) -> None:
+        _SCANS.replace(self._c, [scan])
+
+
+def _among(pairs: Sequence[tuple[bytes, str]]) -> ColumnElement[bool]:
+    """Return the condition on ``owners``; MariaDB looks rows up by its first half."""
+    c = t.owners.c
+    return and_(c.furlkey.in_(list({key for key, _ in pairs})), tuple_(c.furlkey, c.owner).in_(pairs))

@@ -1,0 +1,167 @@
+"""Verbs about turns and the workers that lease them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+
+from sqlalchemy import and_, bindparam, case, delete, func, or_, select, text, update
+
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.records import LongFetch, StoredTurn, TurnDelta, WorkerRow
+from lcc_scrapy.db.sql import many
+from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
+
+_TURNS = RowsOf(t.turns, StoredTurn)
+_WORKERS = RowsOf(t.workers, WorkerRow)
+_FETCHES = RowsOf(t.fetches, LongFetch)
+
+_ADDED = {
+    "waiting": many.ADD,
+    "arrivals": many.ADD,
+    "look_at": "CASE WHEN NEW.arrivals > 0 THEN 0 ELSE OLD END",
+}
+_GIVEN = (
+    "turnkey", "owner", "token", "arrivals", "look_at", "not_before", "failures", "failing_since",
+)  # fmt: skip
+_C = t.turns.c
+_REST = (
+    update(t.turns)
+    .where(*(_C[name] == bindparam(f"the_{name}") for name in ("turnkey", "owner", "token")))
+    .values(
+        owner="",
+        look_at=case((_C.arrivals == bindparam("the_arrivals"), bindparam("the_look_at")), else_=0.0),
+        **{name: bindparam(f"the_{name}") for name in ("not_before", "failures", "failing_since")},
+    )
+)
+_KEYS = (t.turns.name, ("turnkey",), "turnkey")
+_OVER = "owner = '' AND waiting <= 0 AND not_before = 0"
+"""Turns that nobody holds, that have no URLs, and nothing to remember."""
+
+
+class TurnVerbs(OnConnection):
+    """Verbs about turns and the workers that lease them."""
+
+    def add_to_turns(self, deltas: Mapping[str, TurnDelta]) -> None:
+        turns = [
+            StoredTurn(key, priority=delta.priority, waiting=delta.waiting, arrivals=int(delta.arrived))
+            for key, delta in sorted(deltas.items())
+        ]
+        many.insert(
+            self._c,
+            t.turns.name,
+            _TURNS.names,
+            list(map(_TURNS.in_order, turns)),
+            keys=("turnkey",),
+            changes=_ADDED,
+        )
+        self._drop_empty([turn.turnkey for turn in turns if turn.waiting < 0])
+
+    def _drop_empty(self, turnkeys: Iterable[str]) -> None:
+        """Remove those of some turns, which are locked already, that are over: mostly none.
+
+        A ``DELETE`` on these conditions would wait for turns of others which it finds in an index.
+        """
+        rows = (row for part in chunks(turnkeys) for row in many.select(self._c, *_KEYS, part, also=_OVER))
+        for part in chunks(row[0] for row in rows):
+            many.delete(self._c, t.turns.name, "turnkey", part)
+
+    def lock_turns(self, turnkeys: Iterable[str]) -> dict[str, StoredTurn]:
+        return {row.turnkey: row for row in _TURNS.by_keys(self._c, set(turnkeys), lock=True)}
+
+    def turnkeys(self, after: str, limit: int) -> list[str]:
+        key = t.turns.c.turnkey
+        return list(self._c.execute(select(key).where(key > after).order_by(key).limit(limit)).scalars())
+
+    def turn(self, turnkey: str) -> StoredTurn | None:
+        return next(iter(_TURNS.by_keys(self._c, [turnkey])), None)
+
+    def arrivals(self, turnkeys: Iterable[str]) -> dict[str, int]:
+        c = t.turns.c
+        found: dict[str, int] = {}
+        for part in chunks(turnkeys):
+            rows = self._c.execute(select(c.turnkey, c.arrivals).where(c.turnkey.in_(part)))
+            found.update({row.turnkey: row.arrivals for row in rows})
+        return found
+
+    def free_turns(self, now: float, limit: int, only: str | None = None) -> list[StoredTurn]:
+        c = t.turns.c
+        query = _TURNS.select().where(c.owner == "", c.look_at <= now, c.not_before <= now, c.waiting > 0)
+        if only is not None:
+            query = query.where(c.turnkey == only)
+        return _TURNS.read(self._c, query.order_by(c.priority.desc(), c.look_at).limit(limit))
+
+    def lease_turns(self, turnkeys: Sequence[str], owner: str, token: int) -> None:
+        for part in chunks(turnkeys):
+            leased = update(t.turns).where(t.turns.c.turnkey.in_(part))
+            self._c.execute(leased.values(owner=owner, token=token))
+
+    def change_turn(self, turnkey: str, values: Mapping[str, object]) -> None:
+        self._c.execute(update(t.turns).where(t.turns.c.turnkey == turnkey).values(**values))
+
+    def rest_turns(self, leases: Sequence[StoredTurn]) -> None:
+        if leases:
+            in_order = sorted(leases, key=attrgetter("turnkey"))  # as everybody locks them
+            given = [{f"the_{name}": getattr(one, name) for name in _GIVEN} for one in in_order]
+            self._c.execute(_REST, given)
+            self._drop_empty([one.turnkey for one in in_order])
+
+    def wake_turns(self) -> None:
+        self._c.execute(update(t.turns).where(t.turns.c.look_at > 0).values(look_at=0.0))
+
+    def free_turns_of(self, owner: str) -> int:
+        self._c.execute(delete(t.fetches).where(t.fetches.c.owner == owner))
+        freed = self._c.execute(update(t.turns).where(t.turns.c.owner == owner).values(owner="")).rowcount
+        if freed:
+            self._c.execute(delete(t.turns).where(text(_OVER)))
+        return freed
+
+    def forget_turns(self, now: float) -> None:
+        over = f"owner = '' AND waiting <= 0 AND not_before <= {now!r}"
+        c = t.turns.c
+        for part in chunks(self._c.execute(select(c.turnkey).where(text(over))).scalars()):
+            many.delete(self._c, t.turns.name, "turnkey", part, over)  # not what others changed since then
+
+    def leased_turns(self, owner: str) -> dict[str, int]:
+        query = select(t.turns.c.turnkey, t.turns.c.token).where(t.turns.c.owner == owner)
+        return {row.turnkey: row.token for row in self._c.execute(query)}
+
+    def count_turns(self, now: float) -> int:
+        c = t.turns.c
+        ready = and_(c.look_at <= now, c.not_before <= now)
+        query = select(func.count()).select_from(t.turns).where(or_(c.owner != "", ready))
+        return int(self._c.execute(query).scalar_one())
+
+    def workers(self) -> list[WorkerRow]:
+        return _WORKERS.read(self._c, _WORKERS.select().order_by(t.workers.c.owner))
+
+    def put_worker(self, worker: WorkerRow) -> None:
+        _WORKERS.replace(self._c, [worker])
+
+    def beat(self, worker: WorkerRow) -> bool:
+        c = t.workers.c
+        registered = and_(c.owner == worker.owner, c.token == worker.token)
+        return bool(self._c.execute(update(t.workers).where(registered), _WORKERS.as_dict(worker)).rowcount)
+
+    def renew_lease(self, owner: str, token: int, expires: int) -> bool:
+        c = t.workers.c
+        renewed = update(t.workers).where(c.owner == owner, c.token == token).values(expires=expires)
+        return bool(self._c.execute(renewed).rowcount)
+
+    def drop_worker(self, owner: str) -> None:
+        self._c.execute(delete(t.workers).where(t.workers.c.owner == owner))
+
+    def put_fetches(self, fetches: Sequence[LongFetch]) -> None:
+        _FETCHES.replace(self._c, fetches)
+
+    def drop_fetches(self, owner: str, turnkeys: Collection[str]) -> None:
+        c = t.fetches.c
+        for part in chunks(sorted(turnkeys)):
+            self._c.execute(delete(t.fetches).where(c.owner == owner, c.turnkey.in_(part)))
+
+    def long_fetch(self, turnkey: str) -> LongFetch | None:
+        return next(iter(_FETCHES.by_keys(self._c, [turnkey])), None)
+
+    def count_above(self, owner: str, priority: int) -> int:
+        c = t.turns.c
+        above = select(func.count()).select_from(t.turns)
+        above = above.where(c.owner == owner, c.priority > priority, c.waiting > 0)
+        return int(self._c.execute(above).scalar_one())

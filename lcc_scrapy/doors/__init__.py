@@ -1,1 +1,0 @@
-"""Where connections arrive: endpoints, TLS, proxies, and whose connection it is."""

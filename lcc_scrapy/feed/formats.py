@@ -1,0 +1,226 @@
+"""How changes are written: JSON lines, CSV, XML, or plain columns separated by tabs.
+
+Every format has the same columns; what a removal does not have is empty (null in JSON).
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+from xml.sax.saxutils import quoteattr
+
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.selection import Change, Leave
+from lcc_scrapy.domain.versions import Version
+
+COLUMNS = (
+    "op",
+    "docid",
+    "seq",
+    "pid",
+    "curl",
+    "furl",
+    "burl",
+    "mimetype",
+    "subtype",
+    "fetched_time",
+    "fetched_machineid",
+    "fetched_fileid",
+    "path",
+    "len",
+    "md5",
+    "sha256",
+    "mtime",
+    "served_type",
+    "served_charset",
+    "removed_time",
+    "reason",
+    "file_encoding",
+)
+
+Record = dict[str, str | int | None]
+PathOf = Callable[[int, int], str]
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def record(row: Change, path_of: PathOf) -> Record:
+    """Return the columns of a change; ``path_of`` gives the path of (machine, file)."""
+    return _document(row, path_of) if isinstance(row, CachedUrl) else _departure(row)
+
+
+def _departure(row: Tombstone | Leave) -> Record:
+    given: Record = {
+        "op": row.op,
+        "docid": row.docid,
+        "seq": row.seq,
+        "pid": row.pid,
+        "curl": row.curl,
+        "furl": row.furl,
+        "mimetype": row.mimetype,
+        "removed_time": row.removed_time if isinstance(row, Tombstone) else None,
+        "reason": row.reason if isinstance(row, Tombstone) else "no longer selected",
+    }
+    return {name: given.get(name) for name in COLUMNS}
+
+
+def _document(row: CachedUrl, path_of: PathOf) -> Record:
+    """Return all ``COLUMNS``, in their order."""
+    return {
+        "op": row.op,
+        "docid": row.docid,
+        "seq": row.seq,
+        "pid": row.pid,
+        "curl": row.curl,
+        "furl": row.furl,
+        "burl": row.burl,
+        "mimetype": row.mimetype,
+        "subtype": row.subtype or None,
+        "fetched_time": row.fetched_time,
+        "fetched_machineid": row.fetched_machineid,
+        "fetched_fileid": row.fetched_fileid,
+        "path": path_of(row.fetched_machineid, row.fetched_fileid),
+        "len": row.fetched_len,
+        "md5": row.fetched_md5,
+        "sha256": row.sha256,
+        "mtime": row.mtime,
+        "served_type": row.served_type or None,
+        "served_charset": row.served_charset or None,
+        "removed_time": None,
+        "reason": None,
+        "file_encoding": row.file_encoding or None,
+    }
+
+
+def version_record(version: Version, path_of: PathOf) -> Record:
+    """Return the columns of an earlier content of a document."""
+    return {
+        "seq": version.seq,
+        "fetched_time": version.fetched_time,
+        "replaced_time": version.replaced_time,
+        "fetched_machineid": version.fetched_machineid,
+        "fetched_fileid": version.fetched_fileid,
+        "path": path_of(version.fetched_machineid, version.fetched_fileid),
+        "len": version.fetched_len,
+        "md5": version.fetched_md5,
+        "sha256": version.sha256,
+        "served_type": version.served_type or None,
+        "served_charset": version.served_charset or None,
+        "file_encoding": version.file_encoding or None,
+    }
+
+
+def for_xml(text: str) -> str:
+    """Return text with U+FFFD for what XML cannot hold; it is still to be escaped."""
+    return _NOT_XML.sub("\ufffd", text)
+
+
+class Format(Protocol):
+    """Turns records into text, in pieces."""
+
+    def begin(self) -> str:
+        """Return what stands before the first record."""
+
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
+        """Return the text of some records."""
+
+    def end(self) -> str:
+        """Return what stands behind the last record."""
+
+
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class JsonLines:
+    """One JSON object per line."""
+
+    def __init__(self, _columns: Sequence[str] = ()) -> None:
+        pass
+
+    def begin(self) -> str:
+        """Nothing stands before the first line."""
+        return ""
+
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
+        """Return lines."""
+        return "".join(_as_json(one) + "\n" for one in records)
+
+    def end(self) -> str:
+        """Nothing stands behind the last line."""
+        return ""
+
+
+_RUN = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet takes for a formula."""
+
+
+_CRLF = "\r\n"
+"""What the writer ends lines with, so that it quotes texts with either: CR alone ends a line too."""
+
+
+class _Lines(list[str]):
+    def write(self, line: str) -> None:
+        self.append(line)
+
+
+class Csv:
+    """Comma-separated values (RFC 4180, lines end in LF) with a line of names.
+
+    A text that a spreadsheet would run gets an apostrophe before it; numbers stay as they are.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+
+    def begin(self) -> str:
+        """Return the names."""
+        return ",".join(self._columns) + "\n"
+
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
+        """Return lines."""
+        lines = _Lines()
+        csv.writer(lines, lineterminator=_CRLF).writerows(
+            [self._cell(one[name]) for name in self._columns] for one in records
+        )
+        return "".join(line.removesuffix(_CRLF) + "\n" for line in lines)
+
+    def _cell(self, value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and value.startswith(_RUN) else value
+
+    def end(self) -> str:
+        """Nothing stands behind the last line."""
+        return ""
+
+
+class RawCsv(Csv):
+    """The same with every text as it is, for programs."""
+
+    def _cell(self, value: object) -> object:
+        return value
+
+
+class Xml:
+    """One ``<url>`` element per change in ``<changes>``; characters that XML cannot hold become U+FFFD."""
+
+    def __init__(self, _columns: Sequence[str] = ()) -> None:
+        pass
+
+    def begin(self) -> str:
+        """Open the document."""
+        return '<?xml version="1.0" encoding="UTF-8"?>\n<changes>\n'
+
+    def records(self, records: Iterable[Mapping[str, object]]) -> str:
+        """Return elements."""
+        return "".join(f"  <url {self._attributes(one)}/>\n" for one in records)
+
+    def end(self) -> str:
+        """Close the document."""
+        return "</changes>\n"
+
+    def _attributes(self, one: Mapping[str, object]) -> str:
+        given = ((name, str(value)) for name, value in one.items() if value is not None)
+        return " ".join(f"{name}={quoteattr(for_xml(value))}" for name, value in given)
+
+
+FORMATS: dict[str, Callable[[Sequence[str]], Format]] = {"jsonl": JsonLines, "csv": Csv, "xml": Xml}
+"""What makes a format for records with these columns."""

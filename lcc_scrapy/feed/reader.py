@@ -1,0 +1,149 @@
+"""The feed of changes (seed 003 section 9): documents and removals by rising seq, each once.
+
+A document appears with its newest state only. Reading ends where the feed ended when it began, so that
+it ends at all, and goes on from there the next time.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.cursor import Position, StartOver
+from lcc_scrapy.domain.selection import Change, Selection
+from lcc_scrapy.domain.versions import Version
+
+PAGE = 1000
+"""Rows per look into the store: short enough that a reader never keeps a writer waiting."""
+
+
+class Feed(Protocol):
+    """Where changes come from. Every call is a short transaction of its own."""
+
+    def head(self) -> Position:
+        """Return the position of the newest change."""
+
+    def forgotten(self) -> int:
+        """Return the highest seq of a removal that is no longer told, 0 = all are."""
+
+    def page(self, after: int, limit: int) -> list[CachedUrl | Tombstone]:
+        """Return the next changes behind a seq; nothing with a lower seq than the last appears later."""
+
+    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        """Return documents by rising key."""
+
+    def rows(self, keys: Sequence[bytes]) -> dict[bytes, CachedUrl]:
+        """Return the documents among these keys, as they are now."""
+
+    def find(self, url: str) -> list[CachedUrl]:
+        """Return the documents with this docid, conceptual URL or fetch URL, by rising key."""
+
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        """Return the earlier contents that are kept of these documents, newest first."""
+
+    def links(self, key: bytes) -> list[str]:
+        """Return the URLs that a document links to, in the order of the page, as far as a spider read it."""
+
+    def owners(self, row: CachedUrl) -> list[str]:
+        """Return who asked for a document with a directive, or for one that leads to it."""
+
+    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
+        """Return the answers that these rows came with; of rows that changed since, nothing."""
+
+
+class Reader:
+    """Reads a feed once, from ``since`` (None = everything) to its end, ``limit`` changes at most (0 = all).
+
+    It looks at ``rows`` changes at a time, 0 = ``PAGE``.
+
+    ``position`` is where the next reader goes on; it holds for what ``pages`` has yielded, once the
+    caller asks for the next page or the pages end; ``reached`` is what it will be then. ``end`` is where
+    it will be at last. Raises ``BadCursor`` at once, ``StartOver`` at once or while reading.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        selection: Selection,
+        since: Position | None = None,
+        limit: int = 0,
+        *,
+        rows: int = 0,
+    ) -> None:
+        self._feed = feed
+        self._selection = selection
+        self._limit = limit
+        self._rows = rows
+        self.end = begin(feed, selection)
+        if since is not None:
+            since.check(self.end)
+        self.position = self.reached = since or replace(self.end, seq=0)
+        self._check()
+
+    def pages(self) -> Iterator[list[Change]]:
+        """Yield lists of selected changes, never empty, one for each look at most."""
+        return filter(None, self.looks())
+
+    def looks(self) -> Iterator[list[Change]]:
+        """Yield the same for each look into the store, empty where nothing in a page was selected."""
+        left = self._limit or float("inf")
+        while left and (page := self._page()):
+            wanted = [told for row in page if (told := self._selection.tell(row, self.position.began))]
+            reached = page[-1].seq
+            if len(wanted) >= left:
+                wanted = wanted[: int(left)]
+                reached = wanted[-1].seq
+            left -= len(wanted)
+            self.reached = replace(self.position, seq=reached)
+            yield wanted
+            self.position = self.reached
+        if left:
+            self.position = self.reached = replace(self.position, seq=self.end.seq)
+
+    def at(self, seq: int) -> Position:
+        """Return the position right behind a change of the page that was yielded last."""
+        return replace(self.position, seq=seq)
+
+    def _page(self) -> list[CachedUrl | Tombstone]:
+        page = self._feed.page(self.position.seq, self._rows or PAGE)
+        self._check()
+        return [row for row in page if row.seq <= self.end.seq]
+
+    def _check(self) -> None:
+        """Refuse to go on where removals are missing; asked after a page, it tells that it has them all."""
+        if self._feed.forgotten() > max(self.position.seq, self.position.began):
+            raise StartOver(
+                "cursor from before the oldest removal that is still known (LCC_TOMBSTONES_KEEP): start over"
+            )
+
+
+class Inventory:
+    """Which documents are there now: all selected ones by rising docid, in short transactions.
+
+    Made for reconciling. What changes meanwhile may be listed as it was or as it is; but who throws away
+    what is not listed, takes anew what has another seq, and then reads the feed from ``position``, has
+    exactly what there is.
+    """
+
+    def __init__(self, feed: Feed, selection: Selection, *, rows: int = 0) -> None:
+        self._feed = feed
+        self._selection = selection
+        self._rows = rows
+        self.position = begin(feed, selection)
+
+    def pages(self) -> Iterator[list[CachedUrl]]:
+        """Yield lists of documents, never empty, one for each look (of ``rows``, 0 = ``PAGE``) at most."""
+        return filter(None, self.looks())
+
+    def looks(self) -> Iterator[list[CachedUrl]]:
+        """Yield the same for each look into the store, empty where nothing in a page was selected."""
+        last = b""
+        while page := self._feed.documents(last, self._rows or PAGE):
+            last = page[-1].urlkey
+            yield [row for row in page if self._selection.admits(row)]
+
+
+def begin(feed: Feed, selection: Selection) -> Position:
+    """Return the end of the feed as the position of somebody who begins there with this selection."""
+    head = feed.head()
+    return replace(head, began=head.seq, selection=selection.digest)

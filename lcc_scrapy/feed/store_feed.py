@@ -1,0 +1,95 @@
+"""The feed of changes out of a store, in short reading transactions."""
+
+from collections.abc import Iterable, Sequence
+
+from lcc_scrapy.db.tx import FEED, FORGOTTEN, Store, Tx
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import NOBODY
+from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.queue.explanation import spellings
+
+LCC_ID = "lcc"
+GENERATION = "generation"
+"""Facts about an LCC (table ``lccinfo``): its id, and which life of it this is: 1, or, after a backup was
+restored, the time of that (epoch seconds). Cursors of another life do not count."""
+
+
+class StoreFeed:
+    """A ``feed.reader.Feed`` over a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def head(self) -> Position:
+        """Return the position of the newest change."""
+        with self._store.read() as tx:
+            return head_of(tx)
+
+    def forgotten(self) -> int:
+        """Return the highest seq of a removal that is no longer told."""
+        with self._store.read() as tx:
+            return tx.peek(FORGOTTEN)
+
+    def page(self, after: int, limit: int) -> list[CachedUrl | Tombstone]:
+        """Return the next changes behind a seq."""
+        with self._store.read() as tx:
+            return tx.changes(after, limit)
+
+    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        """Return documents by rising key."""
+        with self._store.read() as tx:
+            return tx.documents(after, limit)
+
+    def rows(self, keys: Sequence[bytes]) -> dict[bytes, CachedUrl]:
+        """Return the documents among these keys."""
+        with self._store.read() as tx:
+            return tx.cached(keys)
+
+    def find(self, url: str) -> list[CachedUrl]:
+        """Return the documents with this docid, conceptual URL or fetch URL, by rising key."""
+        with self._store.read() as tx:
+            found = {row.urlkey: row for spelling in spellings(url) for row in tx.find_url(spelling)[0]}
+        return [found[key] for key in sorted(found)]
+
+    def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        """Return the earlier contents that are kept of these documents, newest first."""
+        with self._store.read() as tx:
+            return tx.versions(keys)
+
+    def links(self, key: bytes) -> list[str]:
+        """Return the URLs that a document links to, in the order of the page."""
+        with self._store.read() as tx:
+            return [link.url for link in tx.links_of(key)]
+
+    def owners(self, row: CachedUrl) -> list[str]:
+        """Return who asked for a document with a directive, or for one that leads to it."""
+        key = furlkey(row.pid, row.furl)
+        with self._store.read() as tx:
+            return [one.owner for one in tx.owners_of([key]).get(key, ()) if one.owner != NOBODY]
+
+    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
+        """Return the answers that rows came with.
+
+        A row and its answer change in one transaction: where the row is still the same after the answer
+        was read, they belong together.
+        """
+        with self._store.read() as tx:
+            found = tx.metas(row.urlkey for row in rows)
+            now = tx.cached(found)
+        same = (row for row in rows if row.urlkey in now and _is_same(row, now[row.urlkey]))
+        return {row.urlkey: found[row.urlkey] for row in same}
+
+
+def _is_same(row: CachedUrl, other: CachedUrl) -> bool:
+    return row.fetched_fileid == other.fetched_fileid
+
+
+def head_of(tx: Tx) -> Position:
+    """Return where the feed is now."""
+    lcc_id, generation = tx.info(LCC_ID), tx.info(GENERATION)
+    if not lcc_id or not generation:
+        raise ConfigurationError("the database belongs to no LCC yet: run `lcc init`")
+    return Position(lcc_id, int(generation), tx.peek(FEED))

@@ -1,0 +1,324 @@
+"""One URL got from its site: the answer's head and its body, streamed, paced and guarded.
+
+* Bodies up to ``LCC_MEMORY_BODY`` are handled in memory, larger ones go to a temporary content file as
+  they arrive, so that a body of any size costs the same memory.
+* Every byte transferred is charged to the turn it belongs to; a body that runs ahead of its limit is
+  paused while it arrives (``pacing.py``).
+* Connections are made by ``outgoing``, which guards where they go.
+
+What goes wrong is told in Scrapy's download exceptions, or those below.
+"""
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+
+from lcc_scrapy.app.wiring import Worker
+from lcc_scrapy.content import decoding
+from lcc_scrapy.content.sink import Sink, TooLarge
+from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.compression import coding_for
+from lcc_scrapy.domain.entries import accepts, served_mimetype
+from lcc_scrapy.domain.errors import Exhausted, LeaseLost
+from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.fetch.pacing import FetchAborted, Pacer
+from lcc_scrapy.http.answer import Answer, BadBody, HttpError
+from lcc_scrapy.http.connection import Connection, Silence
+from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing, tls_context
+from lcc_scrapy.http.request import Origin, Request
+from lcc_scrapy.queue.queue_manager import TurnPass
+
+BODIES_OF_COMPONENTS = 64_000_000
+"""Bytes that a body may have in memory which a component asked for, without a turn: it looks nowhere else."""
+
+DOCUMENT = frozenset({200, 203})
+"""Answers that bring a document."""
+
+BAD_REQUEST = 400
+"""From here on, an answer says that there is none."""
+
+WINDOW = 0.5
+"""Seconds' worth of its limit that a site may send in advance: a round trip and more."""
+
+LEAST_WINDOW, LARGEST_WINDOW = 8_192, 200_000
+"""Bytes. Every system grants the largest; beyond it the operating system's own measure serves better."""
+
+ACCEPT_ENCODING = ", ".join(decoding.ACCEPTED)
+_PASS_WORD = b"proxy-authorization"
+
+Fields = Sequence[tuple[bytes, bytes]]
+"""Header fields in their order, as they stand on the wire."""
+
+
+class AddressRefused(DownloadConnectionRefusedError):
+    """The address is private, loopback, link-local or otherwise not for this provider (615)."""
+
+
+class TlsFailed(DownloadConnectionRefusedError):
+    """No TLS connection, or a certificate that does not verify (612)."""
+
+
+class ConnectTimedOut(DownloadTimeoutError):
+    """No connection within the time allowed (602: it speaks of the host)."""
+
+
+class BodyTooLarge(DownloadCancelledError):
+    """The body is larger than ``LCC_FETCH_MAX_BYTES``, or its limit needs longer for it than may be (604)."""
+
+
+class TypeNotAccepted(DownloadCancelledError):
+    """The site serves a mimetype that is not wanted (703)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete answer. ``version`` is that of HTTP, ``peer`` the address from which it came.
+
+    ``headers`` are as they came, without the Content-Encoding of a body that was decoded.
+    """
+
+    status: int
+    reason: str
+    headers: Fields
+    version: str
+    peer: str
+    body: Body
+
+
+class Getter:
+    """Gets URLs for one worker. ``verify``: whether the certificates of sites must verify."""
+
+    def __init__(self, worker: Worker, *, verify: bool = True) -> None:
+        self._worker = worker
+        self._outgoing = Outgoing(worker.config.connections_out, tls_context(verify=verify))
+        self._under_way: set[asyncio.Task[Any]] = set()
+        worker.on_abort.append(self._cut_off)
+
+    async def get(
+        self,
+        url: HttpUrl,
+        headers: Fields,
+        *,
+        turn: TurnPass | None = None,
+        private_hosts: Collection[str] = (),
+        types: tuple[str, ...] | None = None,
+        in_memory: int = 0,
+        method: str = "GET",
+        data: bytes = b"",
+        proxy: str | None = None,
+    ) -> Reply:
+        """Get one URL, redirects not followed; raises Scrapy's download exceptions, or ``FetchAborted``.
+
+        ``turn`` pays for what is transferred, ``private_hosts`` (``host:port``) may have private addresses,
+        ``types`` are patterns of the mimetypes wanted (None = any), ``in_memory`` the largest body in bytes
+        where all of it is wanted in memory at once (0 = as configured): no limit holds it up. Must run in a
+        task: that is what is cancelled when the process stops.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        if self._worker.aborting:
+            raise FetchAborted("the process stops")
+        self._under_way.add(task)
+        try:
+            request = _request(url, headers, method, data, proxy)
+            return await self._exchange(
+                request, private=url.netloc in private_hosts, turn=turn, types=types, in_memory=in_memory
+            )
+        except LeaseLost as error:
+            raise FetchAborted(str(error)) from error
+        except (HttpError, NoConnection, TimeoutError, TooLarge, decoding.BadCoding) as error:
+            raise self._told(error, str(url)) from error
+        except asyncio.CancelledError:
+            if not self._worker.aborting:
+                raise
+            task.uncancel()
+            raise FetchAborted("the process stops") from None
+        finally:
+            self._under_way.discard(task)
+
+    def _told(self, error: Exception, url: str) -> Exception:
+        told = _translated(error, url)
+        if isinstance(told, Exhausted):
+            self._outgoing.relax()
+        return told
+
+    def _cut_off(self) -> None:
+        for fetching in self._under_way:
+            fetching.cancel()
+
+    async def _exchange(
+        self,
+        request: Request,
+        *,
+        private: bool,
+        turn: TurnPass | None,
+        types: tuple[str, ...] | None,
+        in_memory: int,
+    ) -> Reply:
+        config, pool = self._worker.config, self._outgoing.pool(private=private)
+        connection = await pool.ask(
+            request,
+            patience=config.fetch_timeout,
+            deadline=config.fetch_deadline,
+            window=_window_for(self._worker.manager.limit(turn)),
+            largest=LARGEST_WINDOW,
+        )
+        try:
+            _check_type(types, connection.answer)
+            body = await self._read_body(connection, turn, in_memory)
+            return _reply(connection, body)
+        finally:
+            pool.release(connection)
+
+    async def _read_body(self, connection: Connection, turn: TurnPass | None, in_memory: int) -> Body:
+        memory, limit = self._worker.config.memory_body, self._worker.config.fetch_max_bytes
+        if turn is None:
+            memory = BODIES_OF_COMPONENTS
+        coding = "" if in_memory else self._stored_coding(connection.answer)
+        sink = Sink(self._worker.content, in_memory or memory, in_memory or limit, coding)
+        try:
+            pacer = Pacer(self._worker, turn, connection, sink, waits=not in_memory)
+            await self._pour(connection, sink, pacer)
+            if not sink.spilled:
+                return sink.finish()
+            return await asyncio.get_running_loop().run_in_executor(None, sink.finish)
+        except BaseException:
+            sink.discard()
+            raise
+
+    def _stored_coding(self, answer: Answer) -> str:
+        """Return how the content file of a body is compressed, if it comes to one."""
+        coding = self._worker.config.content_compression
+        return coding_for(coding, _mimetype(answer)) if answer.status < BAD_REQUEST else ""
+
+    async def _pour(self, connection: Connection, sink: Sink, pacer: Pacer) -> None:
+        decoder = decoding.decoder(connection.answer.field(b"content-encoding"))
+        unbroken = 0
+        while pieces := await connection.more():
+            for chunk in pieces:
+                pacer.charge(len(chunk))
+                sink.come(len(chunk))
+                for piece in decoder.feed(chunk):
+                    sink.write(piece)
+                    unbroken += len(piece)
+                    if unbroken > decoding.PIECE:
+                        unbroken = 0
+                        await asyncio.sleep(0)
+            await pacer.rest()
+        decoder.end()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._outgoing.close()
+
+
+def _request(url: HttpUrl, headers: Fields, method: str, data: bytes, proxy: str | None) -> Request:
+    target, tls = f"{url.path}?{url.query}" if url.query else url.path, url.scheme == "https"
+    if proxy is None:
+        return Request(Origin(url.host, url.port, tls), target, headers, method, data)
+    way, pass_word = _proxy(proxy)
+    pass_word = next((value for name, value in headers if name.lower() == _PASS_WORD), pass_word)
+    own = [field for field in headers if field[0].lower() != _PASS_WORD]
+    if tls:
+        return Request(Origin(url.host, url.port, tls, way, pass_word), target, own, method, data)
+    own += [(b"Proxy-Authorization", pass_word)] if pass_word else []
+    return Request(Origin(url.host, url.port, tls, way), str(url), own, method, data)
+
+
+def _proxy(url: str) -> tuple[tuple[str, int], bytes]:
+    """Return host and port of a proxy and what to tell it; only HTTP ones are known."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        port = parts.port or 80
+    except ValueError as error:
+        raise UnsupportedURLSchemeError(f"proxy: {error}") from error
+    if parts.scheme != "http" or not parts.hostname:
+        raise UnsupportedURLSchemeError(f"proxy: {parts.scheme}, where only http proxies are used")
+    user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return (parts.hostname, port), b"Basic " + b64encode(user.encode()) if parts.username else b""
+
+
+def _mimetype(answer: Answer) -> str:
+    return served_mimetype(answer.field(b"content-type"))
+
+
+def _check_type(types: tuple[str, ...] | None, answer: Answer) -> None:
+    if types is not None and answer.status in DOCUMENT and not accepts(types, _mimetype(answer)):
+        raise TypeNotAccepted(_mimetype(answer))
+
+
+def _window_for(limit: int) -> int:
+    """Return how much may arrive in advance (bytes) where ``limit`` holds; 0 = as the system likes it."""
+    window = max(LEAST_WINDOW, int(limit * WINDOW))
+    return window if limit and window <= LARGEST_WINDOW else 0
+
+
+def _reply(connection: Connection, body: Body) -> Reply:
+    answer = connection.answer
+    headers: Fields = answer.headers
+    if decoding.is_decoded(answer.field(b"content-encoding")):
+        headers = [field for field in headers if field[0].lower() != b"content-encoding"]
+    return Reply(answer.status, answer.reason, headers, answer.version, connection.peer, body)
+
+
+_SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (
+    (TooLarge, BodyTooLarge),
+    (decoding.BadCoding, ResponseDataLossError),
+    (BadBody, ResponseDataLossError),
+    (Silence, DownloadTimeoutError),
+    (HttpError, DownloadFailedError),
+    (NotPublic, AddressRefused),
+    (socket.gaierror, CannotResolveHostError),
+    (ssl.SSLError, TlsFailed),
+    (TimeoutError, ConnectTimedOut),
+    (OSError, DownloadConnectionRefusedError),
+)
+
+
+def _translated(error: BaseException, url: str) -> Exception:
+    """Return Scrapy's exception for what went wrong, so that a team's middlewares know it.
+
+    What this process lacks itself is ``Exhausted``.
+    """
+    cause = error.cause if isinstance(error, NoConnection) else error
+    text = f"{url}: {error}"
+    if _is_exhausted(cause):
+        return Exhausted(text)
+    return next(theirs for ours, theirs in _SCRAPYS if isinstance(cause, ours))(text)
+
+
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""What ``socket`` and ``connect`` say when the system has no descriptor or buffer left for us."""
+
+
+def _is_exhausted(error: BaseException) -> bool:
+    if isinstance(error, socket.gaierror):
+        return not _has_descriptors()
+    return isinstance(error, OSError) and error.errno in _OURS
+
+
+def _has_descriptors() -> bool:
+    """Tell whether a name server could be asked: the resolver does not say why it could not."""
+    try:
+        for _ in range(2):
+            os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True

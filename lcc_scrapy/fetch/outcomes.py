@@ -1,0 +1,85 @@
+"""What an answer, or its absence, means for the URL that was fetched."""
+
+import logging
+import time
+from collections.abc import Sequence
+
+from lcc_scrapy.domain import headers, retries
+from lcc_scrapy.domain.cache import Answer
+from lcc_scrapy.domain.entries import plain_mimetype
+from lcc_scrapy.domain.queue import Failed, NotModified, Outcome, Ticket
+from lcc_scrapy.fetch.client import DOCUMENT
+from lcc_scrapy.fetch.pacing import FetchAborted
+from lcc_scrapy.fetch.turn import TurnDelayed, code_of, short
+
+_log = logging.getLogger(__name__)
+
+NOT_MODIFIED = 304
+NO_DOCUMENT = 614
+NOT_STORED = 616
+UNUSABLE_3XX = 613
+
+
+def now() -> int:
+    """Return the time in epoch seconds."""
+    return int(time.time())
+
+
+def not_served(ticket: Ticket, status: int) -> Outcome | None:
+    """Return what an answer means that brings no document; None when it does bring one."""
+    if status in DOCUMENT:
+        return None
+    if status == NOT_MODIFIED and (ticket.etag or ticket.last_modified):
+        return NotModified(ticket, now())
+    return failed(ticket, _code_of_status(status), "")
+
+
+def not_answered(ticket: Ticket, error: BaseException) -> Failed | None:
+    """Return what an error means; None when the URL waits in its place and there is nothing to settle."""
+    if isinstance(error, (TurnDelayed, FetchAborted)):
+        return None
+    code = code_of(error)
+    return failed(ticket, code, repr(error) if code == NOT_STORED else str(error))
+
+
+def failed(ticket: Ticket, code: int, detail: str) -> Failed:
+    """Return the failure of a fetch; a host-level one gets this far only when it is final."""
+    if code == NOT_STORED:
+        row = ticket.row
+        what = {"url": row.furl, "detail": detail, "code": code, "pid": row.pid, "psetid": row.psetid}
+        _log.error("not stored, because this program failed: %(url)s (%(detail)s)", what)
+    return Failed(ticket, code, short(detail), now(), retries.is_host_level(code))
+
+
+def _code_of_status(status: int) -> int:
+    if status >= 400:  # noqa: PLR2004
+        return status
+    return UNUSABLE_3XX if status >= 300 else NO_DOCUMENT  # noqa: PLR2004
+
+
+def status_line(protocol: str, status: int, reason: str) -> str:
+    """Return a status line as it was served; ``reason`` are the words at its end, often none."""
+    return f"{protocol or 'HTTP/1.1'} {status} {reason}".rstrip()
+
+
+def answer_of(status: int, url: str, fields: Sequence[tuple[bytes, bytes]], line: str, peer: str) -> Answer:
+    """Return what is kept of an answer beside its body.
+
+    ``fields`` are its headers in the order they came; ``line`` is its status line (``status_line``).
+    """
+    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
+    first = {name.lower(): value for name, value in reversed(pairs)}
+    content_type = first.get("content-type", "")[:255]
+    charset = content_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
+    return Answer(
+        status,
+        url,
+        plain_mimetype(content_type)[:127],
+        charset[:64],
+        first.get("etag", "")[:255],
+        first.get("last-modified", "")[:64],
+        headers.kept(pairs),
+        line,
+        peer,
+        now(),
+    )

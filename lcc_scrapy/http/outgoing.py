@@ -1,0 +1,251 @@
+"""The way out: the one place where connections to hosts that somebody else named are made.
+
+Whoever fetches takes a pool from here, and nothing else in this package makes one (the linter
+holds it). What they may reach is decided by their sockets, when they connect: after DNS, for every
+address that is tried, whichever URL, redirect or resolver it came from.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from functools import partial
+from ipaddress import ip_address
+from typing import Any
+
+import aiohappyeyeballs
+from aiohappyeyeballs import AddrInfoType
+
+from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.http.answer import Answer, BadHead, HttpError
+from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.pool import Pool
+from lcc_scrapy.http.request import Origin, Request
+from lcc_scrapy.wire.sockets import send_at_once
+
+_DNS_KEPT = 60
+"""Seconds. Addresses that are remembered are checked again by every connection."""
+
+_NAMES_KEPT = 1000
+_HEAD_START = 0.25
+"""Seconds that an address has to connect before the next one is tried beside it (RFC 8305)."""
+
+
+class NotPublic(OSError):
+    """The address is private, loopback, link-local or otherwise not of the open Internet."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(errno.EACCES, f"address refused: {address}")
+
+
+class NoConnection(Exception):
+    """There is none; ``cause`` says why: ``NotPublic``, ``socket.gaierror``, or what else the system says."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(str(cause) or type(cause).__name__)
+        self.cause = cause
+
+
+class _PublicSocket(socket.socket):
+    """A socket that connects to addresses of the open Internet only."""
+
+    def connect(self, address: Any) -> None:
+        super().connect(_checked(address))
+
+    def connect_ex(self, address: Any) -> int:
+        return super().connect_ex(_checked(address))
+
+
+def _made(make: type[socket.socket], where: AddrInfoType) -> socket.socket:
+    made = make(*where[:3])
+    send_at_once(made)
+    return made
+
+
+def _checked(address: Any) -> Any:
+    host = str(address[0])
+    if not is_public(host):
+        raise NotPublic(host)
+    return address
+
+
+class Outgoing:
+    """Pools for http and https, one for the open Internet, one for private addresses too.
+
+    They share neither connections nor names. ``connections``: at most so many in use at a time in each. Must
+    be used inside a running event loop, and closed there.
+    """
+
+    def __init__(self, connections: int, tls: ssl.SSLContext) -> None:
+        self._connections = connections
+        self._tls = tls
+        self._pools: dict[bool, Pool] = {}
+
+    def pool(self, *, private: bool = False) -> Pool:
+        """Return the pool; failing to connect raises ``NoConnection`` in it."""
+        pool = self._pools.get(private)
+        if pool is None:
+            way = _Way(socket.socket if private else _PublicSocket, self._tls)
+            pool = self._pools[private] = Pool(way.connect, self._connections)
+        return pool
+
+    def relax(self) -> None:
+        """Close what is open and not in use, as descriptors are short."""
+        for pool in self._pools.values():
+            pool.relax()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for pool in self._pools.values():
+            await pool.close()
+
+
+def tls_context(*, verify: bool = True) -> ssl.SSLContext:
+    """Return how TLS is spoken: version 1.2 or later, with certificates that verify unless told otherwise."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class _Way:
+    """Makes connections with one kind of socket."""
+
+    def __init__(self, make: type[socket.socket], tls: ssl.SSLContext) -> None:
+        self._make = make
+        self._tls = tls
+        self._names = _Names(public_first=make is _PublicSocket)
+
+    async def connect(self, origin: Origin, gone: Callable[[Connection], None]) -> Connection:
+        """Connect, through the origin's proxy if it has one; raises ``NoConnection``."""
+        try:
+            if origin.proxy is None:
+                return await self._directly(origin.host, origin.port, gone, tls=origin.tls)
+            connection = await self._directly(*origin.proxy, gone, tls=False)
+            return await self._through(connection, origin, gone) if origin.tls else connection
+        except OSError as error:
+            raise NoConnection(error) from error
+
+    async def _directly(
+        self, host: str, port: int, gone: Callable[[Connection], None], *, tls: bool
+    ) -> Connection:
+        made = await aiohappyeyeballs.start_connection(
+            await self._names.look_up(host, port),
+            happy_eyeballs_delay=_HEAD_START,
+            socket_factory=partial(_made, self._make),
+        )
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(gone),
+            sock=made,
+            ssl=self._tls if tls else None,
+            server_hostname=host.rstrip(".") if tls else None,
+        )
+        return connection
+
+    async def _through(
+        self, proxy: Connection, origin: Origin, gone: Callable[[Connection], None]
+    ) -> Connection:
+        """Have a proxy make a tunnel, and speak TLS with whoever is at its end."""
+        shown = [(b"Proxy-Authorization", origin.pass_word)] if origin.pass_word else []
+        asked = Request(origin, origin.authority, [(b"Host", origin.authority.encode()), *shown], "CONNECT")
+        try:
+            await proxy.ask(asked.encoded(), bodiless=True, patience=0.0, deadline=0.0)
+            _check_tunnel(proxy.answer)
+            return await proxy.within(self._tls, origin.host.rstrip("."), Connection(gone))
+        except BaseException as error:
+            proxy.close()
+            if isinstance(error, HttpError):
+                raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy: {error}") from error
+            raise
+
+
+def _check_tunnel(answer: Answer) -> None:
+    if not 200 <= answer.status < 300:  # noqa: PLR2004
+        raise BadHead(f"{answer.status} {answer.reason}")
+
+
+class _Names:
+    """What names stand for, remembered for a while.
+
+    ``public_first``: where a host has public addresses, only those are tried. So a host that is down and has
+    a private address beside its public one counts as a host that is down.
+    """
+
+    def __init__(self, *, public_first: bool) -> None:
+        self._public_first = public_first
+        self._known: dict[tuple[str, int], tuple[float, list[AddrInfoType]]] = {}
+        self._asking: dict[tuple[str, int], asyncio.Future[list[AddrInfoType]]] = {}
+
+    async def look_up(self, host: str, port: int) -> list[AddrInfoType]:
+        """Return where to connect to; raises ``socket.gaierror``."""
+        if (literal := _literal(host, port)) is not None:
+            return [literal]
+        until, found = self._known.get((host, port), (0.0, []))
+        if until <= asyncio.get_running_loop().time():
+            found = await asyncio.shield(self._ask((host, port)))
+        public = [one for one in found if is_public(str(one[4][0]))] if self._public_first else []
+        return public or found
+
+    def _ask(self, name: tuple[str, int]) -> "asyncio.Future[list[AddrInfoType]]":
+        """Ask, or wait with those who did."""
+        asking = self._asking.get(name)
+        if asking is None:
+            asking = self._asking[name] = _looked_up(*name)
+            asking.add_done_callback(lambda answer: self._remember(name, answer))
+        return asking
+
+    def _remember(self, name: tuple[str, int], answer: "asyncio.Future[list[AddrInfoType]]") -> None:
+        del self._asking[name]
+        self._known.pop(name, None)
+        if not answer.cancelled() and answer.exception() is None:
+            self._known[name] = (answer.get_loop().time() + _DNS_KEPT, answer.result())
+        while len(self._known) > _NAMES_KEPT:
+            del self._known[next(iter(self._known))]
+
+
+def _literal(host: str, port: int) -> AddrInfoType | None:
+    """Return where an address leads, which no name server has to be asked for; None for a name."""
+    try:
+        kind = ip_address(host)
+    except ValueError:
+        return None
+    if kind.version == 4:  # noqa: PLR2004
+        return socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)
+    return socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0)
+
+
+def _looked_up(host: str, port: int) -> "asyncio.Future[list[Any]]":
+    """Ask in a thread of its own: a name server that hangs holds up neither others nor the process's end.
+
+    There are as many threads as look-ups under way, which the fetches bound.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[Any]] = loop.create_future()
+
+    def ask() -> None:
+        found: list[Any] = []
+        error: Exception | None = None
+        try:
+            found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+        except OSError as failure:
+            error = failure
+        except UnicodeError as failure:
+            error = socket.gaierror(socket.EAI_NONAME, str(failure))
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_tell, answer, found, error)
+
+    threading.Thread(target=ask, name="name look-up", daemon=True).start()
+    return answer
+
+
+def _tell(answer: "asyncio.Future[list[Any]]", found: list[Any], error: Exception | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(found)
+    else:
+        answer.set_exception(error)

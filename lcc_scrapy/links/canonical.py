@@ -1,0 +1,117 @@
+"""The canonical form of a URL: one spelling for what is certainly one place (docs/links.md has the rules).
+
+Percent-encoding and dot segments are brought into normal form by ``hyperlink`` (RFC 3986 section 6.2.2),
+scheme, host, port and length by ``HttpUrl``, which is also what is fetched.
+"""
+
+import re
+from functools import lru_cache
+from urllib.parse import quote, urljoin
+
+from hyperlink import URL, URLParseError
+
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl
+
+_ODD = re.compile(r"%|/\.")
+_AROUND = "".join(map(chr, range(33)))
+_INSIDE = str.maketrans("", "", "\t\r\n")
+_PATH_ENDS = re.compile(r"[?#]")
+_ANYWHERE = "http://x"
+_HAS_PATH = re.compile(r"/?[A-Za-z0-9_.][^:]*|https?://[A-Za-z0-9].*")
+"""Links of which it is certain: all else may mean the page itself."""
+_SHORT = 256
+"""Characters of a URL that is remembered with its canonical form; all of them take some 20 MB at most."""
+
+
+def canonical(text: str, base: str = "", charset: str = "utf-8", strip: frozenset[str] = frozenset()) -> str:
+    """Return the canonical form of a link as a page writes it, seen from ``base``.
+
+    ``charset`` is the page's, in which browsers encode queries; ``strip`` names parameters to leave out, in
+    lower case. ``HttpUrl.parse`` takes the result and gives it back unchanged, and so does this function.
+    Raises ``UrlRefused`` as ``HttpUrl.parse`` does.
+    """
+    folder = _folder(base)
+    if len(folder) + len(text) <= _SHORT and _HAS_PATH.fullmatch(text):
+        return _remembered_from(folder, text, charset, strip)
+    return _seen_from(base, text, charset, strip)
+
+
+def _seen_from(base: str, text: str, charset: str, strip: frozenset[str]) -> str:
+    if len(text) > URL_MAX:
+        raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
+    link = _query_in(charset, _cleaned(text))
+    try:
+        joined = urljoin(base, link)
+        return (_remembered if len(joined) <= _SHORT else _canonical)(joined, strip)
+    except ValueError as error:
+        raise UrlRefused(705, str(error)) from None
+
+
+_remembered_from = lru_cache(maxsize=16384)(_seen_from)
+"""Pages of one folder share most of their links."""
+
+
+@lru_cache(maxsize=256)
+def _folder(url: str) -> str:
+    """Return a base from which links that have a path look the same as from ``url``."""
+    head, slash, _ = _PATH_ENDS.split(url, maxsplit=1)[0].rpartition("/")
+    return head + slash if "://" in head else url
+
+
+def _canonical(text: str, strip: frozenset[str]) -> str:
+    url = HttpUrl.parse(text)
+    target = f"{url.path}?{url.query}" if url.query else url.path
+    if not strip and not _ODD.search(target):
+        return str(url)
+    target = _without(strip, target)
+    if _ODD.search(target):
+        target = _normal(_normal(target))  # dots may come to light only when they are decoded
+    return str(HttpUrl.parse(str(HttpUrl(url.scheme, url.host, url.port, target, ""))))
+
+
+_remembered = lru_cache(maxsize=16384)(_canonical)
+
+
+def _cleaned(text: str) -> str:
+    """Leave out what browsers do (WHATWG URL): blanks around, line ends inside; backslashes are slashes."""
+    text = text.strip(_AROUND).translate(_INSIDE)
+    if "\\" not in text:
+        return text
+    end = found.start() if (found := _PATH_ENDS.search(text)) else len(text)
+    return text[:end].replace("\\", "/") + text[end:]
+
+
+def _query_in(charset: str, link: str) -> str:
+    if link.isascii() or charset.lower() in {"utf-8", "utf8", ""} or "?" not in link:
+        return link
+    path, mark, rest = link.partition("?")
+    query, hash_, fragment = rest.partition("#")
+    try:
+        octets = query.encode(charset, "xmlcharrefreplace")
+    except LookupError:
+        return link
+    return path + mark + quote(octets, safe="/%:=&?~+!$,;'@()*") + hash_ + fragment
+
+
+def _normal(target: str) -> str:
+    """Return a path and its query in normal form; what ``hyperlink`` does not take stays as it is."""
+    try:
+        normal = URL.from_text(_ANYWHERE + target).normalize(fragment=False, userinfo=False)
+    except (URLParseError, ValueError):
+        return target
+    return normal.to_text().removeprefix(_ANYWHERE)
+
+
+def _without(strip: frozenset[str], target: str) -> str:
+    """Leave out parameters by name, in the query (``?a=1&b=2``) and at the end of the path (``/x;a=1``)."""
+    path, _, query = target.partition("?")
+    path = _kept(path, ";", strip, first=1)
+    query = _kept(query, "&", strip, first=0)
+    return f"{path}?{query}" if query else path
+
+
+def _kept(text: str, separator: str, strip: frozenset[str], first: int) -> str:
+    parts = text.split(separator)
+    rest = [part for part in parts[first:] if part.partition("=")[0].lower() not in strip]
+    return separator.join(parts[:first] + rest)

@@ -1,0 +1,4 @@
+"""Where connections arrive: endpoints, TLS, PROXY protocol, peers, handed-over sockets.
+
+No protocol of the LCC.
+"""

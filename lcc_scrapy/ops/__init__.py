@@ -1,0 +1,4 @@
+"""What operators do: housekeeping, backup, restore, verification, metrics, fetching again.
+
+Nothing on a page's way is here.
+"""

@@ -1,0 +1,124 @@
+"""Copies whole databases, whatever kind they are: every table, every row, every number.
+
+A copy is closed (``db.closed``) until the last row is in it, so that nobody works with half of one;
+an interrupted copy begins anew. Pages of rows are committed one by one, so memory is bounded.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import Table, inspect, text
+
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.closed import CLOSED, Closed, close, refuse_closed, reopen
+from lcc_scrapy.db.sql.sequences import raise_last_number
+from lcc_scrapy.db.sql.snapshot import Snapshot, snapshot
+from lcc_scrapy.db.sql.store import READING, SqlStore, plain_errors
+from lcc_scrapy.db.sql.tx import SqlTx
+from lcc_scrapy.db.tables import lccinfo, metadata
+from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.feed.store_feed import LCC_ID
+from lcc_scrapy.ops.high_water import HighWater
+
+Progress = Callable[[int, int], object]
+"""Is told how many rows (or pages) are done, and how many there are in all."""
+
+_WRITING = "the copy cannot be written"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is in a database: rows of an LCC's tables, whose, why it is closed, or tables of others."""
+
+    rows: bool = False
+    lcc_id: str = ""
+    closed: str = ""
+    foreign: bool = False
+
+
+def contents(store: SqlStore) -> Contents:
+    """Look into a database of which nothing is known."""
+    with plain_errors(f"{store.url.render_as_string()} cannot be read"), store.engine.connect() as connection:
+        connection.execution_options(**{READING: True})
+        names = set(inspect(connection).get_table_names())
+        seen, facts = Snapshot(connection), SqlTx(connection)
+        rows = any(seen.count(table) for table in metadata.sorted_tables if table.name in names)
+        foreign = bool(names - metadata.tables.keys() - {schema.VERSION_TABLE})
+        if lccinfo.name not in names:
+            return Contents(rows, foreign=foreign)
+        return Contents(rows, facts.info(LCC_ID) or "", facts.info(CLOSED) or "", foreign)
+
+
+def move(source: SqlStore, target: SqlStore, progress: Progress) -> int:
+    """Copy a database into an empty one, and close the one that was copied; returns the number of rows.
+
+    What an interrupted ``move`` left in ``target`` is thrown away first. Raises ``LccError`` when the target
+    holds anything else, or when the source was written to meanwhile; the source then stays as it is.
+    """
+    _check(source, target)
+    make_anew(target, Closed.COPYING)
+    with snapshot(source) as seen:
+        total = fill(target, seen, progress)
+        counted = HighWater.of(seen)
+    _leave(source, counted)
+    with target.begin() as tx:
+        reopen(tx)
+    return total
+
+
+def make_anew(target: SqlStore, why_closed: Closed) -> None:
+    """Throw away what is in a database, make all tables, and close it.
+
+    The fact that it is closed goes last, so that no moment shows rows of half a copy as a whole one.
+    """
+    with plain_errors(_WRITING), target.engine.begin() as connection:
+        for table in sorted(metadata.sorted_tables, key=lambda table: table is lccinfo):
+            table.drop(connection, checkfirst=True)
+        connection.execute(text(f"DROP TABLE IF EXISTS {schema.VERSION_TABLE}"))
+    schema.upgrade(target.url)
+    target.check()
+    with target.begin() as tx:
+        close(tx, why_closed)
+
+
+def fill(target: SqlStore, seen: Snapshot, progress: Progress) -> int:
+    """Copy all tables into the empty ones of ``target``; returns the number of rows, as counted there."""
+    done, total = 0, seen.total()
+    for table in metadata.sorted_tables:
+        for page in seen.pages(table):
+            with plain_errors(f"{_WRITING} (table {table.name})"), target.engine.begin() as connection:
+                connection.execute(table.insert(), page)
+            done += len(page)
+            progress(done, total)
+        _end_table(target, seen, table)
+    return done
+
+
+def _end_table(target: SqlStore, seen: Snapshot, table: Table) -> None:
+    with plain_errors(f"{_WRITING} (table {table.name})"), target.engine.begin() as connection:
+        raise_last_number(connection, table, seen.last_number(table))
+        there, here = seen.count(table), Snapshot(connection).count(table)
+    if there != here:
+        raise LccError(f"table {table.name} has {there} rows, its copy {here}: begin again")
+
+
+def _check(source: SqlStore, target: SqlStore) -> None:
+    """Refuse a target in use, and a source that was left, unless just that was interrupted."""
+    found = contents(target)
+    with source.read() as tx:
+        half = found.closed == Closed.COPYING and found.lcc_id in {"", tx.info(LCC_ID)}
+        refuse_closed(tx, {Closed.MOVED} if half else ())
+    if found.foreign or (found.rows and not half):
+        raise ConfigurationError(
+            f"{target.url.render_as_string()} is not empty: a copy needs a database of its own"
+        )
+
+
+def _leave(source: SqlStore, counted: HighWater) -> None:
+    """Close the database that was copied, unless it has counted on since."""
+    with plain_errors("the old database cannot be closed"), source.engine.begin() as connection:
+        if HighWater.of(Snapshot(connection)) != counted:
+            raise LccError(
+                "the database was written to while it was copied: stop all crawls, then copy again"
+            )
+        close(SqlTx(connection), Closed.MOVED)

@@ -1,0 +1,257 @@
+"""Housekeeping: once a day, what time does to documents, and what an interrupted command left undone.
+
+Providers with something to do are found by queries; nobody looks at the others. One process at a time
+sweeps (``sweeps.py``). Should two do so, nothing is lost: every transaction looks again at what it changes.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from twisted.python.failure import Failure
+
+from lcc_scrapy.cache.misses import judge, needs_judging
+from lcc_scrapy.cache.tombstones import forget_tombstones
+from lcc_scrapy.cache.versions import trim
+from lcc_scrapy.db.thread import Clock, StoreThread
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.fetch_counts import DAY, since
+from lcc_scrapy.domain.misses import first_day
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.intake.absorbing import Step
+from lcc_scrapy.ops.sweeps import Sweeps
+from lcc_scrapy.providers.narrowing import Narrowing
+from lcc_scrapy.providers.registration import NoSuchProvider
+from lcc_scrapy.queue.expiry import Expiry
+
+BUDGET = 0.05
+"""Seconds after which a job takes no further transaction."""
+
+MOST = 50
+"""Transactions in one job."""
+
+SHARE = 0.25
+"""Of the store's thread, at most: settling and intake go on in the pauses."""
+
+PAUSE = 0.05
+"""Seconds between two jobs at least."""
+
+LOOK = 600.0
+"""Seconds until it is looked again whether there is anything to do, also after a failure."""
+
+PAGE = 100
+"""Providers that a query finds at a time."""
+
+ROWS = 500
+"""Rows of the books that go in one transaction."""
+
+NOBODY = 0
+"""The pid of a step that is about no provider."""
+
+Found = TypeVar("Found", int, Provider)
+_log = logging.getLogger(__name__)
+
+
+def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Look after every provider and the feed; yields after every transaction, which is short.
+
+    ``now`` in epoch seconds. Begun anew after a failure or a kill, it does what is left.
+    """
+    yield from narrow(store, policy, now)
+    yield from _expire(store, policy, now)
+    yield from _trim(store, policy, now)
+    yield from _judge_samples(store, policy, now)
+    yield from _forget(store, policy, now)
+
+
+def narrow(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Finish what interrupted changes of roots left; the same in small."""
+    for pid in _pages(store, lambda tx, after: tx.narrowing_pids(after, PAGE)):
+        with suppress(NoSuchProvider):
+            for done in Narrowing(store, pid, now, policy, patient=False).run():
+                yield Step(pid, finished=False, removed=done.removed)
+
+
+def _expire(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Look at the documents of those who have confirmed none for as long as documents may get old."""
+    bounds = [int(bound) for bound in (policy.stale_after, policy.expire_after) if bound]
+    if not bounds:
+        return
+    for provider in _pages(store, lambda tx, after: tx.unconfirmed(now - min(bounds), after, PAGE)):
+        for removed in Expiry(store, provider, now, policy).run():
+            yield Step(provider.pid, finished=False, removed=removed)
+        yield _nothing(provider.pid)
+
+
+def _trim(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    pid: int | None = NOBODY
+    while pid is not None:
+        with store.read() as tx:
+            pid = tx.next_versioned(pid)
+        yield _nothing(pid or NOBODY)
+        for _ in trim(store, pid, now, policy) if pid is not None else ():
+            yield _nothing(pid or NOBODY)
+
+
+def _judge_samples(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Judge what samples found, wherever no spider does."""
+    ripe = now - int(policy.push_grace)
+    for pid in _pages(store, lambda tx, after: tx.suspected_pids(ripe, after, PAGE)):
+        yield from _validator(store, policy, pid, now)
+    for pid in _pages(store, lambda tx, after: tx.falling_pids(after, PAGE)):
+        yield from _validator(store, policy, pid, now)
+
+
+def _validator(store: Store, policy: QueuePolicy, pid: int, now: int) -> Iterator[Step]:
+    while _needs_judging(store, policy, pid, now):
+        with store.begin() as tx:
+            judge(tx, pid, now, policy.push_grace)
+        yield _nothing(pid)
+    yield _nothing(pid)
+
+
+def _needs_judging(store: Store, policy: QueuePolicy, pid: int, now: int) -> bool:
+    with store.read() as tx:
+        provider = tx.provider(pid)
+        return provider is not None and needs_judging(tx, provider, now, policy.push_grace)
+
+
+def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
+    """Forget what is too old to count: tombstones, absorbed sets, days on which changes were missed."""
+    if policy.tombstones_keep:
+        for _ in forget_tombstones(store, now - int(policy.tombstones_keep)):
+            yield _nothing(NOBODY)
+    after = -1
+    while after:
+        with store.begin() as tx:
+            after = tx.forget_psets(now - int(policy.resend_period), max(after, 0), ROWS)
+        yield _nothing(NOBODY)
+    yield from _emptied(store, lambda tx: tx.forget_missed(first_day(now), ROWS))
+    yield from _emptied(store, lambda tx: tx.forget_fetch_counts(since(now, DAY), ROWS))
+
+
+def _emptied(store: Store, forget: Callable[[Tx], int]) -> Iterator[Step]:
+    """Forget some rows at a time until none is left."""
+    gone = ROWS
+    while gone:
+        with store.begin() as tx:
+            gone = forget(tx)
+        yield _nothing(NOBODY)
+
+
+def _pages(store: Store, read: Callable[[Tx, int], list[Found]]) -> Iterator[Found]:
+    """Yield what a query finds behind a pid, page by page."""
+    after = -1
+    while True:
+        with store.read() as tx:
+            page = read(tx, after)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1] if isinstance(page[-1], int) else page[-1].pid
+
+
+def _nothing(pid: int) -> Step:
+    return Step(pid, finished=False)
+
+
+class Housekeeper:
+    """Sweeps when a day is over since the last sweep of any process. ``swept`` is told what a step removed.
+
+    Changes of roots that a command left half done are finished whenever it looks. ``policy`` may be
+    replaced; the next sweep goes by it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        thread: StoreThread,
+        clock: Clock,
+        policy: QueuePolicy,
+        *,
+        owner: str,
+        swept: Callable[[Step], None],
+        now: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._thread = thread
+        self._clock = clock
+        self.policy = policy
+        self._sweeps = Sweeps(store, owner)
+        self._swept = swept
+        self._now = now
+        self._seconds = timer
+        self._done: deque[Step] = deque()
+        self._timer: Any = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Look whether there is anything to do."""
+        beginning = self._thread.run(self._begin)
+        beginning.addCallbacks(self._slice_later, self._failed)
+
+    def stop(self) -> None:
+        """Begin no further job."""
+        self._stopped = True
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+
+    # --- in the store's thread -------------------------------------------------------------------
+
+    def _begin(self) -> Iterator[Step]:
+        now = int(self._now())
+        if not self._sweeps.claim(now):
+            return narrow(self._store, self.policy, now)
+        return self._daily(now)
+
+    def _daily(self, now: int) -> Iterator[Step]:
+        for step in sweep(self._store, self.policy, now):
+            yield step
+            if not self._sweeps.keep(int(self._now())):
+                return  # another process goes on: this one was silent for too long
+        self._sweeps.end(int(self._now()))
+
+    def _slice(self, steps: Iterator[Step]) -> float | None:
+        """Go on for as long as a job may take; returns the seconds it took, None = nothing is left."""
+        began = self._seconds()
+        for number, step in enumerate(steps, 1):
+            if step.removed:
+                self._done.append(step)
+            took = self._seconds() - began
+            if took >= BUDGET or number >= MOST:
+                return took
+        return None
+
+    # --- on the event loop -----------------------------------------------------------------------
+
+    def _slice_later(self, steps: Iterator[Step], after: float = 0.0) -> None:
+        self._later(after, self._next_slice, steps)
+
+    def _next_slice(self, steps: Iterator[Step]) -> None:
+        slicing = self._thread.run(self._slice, steps)
+        slicing.addBoth(self._announce)
+        slicing.addCallbacks(self._sliced, self._failed, callbackArgs=(steps,))
+
+    def _announce(self, result: Any) -> Any:
+        while self._done:
+            self._swept(self._done.popleft())
+        return result
+
+    def _sliced(self, took: float | None, steps: Iterator[Step]) -> None:
+        if took is None:
+            self._later(LOOK, self.start)
+        else:
+            self._slice_later(steps, max(PAUSE, took * (1 / SHARE - 1)))
+
+    def _failed(self, failure: Failure) -> None:
+        _log.error("cannot look after the providers now, trying again: %s", failure.getErrorMessage())
+        self._later(LOOK, self.start)
+
+    def _later(self, seconds: float, call: Callable[..., None], *args: Iterator[Step]) -> None:
+        if not self._stopped:
+            self._timer = self._clock.callLater(seconds, call, *args)

@@ -1,0 +1,178 @@
+"""What an operator does with providers: one transaction each, and running workers look again.
+
+A pid is never used again: the fact ``removed:PID`` (table ``lccinfo``) stays when a provider goes, so
+that nobody reads a new provider's documents under an old one's number.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from lcc_scrapy.cache import full_set_requests
+from lcc_scrapy.db.records import PROVIDERS_CHANGED
+from lcc_scrapy.db.retrying import repeated
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
+
+CHUNK = 1000
+"""Documents per transaction while a provider is removed."""
+
+REMOVED = "provider removed"
+"""The reason that its documents' tombstones give."""
+
+
+class NoSuchProvider(LccError):
+    """There is no provider with this pid."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(f"there is no provider {pid}; `lcc provider list` shows all")
+
+
+def find(tx: Tx, pid: int) -> Provider:
+    """Return a provider; raises ``NoSuchProvider``."""
+    provider = tx.provider(pid)
+    if provider is None:
+        raise NoSuchProvider(pid)
+    return provider
+
+
+def all_providers(store: Store) -> list[Provider]:
+    """Return every provider by rising pid, read in short transactions."""
+    return [one for page in pages(store) for one in page]
+
+
+def pages(store: Store) -> Iterator[list[Provider]]:
+    """Yield every provider by rising pid, a page in each short transaction."""
+    last = -1
+    while True:
+        with store.read() as tx:
+            page = tx.providers(last)
+        if not page:
+            return
+        last = page[-1].pid
+        yield page
+
+
+def add(store: Store, provider: Provider, roots: Sequence[str]) -> None:
+    """Add a provider; raises ``LccError`` when its pid is or was in use."""
+    with store.begin() as tx:
+        if tx.provider(provider.pid) is not None:
+            raise LccError(f"provider {provider.pid} exists already; `lcc provider set` changes it")
+        if tx.info(_gone(provider.pid)):
+            raise LccError(f"provider {provider.pid} was removed; a pid is never used again, take another")
+        tx.insert_provider(provider, roots)
+        tell(tx, provider.pid)
+
+
+def used_pids(store: Store, pids: Sequence[int]) -> dict[int, str]:
+    """Return the pids among these that cannot be given to a new provider, with the reason."""
+    with store.read() as tx:
+        return _used(tx, pids)
+
+
+def _used(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
+    removed = tx.infos([_gone(pid) for pid in pids])
+    used = {
+        pid: f"provider {pid} was removed; a pid is never used again" for pid in pids if _gone(pid) in removed
+    }
+    return {**used, **{pid: f"provider {pid} exists already" for pid in tx.known_pids(pids)}}
+
+
+def add_many(store: Store, fresh: Sequence[tuple[Provider, Sequence[str]]]) -> None:
+    """Add providers with their roots, all or none; raises ``LccError`` when a pid is or was in use."""
+    with store.begin() as tx:
+        for why in _used(tx, [provider.pid for provider, _ in fresh]).values():
+            raise LccError(why)
+        revision = tx.take(PROVIDERS_CHANGED, 1)
+        tx.insert_providers([(replace(provider, revision=revision), its) for provider, its in fresh])
+        for turnkey in sorted({provider.turnkey for provider, _ in fresh if provider.turngroup}):
+            _tell_turn(tx, turnkey)
+
+
+def change(
+    store: Store,
+    pid: int,
+    values: Mapping[str, object],
+    roots: Callable[[list[str]], list[str]] | None = None,
+) -> None:
+    """Set columns of a provider, and its roots to what ``roots`` makes of those it has.
+
+    When its roots are others then, ``narrowing.Narrowing`` has work to do.
+    """
+    with store.begin() as tx:
+        if not tx.lock_providers([pid]):
+            raise NoSuchProvider(pid)
+        tx.update_provider(pid, values)
+        before = tx.roots(pid)
+        after = before if roots is None else roots(before)
+        if after != before:
+            tx.replace_roots(pid, after)
+            tx.update_provider(pid, {"narrowing": True})
+        tell(tx, pid)
+
+
+def want_full_set(store: Store, pid: int, reason: str) -> str:
+    """Ask a provider for a full set, or withdraw the request when ``reason`` is empty.
+
+    Returns the reason that the provider is told: a graver one that stands already stays.
+    """
+    with store.begin() as tx:
+        if not tx.lock_providers([pid]):
+            raise NoSuchProvider(pid)
+        if reason:
+            return full_set_requests.want(tx, pid, reason)
+        full_set_requests.withdraw(tx, pid)
+        return ""
+
+
+def remove(
+    store: Store, pid: int, now: int, policy: QueuePolicy, progress: Callable[[int], None] = lambda _: None
+) -> int:
+    """Remove a provider with its documents and queue; returns how many documents went.
+
+    It is disabled first, so that nothing new comes; then its rows go in bounded transactions, each of
+    which leaves tombstones. After a kill, the same call goes on. ``progress`` is told the documents so far.
+    """
+    repeated(change, store, pid, {"state": State.DISABLED})
+    documents = 0
+    while (count := repeated(_remove_some, store, pid, now, policy)) is not None:
+        documents += count
+        progress(documents)
+    return documents
+
+
+def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int | None:
+    """Remove some rows of a provider, or, when it has none, the provider itself (None)."""
+    with store.begin() as tx:
+        if not tx.lock_providers([pid]):
+            return None
+        cached = [row.urlkey for row in tx.cached_of(pid, b"", CHUNK)]
+        queued = [row.urlkey for row in tx.queued_of(pid, 0, CHUNK)]
+        if not cached and not queued:
+            tx.delete_provider(pid)
+            tx.set_info(_gone(pid), str(now))
+            tx.take(PROVIDERS_CHANGED, 1)
+            return None
+        batch = UnitOfWork(tx, [pid], [*cached, *queued], now, policy)
+        for key in [*cached, *queued]:
+            batch.drop_queued(key)
+            batch.drop_cached(key, REMOVED, guarded=False)
+        batch.flush()
+        return len(cached)
+
+
+def _gone(pid: int) -> str:
+    return f"removed:{pid}"
+
+
+def tell(tx: Tx, pid: int) -> None:
+    """Let workers look at a provider again, at once if its turn is at rest."""
+    tx.update_provider(pid, {"revision": tx.take(PROVIDERS_CHANGED, 1)})
+    _tell_turn(tx, find(tx, pid).turnkey)
+
+
+def _tell_turn(tx: Tx, turnkey: str) -> None:
+    priority = max(member.priority for member in tx.members([turnkey]))
+    tx.change_turn(turnkey, {"look_at": 0.0, "priority": priority})

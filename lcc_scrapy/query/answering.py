@@ -1,0 +1,260 @@
+"""Answers to queries, as portions of XML out of the feed; everything here blocks, and runs in threads."""
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import IO, Protocol
+
+from lcc_scrapy.content.files import relative_path
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.errors import LccError, Refusal, StoreUnavailable
+from lcc_scrapy.domain.selection import Change, Leave, Selection, is_pattern
+from lcc_scrapy.domain.tokens import NotAllowed
+from lcc_scrapy.domain.tokens import Refused as TokenRefused
+from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
+from lcc_scrapy.feed.library import Library
+from lcc_scrapy.feed.reader import Inventory, Reader, begin
+from lcc_scrapy.wire.queries import writing
+from lcc_scrapy.wire.queries.messages import Query, Reached, ResultBegins, ResultEnds, Row, Wanted, What
+
+PORTION = 64 * 1024
+"""Bytes after which a portion is handed over; a row, or a block of content, may stand above that."""
+ROWS = 200
+"""Changes per look at the feed: what a slow reader keeps in memory."""
+
+FILTERS_MAX = 100
+"""Filters of one kind in a query: each row of the feed is held against all of them."""
+
+_REST = b""
+"""After a look that found nothing: other answers have their turn, however little a query selects."""
+
+DOCUMENT = (
+    "docid", "seq", "pid", "curl", "mimetype", "subtype", "burl", "furl", "mtime", "len", "md5",
+    "fetched_time", "fetched_machineid", "fetched_fileid", "fetched_len", "fetched_md5", "sha256",
+    "served_type", "served_charset", "final_url", "etag", "last_modified", "confirmed_time", "origin",
+)  # fmt: skip
+"""Columns of ``lccurl`` that a document is told with; ``len`` and ``md5`` are as declared."""
+REMOVED = ("docid", "seq", "pid", "curl", "mimetype", "furl", "removed_time", "reason")
+LEAVE = ("docid", "seq", "pid", "curl", "mimetype", "furl")
+_COLUMNS = {CachedUrl: DOCUMENT, Tombstone: REMOVED, Leave: LEAVE}
+
+
+class Asker(Protocol):
+    """Who asks: what of the LCC is there for it (see ``domain.tokens.Token``)."""
+
+    def narrowed(self, selection: Selection) -> Selection:
+        """Return a selection of what it may see; raises ``NotAllowed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everybody:
+    """An asker who may see everything."""
+
+    def narrowed(self, selection: Selection) -> Selection:
+        """Return the selection as it is."""
+        return selection
+
+
+class Answer:
+    """The answer to one query. Raises ``Refusal`` for one that makes no sense, others as they come.
+
+    ``portions`` yields None when there is no change yet and the query waits for one: go on later, with
+    ``patient`` = False when it has waited long enough.
+    """
+
+    def __init__(self, library: Library, query: Query, asker: Asker) -> None:
+        self.patient = query.wait > 0
+        self._library = library
+        self._query = query
+        self._selection = asker.narrowed(_selection_of(query))
+        self._counts = {"upsert": 0, "remove": 0, "leave": 0}
+
+    def portions(self) -> Iterator[bytes | None]:
+        """Yield the answer in pieces of about ``PORTION`` bytes; smaller ones while little is selected."""
+        kinds: dict[What, Callable[[], Iterator[bytes | None]]] = {
+            What.CHANGES: self._changes,
+            What.IDS: self._ids,
+            What.ROWS: self._rows,
+        }
+        return _in_portions(kinds[self._query.what]())
+
+    def _changes(self) -> Iterator[bytes | None]:
+        query, feed = self._query, self._library.feed
+        since = Position.parse(query.since) if query.since else None
+        reader = Reader(feed, self._selection, since, query.limit, rows=ROWS)
+        yield _begin(reader.position)
+        yield from self._told(reader)
+        while self.patient and not any(self._counts.values()):
+            yield None
+            if feed.head() != replace(reader.position, began=0, selection=""):
+                reader = Reader(feed, self._selection, reader.position, query.limit, rows=ROWS)
+                yield from self._told(reader)
+        yield self._end(reader.position)
+
+    def _told(self, reader: Reader) -> Iterator[bytes]:
+        for page in reader.looks():
+            for change in page:
+                yield from self._row(change)
+            yield writing.reached(Reached(str(reader.reached)))
+            if not page:
+                yield _REST
+
+    def _ids(self) -> Iterator[bytes]:
+        inventory = Inventory(self._library.feed, self._selection, rows=ROWS)
+        yield _begin(inventory.position)
+        for page in inventory.looks():
+            for row in page:
+                self._counts["upsert"] += 1
+                yield writing.row(Row(row.op, {"docid": row.docid, "seq": str(row.seq)}))
+            if not page:
+                yield _REST
+        yield self._end(inventory.position)
+
+    def _rows(self) -> Iterator[bytes]:
+        feed = self._library.feed
+        position = begin(feed, self._selection)
+        yield _begin(position)
+        keys = [bytes.fromhex(docid) for docid in dict.fromkeys(self._query.docids)]
+        for start in range(0, len(keys), ROWS):
+            for row in feed.rows(keys[start : start + ROWS]).values():
+                if self._selection.admits(row):
+                    yield from self._row(row)
+        yield self._end(position)
+
+    def _row(self, change: Change) -> Iterator[bytes]:
+        self._counts[change.op] += 1
+        given = ((name, getattr(change, name)) for name in _COLUMNS[type(change)])
+        values = {name: str(value) for name, value in given if value is not None}
+        if not isinstance(change, CachedUrl) or self._query.content is Wanted.NONE:
+            yield writing.row(Row(change.op, values))
+        elif self._query.content is Wanted.REFERENCE:
+            path = str(relative_path(change.fetched_machineid, change.fetched_fileid))
+            yield writing.row(Row(change.op, {**values, "path": path, "file_encoding": change.file_encoding}))
+        else:
+            yield from self._with_content(change, values)
+
+    def _with_content(self, row: CachedUrl, values: dict[str, str]) -> Iterator[bytes]:
+        try:
+            file = self._library.open(row)
+        except tuple(_MISSING) as error:
+            yield writing.row(Row(row.op, values, _MISSING[type(error)]))
+            return
+        with file:
+            yield writing.row(Row(row.op, values, Wanted.INSIDE))
+            yield from _content(file, row)
+
+    def _end(self, position: Position) -> bytes:
+        told = self._counts
+        return writing.end(ResultEnds(str(position), told["upsert"], told["remove"], told["leave"]))
+
+
+_MISSING: dict[type[Exception], str] = {
+    ContentGone: "gone",
+    ContentElsewhere: "elsewhere",
+    ContentLost: "lost",
+}
+
+
+def _content(file: IO[bytes], row: CachedUrl) -> Iterator[bytes]:
+    """Yield the content of a row that stands open, and its end, whatever happens to the file."""
+    trouble: Exception | None = None
+    try:
+        while block := file.read(writing.CONTENT_BLOCK):
+            yield writing.content(block)
+    except (OSError, LccError) as error:
+        trouble = error
+    yield writing.content_end()
+    if trouble is not None:
+        raise ContentLost(f"the content of document {row.docid} cannot be read: {trouble}") from trouble
+
+
+def _in_portions(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    portion = io.BytesIO()
+    try:
+        for piece in pieces:
+            if piece is not None:
+                portion.write(piece)
+            if portion.tell() >= PORTION or piece == _REST or (piece is None and portion.tell()):
+                yield portion.getvalue()
+                portion = io.BytesIO()
+            if piece is None:
+                yield None
+    except Exception:
+        if portion.tell():
+            yield portion.getvalue()
+        raise
+    if portion.tell():
+        yield portion.getvalue()
+
+
+def _begin(position: Position) -> bytes:
+    return writing.begin(ResultBegins(position.lcc, str(position)))
+
+
+def _selection_of(query: Query) -> Selection:
+    if query.what is not What.CHANGES and (query.since or query.limit or query.wait):
+        raise Refusal(805, f"what='{query.what}' goes with neither since, limit nor wait")
+    if query.what is What.IDS and query.content is not Wanted.NONE:
+        raise Refusal(805, "what='ids' goes with no content")
+    filters = (query.providers, query.mimetypes, query.subtypes, query.url_prefixes)
+    if max(map(len, filters)) > FILTERS_MAX:
+        raise Refusal(805, f"more than {FILTERS_MAX} filters of one kind")
+    for pattern in query.mimetypes:
+        if not is_pattern(pattern):
+            raise Refusal(805, f"mimetype {pattern[:100]!r}, expected for example text/html or text/*")
+    return Selection(query.providers, query.mimetypes, query.subtypes, query.url_prefixes, query.since_time)
+
+
+_CODES: dict[type[Exception], int] = {StartOver: 802, BadCursor: 805, TokenRefused: 801, NotAllowed: 807}
+
+
+def refusal_of(error: BaseException | None, retry_after: int) -> Refusal | None:
+    """Return what a content user is told of an error; None for one that is nobody's fault but ours."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, StoreUnavailable):
+        return Refusal(803, "", retry_after)
+    if isinstance(error, ContentLost):
+        return Refusal(803, "a content file cannot be read", retry_after)
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), 0)
+    return Refusal(code, str(error)) if code else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the next look at an answer gave: a portion, None = nothing yet; ``ended`` = there is no more."""
+
+    portion: bytes | None = None
+    ended: bool = False
+
+
+class Answering:
+    """An answer that is read step by step, each in any thread; ``make`` is called with the first one."""
+
+    def __init__(self, make: Callable[[], Answer]) -> None:
+        self._make = make
+        self._answer: Answer | None = None
+        self._portions: Iterator[bytes | None] = iter(())
+        self._patient = True
+
+    def step(self) -> Step:
+        """Return the next portion; raises what keeps it from being there."""
+        if self._answer is None:
+            self._answer = self._make()
+            self._portions = self._answer.portions()
+        self._answer.patient &= self._patient
+        try:
+            return Step(next(self._portions))
+        except StopIteration:
+            return Step(ended=True)
+
+    def wait_no_more(self) -> None:
+        """Let a query that waits for a change come to its end."""
+        self._patient = False
+
+    def close(self) -> None:
+        """Give files back."""
+        with suppress(AttributeError):
+            self._portions.close()  # type: ignore[attr-defined]

@@ -1,0 +1,108 @@
+"""States and events of a conversation at the query socket, and the table that says what may follow what.
+
+``python -m lcc_scrapy.query.states`` prints the diagram of the table (``docs/query-states.md``).
+"""
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.wire.queries.messages import Query
+
+
+class State(StrEnum):
+    """Where a conversation stands."""
+
+    ASKING = "asking"
+    ANSWERING = "answering"
+    WAITING = "waiting"
+    LINGERING = "lingering"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The next piece of the answer."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NothingYet:
+    """There is no change so far, and the content user waits for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """It is time to see whether there is a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """There is no answer, or no more of it."""
+
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded:
+    """The content user will send nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """The connection is gone; nothing can be written any more."""
+
+
+Event = Query | Portion | NothingYet | LookAgain | Answered | Refused | StreamEnded | Vanished
+
+_S = State
+TABLE: dict[tuple[State, type[Event]], State] = {
+    (_S.ASKING, Query): _S.ANSWERING,
+    (_S.ASKING, Refused): _S.LINGERING,
+    (_S.ASKING, StreamEnded): _S.CLOSED,
+    (_S.ASKING, Vanished): _S.CLOSED,
+    (_S.ANSWERING, Portion): _S.ANSWERING,
+    (_S.ANSWERING, NothingYet): _S.WAITING,
+    (_S.ANSWERING, Answered): _S.LINGERING,
+    (_S.ANSWERING, Refused): _S.LINGERING,
+    (_S.ANSWERING, Vanished): _S.CLOSED,
+    (_S.WAITING, LookAgain): _S.ANSWERING,
+    (_S.WAITING, Refused): _S.LINGERING,
+    (_S.WAITING, Vanished): _S.CLOSED,
+    (_S.LINGERING, StreamEnded): _S.CLOSED,
+    (_S.LINGERING, Vanished): _S.CLOSED,
+}
+
+
+def diagram() -> str:
+    """Return the table as a page with a Mermaid state diagram."""
+    arrows: dict[tuple[State, State], list[str]] = {}
+    for (state, event), following in TABLE.items():
+        arrows.setdefault((state, following), []).append(event.__name__)
+    lines = [f"    {start} --> {end}: {', '.join(names)}" for (start, end), names in arrows.items()]
+    return _PAGE.format(arrows="\n".join(lines))
+
+
+_PAGE = """# States of a query
+
+Generated from the table in `lcc_scrapy/query/states.py`, by
+`python -m lcc_scrapy.query.states`.
+An event that has no arrow in a state changes nothing.
+
+```mermaid
+stateDiagram-v2
+    [*] --> asking
+{arrows}
+    closed --> [*]
+```
+"""
+
+if __name__ == "__main__":
+    sys.stdout.write(diagram())

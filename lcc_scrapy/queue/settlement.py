@@ -1,0 +1,392 @@
+"""Settling: what becomes of the queue, the cache and the provider's errors after fetches ended.
+
+All outcomes of a call go into one transaction; bodies are put on disk before their rows are committed,
+and only those that are kept (seed 003 section 6 "Some Notes").
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count as numbers_from
+
+from lcc_scrapy.cache.file_ids import FILEID
+from lcc_scrapy.cache.last_outcomes import of_fetch, removal_reason
+from lcc_scrapy.cache.misses import watched
+from lcc_scrapy.db.records import (
+    EVERYBODY,
+    OUTCOME_FAILED,
+    OUTCOME_RETRYING,
+    OUTCOME_STORED,
+    Fetched,
+    LastOutcome,
+    Spidered,
+    UrlErrorRecord,
+)
+from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain import queue, quota, removal_guard, retries
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta, fitting
+from lcc_scrapy.domain.entries import Origin, accepts, furlkey
+from lcc_scrapy.domain.errors import text_of
+from lcc_scrapy.domain.fetch_counts import span_of
+from lcc_scrapy.domain.headers import length_of
+from lcc_scrapy.domain.policy import STRICT, QueuePolicy
+from lcc_scrapy.domain.queue import (
+    Cancelled,
+    Delayed,
+    Failed,
+    NotModified,
+    Outcome,
+    QueuedUrl,
+    Served,
+    Ticket,
+)
+from lcc_scrapy.domain.retries import NO_BACKOFF
+from lcc_scrapy.domain.revisits import Bounds, bounds_of
+from lcc_scrapy.domain.sent import as_sent, values_of
+from lcc_scrapy.domain.turns import NEVER
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
+from lcc_scrapy.queue.visits import Visit, ended
+
+_log = logging.getLogger(__name__)
+STORED, CONFIRMED, RETRYING, DELAYED, FAILED, DISCARDED, LOST = (
+    "stored",
+    "confirmed",
+    "retrying",
+    "delayed",
+    "failed",
+    "discarded",
+    "lost",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of one outcome. ``row`` is the cached row as it is now, if there is one.
+
+    ``again``: when the URL is to be fetched again (epoch seconds; 0 = now); NEVER = it left the queue.
+    """
+
+    outcome: Outcome
+    result: str
+    row: CachedUrl | None = None
+    code: int = 0
+    removed: bool = False
+    again: float = NEVER
+
+
+class Settlement:
+    """One transaction's worth of outcomes.
+
+    A served body that brings no file id is given one here.
+
+    ``keep`` is called once, before rows are written, with the bodies to put on disk; ``durable`` waits until
+    they are, before anything is locked that other workers need.
+    """
+
+    def __init__(
+        self,
+        tx: Tx,
+        outcomes: Sequence[Outcome],
+        *,
+        owner: str,
+        machineid: int,
+        now: int,
+        policy: QueuePolicy,
+        keep: Callable[[Sequence[Served]], None],
+        durable: Callable[[], None] = lambda: None,
+    ) -> None:
+        rows = [outcome.ticket.row for outcome in outcomes]
+        self._owner = owner
+        self._machineid = machineid
+        self._keep = keep
+        self._durable = durable
+        self._now = now
+        self._batch = UnitOfWork(tx, {row.pid for row in rows}, _keys_of(outcomes), now, policy)
+        self._taken_over = self._find_taken_over(tx, [row for row in rows if queue.is_found(row)])
+        self._visits: dict[bytes, Visit] = {}
+        self._turns = tx.lock_turns({outcome.ticket.turnkey for outcome in outcomes})
+        self._outcomes = self._with_file_ids(outcomes)
+        self._kept: list[Served] = []
+        self._errors: list[UrlErrorRecord] = []
+        self._last: dict[bytes, LastOutcome] = {}
+
+    def run(self) -> list[Settled]:
+        """Settle everything; returns one result per outcome, in order."""
+        settled = [self._settle(outcome) for outcome in self._outcomes]
+        self._keep(self._kept)
+        batch = self._batch
+        for error in self._errors:
+            batch.counters[error.pid]["nurlerrs"] += 1
+        batch.write_own()
+        batch.tx.add_errors(self._errors, batch.policy.errors_kept)
+        batch.tx.put_outcomes(list(self._last.values()))
+        batch.tx.visited(self._ended_visits())
+        counted = self._count(settled)
+        self._tell_held()
+        self._durable()
+        self._count_totals(counted)  # all workers count in the same rows: see ``tx.FEED`` for their order
+        batch.write_last()
+        return [self._as_written(one) for one in settled]
+
+    def _count(self, settled: Sequence[Settled]) -> Counter[Fetched]:
+        """Count what became of the fetches of each provider, in this span of time."""
+        counted = Counter(
+            Fetched(one.outcome.ticket.row.pid, one.result, one.code) for one in settled if one.result != LOST
+        )
+        self._batch.tx.count_fetches(counted, span_of(self._now))
+        return counted
+
+    def _count_totals(self, counted: Counter[Fetched]) -> None:
+        """Count the same of all providers together, in this span of time and for ever."""
+        totals: Counter[Fetched] = Counter()
+        for (_, result, code), count in counted.items():
+            totals[Fetched(EVERYBODY, result, code)] += count
+        self._batch.tx.count_fetches(totals, span_of(self._now))
+        self._batch.tx.tally({f"{one.result} {one.code}": count for one, count in totals.items()})
+
+    def _as_written(self, settled: Settled) -> Settled:
+        """Show the row with the seq that it was given when everything was written, and what waits then."""
+        row = settled.row and self._batch.cached.get(settled.row.urlkey)
+        waiting = self._waiting(settled.outcome.ticket.row) if settled.result != LOST else None
+        if row is settled.row and waiting is None:
+            return settled
+        again = NEVER if waiting is None else waiting.not_before
+        return Settled(settled.outcome, settled.result, row, settled.code, settled.removed, again)
+
+    def _is_lost(self, outcome: Outcome) -> bool:
+        ticket = outcome.ticket
+        turn = self._turns.get(ticket.turnkey)
+        leased = turn is not None and (turn.owner, turn.token) == (self._owner, ticket.token)
+        return not leased or ticket.row.pid not in self._batch.providers
+
+    def _find_taken_over(self, tx: Tx, found: Sequence[QueuedUrl]) -> dict[bytes, bytes]:
+        """Return which pushed URLs took over the places of spiders' visits that were under way, by key."""
+        gone = {
+            row.urlkey: furlkey(row.pid, row.furl) for row in found if row.urlkey not in self._batch.queued
+        }
+        waiting = tx.waiting_at(gone.values()) if gone else {}
+        taken = {key: waiting[lies_at] for key, lies_at in gone.items() if lies_at in waiting}
+        self._batch.add(taken.values())
+        return taken
+
+    def _waiting(self, row: QueuedUrl) -> QueuedUrl | None:
+        queued = self._batch.queued
+        return queued.get(row.urlkey) or queued.get(self._taken_over.get(row.urlkey, b""))
+
+    def _visited(self, row: QueuedUrl, visit: Visit) -> None:
+        if queue.is_found(row):
+            self._visits[furlkey(row.pid, row.furl)] = visit
+
+    def _ended_visits(self) -> list[Spidered]:
+        known = self._batch.tx.spidered(self._visits) if self._visits else {}
+        return [ended(row, self._visits[key], self._now, self._bounds(row.pid)) for key, row in known.items()]
+
+    def _bounds(self, pid: int) -> Bounds:
+        return bounds_of(self._batch.providers[pid].revisit, self._batch.policy.revisits)
+
+    def _with_file_ids(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Give every served body a file id of its own, where it has none."""
+        served = [one for one in outcomes if isinstance(one, Served) and not self._is_lost(one)]
+        nameless = sum(not one.fileid for one in served)
+        fileids = numbers_from(self._batch.tx.take(FILEID, nameless) if nameless else 0)
+        ready = {id(one): _ready(one, one.fileid or next(fileids)) for one in served}
+        return [ready.get(id(one), one) for one in outcomes]
+
+    def _settle(self, outcome: Outcome) -> Settled:  # noqa: PLR0911 - one for each kind
+        if self._is_lost(outcome):
+            return Settled(outcome, LOST)
+        row = self._waiting(outcome.ticket.row)
+        if row is None or row.operation == queue.NOTHING or self._is_pointless(row):
+            self._batch.drop_queued(outcome.ticket.row.urlkey)
+            return Settled(outcome, DISCARDED)
+        match outcome:
+            case Served():
+                self._host_answered(outcome.ticket.turnkey)
+                return self._served(outcome, row)
+            case NotModified():
+                self._host_answered(outcome.ticket.turnkey)
+                return self._not_modified(outcome, row)
+            case Failed():
+                return self._failed(outcome, row)
+            case Cancelled():
+                return Settled(outcome, DISCARDED)
+            case Delayed():
+                self._note(row, outcome.code, outcome.at, outcome.detail, state=OUTCOME_RETRYING)
+                self._batch.tx.change_turn(outcome.ticket.turnkey, asdict(outcome.backoff))
+                return Settled(outcome, DELAYED, code=outcome.code)
+
+    def _is_pointless(self, row: QueuedUrl) -> bool:
+        """Tell whether a document that was to be looked at again is not there any more."""
+        return queue.is_recheck(row) and row.urlkey not in self._batch.cached
+
+    def _host_answered(self, turnkey: str) -> None:
+        if self._turns[turnkey].failures:
+            self._batch.tx.change_turn(turnkey, asdict(NO_BACKOFF))
+
+    def _served(self, served: Served, row: QueuedUrl) -> Settled:
+        said = queue.found_as(queue.declared_by(row, served), served.answer)
+        if queue.is_found(said) and not accepts(self._types_of(row.pid), said.mimetype):
+            return self._failed(
+                Failed(served.ticket, 703, said.mimetype, served.answer.answered, final=True), row
+            )
+        wrong = queue.mismatch(said, served.answer, served.body)
+        if wrong and self._is_strict(row.pid):
+            return self._failed(Failed(served.ticket, wrong, "", served.answer.answered, final=True), row)
+        before = self._batch.cached.get(said.urlkey)
+        if before is not None and queue.is_found(said) and before.origin == Origin.PUSH:
+            said = queue.as_pushed(said, before)
+        if before is not None and queue.is_recheck(said):
+            said = queue.as_rechecked(said, before, served.body)
+        over = self._over_quota(row.pid, before, served)
+        if over:
+            return self._failed(Failed(served.ticket, over, "", served.answer.answered, final=True), row)
+        if wrong and not queue.is_recheck(row):
+            self._tell_provider(row, wrong, served.answer.answered)
+            self._note(row, wrong, served.answer.answered, state=OUTCOME_STORED)
+        after = queue.stored_row(served, said, before, self._machineid)
+        fresh = before is None or after.fetched_fileid != before.fetched_fileid
+        if fresh:
+            self._kept.append(served)
+        self._batch.put_cached(after, tell=before is None or queue.users_notice(before, after))
+        self._batch.put_meta(_meta(served, after.urlkey))
+        self._count_change(row, served.ticket, before, changed=fresh)
+        self._leave_queue(served, row)
+        self._visited(served.ticket.row, Visit(changed=fresh))
+        self._drop_former(served.ticket.row, after)
+        return Settled(served, STORED if fresh else CONFIRMED, after, wrong)
+
+    def _count_change(
+        self, row: QueuedUrl, ticket: Ticket, before: CachedUrl | None, *, changed: bool
+    ) -> None:
+        """Count a change that was pushed, or what a sample found if no push came in between."""
+        if before is None or queue.is_found(row):
+            return
+        if not queue.is_recheck(row):
+            if changed:
+                self._batch.missed[row.pid]["pushed"] += 1
+        elif queue.is_sample(row) and not queue.overtaken(row, ticket):
+            counted = self._batch.missed[row.pid]
+            counted["sampled"] += 1
+            counted["watched"] += watched(self._batch.providers[row.pid], before.confirmed_time, self._now)
+            self._batch.suspects[row.pid] += [row.urlkey] * changed
+
+    def _drop_former(self, row: QueuedUrl, after: CachedUrl) -> None:
+        """Remove a found document that is served as another type now, and so has another key."""
+        former = self._batch.cached.get(row.urlkey)
+        if former is not None and former.origin != Origin.PUSH and after.urlkey != row.urlkey:
+            self._batch.drop_cached(row.urlkey, "served as another type", guarded=False)
+
+    def _leave_queue(self, served: Served, row: QueuedUrl) -> None:
+        if not queue.overtaken(row, served.ticket) or queue.answered_by(row, served.body):
+            self._batch.drop_queued(row.urlkey)
+
+    def _not_modified(self, outcome: NotModified, row: QueuedUrl) -> Settled:
+        before = self._batch.cached.get(row.urlkey)
+        if before is None:
+            unconditional = replace(row, version=row.version + 1)
+            self._batch.put_queued(unconditional)
+            return Settled(outcome, DISCARDED)
+        self._visited(outcome.ticket.row, Visit())
+        self._count_change(row, outcome.ticket, before, changed=False)
+        after = queue.confirmed_row(outcome, row.seen, before)
+        self._batch.put_cached(after, tell=queue.users_notice(before, after))
+        if not queue.overtaken(row, outcome.ticket):
+            self._batch.drop_queued(row.urlkey)
+        return Settled(outcome, CONFIRMED, after)
+
+    def _failed(self, failed: Failed, row: QueuedUrl) -> Settled:
+        if queue.overtaken(row, failed.ticket):
+            return Settled(failed, DISCARDED, code=failed.code)
+        delays = () if failed.final else self._batch.policy.retry_delays
+        decision = retries.after_failure(failed.code, row.tries, failed.at, delays)
+        again = isinstance(decision, retries.Retry)
+        state = OUTCOME_RETRYING if again else OUTCOME_FAILED
+        self._note(row, failed.code, failed.at, failed.detail, state=state)
+        if isinstance(decision, retries.Retry):
+            self._batch.put_queued(queue.try_again(row, decision.at))
+            return Settled(failed, RETRYING, code=failed.code)
+        self._batch.drop_queued(row.urlkey)
+        self._visited(row, Visit(failed.code))
+        if row.origin == Origin.PUSH:
+            self._tell_provider(row, failed.code, failed.at, failed.detail)
+        before = self._batch.cached.get(row.urlkey)
+        if decision.removes_copy and before is not None:
+            self._count_change(row, failed.ticket, before, changed=True)
+            hold = self._batch.held_by_guard(row.pid, 1) or (queue.is_found(row) and before.held > 0)
+            self._batch.remove(row.urlkey, row.psetid, removal_reason(failed.code), hold=hold)
+        after = self._batch.cached.get(row.urlkey)
+        return Settled(failed, FAILED, after, failed.code, removed=before is not None and after is None)
+
+    def _types_of(self, pid: int) -> tuple[str, ...]:
+        return self._batch.providers[pid].accepted_types(self._batch.policy.mimetypes)
+
+    def _is_strict(self, pid: int) -> bool:
+        return (self._batch.providers[pid].declared or self._batch.policy.declared) == STRICT
+
+    def _over_quota(self, pid: int, before: CachedUrl | None, served: Served) -> int:
+        """Return what refuses a body; headers, which differ by the hour, refuse no copy that is renewed."""
+        files, space = self._in_use(pid)
+        provider, length = self._batch.providers[pid], served.body.length
+        if before is not None:
+            return quota.refusal(provider, files, space, before.fetched_len, length)
+        return quota.refusal(provider, files, space, None, length + length_of(served.answer.headers))
+
+    def _in_use(self, pid: int) -> tuple[int, int]:
+        """Return files and bytes in use, with what this unit of work has stored so far."""
+        provider, batch = self._batch.providers[pid], self._batch
+        files, space = provider.fileused, provider.spaceused
+        if provider.filesmax or provider.spacemax:
+            added, freed = batch.change_in_use(pid)
+            return files + added, space + freed
+        return files, space
+
+    def _tell_provider(self, row: QueuedUrl, code: int, at: int, detail: str = "") -> None:
+        text = _told(code, detail)
+        self._errors.append(url_error(row, code, text, at))
+
+    def _note(self, row: QueuedUrl, code: int, at: int, detail: str = "", *, state: str) -> None:
+        self._last[row.urlkey] = of_fetch(row, code, _told(code, detail), at, state)
+
+    def _tell_held(self) -> None:
+        """Warn of documents that only the guard keeps: of the first, the tenth, the hundredth …"""
+        for pid, count in self._batch.newly_held.items():
+            before = self._batch.providers[pid].heldremovals
+            if before == 0 or len(str(before)) < len(str(before + count)):
+                told = removal_guard.notice(pid, before + count, "their fetches failed for good")
+                _log.warning("%(notice)s", {"notice": told, "pid": pid})
+
+
+def _told(code: int, detail: str) -> str:
+    """Return what a code means, with a detail that may come from anywhere and must fit a column."""
+    text = f"{text_of(code)}: {detail}" if detail else text_of(code)
+    return text.encode("ascii", "backslashreplace").decode().replace("\0", "\\0")[:255]
+
+
+def _keys_of(outcomes: Sequence[Outcome]) -> list[bytes]:
+    """Return the keys that outcomes are about: of their rows, and of found documents as they were served."""
+    served = (one for one in outcomes if isinstance(one, Served))
+    stored = [queue.found_as(one.ticket.row, one.answer).urlkey for one in served]
+    return [outcome.ticket.row.urlkey for outcome in outcomes] + stored
+
+
+def _ready(served: Served, fileid: int) -> Served:
+    """Return a served body with its file id, and with an answer that the cache can hold."""
+    answer = fitting(served.answer)
+    if fileid == served.fileid and answer is served.answer:
+        return served
+    return Served(served.ticket, answer, served.body, fileid)
+
+
+def _meta(served: Served, key: bytes) -> UrlMeta:
+    answer = served.answer
+    return UrlMeta(key, answer.status_line, answer.headers, answer.peer, answer.answered)
+
+
+def url_error(row: QueuedUrl, code: int, text: str, at: int) -> UrlErrorRecord:
+    """Return what is kept for a provider of a URL that failed."""
+    values = values_of(row)
+    known = json.dumps({name: value for name, value in values.items() if value is not None})
+    sent = json.dumps(as_sent(row.sent, values)) if row.sent else None
+    return UrlErrorRecord(row.pid, code, text, row.furl, known, at, sent=sent)

@@ -1,0 +1,220 @@
+"""What a crawl and its settling process say to each other: JSON, and bodies as they are.
+
+A message is the length of some JSON, this JSON, and parts: bytes whose lengths it tells. Parts are bodies on
+the way there, and cached rows on the way back. Bodies in files are told by their path.
+
+    ["begin", url, folder, holder]               → ["ready"]
+    ["commit", now, policy or null, outcomes]    → ["settled", results, logs]
+                                                 → ["failed", kind, text, blocks, traceback, logs]
+"""
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
+from typing import Any, BinaryIO
+
+from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, fitting
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.queue import (
+    Cancelled,
+    Delayed,
+    Failed,
+    NotModified,
+    Outcome,
+    QueuedUrl,
+    Served,
+    Ticket,
+)
+from lcc_scrapy.domain.retries import Backoff
+from lcc_scrapy.domain.revisits import Bounds
+from lcc_scrapy.domain.versions import Keep
+from lcc_scrapy.queue.committing import Holder
+from lcc_scrapy.queue.settlement import Settled
+
+BEGIN, READY, COMMIT, SETTLED, FAILED = "begin", "ready", "commit", "settled", "failed"
+
+_LENGTH = struct.Struct("!Q")
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+class Closed(Exception):
+    """The other side has ended."""
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+def written(said: Sequence[Any], parts: Sequence[bytes] = ()) -> list[bytes]:
+    """Return a message in pieces that are to be written one after the other."""
+    head = _encode((said, [len(part) for part in parts])).encode("ascii")
+    return [_LENGTH.pack(len(head)) + head, *parts]
+
+
+def read(file: BinaryIO) -> tuple[list[Any], list[bytes]]:
+    """Read a message and its parts; raises ``Closed``."""
+    (length,) = _LENGTH.unpack(_taken(file, _LENGTH.size))
+    said, sizes = json.loads(_taken(file, length))
+    return said, [_taken(file, size) for size in sizes]
+
+
+def _taken(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise Closed
+    return data
+
+
+# --- the beginning -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a settling process has to know: the database, the content folder, and who it settles for."""
+
+    url: str
+    folder: str
+    holder: Holder
+
+    def said(self) -> list[Any]:
+        """Return it as a message."""
+        return [BEGIN, self.url, self.folder, asdict(self.holder)]
+
+
+def beginning_of(said: Sequence[Any]) -> Beginning:
+    """Make it of what was said."""
+    _, url, folder, holder = said
+    return Beginning(url, folder, Holder(**holder))
+
+
+# --- outcomes ------------------------------------------------------------------------------------
+
+_queued: Any = attrgetter(*(field.name for field in fields(QueuedUrl)[1:]))
+_answer: Any = attrgetter(*(field.name for field in fields(Answer)))
+_backoff: Any = attrgetter(*(field.name for field in fields(Backoff)))
+
+
+def commit(outcomes: Sequence[Outcome], now: int, policy: QueuePolicy | None) -> list[bytes]:
+    """Return a message with outcomes that are to be settled; ``policy`` where it is another one."""
+    bodies = [one.body.to_store for one in outcomes if isinstance(one, Served) and not one.body.path]
+    said = [COMMIT, now, policy and asdict(policy), [_outcome(one) for one in outcomes]]
+    return written(said, bodies)
+
+
+def fitted(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return outcomes whose answers the cache can hold, which bounds what is said of them."""
+    return [_fitted(one) if isinstance(one, Served) else one for one in outcomes]
+
+
+def _fitted(served: Served) -> Served:
+    answer = fitting(served.answer)
+    return served if answer is served.answer else Served(served.ticket, answer, served.body, served.fileid)
+
+
+def _outcome(outcome: Outcome) -> tuple[Any, ...]:
+    ticket = outcome.ticket
+    row = ticket.row
+    whose = (row.urlkey.hex(), _queued(row), ticket.turnkey, ticket.token)
+    match outcome:
+        case Served():
+            body = outcome.body
+            of_body = (body.length, body.md5, body.sha256, body.path, body.encoding)
+            return ("S", *whose, _answer(outcome.answer), of_body, outcome.fileid)
+        case NotModified():
+            return ("N", *whose, outcome.at)
+        case Failed():
+            return ("F", *whose, outcome.code, outcome.detail, outcome.at, outcome.final)
+        case Delayed():
+            return ("D", *whose, outcome.code, outcome.detail, outcome.at, _backoff(outcome.backoff))
+        case Cancelled():
+            return ("C", *whose)
+
+
+def outcomes_of(said: Iterable[Any], bodies: Iterable[bytes]) -> list[Outcome]:
+    """Make outcomes of what was said, with the bodies that came with it."""
+    parts = iter(bodies)
+    return [_outcome_of(*one, parts=parts) for one in said]
+
+
+def _outcome_of(
+    kind: str, urlkey: str, row: list[Any], turnkey: str, token: int, *rest: Any, parts: Iterator[bytes]
+) -> Outcome:
+    ticket = Ticket(QueuedUrl(bytes.fromhex(urlkey), *row), turnkey, token)
+    match kind:
+        case "S":
+            answer, of_body, fileid = rest
+            return Served(ticket, Answer(*answer), _body(*of_body, parts=parts), fileid)
+        case "N":
+            return NotModified(ticket, *rest)
+        case "F":
+            return Failed(ticket, *rest)
+        case "D":
+            code, detail, at, backoff = rest
+            return Delayed(ticket, code, detail, at, Backoff(*backoff))
+        case _:
+            return Cancelled(ticket)
+
+
+def _body(length: int, md5: str, sha256: str, path: str, encoding: str, *, parts: Iterator[bytes]) -> Body:
+    if path:
+        return Body(length, md5, sha256, path=path, encoding=encoding)
+    if encoding:
+        return Body(length, md5, sha256, encoding=encoding, packed=next(parts))
+    return Body(length, md5, sha256, data=next(parts))
+
+
+def policy_of(said: dict[str, Any]) -> QueuePolicy:
+    """Make the operator's choices of what was said."""
+    lists = {name: tuple(said[name]) for name in ("retry_delays", "mimetypes")}
+    nested = {"versions": Keep(**said["versions"]), "revisits": Bounds(**said["revisits"])}
+    return QueuePolicy(**{**said, **lists, **nested})
+
+
+# --- results -------------------------------------------------------------------------------------
+
+_cached: Any = attrgetter(*(field.name for field in fields(CachedUrl)[1:]))
+
+
+class SettledThere(Settled):
+    """What became of an outcome in the settling process. Its row is made when somebody looks at it."""
+
+    __slots__ = ("_text",)
+    _text: bytes
+
+    def __init__(
+        self, outcome: Outcome, result: str, code: int, *, removed: bool, again: float, text: bytes
+    ) -> None:
+        put = object.__setattr__
+        put(self, "outcome", outcome)
+        put(self, "result", result)
+        put(self, "code", code)
+        put(self, "removed", removed)
+        put(self, "again", again)
+        put(self, "_text", text)
+
+    @property
+    def row(self) -> CachedUrl | None:
+        """The cached row as it is now, if there is one."""
+        if not self._text:
+            return None
+        urlkey, *values = json.loads(self._text)
+        return CachedUrl(bytes.fromhex(urlkey), *values)
+
+
+def settled(results: Sequence[Settled], logs: Sequence[Any]) -> list[bytes]:
+    """Return a message with what became of outcomes."""
+    said = [(one.result, one.code, one.removed, one.again) for one in results]
+    return written([SETTLED, said, logs], [_row(one.row) for one in results])
+
+
+def _row(row: CachedUrl | None) -> bytes:
+    return b"" if row is None else _encode((row.urlkey.hex(), *_cached(row))).encode("ascii")
+
+
+def settled_of(said: Sequence[Any], rows: Sequence[bytes], outcomes: Sequence[Outcome]) -> list[Settled]:
+    """Make results of what was said of these outcomes."""
+    return [
+        SettledThere(outcome, result, code, removed=removed, again=again, text=row)
+        for (result, code, removed, again), row, outcome in zip(said, rows, outcomes, strict=True)
+    ]

@@ -1,0 +1,275 @@
+"""Windows: the next tickets of turns, those of many turns with a few statements.
+
+A window is read from the head of the queue, or *on*, behind the last row of the one before. Reading on is
+right for as long as nothing arrived and no hour or delay ended since: the rows before that place are then
+those that were read.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+
+from lcc_scrapy.db.records import Head, Queue, StoredTurn
+from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain import timeslots
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.providers import State
+from lcc_scrapy.domain.queue import QueuedUrl, Ticket, is_among
+from lcc_scrapy.domain.turns import NEVER, interleave
+from lcc_scrapy.queue.leases import Member
+
+MASKS_PER_LOOK = 256
+"""Different hour masks of one provider, open now, that are looked at together; others follow after these."""
+
+FEW_MASKS = 4
+"""Up to so many, a whole window of each is read; with more of them, of each but a part."""
+
+PART = 16
+"""Rows of a mask that are read at least."""
+
+HEAD = (-1, -1)
+"""The place before every row of a queue."""
+
+_Place = tuple[int, int]
+
+
+class RowsDue(Exception):
+    """Rows that were set aside have to be brought back before a window can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a window was read.
+
+    ``masks``: those of each active member that were open; ``ends``: the place (psetid, position) of each
+    member's last row in it; ``last``: whose row came last. ``arrivals`` is what had arrived in the turn,
+    ``look_at`` when an hour opens or a row that was set aside is due.
+    """
+
+    masks: Mapping[int, tuple[str, ...]]
+    ends: Mapping[int, _Place]
+    last: int
+    arrivals: int
+    look_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A window that is wanted: ``limit`` tickets, behind ``reach`` or, without it, from the head.
+
+    ``out`` are keys already handed out and not settled.
+    """
+
+    lease: StoredTurn
+    members: tuple[Member, ...]
+    limit: int
+    out: Collection[bytes] = ()
+    reach: Reach | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The next tickets of the turn that was leased.
+
+    ``more`` = the store holds further ones; ``on`` = they follow those of the window before.
+    """
+
+    lease: StoredTurn
+    tickets: tuple[Ticket, ...]
+    more: bool
+    on: bool
+    reach: Reach
+
+    @property
+    def look_at(self) -> float:
+        """Return when to look again though nothing happens."""
+        return self.reach.look_at
+
+    @property
+    def arrivals(self) -> int:
+        """Return what had arrived by then."""
+        return self.reach.arrivals
+
+
+def window_of(
+    tx: Tx,
+    lease: StoredTurn,
+    members: Iterable[Member],
+    now: float,
+    *,
+    zone: tzinfo,
+    limit: int,
+    out: Collection[bytes],
+) -> Window:
+    """Return the first tickets of one turn."""
+    return windows_of(tx, [Wanted(lease, tuple(members), limit, out)], now, zone=zone)[0]
+
+
+def windows_of(
+    tx: Tx, wanted: Sequence[Wanted], now: float, *, zone: tzinfo, bring_back: bool = True
+) -> list[Window]:
+    """Return the next tickets of turns: those of their active members in a ring, each in its order.
+
+    ``zone`` is the LCC's. Rows that were set aside are brought back when they are due; without
+    ``bring_back``, ``RowsDue`` is raised instead.
+    """
+    keys = [one.lease.turnkey for one in wanted]
+    arrived = tx.arrivals(keys)  # before the rows: what arrives in between is heard of later
+    arrivals = {key: arrived.get(key, 0) for key in keys}
+    goes_on = {key for key, one in zip(keys, wanted, strict=True) if _goes_on(one, arrivals[key], now)}
+    anew = [one for one in wanted if one.lease.turnkey not in goes_on]
+    starts = _starts(tx, anew, arrivals, now, zone=zone, bring_back=bring_back)
+    starts |= {key: one.reach for key, one in zip(keys, wanted, strict=True) if key in goes_on and one.reach}
+    asked = [_heads(one, starts[one.lease.turnkey]) for one in wanted]
+    rows = tx.heads([head for heads in asked for head in heads])
+    drawn = [
+        _drawn(one, starts[one.lease.turnkey], heads, rows) for one, heads in zip(wanted, asked, strict=True)
+    ]
+    cached = tx.cached(row.urlkey for found, _ in drawn for row in found)
+    return [
+        Window(
+            one.lease,
+            tuple(_ticket(row, one.lease, cached.get(row.urlkey)) for row in found),
+            more,
+            one.lease.turnkey in goes_on,
+            _reached(starts[one.lease.turnkey], found),
+        )
+        for one, (found, more) in zip(wanted, drawn, strict=True)
+    ]
+
+
+def _goes_on(wanted: Wanted, arrivals: int, now: float) -> bool:
+    """Tell whether what lies before the end of the last window is what was read then."""
+    reach = wanted.reach
+    return reach is not None and reach.arrivals == arrivals and now < reach.look_at
+
+
+# --- from the head ------------------------------------------------------------------------------------
+
+
+def _starts(
+    tx: Tx,
+    wanted: Sequence[Wanted],
+    arrivals: Mapping[str, int],
+    now: float,
+    *,
+    zone: tzinfo,
+    bring_back: bool,
+) -> dict[str, Reach]:
+    """Return, for each turn, which masks of its members are open now, from the heads of their queues on."""
+    active = {
+        one.lease.turnkey: [member for member in one.members if member.provider.state == State.ACTIVE]
+        for one in wanted
+    }
+    masks = tx.masks(member.provider.pid for members in active.values() for member in members)
+    opened: dict[int, tuple[str, ...]] = {}
+    closed: dict[int, float] = {}
+    for members in active.values():
+        for member in members:
+            pid = member.provider.pid
+            opened[pid], closed[pid] = _open_masks(member, masks[pid], now, zone)
+    due = _next_due(
+        tx, [(pid, mask) for pid, open_ in opened.items() for mask in open_], now, bring_back=bring_back
+    )
+    return {
+        key: Reach(
+            {member.provider.pid: opened[member.provider.pid] for member in members},
+            {},
+            0,
+            arrivals[key],
+            min(
+                (min(closed[one.provider.pid], due.get(one.provider.pid, NEVER)) for one in members),
+                default=NEVER,
+            ),
+        )
+        for key, members in active.items()
+    }
+
+
+def _open_masks(
+    member: Member, masks: Iterable[str], now: float, default: tzinfo
+) -> tuple[tuple[str, ...], float]:
+    """Return which of a provider's masks are open, and when others open."""
+    zone = member.zone(default)
+    hours = {mask: timeslots.intersect(mask, member.provider.timeofday) for mask in masks}
+    open_ = tuple(mask for mask, both in hours.items() if timeslots.permits(both, now, zone))
+    closed = timeslots.unite(hours[mask] for mask in hours.keys() - set(open_))
+    return open_[:MASKS_PER_LOOK], timeslots.next_permitted(closed, now, zone)
+
+
+def _next_due(tx: Tx, queues: Sequence[Queue], now: float, *, bring_back: bool) -> dict[int, float]:
+    """Return when the first rows of providers that are set aside will be due, and bring back what is."""
+    due = tx.next_due(queues)
+    overdue = [queue for queue, at in due.items() if at <= now]
+    if overdue:
+        if not bring_back:
+            raise RowsDue
+        for pid, mask in overdue:
+            tx.return_due(pid, mask, int(now))
+        due = {queue: at for queue, at in due.items() if at > now} | dict(tx.next_due(overdue))
+    first: dict[int, float] = {}
+    for (pid, _), at in due.items():
+        first[pid] = min(first.get(pid, NEVER), at)
+    return first
+
+
+# --- rows ---------------------------------------------------------------------------------------------
+
+
+def _heads(wanted: Wanted, start: Reach) -> list[Head]:
+    """Return what to read of each queue; of many queues less each, for a window is filled by few of them."""
+    heads = []
+    for pid, masks in start.masks.items():
+        most = wanted.limit + 1
+        if len(masks) > FEW_MASKS:
+            most = max(PART, most * FEW_MASKS // len(masks))
+        behind = start.ends.get(pid, HEAD)
+        heads += [Head(pid, mask, behind, most + len(wanted.out)) for mask in masks]
+    return heads
+
+
+def _drawn(
+    wanted: Wanted, start: Reach, heads: Sequence[Head], rows: Mapping[Queue, Sequence[QueuedUrl]]
+) -> tuple[list[QueuedUrl], bool]:
+    """Return the next rows of a turn in order, and whether there are more; the ring goes on where it was."""
+    merged = [
+        _merged([head for head in heads if head.pid == pid], rows, wanted.out)
+        for pid in sorted(start.masks, key=lambda pid: (pid <= start.last, pid))
+    ]
+    found = interleave([of_one for of_one, _ in merged])
+    return found[: wanted.limit], len(found) > wanted.limit or any(more for _, more in merged)
+
+
+def _merged(
+    heads: Sequence[Head], rows: Mapping[Queue, Sequence[QueuedUrl]], out: Collection[bytes]
+) -> tuple[list[QueuedUrl], bool]:
+    """Return a provider's next rows by set and position, up to where all of its queues were read."""
+    parts = [(head, rows.get((head.pid, head.mask), ())) for head in heads]
+    cut = [_place(part[-1]) for head, part in parts if len(part) == head.limit]
+    found = sorted((row for _, part in parts for row in part), key=_place)
+    if cut:
+        found = [row for row in found if _place(row) <= min(cut)]
+    return [row for row in found if not out or not is_among(row, out)], bool(cut)
+
+
+def _reached(start: Reach, rows: Sequence[QueuedUrl]) -> Reach:
+    ends = {row.pid: _place(row) for row in rows}
+    return replace(start, ends={**start.ends, **ends}, last=rows[-1].pid if rows else start.last)
+
+
+def _place(row: QueuedUrl) -> _Place:
+    return row.psetid, row.position
+
+
+def _ticket(row: QueuedUrl, lease: StoredTurn, cached: CachedUrl | None) -> Ticket:
+    ticket = Ticket(row, lease.turnkey, lease.token)
+    if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
+        return ticket
+    return replace(ticket, etag=cached.etag, last_modified=cached.last_modified)
+
+
+def _says_changed(row: QueuedUrl, cached: CachedUrl) -> bool:
+    """Tell whether the declaration itself says that the content is another one than ours."""
+    return (row.md5 is not None and row.md5 != cached.fetched_md5) or (
+        row.len is not None and row.len != cached.fetched_len
+    )

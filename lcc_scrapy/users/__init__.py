@@ -1,1 +1,0 @@
-"""The content users' side: what changed since my last visit."""

@@ -1,1 +1,0 @@
-"""The query socket (seed 003 section 9, "XML API"): a query in, a stream of results out."""

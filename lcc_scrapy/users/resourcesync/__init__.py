@@ -1,1 +1,0 @@
-"""ResourceSync (ANSI/NISO Z39.99-2017): the feed as documents that standard harvesters follow."""

@@ -1,1 +1,0 @@
-"""The HTTP API for content users. ``app.make_app`` makes it, out of what ``ports.Lcc`` names."""

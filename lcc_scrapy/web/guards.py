@@ -1,0 +1,86 @@
+"""What holds for every request and answer, whichever route it is for."""
+
+import asyncio
+import logging
+
+from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lcc_scrapy.web.streams import Broken
+
+_log = logging.getLogger(__name__)
+
+_ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "private, no-cache",
+}
+"""Unless an answer has them already. No browser is to run or to show what sites made."""
+
+
+class Guards:
+    """Ends bodies that do not come, tells browsers what not to do with what goes out, and logs a line.
+
+    The query is not logged, for somebody may put a token there by mistake.
+    """
+
+    def __init__(self, app: ASGIApp, silence: float) -> None:
+        self._app = app
+        self._silence = silence
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send, self._silence)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except Broken as error:
+            _log.warning("%(path)s breaks off: %(error)s", {"path": scope["path"], "error": error})
+        except asyncio.CancelledError:  # by uvicorn alone, and this is the end of the task
+            _log.warning("%(path)s is cut: the server stops", {"path": scope["path"]})
+
+
+class _Exchange:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, silence: float) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._is_read = False
+        self._end = asyncio.get_running_loop().time() + silence
+
+    async def receive(self) -> Message:
+        if self._is_read:
+            return await self._receive()  # that the client is gone
+        async with asyncio.timeout_at(self._end):
+            message = await self._receive()
+        self._is_read = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begin(message)
+        await self._send(message)
+
+    def _begin(self, message: Message) -> None:
+        headers = MutableHeaders(scope=message)
+        for name, value in _ALWAYS.items():
+            headers.setdefault(name, value)
+        peer = (self._scope.get("client") or ("-",))[0]
+        facts = {"peer": peer, "method": self._scope["method"], "path": self._scope["path"]}
+        _log.info("%(peer)s %(method)s %(path)s %(code)d", {**facts, "code": message["status"]})
+
+
+class CompressText(GZipMiddleware):
+    """Compresses what the LCC itself writes; contents and exports go as they are, for their digests hold."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] == "http" and scope["path"].endswith(("/content", "/export")):
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)

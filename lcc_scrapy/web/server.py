@@ -1,0 +1,257 @@
+"""An HTTP server for an application, which slow, deaf and silent clients cannot hold up.
+
+uvicorn bounds what is in flight and how long a connection may be idle between requests. What it leaves open
+is bounded here: how long the head of a request may take, and an answer that nobody reads.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.listeners.peers import Networks, is_among, is_here, neighbourhood, plain_address
+from lcc_scrapy.machine.forced_exit import leave
+from lcc_scrapy.wire.sockets import send_at_once
+
+_log = logging.getLogger(__name__)
+
+HEAD_BYTES = 16 * 1024
+"""Of one request: the line and all headers."""
+
+HEAD_SECONDS = 10.0
+"""From the first byte of a connection or request to the end of its head."""
+
+LAST_WORDS = 5.0
+"""Seconds after ``Service.stop_seconds``; then a thread that hangs is left."""
+
+_BACKLOG = 1024
+_SOCKET_MODE = 0o660
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How an application is served. Times are in seconds; without a certificate it is plain HTTP."""
+
+    endpoint: Endpoint
+    certificate: str = ""
+    key: str = ""
+    allow_plain_remote: bool = False
+    connections: int = 1000
+    """More at a time get 503."""
+    connections_per_address: int = 200
+    """More at a time are closed; programs on this machine and ``proxies`` may have as many as they like."""
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    silence: float = 60.0
+    """In which a client takes nothing of its answer; then it is cut."""
+    stop_seconds: float = 30.0
+    """For answers under way when the server stops."""
+
+
+class Crowd:
+    """How many connections each address has (an IPv6 /64 is one)."""
+
+    def __init__(self, most: int, proxies: Networks) -> None:
+        self._most = most
+        self._proxies = proxies
+        self._here: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    def arrive(self, peer: str) -> str | None:
+        """Count a connection; returns as whose, to say so to ``leave``, or None when there are too many."""
+        address = plain_address(peer)
+        if is_here(address) or is_among(address, self._proxies):
+            return ""
+        whose = neighbourhood(address)
+        if self._here.get(whose, 0) >= self._most:
+            return None
+        self._here[whose] += 1
+        return whose
+
+    def leave(self, whose: str) -> None:
+        """A connection is over."""
+        if whose:
+            self._here[whose] -= 1
+            if not self._here[whose]:
+                del self._here[whose]
+
+
+class _Protocol(H11Protocol):
+    """uvicorn's own, with an end to waiting and to crowds."""
+
+    def __init__(self, *args: Any, silence: float, crowd: Crowd, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._silence = silence
+        self._crowd = crowd
+        self._whose = ""
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._deaf_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        whose = self._crowd.arrive((self.client or ("",))[0])
+        if whose is None:
+            transport.abort()
+            return
+        self._whose = whose
+        self._look_at_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look_at_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._head_timer, self._deaf_timer):
+            if timer is not None:
+                timer.cancel()
+        self._crowd.leave(self._whose)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._deaf_timer = self.loop.call_later(self._silence, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._deaf_timer is not None:
+            self._deaf_timer.cancel()
+
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _look_at_head(self) -> None:
+        if self._head_timer is not None and not self._is_between_requests():
+            self._head_timer.cancel()
+            self._head_timer = None
+        elif self._head_timer is None and self._is_between_requests():
+            patience = min(HEAD_SECONDS, self._silence)
+            self._head_timer = self.loop.call_later(patience, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        if self._is_between_requests():
+            self.transport.abort()
+
+
+class Server(uvicorn.Server):
+    """Serves an application until SIGTERM or SIGINT; SIGHUP reads the certificate again.
+
+    ``stopping`` is called when the end begins: what waits has to stop waiting.
+    """
+
+    def __init__(self, app: Any, service: Service, stopping: Callable[[], None] = lambda: None) -> None:
+        self._service = service
+        self._stopping = stopping
+        _check_privacy(service)
+        crowd = Crowd(service.connections_per_address, service.proxies)
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=partial(_Protocol, silence=service.silence, crowd=crowd),  # type: ignore[arg-type]
+                uds=service.endpoint.path or None,
+                ws="none",
+                loop="asyncio",
+                log_config=None,
+                log_level=logging.WARNING,  # of uvicorn's own
+                access_log=False,  # see guards
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=service.connections,
+                backlog=_BACKLOG,
+                timeout_graceful_shutdown=int(service.stop_seconds),
+                h11_max_incomplete_event_size=HEAD_BYTES,
+                ssl_context_factory=self._tls if service.certificate else None,
+            )
+        )
+
+    def serve_until_told(self) -> None:
+        """Run; raises ``ConfigurationError`` when it cannot listen."""
+        endpoint = self._service.endpoint
+        sockets = None if endpoint.path else [_listening(endpoint)]
+        if sockets:
+            host, port = sockets[0].getsockname()[:2]
+            _log.info("listening on %s", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        self.run(sockets)
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        if path := self._service.endpoint.path:
+            os.chmod(path, _SOCKET_MODE)  # noqa: PTH101 - of a loop that serves nobody yet
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Listen to signals on the loop; unlike uvicorn, end as who did what it was asked to."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        loop.add_signal_handler(signal.SIGHUP, self._renew_certificate)
+        yield
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begin to stop."""
+        super().handle_exit(sig, frame)
+        self._stopping()
+        end = threading.Timer(self._service.stop_seconds + LAST_WORDS, leave)
+        end.daemon = True
+        end.start()
+
+    def _tls(self, _config: uvicorn.Config, _default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._load(context)
+        return context
+
+    def _load(self, context: ssl.SSLContext) -> None:
+        try:
+            context.load_cert_chain(self._service.certificate, self._service.key or None)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(f"LCC_HTTP_CERTIFICATE, LCC_HTTP_KEY: {error}") from None
+
+    def _renew_certificate(self) -> None:
+        if self.config.ssl is None:
+            return
+        try:
+            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a broken one must not get into use
+            self._load(self.config.ssl)
+            _log.info("the certificate was read again")
+        except ConfigurationError as error:
+            _log.error("%s: the old certificate stays in use", error)
+
+
+def _check_privacy(service: Service) -> None:
+    endpoint = service.endpoint
+    if not (endpoint.is_private or service.certificate or service.allow_plain_remote):
+        raise ConfigurationError(
+            f"{endpoint.host}:{endpoint.port} is beyond loopback, and tokens would cross the network in plain"
+            " text: set LCC_HTTP_CERTIFICATE, put a proxy with TLS in front of 127.0.0.1, or set"
+            " LCC_HTTP_ALLOW_PLAIN_REMOTE"
+        )
+
+
+def _listening(endpoint: Endpoint) -> Any:
+    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+    try:
+        made = socket.create_server((endpoint.host, endpoint.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot listen on {endpoint.host}:{endpoint.port}: {os.strerror(error.errno or 0)}"
+        ) from None
+    send_at_once(made)
+    return made

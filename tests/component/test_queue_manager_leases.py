@@ -1,0 +1,432 @@
+"""Leases of the Queue Manager: what a worker keeps, gives back, loses, and tells when it does."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from same_thread import ByHand
+from test_queue_manager import MONDAY_NOON, POLICY, House, charged
+
+from lcc_scrapy.domain.errors import LeaseLost, StoreUnavailable
+from lcc_scrapy.domain.queue import Delayed, Failed
+from lcc_scrapy.domain.timeslots import parse_mask
+from lcc_scrapy.providers import registration
+from lcc_scrapy.providers.groups import regroup
+from lcc_scrapy.queue import queue_manager
+from lcc_scrapy.queue.queue_manager import LEASE_MARGIN, Limits, TurnPass
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+def fetching(house: House, *names: str, **values: Any) -> TurnPass:
+    """Let one provider push some URLs, and begin the fetch of the first."""
+    house.provider(1, **values)
+    house.manager.start()
+    house.push(1, *names)
+    assert house.next() == names[0]
+    assert house.ticket is not None
+    return TurnPass(house.ticket.turnkey, house.ticket.token)
+
+
+# --- which leases hold ---------------------------------------------------------------------------------
+
+
+def test_no_byte_is_charged_once_the_lease_has_all_but_ended(house: House) -> None:
+    turn = fetching(house, *"ab")
+    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.clock.advance(60 * (1 - LEASE_MARGIN) - 0.1)
+    assert house.manager.charge(turn, 10) == 0
+    house.clock.advance(0.1)
+    with pytest.raises(LeaseLost):
+        house.manager.charge(turn, 10)
+
+
+@pytest.mark.parametrize("other", [{"token": 99}, {"turnkey": "unknown"}])
+def test_no_byte_is_charged_to_a_turn_that_is_not_ours(house: House, other: dict[str, Any]) -> None:
+    turn = fetching(house, *"ab")
+    with pytest.raises(LeaseLost):
+        house.manager.charge(TurnPass(**{"turnkey": turn.turnkey, "token": turn.token, **other}), 10)
+    assert house.manager.charged(house.ticket) == 0
+
+
+def test_a_lease_is_given_back_when_the_worker_stops_and_nothing_runs_any_more(house: House) -> None:
+    fetching(house, *"ab")
+    beating = SimpleNamespace(stopped=False, begin=lambda *_: None)
+    beating.stop = lambda: setattr(beating, "stopped", True)
+    house.manager._heartbeat = beating
+    house.finish()
+    house.push(1, "c")
+    house.manager.stop()
+    assert beating.stopped
+    assert house.next() is None
+    with house.store.read() as tx:
+        assert (tx.workers(), tx.turn("1").owner) == ([], "")
+    assert not house.clock.getDelayedCalls()
+    house.manager.look()
+    house.clock.advance(10)
+    with house.store.read() as tx:
+        assert tx.workers() == [], "it does not register again"
+
+
+def test_a_worker_that_is_not_registered_any_more_begins_nothing_until_it_is(house: House) -> None:
+    fetching(house, *"ab")
+    house.finish()
+    house.thread = house.manager._thread = house.manager.windows._readers = ByHand()
+    house.manager._unregistered()
+    assert house.next() is None
+    assert len(house.thread.jobs) == 1, "it looks at once"
+    house.thread.work_off()
+    assert house.next() == "b"
+
+
+def test_a_worker_that_is_stopping_takes_no_further_turns(house: House) -> None:
+    fetching(house, *"ab")
+    house.manager.stopping = True  # as when the process was asked to stop
+    house.provider(2)
+    house.push(2, "x")
+    house.clock.advance(4)
+    assert [turn.key for turn in house.manager.turns] == ["1"]
+
+
+def test_a_clock_that_is_moved_forwards_ends_no_lease(house: House) -> None:
+    turn = fetching(house, *"ab")
+    by_hand = house.manager._thread = ByHand()
+    house.moved = 3600
+    house.clock.advance(2)
+    assert by_hand.jobs, "the look that renews it has not been done yet"
+    assert house.manager.charge(turn, 10) == 0
+
+
+def test_a_clock_that_is_moved_leaves_the_rate_as_it_was(house: House) -> None:
+    house.manager.start()
+    house.manager.charge(None, 4000)
+    house.moved = 3600
+    house.clock.advance(2)
+    with house.store.read() as tx:
+        assert tx.workers()[0].rate == 2000
+
+
+def test_hours_are_read_again_when_the_clock_is_moved(house: House) -> None:
+    fetching(house, "a")
+    house.push(1, "night", timeofday=parse_mask("22-23"))
+    house.push(1, "late", timeofday=parse_mask("13-14"))
+    house.moved = 10 * 3600
+    house.clock.advance(2)
+    house.finish()
+    assert house.fetch_all() == ["night"]
+
+
+# --- what is lost -----------------------------------------------------------------------------------------
+
+
+def test_what_is_asked_of_a_turn_that_was_lost_changes_nothing(house: House) -> None:
+    turn = fetching(house, *"ab")
+    lost = house.ticket
+    house.worker("1/1", dead={"1/0"}).start()
+    house.clock.advance(2.1)
+    manager = house.manager
+    assert manager.member(lost) is None
+    assert (manager.charged(lost), manager.host_failed(lost), manager.limit(turn)) == (0, 0.0, 0)
+    manager.host_answered(lost)
+    manager.put_back(lost)
+    manager.space(turn, 10)
+    manager.space(None, 10)
+    assert manager.expect(turn, 1000) == 0.0
+    assert manager.fetch_ended(lost) == 0
+    assert len(manager.turns) == 0
+
+
+def test_a_turn_that_was_taken_again_is_not_touched_by_tickets_of_its_earlier_lease(house: House) -> None:
+    fetching(house, *"ab")
+    late = house.ticket
+    with house.store.begin() as tx:
+        tx.free_turns_of("1/0")
+        tx.drop_worker("1/0")
+    house.clock.advance(2)
+    house.clock.advance(2)
+    assert house.next() == "a"
+    assert (house.ticket.turnkey, house.ticket.token > late.token) == ("1", True)
+    charged(house, 500)
+    assert (house.manager.charged(late), house.manager.charged(house.ticket)) == (0, 500)
+    assert house.manager.host_failed(late) == 0.0
+    assert house.manager.member(late) is None
+    house.manager.put_back(late)
+    house.finish()
+    assert house.fetch_all() == ["b"]
+
+
+# --- what is charged, and to whom -------------------------------------------------------------------------
+
+
+def test_every_fetch_is_told_its_own_bytes_only(house: House) -> None:
+    fetching(house, *"ab")
+    charged(house, 100)
+    charged(house, 20)
+    assert house.manager.charged(house.ticket) == 120
+    assert house.manager.fetch_ended(house.ticket) == 120
+    house.manager.settle(Failed(house.ticket, 404, "", int(MONDAY_NOON), final=True))
+    assert house.next() == "b"
+    assert house.manager.charged(house.ticket) == 0
+
+
+def test_the_limit_of_a_fetch_is_the_smaller_one_of_its_turn_and_of_all() -> None:
+    house = House(bandwidth=1000)
+    turn = fetching(house, "a", bandwidth=300)
+    assert (house.manager.limit(turn), house.manager.limit(None)) == (300, 1000)
+
+
+def test_who_has_not_to_pause_keeps_its_place() -> None:
+    house = House(places=1)
+    turn = fetching(house, "a", bandwidth=300)
+    house.provider(2)
+    house.push(2, "b")
+    rings = house.rings
+    assert house.manager.charge(turn, 0) == 0
+    assert house.rings == rings
+    assert house.next() is None
+
+
+# --- hosts that fail, and answer again --------------------------------------------------------------------
+
+
+def test_a_host_that_answered_has_its_failures_forgotten(house: House) -> None:
+    fetching(house, *"ab")
+    assert house.manager.host_failed(house.ticket) == 0
+    house.clock.advance(5)
+    assert house.manager.host_failed(house.ticket) == 5
+    house.manager.host_answered(house.ticket)
+    house.clock.advance(5)
+    assert house.manager.host_failed(house.ticket) == 0
+
+
+def test_a_delay_is_settled_with_what_the_turn_has_to_wait_for(house: House) -> None:
+    fetching(house, *"ab")
+    house.manager.host_failed(house.ticket)
+    settled: list[Any] = []
+    house.manager._group_commit = SimpleNamespace(settle=settled.append)
+    house.manager.delay(Delayed(house.ticket, 503, "", 0))
+    assert [one.backoff.not_before for one in settled] == [MONDAY_NOON + 60]
+
+
+# --- windows and limits -----------------------------------------------------------------------------------
+
+
+def test_other_limits_bound_the_windows_that_are_read_from_then_on(house: House) -> None:
+    house.provider(1)
+    house.manager.apply(Limits(window=3))
+    house.manager.start()
+    house.push(1, *"abcdefgh")
+    assert len(house.manager.turns.get("1").window) == 3
+
+
+def test_nothing_more_is_read_once_the_worker_stops(house: House) -> None:
+    fetching(house, *"ab")
+    house.manager.windows._readers = by_hand = ByHand()
+    house.manager.stop()
+    house.manager.windows.read_anew(["1"])
+    assert not by_hand.jobs
+
+
+def test_a_ticket_that_may_not_be_used_now_leaves_its_turn_free(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    by_hand = house.manager.windows._readers = ByHand()
+    member = house.manager._held["1"].members.pop(1)
+    assert house.next() is None
+    assert house.manager.turns.get("1").fetching is None
+    assert len(by_hand.jobs) == 1, "what may be used is looked for"
+    house.manager._held["1"].members[1] = member
+    house.manager.windows.read_anew(["1"])
+    by_hand.work_off()
+    assert house.next() == "a"
+
+
+def test_the_alarm_rings_once_for_the_earliest_turn(house: House) -> None:
+    house.provider(1, bandwidth=100)
+    house.provider(2, bandwidth=100)
+    house.manager.start()
+    house.push(1, *"ab")
+    assert house.next() == "a"
+    house.finish(size=20_000)
+    assert house.next() is None
+    late = house.manager._wake_timer
+    assert house.next() is None
+    assert house.manager._wake_timer is late, "the same moment needs no other alarm"
+    house.push(2, *"xy")
+    assert house.next() == "x"
+    house.finish(size=5_000)
+    assert house.next() is None
+    assert not late.active()
+    assert house.manager._wake_timer.getTime() < late.getTime()
+
+
+def test_the_engine_is_told_only_once_that_there_is_room_again(house: House) -> None:
+    house.manager._group_commit.most = 2
+    fetching(house, *"abcd")
+    by_hand = house.manager._group_commit._thread = ByHand()
+    house.finish()
+    assert house.next() == "b"
+    house.finish()
+    assert house.next() is None
+    rings = house.rings
+    by_hand.work_off()
+    assert house.rings == rings + 1
+
+
+# --- giving back ------------------------------------------------------------------------------------------
+
+
+def test_turns_that_cannot_be_given_back_now_are_given_back_later(house: House, monkeypatch: Any) -> None:
+    fetching(house, "a")
+    rest, failures = house.manager._rest_all, [StoreUnavailable("away"), StoreUnavailable("away")]
+
+    def rest_all(tx: Any, leases: Any) -> None:
+        if failures:
+            raise failures.pop()
+        rest(tx, leases)
+
+    monkeypatch.setattr(house.manager, "_rest_all", rest_all)
+    house.finish()
+    assert house.manager.failure == "away"
+    with house.store.read() as tx:
+        assert tx.turn("1").owner == "1/0"
+    house.clock.advance(2)
+    house.clock.advance(2)
+    with house.store.read() as tx:
+        assert tx.turn("1") is None
+    assert house.manager._resting == []
+
+
+def test_what_arrives_in_a_turn_that_waits_to_be_given_back_is_taken_again(
+    house: House, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(queue_manager, "RESTS_AT_ONCE", 1)
+    for pid in (1, 2):
+        house.provider(pid)
+        house.push(pid, "a")
+    house.manager.start()
+    tickets = [house.manager.next_ticket() for _ in range(2)]
+    by_hand = house.manager._thread = ByHand()
+    for ticket in tickets:
+        house.finish(ticket)
+    assert [lease.turnkey for lease in house.manager._resting] == ["2"]
+    house.push(2, "b")
+    by_hand.work_off()
+    assert house.next() == "b"
+
+
+def test_turns_are_given_back_in_one_job_at_a_time(house: House) -> None:
+    for pid in (1, 2, 3):
+        house.provider(pid)
+        house.push(pid, "a")
+    house.manager.start()
+    tickets = [house.manager.next_ticket() for _ in range(3)]
+    by_hand = house.manager._thread = ByHand()
+    for ticket in tickets:
+        house.finish(ticket)
+    assert [job.__name__ for _, job, _ in by_hand.jobs].count("_rest_now") == 1
+    by_hand.work_off()
+    with house.store.read() as tx:
+        assert [tx.turn(str(pid)) for pid in (1, 2, 3)] == [None] * 3
+
+
+def test_what_arrives_in_a_turn_that_is_being_given_back_is_fetched_at_once(house: House) -> None:
+    fetching(house, "a")
+    by_hand = house.manager._thread = ByHand()
+    house.finish()
+    house.push(1, "b", elsewhere=True)
+    house.manager.touched(1)
+    by_hand.work_off()
+    assert house.next() == "b"
+
+
+def test_a_turn_that_leaves_fetches_nothing_more_and_goes_when_its_fetch_has_ended(house: House) -> None:
+    for pid in (1, 2):
+        house.provider(pid)
+        house.push(pid, *"abc")
+    house.manager.start()
+    tickets = [house.manager.next_ticket() for _ in range(2)]
+    second = house.worker("1/1")
+    second.start()
+    house.clock.advance(2)
+    leaving = [held for held in house.manager._held.values() if held.leaving]
+    assert [(len(held.turn.window), held.turn.more) for held in leaving] == [(0, False)]
+    house.clock.advance(2)
+    assert sum(held.leaving for held in house.manager._held.values()) == 1, "one is enough"
+    for ticket in tickets:
+        house.finish(ticket)
+    house.clock.advance(2)
+    assert (len(house.manager.turns), len(second.turns)) == (1, 1)
+
+
+def test_the_rows_of_a_removed_provider_leave_the_turn_of_its_group(house: House) -> None:
+    for pid in (1, 2):
+        house.provider(pid, turngroup="farm")
+    house.manager.start()
+    house.push(1, *"ab")
+    house.push(2, *"cd")
+    registration.remove(house.store, 1, int(house.clock.seconds()), POLICY)
+    house.clock.advance(2)
+    assert house.fetch_all() == ["c", "d"]
+
+
+# --- what others see --------------------------------------------------------------------------------------
+
+
+def test_that_a_fetch_ended_is_told_once(house: House) -> None:
+    fetching(house, "a", "b")
+    house.clock.advance(6)
+    house.finish()
+    assert house.manager.places.ended() == {"1"}
+    house.clock.advance(2)
+    assert house.manager.places.ended() == frozenset()
+
+
+def test_a_clock_that_is_moved_makes_no_fetch_long(house: House) -> None:
+    fetching(house, "a")
+    house.moved = 3600
+    house.clock.advance(2)
+    with house.store.read() as tx:
+        assert tx.long_fetch("1") is None
+
+
+def test_every_look_tells_the_heartbeat_whom_to_renew_and_windows_how_many_turns_to_expect(
+    house: House,
+) -> None:
+    begun: list[Any] = []
+    house.manager._heartbeat = SimpleNamespace(begin=lambda *told: begun.append(told))
+    for pid in (1, 2, 3):
+        house.provider(pid)
+        house.push(pid, "a", elsewhere=True)
+    house.manager.start()
+    assert begun[0][:2] == ("1/0", house.manager._run)
+    assert house.manager.windows.expected == 3
+    begun[0][2](int(MONDAY_NOON) + 1000)
+    assert house.manager._leased_until == MONDAY_NOON + 994
+
+
+def test_looks_that_are_asked_for_while_one_runs_become_one_more(house: House) -> None:
+    by_hand = house.manager._thread = ByHand()
+    for _ in range(3):
+        house.manager.look()
+    assert len(by_hand.jobs) == 1
+    assert by_hand.work_off() == 2
+
+
+def test_a_worker_that_has_all_its_turns_waits_for_no_more(house: House) -> None:
+    house.manager.start()
+    assert house.manager._gathering_until == 0.0
+
+
+def test_a_provider_that_was_regrouped_is_fetched_from_in_its_new_turn(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    regroup(house.store, 1, "farm", house.clock.seconds())
+    house.clock.advance(2)
+    house.push(1, "a")
+    assert house.next() == "a"
+    assert house.ticket.turnkey == "farm"

@@ -1,0 +1,278 @@
+# ruff: noqa: INP001 - tools are no package
+"""Break one line of the package after the other, and see whether the tests of its module notice.
+
+Every mutant runs in a process of its own, forked from one that has imported everything already. There its
+functions get other code: no file is changed, and what is outside of functions is not mutated. What survives
+is printed as ``file:line: function: what``. Mutants that behave as the original are listed, with the reason,
+in ``tools/mutant_tests.py``.
+"""
+
+import argparse
+import ast
+import gc
+import multiprocessing
+import os
+import random
+import resource
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import hypothesis
+import pytest
+from mutant_tests import EQUIVALENT, TESTS
+
+ROOT = Path(__file__).parents[1]
+SEED = 1
+MEMORY = 4 << 30
+"""Bytes that a mutant may take; those that grow without end are killed by it."""
+
+CPU_FACTOR, CPU_LEAST = 4, 20
+"""Seconds of CPU that a mutant may take: so many times what the tests take without one, and so many more."""
+
+OPTIONS = (
+    "-q",
+    "--no-header",
+    "-p",
+    "no:randomly",
+    "-p",
+    "no:cacheprovider",
+    "--hypothesis-profile=mutants",
+    "-Wignore::pytest.PytestAssertRewriteWarning",  # the libraries were read before
+)
+
+PAIRS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.In, ast.NotIn),
+    (ast.Is, ast.IsNot),
+    (ast.And, ast.Or),
+    (ast.Add, ast.Sub),
+)
+SWAPS = dict([*PAIRS, *((second, first) for first, second in PAIRS)])
+ELSEWHERE = ("annotation", "returns", "decorator_list", "args")
+"""Fields of the syntax tree that do nothing when a function runs: types, and what its ``def`` does."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one module: ``holder``'s field is to be ``new``; ``index`` if the field is a list."""
+
+    module: str
+    line: int
+    name: str
+    holder: ast.AST
+    field: str
+    index: int | None
+    new: ast.AST
+
+    def put(self) -> None:
+        """Change the tree, for good."""
+        if self.index is None:
+            setattr(self.holder, self.field, self.new)
+        else:
+            getattr(self.holder, self.field)[self.index] = self.new
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line}: {self.name}"
+
+
+def main() -> int:
+    """Run the mutants of the modules that were asked for; returns 1 if their tests fail without any."""
+    options = parsed()
+    os.chdir(ROOT)
+    phases = (
+        hypothesis.Phase.explicit,
+        hypothesis.Phase.generate,
+    )  # to fail is enough: nothing is made smaller
+    hypothesis.settings.register_profile("mutants", derandomize=True, deadline=None, phases=phases)
+    modules = options.modules or list(TESTS)
+    run = partial(survivors_of, sample=options.sample, jobs=options.jobs)
+    rows = []
+    for module in modules:
+        with multiprocessing.get_context("fork").Pool(1) as pool:  # pytest runs once a process
+            total, survivors = pool.apply(run, (module,))
+        if survivors is None:
+            print(f"{module}: its tests fail without any mutant", file=sys.stderr)  # noqa: T201
+            return 1
+        print(*(f"{line}\n" for line in survivors), sep="", end="", flush=True)  # noqa: T201
+        rows.append((module, total - len(survivors), total))
+    for module, killed, total in [
+        *rows,
+        ("together", sum(row[1] for row in rows), sum(row[2] for row in rows)),
+    ]:
+        print(f"{module:40} {killed:5} of {total:5} killed {killed / max(1, total):6.1%}")  # noqa: T201
+    return 0
+
+
+def survivors_of(module: str, sample: int, jobs: int) -> tuple[int, list[str] | None]:
+    """Return how many mutants of a module there are, and which survived; None if the tests fail anyway."""
+    tree = ast.parse((ROOT / module).read_text())
+    mutants = without_equivalents(module, list(mutants_of(module, tree)))
+    if sample and len(mutants) > sample:
+        mutants = random.Random(SEED).sample(mutants, sample)  # noqa: S311
+    breaker = Breaker(module, tree, mutants, jobs)
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    pytest.main([*OPTIONS, *TESTS[module]], plugins=[breaker])
+    return len(mutants), None if breaker.survivors is None else [str(one) for one in breaker.survivors]
+
+
+def parsed() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description="Break the code, one line at a time, and see whether tests notice."
+    )
+    parser.add_argument(
+        "modules", nargs="*", metavar="MODULE", help="such as lcc_scrapy/domain/turns.py; default: all"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=0, help="at most so many mutants of each, always the same"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (%(default)s)")
+    options = parser.parse_args()
+    if unknown := [module for module in options.modules if module not in TESTS]:
+        parser.error(f"no tests are named for {', '.join(unknown)}: add them to the table in this file")
+    return options
+
+
+def without_equivalents(module: str, mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Leave out those that behave as the original; tells of listed ones that are none any more."""
+    listed = EQUIVALENT.get(module, {})
+    for name in listed.keys() - {one.name for one in mutants}:
+        print(f"there is no such mutant in {module}: {name}", file=sys.stderr)  # noqa: T201
+    return [one for one in mutants if one.name not in listed]
+
+
+# --- which mutants there are -------------------------------------------------------------------------
+
+
+def mutants_of(module: str, node: ast.AST, function: str = "", line: int = 1) -> Iterator[Mutant]:
+    """Make all mutants of a tree, in the order of its lines."""
+    for field, value in ast.iter_fields(node):
+        if field in ELSEWHERE and not isinstance(node, ast.Call):
+            continue
+        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(child, ast.AST):
+                continue
+            inside = child.name if isinstance(child, ast.FunctionDef) else function
+            at = getattr(child, "lineno", line)
+            for new, what in changes(node, field, child) if inside else ():
+                yield Mutant(module, at, f"{inside}: {what}", node, field, index, new)
+            yield from mutants_of(module, child, inside, at)
+
+
+def changes(parent: ast.AST, field: str, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Make what may stand in the place of a node, each with a text that says so."""
+    if new := SWAPS.get(type(node)):
+        yield new(), f"{short(parent)}: {type(node).__name__} -> {new.__name__}"
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float) and node.value in {0, 1}:
+        other = type(node.value)(not node.value)
+        yield ast.Constant(other), f"{short(parent)}: {node.value} -> {other}"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand, f"{short(node)}: without not"
+    if isinstance(node, ast.Return) and not isinstance(node.value, ast.Constant | None):
+        yield ast.Return(ast.Constant(None)), f"{short(node)} -> return None"
+    if is_effect(node):
+        yield ast.Pass(), f"deleted: {short(node)}"
+    if field == "test" and isinstance(parent, ast.If | ast.IfExp):
+        for constant in (True, False):
+            yield ast.Constant(constant), f"if {short(node)} -> if {constant}"
+
+
+def is_effect(node: ast.AST) -> bool:
+    """Tell whether a statement may be left out: a call (not of the log), an assignment to an attribute."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call) and not ast.unparse(node).startswith("_log.")
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return isinstance(node, ast.Assign | ast.AugAssign) and isinstance(targets[0], ast.Attribute | ast.Tuple)
+
+
+def short(node: ast.AST) -> str:
+    """Return the beginning of a piece of code, on one line."""
+    return " ".join(ast.unparse(node).split())[:70]
+
+
+# --- running them ------------------------------------------------------------------------------------
+
+
+class Breaker:
+    """A plugin of pytest: runs the tests once with the code as it is, then for each mutant, in forks."""
+
+    def __init__(self, module: str, tree: ast.Module, mutants: Sequence[Mutant], jobs: int) -> None:
+        self._module = module
+        self._tree = tree
+        self._mutants = mutants
+        self._jobs = jobs
+        self._seconds = CPU_LEAST
+        self.survivors: list[Mutant] | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Leave ``survivors`` as None if the tests fail without any mutant."""
+        _, status, used = os.wait4(self._start(session, None), 0)
+        if status == 0:
+            self._seconds += int(CPU_FACTOR * used.ru_utime)
+            self.survivors = self._run_all(session)
+        return True
+
+    def _run_all(self, session: pytest.Session) -> list[Mutant]:
+        """Run so many mutants at a time; returns those that the tests did not notice."""
+        running: dict[int, Mutant] = {}
+        survivors = []
+        for mutant in [*self._mutants, *[None] * self._jobs]:
+            if running and (mutant is None or len(running) == self._jobs):
+                child, status = os.wait()
+                ended = running.pop(child)
+                survivors += [ended] * (status == 0)
+            if mutant is not None:
+                running[self._start(session, mutant)] = mutant
+        return sorted(survivors, key=lambda one: one.line)
+
+    def _start(self, session: pytest.Session, mutant: Mutant | None) -> int:
+        """Run the tests on a mutant in a process that ends with 0 if they pass; returns its number."""
+        if child := os.fork():
+            return child
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (self._seconds, self._seconds))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            if mutant is not None:
+                mutant.put()
+            replace_functions(self._tree, str(ROOT / self._module))
+            os._exit(fails(session))
+        finally:
+            os._exit(70)
+
+
+def fails(session: pytest.Session) -> bool:
+    """Run the tests up to the first that fails; once in a process."""
+    for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return True
+    return False
+
+
+def replace_functions(tree: ast.Module, path: str) -> None:
+    """Give the functions of a file that was imported already the code of a tree."""
+    codes = dict(codes_of(compile(ast.fix_missing_locations(tree), path, "exec")))
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename == path:
+            old = function.__code__
+            function.__code__ = codes[old.co_qualname, old.co_firstlineno]
+
+
+def codes_of(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    """Return all code inside a piece of code, by its name and first line."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield (inner.co_qualname, inner.co_firstlineno), inner
+            yield from codes_of(inner)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -86,6 +86,7 @@ FULL = (
     Step("revisits.py", 1),
     Step("links.py", 2),
     Step("web.py", 1),
+    Step("web_shares.py", 2.5),
 )
 
 QUICK = (
@@ -108,6 +109,7 @@ QUICK = (
     Step("revisits.py --pages 50 --every 24", 0.1),
     Step("links.py --pages 20 --repeat 1", 0.1),
     Step("web.py --documents 50 --rounds 1", 0.1),
+    Step("web_shares.py --documents 50 --seconds 1 --rounds 1", 0.1),
 )
 
 

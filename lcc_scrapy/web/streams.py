@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.web.working import Slot, current
 
 PIECE = 64 * 1024
 _WAITING = 8
@@ -61,7 +62,8 @@ def _skip(stream: IO[bytes], count: int) -> None:
 class Written(StreamingResponse):
     """An answer that ``write`` writes into a file in a thread of its own.
 
-    It is held up while the client is; when the client is gone its next write fails.
+    Each piece of it is made when it is its client's turn. It is held up while the client is; when the client
+    is gone its next write fails.
     """
 
     def __init__(
@@ -87,14 +89,20 @@ class Written(StreamingResponse):
 
     async def _run(self, putting: MemoryObjectSendStream[bytes]) -> None:
         async with putting:
+            slot = current.get()
+            assert slot is not None, "only requests that take turns are answered like this"
             try:
-                await to_thread.run_sync(partial(self._write_all, putting), limiter=self._threads)
+                await slot.take_again()
+                pipe = _Pipe(putting, slot)
+                await to_thread.run_sync(partial(self._write_all, pipe), limiter=self._threads)
             except Broken as error:
                 self._broken = error
+            finally:
+                slot.leave()
 
-    def _write_all(self, putting: MemoryObjectSendStream[bytes]) -> None:
+    def _write_all(self, pipe: "_Pipe") -> None:
         try:
-            with BufferedWriter(_Pipe(putting), PIECE) as out:
+            with BufferedWriter(pipe, PIECE) as out:
                 self._write(out)
         except (OSError, LccError) as error:
             raise Broken(str(error)) from error
@@ -103,8 +111,9 @@ class Written(StreamingResponse):
 class _Pipe(RawIOBase):
     """A file whose writer, in a thread, waits for who reads on the event loop."""
 
-    def __init__(self, putting: MemoryObjectSendStream[bytes]) -> None:
+    def __init__(self, putting: MemoryObjectSendStream[bytes], slot: Slot) -> None:
         self._putting = putting
+        self._slot = slot
 
     def writable(self) -> bool:
         """It is."""
@@ -113,7 +122,12 @@ class _Pipe(RawIOBase):
     def write(self, data: Any) -> int:
         """Hand a piece over; fails when nobody reads any more."""
         try:
-            from_thread.run(self._putting.send, bytes(data))
+            from_thread.run(self._hand_over, bytes(data))
         except anyio.BrokenResourceError:
             raise BrokenPipeError("the client is gone") from None
         return len(data)
+
+    async def _hand_over(self, piece: bytes) -> None:
+        self._slot.leave()
+        await self._putting.send(piece)
+        await self._slot.take_again()

@@ -28,6 +28,11 @@ class Slots:
 
     async def take(self, client: Hashable) -> "Slot":
         """Wait for a slot."""
+        await self.wait(client)
+        return Slot(self, client)
+
+    async def wait(self, client: Hashable) -> None:
+        """Wait until a slot is a client's; ``give_back`` ends that."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(client, deque()).append(turn)
         self._queue(client)
@@ -38,7 +43,6 @@ class Slots:
             if turn.done() and not turn.cancelled():
                 self.give_back(client)
             raise
-        return Slot(self, client)
 
     def give_back(self, client: Hashable) -> None:
         """Take a client's slot back, and hand it to whose turn it is."""
@@ -72,14 +76,21 @@ class Slot:
     """A slot that a request has; giving it back twice does no harm."""
 
     def __init__(self, slots: Slots, client: Hashable) -> None:
-        self._slots: Slots | None = slots
+        self._slots = slots
         self._client = client
+        self._held = True
 
     def leave(self) -> None:
         """Give it back: the request goes on without one, as it only waits or its answer has begun."""
-        slots, self._slots = self._slots, None
-        if slots is not None:
-            slots.give_back(self._client)
+        if self._held:
+            self._held = False
+            self._slots.give_back(self._client)
+
+    async def take_again(self) -> None:
+        """Wait for one again: more of a long answer is to be made."""
+        if not self._held:
+            await self._slots.wait(self._client)
+            self._held = True
 
 
 current: ContextVar[Slot | None] = ContextVar("current", default=None)

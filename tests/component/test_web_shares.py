@@ -14,6 +14,7 @@ from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.web.server import Crowd, Server, Service
 from lcc_scrapy.web.sharing import client_address
+from lcc_scrapy.web.working import EACH
 
 OFTEN = Rate(10**6, 1.0)
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
@@ -58,6 +59,35 @@ def test_a_client_that_holds_all_it_may_is_refused_more_and_another_one_is_serve
         go_on.set()
         first.join()
         assert greedy.get(path).status_code == 200
+
+
+def test_exports_of_a_client_are_written_in_its_turns_and_those_of_others_go_on():
+    house = house_with()
+    house.shelf.add("another")
+    go_on, writing = threading.Event(), threading.Semaphore(0)
+
+    def slow(row):
+        writing.release()
+        assert go_on.wait(30)
+        return io.BytesIO(b"hello")
+
+    object.__setattr__(house.lcc, "open", slow)
+    with house.client(address="192.0.2.1") as greedy, house.client(address="192.0.2.2") as honest:
+        exports = [
+            threading.Thread(target=greedy.get, args=("/v1/export?format=jsonl",)) for _ in range(EACH)
+        ]
+        for one in exports:
+            one.start()
+            assert writing.acquire(timeout=30)
+        waiting = threading.Thread(target=greedy.get, args=("/v1/changes",))
+        waiting.start()
+        assert honest.get("/v1/changes").status_code == 200
+        waiting.join(1)
+        assert waiting.is_alive(), "the greedy one has its turns in use"
+        go_on.set()
+        for one in (*exports, waiting):
+            one.join(30)
+            assert not one.is_alive()
 
 
 def test_who_waits_for_changes_as_often_as_may_be_is_refused_more():

@@ -99,3 +99,28 @@ def test_who_goes_away_takes_no_slot_along():
         assert not asked.slots._next
 
     in_loop(work)
+
+
+def test_a_long_answer_waits_for_its_turn_again_before_each_part():
+    async def work() -> None:
+        asked = Asked(Slots(free=1, each=1))
+        asked.ask("a1", "b1")
+        await settled()
+        slot = asked.held["a1"]
+        slot.leave()
+        going_on = asyncio.ensure_future(slot.take_again())
+        await settled()
+        assert asked.order == ["a1", "b1"]
+        assert not going_on.done(), "the other one is being worked for"
+        asked.held["b1"].leave()
+        await settled()
+        assert going_on.done()
+        await slot.take_again()  # it has one already
+        asked.ask("c1")
+        await settled()
+        assert "c1" not in asked.held
+        slot.leave()
+        await settled()
+        assert "c1" in asked.held
+
+    in_loop(work)

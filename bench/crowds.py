@@ -51,7 +51,7 @@ REGISTER = """
 import json, sys
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.providers.registration import add
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 url, hashed, roots = json.load(sys.stdin)
 store = SqlStore(url)
 for pid, root in enumerate(roots, 1):

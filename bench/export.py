@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from lcc_scrapy.content.files import ContentFiles
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import Body, CachedUrl, UrlMeta
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.policy import QueuePolicy

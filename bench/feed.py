@@ -18,9 +18,8 @@ from crawling.lcc import LCC, MIMETYPE, Lcc, database
 from crawling.running import Failed
 
 from lcc_scrapy.content_user import ContentUser
-from lcc_scrapy.db.sql import SqlStore
-from lcc_scrapy.db.sql.store import make_engine
-from lcc_scrapy.db.tx import FEED
+from lcc_scrapy.db.records import FEED
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import urlkey
 

@@ -28,7 +28,7 @@ from xml.parsers import expat
 import sqlalchemy
 
 from lcc_scrapy.db import schema
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.arrivals import keys_of, new_rows
 from lcc_scrapy.domain.entries import Declared, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy

@@ -147,7 +147,7 @@ class House:
         )
         code = (
             "import sys; from lcc_scrapy.domain.providers import Provider\n"
-            "from lcc_scrapy.db.sql import SqlStore\n"
+            "from lcc_scrapy.db.sql.store import SqlStore\n"
             "store = SqlStore(sys.argv[1])\n"
             "with store.begin() as tx:\n"
             " for pid in range(1, int(sys.argv[2]) + 1):\n"

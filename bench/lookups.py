@@ -164,7 +164,7 @@ def measure_in_process(address: str, urls: int, providers: int, rounds: int) -> 
     """Print what explanation and search take without the start of a process."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415
 
-    from lcc_scrapy.db.sql import SqlStore  # noqa: PLC0415
+    from lcc_scrapy.db.sql.store import SqlStore  # noqa: PLC0415
     from lcc_scrapy.feed.store_feed import StoreFeed  # noqa: PLC0415
     from lcc_scrapy.queue.explanation import Surroundings, explain  # noqa: PLC0415
 

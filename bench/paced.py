@@ -34,7 +34,7 @@ from typing import Any, Self
 
 from crawling.lcc import Lcc, absorb, database
 
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.passwords import hash_password

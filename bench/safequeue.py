@@ -34,8 +34,7 @@ from crawling.variants import SCRAPY
 from sqlalchemy import text
 
 from lcc_scrapy.db.records import WorkerRow
-from lcc_scrapy.db.sql import SqlStore
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.domain.absorption import WaitRule
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Failed

@@ -39,8 +39,8 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.db import schema
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import SetPart, StoredTurn
-from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.db.sql.rows import RowsOf
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import furlkey, namehashes, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy

@@ -28,8 +28,8 @@ from twisted.internet.task import Clock
 from lcc_scrapy.db import schema
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import SetPart, StoredTurn
-from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.db.sql.rows import RowsOf
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.policy import QueuePolicy

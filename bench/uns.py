@@ -28,7 +28,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
 
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.providers.registration import add as add_provider

@@ -14,14 +14,13 @@ import sqlalchemy
 from hypothesis import HealthCheck, settings
 
 from lcc_scrapy.db import schema
-from lcc_scrapy.db.memory import MemoryStore
-from lcc_scrapy.db.sql import SqlStore
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
+from tests.memory_store import MemoryStore
 
 settings.register_profile("lcc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("lcc"), derandomize=True)

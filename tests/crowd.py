@@ -6,8 +6,8 @@ from sqlalchemy import insert, text
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import SetPart, StoredTurn, TurnDelta
-from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.db.sql.rows import RowsOf
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.providers import Provider

@@ -22,8 +22,7 @@ import pymysql
 import pytest
 
 from lcc_scrapy.content.stored import decoded
-from lcc_scrapy.db.sql import SqlStore
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.providers.registration import add as add_provider

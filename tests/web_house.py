@@ -7,7 +7,6 @@ from hashlib import md5, sha256
 
 from starlette.testclient import TestClient
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import urlkey
@@ -17,6 +16,7 @@ from lcc_scrapy.feed.named_cursors import StoreCursors
 from lcc_scrapy.feed.tokens import StoreTokens
 from lcc_scrapy.web.app import make_app
 from lcc_scrapy.web.ports import Bounds, Lcc
+from tests.memory_store import MemoryStore
 
 NOW = 1_800_000_000
 SITE = "http://www.example.org/"

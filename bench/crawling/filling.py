@@ -35,8 +35,8 @@ def fill(environment: Mapping[str, str], site: Site, providers: int, urls: int, 
 def _write(database_url: str, port: int, providers: int, urls: int, documents: int) -> None:
     from lcc_scrapy.db import tables as t  # noqa: PLC0415
     from lcc_scrapy.db.records import SetPart, StoredTurn  # noqa: PLC0415
-    from lcc_scrapy.db.sql import SqlStore  # noqa: PLC0415
     from lcc_scrapy.db.sql.rows import RowsOf  # noqa: PLC0415
+    from lcc_scrapy.db.sql.store import SqlStore  # noqa: PLC0415
     from lcc_scrapy.domain.providers import Provider  # noqa: PLC0415 - of the checkout that is measured
 
     store, now, pids = SqlStore(database_url), int(time.time()), range(1, providers + 1)

@@ -17,8 +17,7 @@ from sqlalchemy import Engine
 
 from crawling.running import Failed
 from crawling.site import Page, free_port
-from lcc_scrapy.db.sql import SqlStore
-from lcc_scrapy.db.sql.store import READING, make_engine
+from lcc_scrapy.db.sql.store import READING, SqlStore, make_engine
 from lcc_scrapy.domain.entries import Declared, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import event
 
 from lcc_scrapy.db.records import TurnDelta
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.entries import Declared, UrlEntry, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider

@@ -13,7 +13,7 @@ from lcc_scrapy.config.config import Config
 from lcc_scrapy.content.identity import machine_identity
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.closed import refuse_closed
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra, StoreUnavailable
 from lcc_scrapy.domain.free_space import Reserve

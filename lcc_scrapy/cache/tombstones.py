@@ -5,7 +5,8 @@ How far the feed has been forgotten is noted with them, so that a content user w
 
 from collections.abc import Iterator
 
-from lcc_scrapy.db.tx import FORGOTTEN, Store
+from lcc_scrapy.db.records import FORGOTTEN
+from lcc_scrapy.db.tx import Store
 
 CHUNK = 1000
 """Tombstones per transaction."""

@@ -12,7 +12,7 @@ from lcc_scrapy.cli import printing, selecting
 from lcc_scrapy.cli.context import FAILED, Lcc, pass_lcc
 
 if TYPE_CHECKING:
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.domain.selection import Selection
     from lcc_scrapy.ops.fetch_again import Again
 

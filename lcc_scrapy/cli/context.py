@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.content.files import ContentFiles
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.machine.data_directory import DataDirectory
 
 FAILED = 1

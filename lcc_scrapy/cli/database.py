@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.uns.spool import SpoolFolder
 
 _FILE = click.Path(dir_okay=False, path_type=Path)

@@ -13,7 +13,7 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 
 if TYPE_CHECKING:
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.domain.directives import Directive, Territories
 
 BATCH = 1000

@@ -22,7 +22,7 @@ from lcc_scrapy.domain.roots import HttpUrl
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.ops.trial import Subject, Verdict
     from lcc_scrapy.spiders.trial import Hop
 

@@ -12,7 +12,7 @@ from lcc_scrapy.domain.errors import ConfigurationError, LccError, NotDurable, S
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.db.tx import Tx
     from lcc_scrapy.machine.data_directory import DataDirectory
 

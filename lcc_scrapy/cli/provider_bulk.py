@@ -20,7 +20,7 @@ from lcc_scrapy.cli.provider_options import columns, is_fetched_from, roots
 from lcc_scrapy.domain.providers import Provider
 
 if TYPE_CHECKING:
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
 
 _SHOWN = 20
 """Bad lines that are told."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.machine.data_directory import DataDirectory
 
 _log = logging.getLogger(__name__)

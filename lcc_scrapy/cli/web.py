@@ -13,7 +13,7 @@ from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.content_user import ContentUser
-    from lcc_scrapy.db.sql import SqlStore
+    from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.domain.http_endpoint import Endpoint
     from lcc_scrapy.web.ports import Lcc as WebLcc
     from lcc_scrapy.web.server import Service

@@ -27,6 +27,17 @@ JOB_MAX = 64
 LEASE = "lease"
 """The counter of lease tokens."""
 
+FEED = "feed"
+"""The counter of the feed's seq, and the last of the rows that whoever writes has to wait for.
+
+All lock them in this order, or two would wait for each other: blocks of file ids, providers (rising),
+turns (rising), what else belongs to these, the counts of all fetches, the tallies, this one. It stays
+locked until the commit, so that no later seq is seen before an earlier one.
+"""
+
+FORGOTTEN = "forgotten"
+"""The counter of the highest seq whose tombstone was dropped because of its age."""
+
 PAUSED = "paused"
 """The fact (``lccinfo``) that nothing is to be fetched from anybody."""
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from lcc_scrapy.db.tx import FEED, FORGOTTEN, Store, Tx
+from lcc_scrapy.db.records import FEED, FORGOTTEN
+from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import NOBODY

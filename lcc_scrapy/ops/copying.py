@@ -14,8 +14,8 @@ from lcc_scrapy.db.closed import CLOSED, Closed, close, refuse_closed, reopen
 from lcc_scrapy.db.sql.sequences import raise_last_number
 from lcc_scrapy.db.sql.snapshot import Snapshot, snapshot
 from lcc_scrapy.db.sql.store import READING, SqlStore, plain_errors
-from lcc_scrapy.db.sql.tx import SqlTx
 from lcc_scrapy.db.tables import lccinfo, metadata
+from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.ops.high_water import HighWater
@@ -41,7 +41,7 @@ def contents(store: SqlStore) -> Contents:
     with plain_errors(f"{store.url.render_as_string()} cannot be read"), store.engine.connect() as connection:
         connection.execution_options(**{READING: True})
         names = set(inspect(connection).get_table_names())
-        seen, facts = Snapshot(connection), SqlTx(connection)
+        seen, facts = Snapshot(connection), Tx(connection)
         rows = any(seen.count(table) for table in metadata.sorted_tables if table.name in names)
         foreign = bool(names - metadata.tables.keys() - {schema.VERSION_TABLE})
         if lccinfo.name not in names:
@@ -121,4 +121,4 @@ def _leave(source: SqlStore, counted: HighWater) -> None:
             raise LccError(
                 "the database was written to while it was copied: stop all crawls, then copy again"
             )
-        close(SqlTx(connection), Closed.MOVED)
+        close(Tx(connection), Closed.MOVED)

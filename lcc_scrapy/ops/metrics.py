@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from lcc_scrapy.cache.misses import counts_of
-from lcc_scrapy.db.records import REFUSED_TYPES
-from lcc_scrapy.db.tx import FEED, Store, Tx
+from lcc_scrapy.db.records import FEED, REFUSED_TYPES
+from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.misses import first_day, share_missed
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.selection import happened

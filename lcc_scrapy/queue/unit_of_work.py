@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from lcc_scrapy.cache.misses import settle_late, suspect
 from lcc_scrapy.cache.versions import drop_versions, put_aside, to_delete
-from lcc_scrapy.db.records import TurnDelta
-from lcc_scrapy.db.tx import FEED, Tx
+from lcc_scrapy.db.records import FEED, TurnDelta
+from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import queue, removal_guard
 from lcc_scrapy.domain.arrivals import MASK, NewRow
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta

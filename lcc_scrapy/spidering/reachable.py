@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from lcc_scrapy.db.records import Spidered
-from lcc_scrapy.db.tx import FEED, Store, Tx
+from lcc_scrapy.db.records import FEED, Spidered
+from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.roots import Root, fetch_url

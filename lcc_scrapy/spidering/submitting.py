@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from lcc_scrapy.db.records import ABSORBED, LAST_NUMBER, DocumentLink, ProviderSet, Scan, Spidered
-from lcc_scrapy.db.tx import FEED, Store, Tx
+from lcc_scrapy.db.records import ABSORBED, FEED, LAST_NUMBER, DocumentLink, ProviderSet, Scan, Spidered
+from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.absorption import View
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import ANY_TYPE, Origin, UrlEntry, furlkey

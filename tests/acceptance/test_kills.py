@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from lcc_scrapy.db.records import FileBlock
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import Provider
 from tests.acceptance.mortals import Alone, Crew, House, Publisher
 from tests.harness import Lcc

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import Provider
 from tests.harness import Lcc, memory, wait_for
 from tests.integration.site import Site, page

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from tests.acceptance.conftest import Lcc, Nginx
 from tests.acceptance.pushers import Conversation
 from tests.acceptance.test_spidered_sites import pages, start_spider

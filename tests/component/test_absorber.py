@@ -11,7 +11,6 @@ import pytest
 from same_thread import ByHand
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import OpenLogin, SetName, TurnDelta, Uns
 from lcc_scrapy.domain.absorption import COMPLETE, IDLE, OPEN, TURN
 from lcc_scrapy.domain.entries import UrlEntry
@@ -24,6 +23,7 @@ from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.intake.spooled import AbsorbableSpool, record_loss
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 from lcc_scrapy.uns.spool_file import SpoolHeader
+from tests.memory_store import MemoryStore
 
 CHUNK = 3
 POLL = 2.0

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, event
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.records import WorkerRow
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.absorption import WaitRule
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.intake import login_rows

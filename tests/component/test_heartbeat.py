@@ -7,7 +7,6 @@ import pytest
 from same_thread import ByHand, SameThread
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import TurnDelta, WorkerRow
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
@@ -16,6 +15,7 @@ from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import BEATS, STUCK, Heartbeat
 from lcc_scrapy.queue.leases import reap
 from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager
+from tests.memory_store import MemoryStore
 
 LEASE = 60
 NOON = 1_700_481_600.0

@@ -4,7 +4,6 @@ import pytest
 from same_thread import ByHand, SameThread
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
@@ -12,6 +11,7 @@ from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.ops import housekeeping
 from lcc_scrapy.ops.housekeeping import BUDGET, LOOK, MOST, PAUSE, SHARE, Housekeeper
 from lcc_scrapy.ops.sweeps import CLAIM
+from tests.memory_store import MemoryStore
 
 GONE = Step(7, finished=False, removed=((b"key", "why"),))
 NOTHING = Step(7, finished=False)

@@ -14,13 +14,13 @@ from twisted.internet.threads import deferToThread
 from lcc_scrapy.app import intake_service
 from lcc_scrapy.app.intake_service import IntakeService
 from lcc_scrapy.config.config import load
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.domain.errors import ConfigurationError, InUse, StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.uns.spool_file import SpoolHeader
+from tests.memory_store import MemoryStore
 
 PASSWORD = hash_password("secret")
 ROOT = "http://www.example.org/"

@@ -6,11 +6,11 @@ import pytest
 from same_thread import ByHand
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import OpenLogin, Overtaking, Uns
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.intake import open_logins
 from lcc_scrapy.intake.open_logins import OpenLogins
+from tests.memory_store import MemoryStore
 
 
 class House:

@@ -9,7 +9,6 @@ import pytest
 from same_thread import ByHand, LosesAnswers
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import WorkerRow
 from lcc_scrapy.domain.bandwidth import CREDIT
 from lcc_scrapy.domain.cache import Answer, Body
@@ -30,6 +29,7 @@ from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager, TurnPass
 from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
+from tests.memory_store import MemoryStore
 
 MONDAY_NOON = 1_700_481_600.0  # 2023-11-20 12:00 UTC
 POLICY = QueuePolicy(retry_delays=(60.0,))

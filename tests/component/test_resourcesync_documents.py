@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_house import NOW, SITE, WebHouse
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.feed import reader
 from lcc_scrapy.resourcesync import parts
 from lcc_scrapy.resourcesync.publication_rows import StorePublications
 from lcc_scrapy.resourcesync.publications import MOST, Publication, Span, noted
 from lcc_scrapy.resourcesync.routes import make_router
+from tests.memory_store import MemoryStore
 
 LISTS = ["/resourcesync/resourcelist.xml", "/resourcesync/changelist.xml"]
 ALL = ["/.well-known/resourcesync", "/resourcesync/capabilitylist.xml", *LISTS]

@@ -12,7 +12,6 @@ import pytest
 from harvested import Harvested, w3c
 from web_house import NOW, WebHouse
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.feed.content import ContentGone, ContentLost
 from lcc_scrapy.resourcesync import documents, packages, parts
@@ -21,6 +20,7 @@ from lcc_scrapy.resourcesync.parts import ChangesPart
 from lcc_scrapy.resourcesync.publication_rows import StorePublications
 from lcc_scrapy.resourcesync.publications import Publication, Span, noted
 from lcc_scrapy.resourcesync.routes import make_router
+from tests.memory_store import MemoryStore
 
 DUMP = "/resourcesync/changedump.xml"
 

@@ -4,12 +4,12 @@ import pytest
 from same_thread import SameThread
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Visits
 from tests.contract.little_lcc import PID, LittleLcc, update
+from tests.memory_store import MemoryStore
 
 POLL = 2.0
 DAY = 86400

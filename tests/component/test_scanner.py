@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from same_thread import ByHand, SameThread
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.directives import Directive
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
@@ -41,6 +40,7 @@ from lcc_scrapy.spidering.scanner import (
 from lcc_scrapy.spidering.submitting import Read, Reading, Spidering, Terms
 from lcc_scrapy.spiders.lcc_spider import read_arguments
 from tests.contract.little_lcc import PID, SITE, START, LittleLcc, update, url
+from tests.memory_store import MemoryStore
 
 POLL = 2.0
 DAY = 86_400

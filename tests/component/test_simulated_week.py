@@ -22,8 +22,7 @@ from sqlalchemy import event
 from twisted.internet.task import Clock
 
 from lcc_scrapy.db import schema
-from lcc_scrapy.db.memory import MemoryStore
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import UrlEntry, urlkey
@@ -36,6 +35,7 @@ from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager, TurnPass
 from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
+from tests.memory_store import MemoryStore
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 POLL = 300.0

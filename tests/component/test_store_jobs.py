@@ -24,7 +24,7 @@ from lcc_scrapy.db.records import (
     ProviderSet,
     Suspect,
 )
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import Answer, Body, Tombstone
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy

@@ -14,9 +14,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from lcc_scrapy.cache.file_ids import BLOCK, FileIds
-from lcc_scrapy.db.memory import MemoryStore
-from lcc_scrapy.db.sql import SqlStore
-from lcc_scrapy.db.sql.store import SILENCE, make_engine
+from lcc_scrapy.db.sql.store import SILENCE, SqlStore, make_engine
 from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import StoreUnavailable
@@ -29,6 +27,7 @@ from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.set_receiver import _log_failure
 from lcc_scrapy.uns.url_validator import MASKS, UrlValidator
 from lcc_scrapy.wire.messages import InitAccepted, Quota, SetStart, Url
+from tests.memory_store import MemoryStore
 
 
 def test_settling_tries_again_until_the_process_gives_up() -> None:

@@ -16,7 +16,6 @@ import pytest
 from same_thread import ByHand
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import OpenLogin
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -27,6 +26,7 @@ from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.intake.open_logins import OpenLogins
 from lcc_scrapy.uns.spool import ReadySet
 from lcc_scrapy.uns.spool_file import record_line
+from tests.memory_store import MemoryStore
 
 PIDS = (1, 2)
 BEAT = 10.0

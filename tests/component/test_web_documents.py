@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from test_web_changes import names, problem
 from web_house import WebHouse
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.tokens import METRICS, READ, new_secret
@@ -25,6 +24,7 @@ from lcc_scrapy.feed.formats import COLUMNS
 from lcc_scrapy.resourcesync.publication_rows import StorePublications
 from lcc_scrapy.resourcesync.routes import make_router
 from lcc_scrapy.web.ports import Measure
+from tests.memory_store import MemoryStore
 
 BODY = bytes(range(256)) * 1000
 ABSENT = "0" * 32

@@ -15,13 +15,13 @@ from hypothesis.stateful import (
 from same_thread import ByHand
 from test_queue_manager import POLICY, House
 
-from lcc_scrapy.db.memory import MemoryTx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.queue import FETCH, Place
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.queue import windows
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
+from tests.memory_store import MemoryTx
 
 
 @pytest.fixture

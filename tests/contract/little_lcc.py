@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from hashlib import md5, sha256
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import StoredTurn, WorkerRow
 from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.cache import Answer, Body, CachedUrl
@@ -20,6 +19,7 @@ from lcc_scrapy.queue.leases import Granted, look_around, take_turns
 from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.window_rows import window_of
 from lcc_scrapy.uns.spool_file import record_line
+from tests.memory_store import MemoryStore
 
 MACHINE = 1
 START = 1_800_000_000

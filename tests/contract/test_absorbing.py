@@ -6,7 +6,6 @@ import pytest
 from little_lcc import PID, key, removal, update
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import OpenLogin
 from lcc_scrapy.domain.absorption import WaitRule
 from lcc_scrapy.domain.errors import PassedOver
@@ -17,6 +16,7 @@ from lcc_scrapy.intake.login_rows import Head
 from lcc_scrapy.intake.spooled import record_loss
 from lcc_scrapy.uns.spool import ReadySet
 from tests.component.same_thread import ByHand
+from tests.memory_store import MemoryStore
 
 NAMES = [f"n{number:02}" for number in range(16)]
 MORE = (8, 9)

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from little_lcc import PID, LittleLcc, assert_books_balance, dump, key, present, removal, update, url
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import Scan, Suspect
 from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain import arrivals
@@ -16,6 +15,7 @@ from lcc_scrapy.intake import arrivals as storage_arrivals
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.spidering import submitting
 from lcc_scrapy.spidering.submitting import Spidering, Terms
+from tests.memory_store import MemoryStore
 
 OTHER = 8
 NAMES = [f"n{number}" for number in range(9)]

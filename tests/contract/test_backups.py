@@ -12,7 +12,8 @@ from any_rows import ROWS, TABLES, all_rows, execute, next_number, put_rows
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.closed import CLOSED, Closed
-from lcc_scrapy.db.sql import SqlStore, snapshot
+from lcc_scrapy.db.sql import snapshot
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.db.tables import OF_A_PROCESS, machines, metadata, urlerrors
 from lcc_scrapy.domain.cursor import StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, LccError

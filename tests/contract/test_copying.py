@@ -8,9 +8,9 @@ from any_rows import ROWS, TABLES, all_rows, execute, next_number, put_rows
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.closed import CLOSED, Closed, refuse_closed
-from lcc_scrapy.db.sql import SqlStore, snapshot
+from lcc_scrapy.db.sql import snapshot
 from lcc_scrapy.db.sql import store as sql_store
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tables import lccinfo, machines, proots, qdb, qpsdb, urlerrors
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.feed.store_feed import LCC_ID

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from little_lcc import LittleLcc, dump, key, present, removal, update
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.intake import dry_run
 from lcc_scrapy.intake.dry_run import foresee
 from lcc_scrapy.uns.ports import DryRun
+from tests.memory_store import MemoryStore
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import sqlalchemy
 from little_lcc import PID, Crash, LittleLcc, assert_books_balance, key, removal, update
 
 from lcc_scrapy.cache import tombstones
-from lcc_scrapy.db.tx import FORGOTTEN
+from lcc_scrapy.db.records import FORGOTTEN
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy

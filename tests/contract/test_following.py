@@ -17,10 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from mirror import NAMES, PIDS, SELECTIONS, Mirror, change, prepare
 
 from lcc_scrapy.cache.tombstones import forget_tombstones
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.feed import reader
 from tests.harness import wait_for
+from tests.memory_store import MemoryStore
 
 SECONDS = float(os.environ.get("LCC_FEED_SECONDS", "2"))
 WRITERS = 8

@@ -6,14 +6,13 @@ from dataclasses import replace
 import pytest
 from little_lcc import MACHINE, dump, update
 
-from lcc_scrapy.db.memory import MemoryStore
-from lcc_scrapy.db.records import EVERYBODY, Fetched, OpenLogin
-from lcc_scrapy.db.tx import FEED
+from lcc_scrapy.db.records import EVERYBODY, FEED, Fetched, OpenLogin
 from lcc_scrapy.domain.errors import NotDurable
 from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.intake.small_sets import SmallSet, absorb_together, read_small
 from lcc_scrapy.queue.settlement import Settlement
+from tests.memory_store import MemoryStore
 
 SHARED = ("lock_providers", "lock_turns", "add_to_turns", "count_fetches", "tally", "take")
 """Verbs that lock rows for which other workers wait."""

@@ -8,9 +8,8 @@ from sqlalchemy import text
 
 from lcc_scrapy.db import retrying, schema
 from lcc_scrapy.db.retrying import repeated
-from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.db.sql import store as sql_store
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
 from tests.conftest import wipe

@@ -9,7 +9,6 @@ from mirror import NAMES, PIDS, SELECTIONS, change, prepare
 
 from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.content.decoding import BadCoding
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
@@ -33,6 +32,7 @@ from lcc_scrapy.wire.queries.messages import (
     What,
 )
 from lcc_scrapy.wire.queries.reading import ResultReader
+from tests.memory_store import MemoryStore
 
 EVERYBODY = Everybody()
 EVERYTHING = Selection()

@@ -12,8 +12,7 @@ from any_rows import row
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.records import LastOutcome
-from lcc_scrapy.db.sql import SqlStore
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.entries import furlkey, namehashes
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable

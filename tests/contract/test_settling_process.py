@@ -19,7 +19,6 @@ from little_lcc import MACHINE, LittleLcc, assert_books_balance, dump, update
 
 from lcc_scrapy.cache.file_ids import BlocksLost, FileIds
 from lcc_scrapy.content.files import ContentFiles
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, DiskFull, NotDurable, StoreUnavailable
 from lcc_scrapy.domain.policy import STRICT
@@ -33,6 +32,7 @@ from lcc_scrapy.queue.settling_process import messages, parent
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import DEATHS, CommitFailed, SettlingProcess
 from tests.harness import wait_for
+from tests.memory_store import MemoryStore
 
 NAMES = "abcdefgh"
 

@@ -6,10 +6,10 @@ import pytest
 import sqlalchemy
 from little_lcc import PID, removal, update
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.db.records import OpenLogin, SetName
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.intake.small_sets import SmallSet, absorb_together, read_small
+from tests.memory_store import MemoryStore
 
 
 def together(lcc, *sets):

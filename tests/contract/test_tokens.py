@@ -5,9 +5,7 @@ from threading import Barrier
 
 import pytest
 
-from lcc_scrapy.db.memory import MemoryStore
-from lcc_scrapy.db.records import Ledger
-from lcc_scrapy.db.tx import FEED
+from lcc_scrapy.db.records import FEED, Ledger
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
@@ -29,6 +27,7 @@ from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID
 from lcc_scrapy.feed.tokens import USES_APART, StoreTokens
 from lcc_scrapy.ops.metrics import measures
 from lcc_scrapy.resourcesync.publication_rows import StorePublications
+from tests.memory_store import MemoryStore
 
 NOW = 1_800_000_000
 GRACE = 3600.0

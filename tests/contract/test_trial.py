@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from little_lcc import PID, removal, update, url
 
-from lcc_scrapy.db.memory import MemoryStore
 from lcc_scrapy.domain.entries import Declared
 from lcc_scrapy.ops import trial
 from lcc_scrapy.ops.trial import TurnTaken
 from lcc_scrapy.providers.registration import NoSuchProvider
+from tests.memory_store import MemoryStore
 
 ANOTHER = "another"
 

@@ -1,5 +1,6 @@
 """The verbs of a transaction, the same on every store."""
 
+import inspect
 import sqlite3
 import threading
 from dataclasses import replace
@@ -18,16 +19,28 @@ from lcc_scrapy.db.records import (
     TurnDelta,
     WorkerRow,
 )
-from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.db.sql.many import AT_ONCE, CASES
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
+from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.entries import Declared
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.providers import State, Wanted
 from lcc_scrapy.ops.machines import KNOWN_SECONDS, MachineAddresses, register_address
+from tests.memory_store import MemoryTx
 
 SQL = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
+
+
+def test_every_store_has_the_same_verbs():
+    def verbs(transaction):
+        return {
+            name: list(inspect.signature(verb).parameters.items())
+            for name, verb in inspect.getmembers(transaction, inspect.isfunction)
+            if not name.startswith("_")
+        }
+
+    assert verbs(MemoryTx) == verbs(Tx)
 
 
 def test_a_transaction_that_fails_changes_nothing(lcc):

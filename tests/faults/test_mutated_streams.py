@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.uns.codec import Codec

@@ -22,9 +22,8 @@ from lcc_scrapy.cli.main import lcc as lcc_group
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.records import Spidered, WorkerRow
-from lcc_scrapy.db.sql import SqlStore
 from lcc_scrapy.db.sql import store as sql_store
-from lcc_scrapy.db.sql.store import make_engine
+from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.cursor import Position

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy
 
 from lcc_scrapy.db import schema
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from tests import forkserver, ports
 from tests.conftest import Databases, SqliteStores
 from tests.harness import Nginx, nginx, wait_for

@@ -2,7 +2,3 @@
 
 No rules, no use cases.
 """
-
-from lcc_scrapy.db.sql.store import SqlStore
-
-__all__ = ["SqlStore"]

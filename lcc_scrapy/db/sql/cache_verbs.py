@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 from sqlalchemy import and_, bindparam, delete, func, select, update
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import LAST_KEY, FileBlock, FileToDelete
+from lcc_scrapy.db.records import FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks, put
-from lcc_scrapy.db.tx import FEED
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import QueuedUrl
@@ -48,26 +47,32 @@ class CacheVerbs(OnConnection):
     """Verbs about cached documents, the feed, counters and files."""
 
     def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
+        """Return the cached rows among ``keys``."""
         return {row.urlkey: row for row in CACHED.by_keys(self._c, keys)}
 
     def insert_cached(self, rows: Sequence[CachedUrl]) -> None:
+        """Add rows."""
         CACHED.insert(self._c, rows)
 
     def update_cached(self, rows: Sequence[CachedUrl]) -> None:
+        """Replace rows."""
         CACHED.replace(self._c, rows)
 
     def delete_cached(self, keys: Sequence[bytes]) -> None:
+        """Remove rows with their meta rows and links."""
         CACHED.delete(self._c, keys)
         _META.delete(self._c, keys)
         for part in chunks(keys):
             self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
+        """Return a provider's rows by rising key."""
         u = t.lccurl.c
         query = CACHED.select().where(u.pid == pid, u.urlkey > after).order_by(u.urlkey).limit(limit)
         return CACHED.read(self._c, query)
 
     def usage(self, pid: int) -> tuple[int, int]:
+        """Count a provider's cached documents and their bytes: what its quota counters should say."""
         u = t.lccurl.c
         query = select(func.count(), func.coalesce(func.sum(u.fetched_len + u.head_len), 0)).where(
             u.pid == pid
@@ -76,12 +81,14 @@ class CacheVerbs(OnConnection):
         return int(files), int(space)
 
     def mark_seen(self, keys: Sequence[bytes], psetid: int, now: int) -> None:
+        """Note that a full set names these URLs: cached rows are confirmed."""
         for part in chunks(keys):
             cached = update(t.lccurl).where(t.lccurl.c.urlkey.in_(part))
             self._c.execute(cached.values(seen=psetid, confirmed_time=now))
             self._c.execute(update(t.qdb).where(t.qdb.c.urlkey.in_(part)).values(seen=psetid))
 
     def release(self, keys: Sequence[bytes]) -> int:
+        """End the holds that sets and fetches put on these documents; return how many there were."""
         u = t.lccurl.c
         by_others = u.held.between(1, OUTSIDE_ROOTS - 1)
         ended = [
@@ -91,6 +98,7 @@ class CacheVerbs(OnConnection):
         return sum(ended)
 
     def name_cached(self, keys: Sequence[bytes], psetid: int) -> int:
+        """Note that a set names these URLs; return how many are cached and were not named by it before."""
         u = t.lccurl.c
         named = [
             self._c.execute(
@@ -101,50 +109,61 @@ class CacheVerbs(OnConnection):
         return sum(named)
 
     def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        """Return (key, confirmed_time) of a provider's documents by rising key."""
         u = t.lccurl.c
         query = select(u.urlkey, u.confirmed_time).where(u.pid == pid, u.urlkey > after)
         rows = self._c.execute(query.order_by(u.urlkey).limit(limit))
         return [(bytes(key), int(confirmed)) for key, confirmed in rows]
 
     def reach(self, pid: int, after: bytes, limit: int) -> bytes:
+        """Return the key up to which ``limit`` documents of a provider follow; ``LAST_KEY``: all or fewer."""
         u = t.lccurl.c
         last = select(u.urlkey).where(u.pid == pid, u.urlkey > after).order_by(u.urlkey)
         return bytes(self._c.execute(last.offset(limit - 1).limit(1)).scalar() or LAST_KEY)
 
     def unseen(self, pid: int, psetid: int, after: bytes, upto: bytes, limit: int) -> list[bytes]:
+        """Return keys (rising, up to ``upto``) of pushed documents that no set from ``psetid`` on named."""
         u = t.lccurl.c
         keys = select(u.urlkey).where(_pushed(pid, after, upto), u.seen < psetid)
         rows = self._c.execute(keys.order_by(u.urlkey).limit(limit))
         return [bytes(key) for key in rows.scalars()]
 
     def count_absent(self, pid: int, psetid: int, after: bytes, upto: bytes) -> int:
+        """Count what ``unseen`` would return, without documents that ``mark_unfetched`` counted before."""
         u = t.lccurl.c
         absent = select(func.count()).where(_pushed(pid, after, upto), u.seen < psetid, u.seen != -psetid)
         return int(self._c.execute(absent).scalar_one())
 
     def held(self, pid: int, limit: int, after: bytes = b"") -> list[bytes]:
+        """Return keys (rising) whose removal is held."""
         u = t.lccurl.c
         query = select(u.urlkey).where(u.pid == pid, u.held > 0, u.urlkey > after)
         return [bytes(key) for key in self._c.execute(query.order_by(u.urlkey).limit(limit)).scalars()]
 
     def count_held(self, pid: int) -> int:
+        """Count them: what the provider's counter should say."""
         u = t.lccurl.c
         query = select(func.count()).select_from(t.lccurl).where(u.pid == pid, u.held > 0)
         return int(self._c.execute(query).scalar_one())
 
     def put_meta(self, rows: Sequence[UrlMeta]) -> None:
+        """Add or replace answers."""
         _META.replace(self._c, rows)
 
     def meta(self, key: bytes) -> UrlMeta | None:
+        """Return the answer a document came with."""
         return self.metas([key]).get(key)
 
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
+        """Return the answers that these documents came with."""
         return {row.urlkey: row for row in _META.by_keys(self._c, keys)}
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
+        """Add or replace tombstones."""
         _TOMBS.replace(self._c, rows)
 
     def delete_tombstones(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Remove the tombstones of documents that are back; return the keys that had one."""
         key = ("urlkey",)
         there = (many.select(self._c, t.tombstones.name, key, *key, part) for part in chunks(keys))
         found = {bytes(row[0]) for rows in there for row in rows}
@@ -152,16 +171,22 @@ class CacheVerbs(OnConnection):
         return found
 
     def old_tombstones(self, before: int, limit: int) -> list[int]:
+        """Return the seqs (rising) of the first tombstones, as far as all are of before ``before``."""
         c = t.tombstones.c
         rising = self._c.execute(select(c.seq, c.removed_time).order_by(c.seq).limit(limit))
         return [int(seq) for seq, _ in takewhile(lambda row: row.removed_time < before, rising.all())]
 
     def drop_tombstones(self, upto: int) -> None:
+        """Remove the tombstones up to a seq."""
         self._c.execute(delete(t.tombstones).where(t.tombstones.c.seq <= upto))
 
     def changes(
         self, after: int, limit: int, pid: int | None = None, upto: int | None = None
     ) -> list[CachedUrl | Tombstone]:
+        """Return documents and tombstones by rising seq, up to one if it is given.
+
+        Nothing with a lower seq than the last one returned appears afterwards.
+        """
         rows: list[CachedUrl | Tombstone] = []
         upto = self.peek(FEED) if upto is None else upto
         for kind in (CACHED, _TOMBS):
@@ -173,13 +198,16 @@ class CacheVerbs(OnConnection):
         return sorted(rows, key=lambda row: row.seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
+        """Return all that is known of a URL given as curl, fetch URL or docid."""
         return CACHED.named(self._c, url), _QUEUED.named(self._c, url), _TOMBS.named(self._c, url)
 
     def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+        """Return the rows of all providers by rising key."""
         c = t.lccurl.c.urlkey
         return CACHED.read(self._c, CACHED.select().where(c > after).order_by(c).limit(limit))
 
     def files_of(self, machineid: int, fileids: Sequence[int]) -> dict[int, CachedUrl]:
+        """Return the rows whose content lies in these files."""
         u = t.lccurl.c
         found = {}
         for part in chunks(fileids):
@@ -188,6 +216,7 @@ class CacheVerbs(OnConnection):
         return found
 
     def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
+        """Return the earlier contents that are kept of these documents, newest first."""
         c = t.versions.c
         found: dict[bytes, list[Version]] = {}
         for part in chunks(keys):
@@ -197,22 +226,27 @@ class CacheVerbs(OnConnection):
         return found
 
     def insert_versions(self, rows: Sequence[Version]) -> None:
+        """Add versions."""
         _VERSIONS.insert(self._c, rows)
 
     def delete_versions(self, seqs: Sequence[int]) -> None:
+        """Remove versions."""
         _VERSIONS.delete(self._c, seqs)
 
     def next_versioned(self, after: int) -> int | None:
+        """Return the first provider behind ``after`` of whose documents versions are kept."""
         pid = t.versions.c.pid
         return self._c.execute(select(func.min(pid)).where(pid > after)).scalar()
 
     def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        """Return (key, replaced_time) of versions of a provider's documents by rising key."""
         c = t.versions.c
         query = select(c.urlkey, c.replaced_time).where(c.pid == pid, c.urlkey > after)
         rows = self._c.execute(query.order_by(c.urlkey).limit(limit))
         return [(bytes(key), int(replaced)) for key, replaced in rows]
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        """Return those of the files that hold a version."""
         c = t.versions.c
         found: set[int] = set()
         for part in chunks(fileids):
@@ -223,6 +257,7 @@ class CacheVerbs(OnConnection):
         return found
 
     def take(self, counter: str, count: int) -> int:
+        """Raise a counter by ``count`` and return the first of the numbers taken (from 1)."""
         last = self._raise(counter, count)
         if last is None:
             self._add_counter(counter)
@@ -248,17 +283,21 @@ class CacheVerbs(OnConnection):
         many.insert(self._c, t.counters.name, names, [(counter, 0)], keys=names[:1], changes=changes)
 
     def peek(self, counter: str) -> int:
+        """Return the last number taken from a counter, 0 = none."""
         return int(self._c.execute(_PEEK, {"counter": counter}).scalar() or 0)
 
     def delete_later(self, files: Sequence[FileToDelete]) -> None:
+        """Hand files to the delete manager."""
         _DOOMED.insert(self._c, files)
 
     def files_to_delete(self, machineid: int, now: int, limit: int) -> list[FileToDelete]:
+        """Return files that may go now, oldest first."""
         f = t.fsmdb.c
         query = _DOOMED.select().where(f.machineid == machineid, f.not_before <= now)
         return _DOOMED.read(self._c, query.order_by(f.not_before).limit(limit))
 
     def known_to_delete(self, machineid: int, fileids: Sequence[int]) -> set[int]:
+        """Return those of the files that are doomed already."""
         f = t.fsmdb.c
         found: set[int] = set()
         for part in chunks(fileids):
@@ -267,17 +306,21 @@ class CacheVerbs(OnConnection):
         return found
 
     def forget_deleted(self, machineid: int, fileids: Sequence[int]) -> None:
+        """Forget files that are gone."""
         f = t.fsmdb.c
         for part in chunks(fileids):
             self._c.execute(delete(t.fsmdb).where(f.machineid == machineid, f.fileid.in_(part)))
 
     def put_block(self, block: FileBlock) -> None:
+        """Add a block of file ids, or give one to somebody else."""
         put(self._c, t.fileblocks, _BLOCKS.as_dict(block))
 
     def blocks_of(self, machineid: int) -> list[FileBlock]:
+        """Return the blocks of a machine by rising number."""
         return _BLOCKS.read(self._c, _BLOCKS.select().where(_B.machineid == machineid).order_by(_B.block))
 
     def lock_blocks(self, machineid: int, numbers: Iterable[int]) -> dict[int, FileBlock]:
+        """Return those of these blocks that are there, and keep others from locking or changing them."""
         found = (
             _BLOCKS.read(self._c, _LOCK_BLOCK, machine=machineid, number=number)
             for number in sorted(set(numbers))
@@ -285,6 +328,7 @@ class CacheVerbs(OnConnection):
         return {block.block: block for one in found for block in one}
 
     def drop_blocks(self, machineid: int, numbers: Iterable[int]) -> None:
+        """Forget blocks."""
         for number in sorted(numbers):
             self._c.execute(_DROP_BLOCK, {"machine": machineid, "number": number})
 

@@ -30,12 +30,15 @@ class QueueVerbs(OnConnection):
     """Verbs about waiting URLs, machines and facts."""
 
     def queued(self, keys: Iterable[bytes]) -> dict[bytes, QueuedUrl]:
+        """Return the waiting rows among ``keys``."""
         return {row.urlkey: row for row in _QUEUED.by_keys(self._c, keys)}
 
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
+        """Add rows that are new to the queue."""
         _QUEUED.insert(self._c, rows)
 
     def append_new(self, sets: Mapping[tuple[int, int], Sequence[NewRow]]) -> None:
+        """Add rows of sets (pid, psetid) that are new to the queue; ``domain.arrivals`` has their values."""
         if len(sets) == 1:
             ((pid, psetid),) = sets
             self._append(sets[pid, psetid], (), same_in_all(pid, psetid))
@@ -55,15 +58,19 @@ class QueueVerbs(OnConnection):
             append(self._c, t.qdb, columns, rows, constants)
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return those of the keys that wait or are cached."""
         return among(self._c, [t.qdb, t.lccurl], "urlkey", keys)
 
     def update_queued(self, rows: Sequence[QueuedUrl]) -> None:
+        """Replace rows."""
         _QUEUED.replace(self._c, rows)
 
     def delete_queued(self, keys: Sequence[bytes]) -> None:
+        """Remove rows."""
         _QUEUED.delete(self._c, keys)
 
     def heads(self, wanted: Sequence[Head]) -> dict[Queue, list[QueuedUrl]]:
+        """Return the next rows of different queues, without those set aside; each queue's in its order."""
         queues = [(one.pid, one.mask, *heads.place(self._c, *one.behind), one.limit) for one in wanted]
         found: defaultdict[Queue, list[QueuedUrl]] = defaultdict(list)
         for row in map(_QUEUED.make, heads.read(self._c, _QUEUED.names, heads.ORDERED, queues)):
@@ -71,38 +78,52 @@ class QueueVerbs(OnConnection):
         return found
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
+        """Bring rows back that were set aside until ``now``; return how many."""
         q = t.qdb.c
         due = and_(q.pid == pid, q.timeofday == mask, q.not_before.between(1, now))
         return self._c.execute(update(t.qdb).where(due).values(not_before=0)).rowcount
 
     def next_due(self, queues: Sequence[Queue]) -> dict[Queue, int]:
+        """Return when the first rows that were set aside are due; queues without such rows are left out."""
         rows = heads.read(self._c, ("pid", "timeofday", "not_before"), heads.DUE, queues)
         return {(pid, mask): int(due) for pid, mask, due in rows}
 
     def queued_of(self, pid: int, after: int, limit: int) -> list[QueuedUrl]:
+        """Return a provider's waiting rows behind a number (0 = all), as they arrived."""
         query = _QUEUED.select().where(_Q.pid == pid, _Q.id > after).order_by(_Q.id).limit(limit)
         return _QUEUED.read(self._c, query)
 
     def reach_waiting(self, pid: int, after: int, limit: int) -> int:
+        """Return the number up to which ``limit`` rows of a provider follow; ``LAST_NUMBER``: all or fewer.
+
+        Rows are numbered as they arrive, and keep their number as long as they wait.
+        """
         last = select(_Q.id).where(_Q.pid == pid, _Q.id > after).order_by(_Q.id)
         return int(self._c.execute(last.offset(limit - 1).limit(1)).scalar() or LAST_NUMBER)
 
     def unseen_waiting(
         self, pid: int, psetid: int, after: int, upto: int, limit: int
     ) -> list[tuple[int, bytes]]:
+        """Return (number, key) of pushed URLs that wait, and that no set from ``psetid`` on named."""
         query = select(_Q.id, _Q.urlkey).where(_pushed(pid, after, upto), _Q.seen < psetid)
         rows = self._c.execute(query.order_by(_Q.id).limit(limit))
         return [(int(number), bytes(key)) for number, key in rows]
 
     def count_waiting(self, pid: int, after: int, upto: int) -> int:
+        """Count a provider's pushed URLs that wait for their first fetch, ``upto`` included."""
         query = select(func.count()).select_from(t.qdb).where(_pushed(pid, after, upto), _FIRST_FETCH)
         return int(self._c.execute(query).scalar_one())
 
     def mark_unfetched(self, pid: int, psetid: int, after: int, upto: int) -> int:
+        """Mark and count those of them that no set from ``psetid`` on named.
+
+        Whoever fetches one meanwhile leaves the mark at the document.
+        """
         absent = and_(_pushed(pid, after, upto), _FIRST_FETCH, _Q.seen < psetid)
         return self._c.execute(update(t.qdb).where(absent).values(seen=-psetid)).rowcount
 
     def add_to_parts(self, deltas: Mapping[tuple[int, str, int], int], pri: Mapping[int, int]) -> None:
+        """Add to the counts of set parts, keyed (psetid, mask, pid); parts at 0 go. ``pri``: per pid."""
         rows = [
             _PARTS.in_order(SetPart(psetid, mask, pid, first_slot(mask), pri.get(pid, 0), delta))
             for (psetid, mask, pid), delta in sorted(deltas.items())
@@ -115,10 +136,12 @@ class QueueVerbs(OnConnection):
             many.delete(self._c, t.qpsdb.name, "psetid", part, "nurls <= 0")
 
     def parts(self, pid: int) -> list[SetPart]:
+        """Return a provider's set parts by rising psetid."""
         query = _PARTS.select().where(t.qpsdb.c.pid == pid)
         return _PARTS.read(self._c, query.order_by(t.qpsdb.c.psetid, t.qpsdb.c.timeofday))
 
     def oldest_waiting(self, pid: int | None = None) -> Oldest | None:
+        """Return the URL that has waited longest, of one provider or of all, by the order of sets."""
         parts, q = t.qpsdb.c, t.qdb.c
         query = select(parts.pid, parts.timeofday, parts.psetid).where(parts.nurls > 0)
         if pid is not None:
@@ -135,12 +158,14 @@ class QueueVerbs(OnConnection):
         return None
 
     def waiting(self, pid: int) -> dict[tuple[int, str], int]:
+        """Count a provider's waiting rows by (psetid, mask): what its set parts should say."""
         q = t.qdb.c
         query = select(q.psetid, q.timeofday, func.count()).where(q.pid == pid)
         rows = self._c.execute(query.group_by(q.psetid, q.timeofday))
         return {(psetid, mask): count for psetid, mask, count in rows}
 
     def count_before(self, row: QueuedUrl) -> int:
+        """Count the rows of the same provider that come before one, without those set aside."""
         masks = self.masks([row.pid])[row.pid]
         if len(masks) >= MASKS_ONE_BY_ONE:
             return self._count_ready(row.pid, or_(*_earlier(row)))
@@ -155,6 +180,7 @@ class QueueVerbs(OnConnection):
         return int(self._c.execute(query).scalar_one())
 
     def masks(self, pids: Iterable[int]) -> dict[int, list[str]]:
+        """Return the different masks that each provider's waiting URLs have, sorted."""
         found: dict[int, list[str]] = {pid: [] for pid in pids}
         asked: list[Queue] = [(pid, "") for pid in found]
         for condition in (heads.FIRST_MASKS, *[heads.MASKS] * (MASKS_ONE_BY_ONE - 1)):
@@ -170,46 +196,56 @@ class QueueVerbs(OnConnection):
         return sorted(self._c.execute(query).scalars())
 
     def machine(self, identity: str) -> int | None:
+        """Return the number of a machine."""
         query = select(t.machines.c.machineid).where(t.machines.c.identity == identity)
         return self._c.execute(query).scalar()
 
     def insert_machine(self, identity: str, note: str, now: int) -> int:
+        """Register a machine and return its number."""
         self._c.execute(insert(t.machines).values(identity=identity, note=note, created=now, address=""))
         number = self.machine(identity)
         assert number is not None
         return number
 
     def machine_addresses(self) -> dict[int, str]:
+        """Return where machines say that their files are to be had, by their numbers."""
         c = t.machines.c
         rows = self._c.execute(select(c.machineid, c.address).where(c.address != ""))
         return {int(number): str(address) for number, address in rows}
 
     def set_machine_address(self, machine: int, address: str) -> None:
+        """Note where the files of a machine are to be had; empty = nowhere."""
         self._c.execute(update(t.machines).where(t.machines.c.machineid == machine).values(address=address))
 
     def info(self, name: str) -> str | None:
+        """Return a fact about this LCC."""
         return self._c.execute(select(t.lccinfo.c.value).where(t.lccinfo.c.name == name)).scalar()
 
     def infos(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the facts among these names that are known."""
         c = t.lccinfo.c
         parts = (self._c.execute(select(c.name, c.value).where(c.name.in_(part))) for part in chunks(names))
         return {name: value for part in parts for name, value in part}
 
     def set_info(self, name: str, value: str) -> None:
+        """Set a fact about this LCC; an empty value takes the fact away."""
         if value:
             put(self._c, t.lccinfo, {"name": name, "value": value})
         else:
             self._c.execute(delete(t.lccinfo).where(t.lccinfo.c.name == name))
 
     def queued_total(self) -> int:
+        """Count all waiting URLs."""
         return int(self._c.execute(select(func.coalesce(func.sum(t.turns.c.waiting), 0))).scalar_one())
 
     def waiting_urls(self, pids: Iterable[int]) -> dict[int, int]:
+        """Return how many URLs of each of these providers wait (``pidb.nurlproc``)."""
         names = ("pid", "nurlproc")
         parts = (many.select(self._c, t.pidb.name, names, "pid", part) for part in chunks(set(pids)))
         return {pid: int(waiting) for part in parts for pid, waiting in part}
 
     def totals(self) -> dict[str, int]:
+        """Return counts for ``lcc status``: versions, doomed; by the books: queued, cached, bytes."""
         pairs = {
             "cached": select(func.coalesce(func.sum(t.pidb.c.fileused), 0)),
             "versions": select(func.count()).select_from(t.versions),

@@ -34,6 +34,7 @@ class SpiderVerbs(OnConnection):
     """Verbs about links, what spiders found, and how far they looked."""
 
     def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+        """Set the links of documents, in the order of their pages."""
         for part in chunks(links):
             self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
         rows = [
@@ -44,11 +45,13 @@ class SpiderVerbs(OnConnection):
         many.insert(self._c, t.links.name, _OF_LINKS, rows)
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
+        """Return the links of a document, in the order of the page."""
         c = t.links.c
         query = select(c.url, c.relation, c.nofollow).where(c.urlkey == key).order_by(c.position)
         return [DocumentLink(*row) for row in self._c.execute(query)]
 
     def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
+        """Return the documents that are fetched from these URLs, by furlkey; if any."""
         c = t.lccurl.c
         found: dict[bytes, list[CachedUrl]] = {}
         for part in chunks(furlkeys):
@@ -60,6 +63,7 @@ class SpiderVerbs(OnConnection):
         return found
 
     def present_at(self, furlkeys: Iterable[bytes]) -> set[bytes]:
+        """Return those of these URLs from which a document is fetched, or something waits to be."""
         wanted = set(furlkeys)
         present = {
             bytes(lies_at)
@@ -74,6 +78,10 @@ class SpiderVerbs(OnConnection):
         return present | {bytes(lies_at) for lies_at, operation in waiting if operation == FETCH}
 
     def locate(self, pid: int, after: int, upto: int) -> None:
+        """Let ``waiting_at`` know of a provider's rows that wait, by their numbers (``reach_waiting``).
+
+        Those that ``append_new`` was given without ``furlkey`` are not known to it.
+        """
         c = t.qdb.c
         lost = select(c.id, c.furl).where(c.pid == pid, c.id > after, c.id <= upto, c.furlkey.is_(None))
         rows = self._c.execute(lost).all()
@@ -81,50 +89,61 @@ class SpiderVerbs(OnConnection):
             self._c.execute(_LOCATE, [{"key": key, "lies_at": furlkey(pid, furl)} for key, furl in rows])
 
     def waiting_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return those of these URLs from which something waits to be fetched, each with a key of that."""
         c = t.qdb.c
         query = select(c.furlkey, c.urlkey).where(c.operation == FETCH)
         parts = (self._c.execute(query.where(c.furlkey.in_(part))) for part in chunks(furlkeys))
         return {bytes(lies_at): bytes(key) for part in parts for lies_at, key in part}
 
     def spidered(self, furlkeys: Iterable[bytes]) -> dict[bytes, Spidered]:
+        """Return what spiders found among these URLs."""
         return {row.furlkey: row for row in _SPIDERED.by_keys(self._c, furlkeys)}
 
     def insert_spidered(self, rows: Sequence[Spidered]) -> None:
+        """Add URLs that are new to spiders."""
         _SPIDERED.insert(self._c, rows)
 
     def spidered_of(self, pid: int, after: bytes, limit: int) -> list[Spidered]:
+        """Return what spiders found at a provider's behind ``after``, by rising ``furlkey``."""
         c = t.spidered.c
         query = _SPIDERED.select().where(c.pid == pid, c.furlkey > after)
         return _SPIDERED.read(self._c, query.order_by(c.furlkey).limit(limit))
 
     def delete_spidered(self, furlkeys: Sequence[bytes]) -> None:
+        """Forget that spiders found these URLs."""
         for part in chunks(furlkeys):
             self._c.execute(delete(t.spidered).where(t.spidered.c.furlkey.in_(part)))
 
     def visit_again(self, furlkeys: Sequence[bytes]) -> None:
+        """Note that visits of these URLs are to come."""
         for part in chunks(furlkeys):
             self._c.execute(update(t.spidered).where(t.spidered.c.furlkey.in_(part)).values(visited=0, due=0))
 
     def visited(self, rows: Sequence[Spidered]) -> None:
+        """Note of URLs that spiders know how their last visits ended, and when the next ones are due."""
         ended = [{"key": row.furlkey, **{name: getattr(row, name) for name in _OF_VISITS}} for row in rows]
         if ended:
             self._c.execute(_END_VISIT, ended)
 
     def due(self, pid: int, upto: int, limit: int) -> list[Spidered]:
+        """Return a provider's URLs that were due at ``upto`` or before, earliest first."""
         c = t.spidered.c
         query = _SPIDERED.select().where(c.pid == pid, c.due > 0, c.due <= upto)
         return _SPIDERED.read(self._c, query.order_by(c.due, c.furlkey).limit(limit))
 
     def overdue(self, pid: int, before: int, limit: int) -> list[Spidered]:
+        """Return a provider's URLs that were last visited before ``before``, oldest visits first."""
         c = t.spidered.c
         query = _SPIDERED.select().where(c.pid == pid, c.visited > 0, c.visited < before)
         return _SPIDERED.read(self._c, query.order_by(c.visited, c.furlkey).limit(limit))
 
     def count_spidered(self, pid: int) -> int:
+        """Count the URLs that spiders found at a provider's."""
         query = select(func.count()).select_from(t.spidered).where(t.spidered.c.pid == pid)
         return int(self._c.execute(query).scalar_one())
 
     def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
+        """Return who has an interest in these URLs, as far as somebody has, by owner."""
         c = t.owners.c
         found: dict[bytes, list[Ownership]] = {}
         for part in chunks(furlkeys):
@@ -133,6 +152,7 @@ class SpiderVerbs(OnConnection):
         return {key: sorted(rows, key=attrgetter("owner")) for key, rows in found.items()}
 
     def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
+        """Return the interests among these pairs of furlkey and owner."""
         found: dict[tuple[bytes, str], Ownership] = {}
         for part in chunks(pairs, PAIRS):
             rows = _OWNERS.read(self._c, _OWNERS.select().where(_among(part)))
@@ -140,28 +160,34 @@ class SpiderVerbs(OnConnection):
         return found
 
     def put_owners(self, rows: Sequence[Ownership]) -> None:
+        """Add or replace interests."""
         for part in chunks(((row.furlkey, row.owner) for row in rows), PAIRS):
             self._c.execute(delete(t.owners).where(_among(part)))
         _OWNERS.insert(self._c, rows)
 
     def let_dig(self, furlkeys: Iterable[bytes]) -> None:
+        """Make interests in these URLs due where they go on to what is linked there."""
         c = t.owners.c
         for part in chunks(furlkeys):
             self._c.execute(update(t.owners).where(c.furlkey.in_(part), c.reach > 0).values(due=True))
 
     def to_dig(self, pid: int, limit: int) -> list[Ownership]:
+        """Return interests in a provider's URLs that are due, by furlkey."""
         c = t.owners.c
         query = _OWNERS.select().where(c.pid == pid, c.due.is_(True))
         return _OWNERS.read(self._c, query.order_by(c.furlkey, c.owner).limit(limit))
 
     def scan(self, pid: int) -> Scan | None:
+        """Return how far a provider's documents were looked through for links."""
         return next(iter(_SCANS.by_keys(self._c, [pid])), None)
 
     def scanned(self, pids: Collection[int]) -> set[int]:
+        """Return those of the providers whose documents are looked through for links."""
         parts = (many.select(self._c, t.scans.name, ("pid",), "pid", part) for part in chunks(pids))
         return {pid for part in parts for (pid,) in part}
 
     def put_scan(self, scan: Scan) -> None:
+        """Note it."""
         _SCANS.replace(self._c, [scan])
 
 

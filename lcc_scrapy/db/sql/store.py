@@ -17,7 +17,6 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
-from lcc_scrapy.db.sql.tx import SqlTx
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreFull, StoreUnavailable
 
@@ -77,7 +76,7 @@ class SqlStore:
         with named_errors(), self.engine.connect() as connection:
             connection.execution_options(**{READING: reading, **options})
             with connection.begin():
-                yield SqlTx(connection)
+                yield Tx(connection)
                 if self._is_sqlite and not reading:
                     _commit_sqlite(connection)
 

@@ -41,6 +41,7 @@ class TurnVerbs(OnConnection):
     """Verbs about turns and the workers that lease them."""
 
     def add_to_turns(self, deltas: Mapping[str, TurnDelta]) -> None:
+        """Add to the counts of turns; new ones begin free, those that end at 0 and are free go."""
         turns = [
             StoredTurn(key, priority=delta.priority, waiting=delta.waiting, arrivals=int(delta.arrived))
             for key, delta in sorted(deltas.items())
@@ -65,16 +66,20 @@ class TurnVerbs(OnConnection):
             many.delete(self._c, t.turns.name, "turnkey", part)
 
     def lock_turns(self, turnkeys: Iterable[str]) -> dict[str, StoredTurn]:
+        """Return turns, kept from changing until the end of the transaction."""
         return {row.turnkey: row for row in _TURNS.by_keys(self._c, set(turnkeys), lock=True)}
 
     def turnkeys(self, after: str, limit: int) -> list[str]:
+        """Return the keys of turns, rising."""
         key = t.turns.c.turnkey
         return list(self._c.execute(select(key).where(key > after).order_by(key).limit(limit)).scalars())
 
     def turn(self, turnkey: str) -> StoredTurn | None:
+        """Return a turn without locking it."""
         return next(iter(_TURNS.by_keys(self._c, [turnkey])), None)
 
     def arrivals(self, turnkeys: Iterable[str]) -> dict[str, int]:
+        """Return what had arrived in turns."""
         c = t.turns.c
         found: dict[str, int] = {}
         for part in chunks(turnkeys):
@@ -83,6 +88,7 @@ class TurnVerbs(OnConnection):
         return found
 
     def free_turns(self, now: float, limit: int, only: str | None = None) -> list[StoredTurn]:
+        """Return turns that nobody holds and that may go on now, by falling priority."""
         c = t.turns.c
         query = _TURNS.select().where(c.owner == "", c.look_at <= now, c.not_before <= now, c.waiting > 0)
         if only is not None:
@@ -90,14 +96,21 @@ class TurnVerbs(OnConnection):
         return _TURNS.read(self._c, query.order_by(c.priority.desc(), c.look_at).limit(limit))
 
     def lease_turns(self, turnkeys: Sequence[str], owner: str, token: int) -> None:
+        """Give turns to a worker."""
         for part in chunks(turnkeys):
             leased = update(t.turns).where(t.turns.c.turnkey.in_(part))
             self._c.execute(leased.values(owner=owner, token=token))
 
     def change_turn(self, turnkey: str, values: Mapping[str, object]) -> None:
+        """Set columns of a turn."""
         self._c.execute(update(t.turns).where(t.turns.c.turnkey == turnkey).values(**values))
 
     def rest_turns(self, leases: Sequence[StoredTurn]) -> None:
+        """Give turns back as they are here, each if it is still leased under its owner and token.
+
+        Where URLs arrived meanwhile its ``look_at`` becomes 0; a turn without any goes, unless it has to
+        remember its ``not_before``.
+        """
         if leases:
             in_order = sorted(leases, key=attrgetter("turnkey"))  # as everybody locks them
             given = [{f"the_{name}": getattr(one, name) for name in _GIVEN} for one in in_order]
@@ -105,9 +118,11 @@ class TurnVerbs(OnConnection):
             self._drop_empty([one.turnkey for one in in_order])
 
     def wake_turns(self) -> None:
+        """Let all turns be looked at again, whatever hours they wait for."""
         self._c.execute(update(t.turns).where(t.turns.c.look_at > 0).values(look_at=0.0))
 
     def free_turns_of(self, owner: str) -> int:
+        """Take all turns from a worker, and what it told of its fetches; return how many turns."""
         self._c.execute(delete(t.fetches).where(t.fetches.c.owner == owner))
         freed = self._c.execute(update(t.turns).where(t.turns.c.owner == owner).values(owner="")).rowcount
         if freed:
@@ -115,52 +130,64 @@ class TurnVerbs(OnConnection):
         return freed
 
     def forget_turns(self, now: float) -> None:
+        """Remove turns without URLs that have nothing to remember any more."""
         over = f"owner = '' AND waiting <= 0 AND not_before <= {now!r}"
         c = t.turns.c
         for part in chunks(self._c.execute(select(c.turnkey).where(text(over))).scalars()):
             many.delete(self._c, t.turns.name, "turnkey", part, over)  # not what others changed since then
 
     def leased_turns(self, owner: str) -> dict[str, int]:
+        """Return the turns of a worker with their tokens."""
         query = select(t.turns.c.turnkey, t.turns.c.token).where(t.turns.c.owner == owner)
         return {row.turnkey: row.token for row in self._c.execute(query)}
 
     def count_turns(self, now: float) -> int:
+        """Count the turns that somebody works on, or could now."""
         c = t.turns.c
         ready = and_(c.look_at <= now, c.not_before <= now)
         query = select(func.count()).select_from(t.turns).where(or_(c.owner != "", ready))
         return int(self._c.execute(query).scalar_one())
 
     def workers(self) -> list[WorkerRow]:
+        """Return the workers that registered, by rising owner."""
         return _WORKERS.read(self._c, _WORKERS.select().order_by(t.workers.c.owner))
 
     def put_worker(self, worker: WorkerRow) -> None:
+        """Add or replace a worker."""
         _WORKERS.replace(self._c, [worker])
 
     def beat(self, worker: WorkerRow) -> bool:
+        """Replace a worker that is still registered under the same token; tell whether it is."""
         c = t.workers.c
         registered = and_(c.owner == worker.owner, c.token == worker.token)
         return bool(self._c.execute(update(t.workers).where(registered), _WORKERS.as_dict(worker)).rowcount)
 
     def renew_lease(self, owner: str, token: int, expires: int) -> bool:
+        """Let the leases of a worker hold until then, if it is still registered under this token; tell so."""
         c = t.workers.c
         renewed = update(t.workers).where(c.owner == owner, c.token == token).values(expires=expires)
         return bool(self._c.execute(renewed).rowcount)
 
     def drop_worker(self, owner: str) -> None:
+        """Forget a worker."""
         self._c.execute(delete(t.workers).where(t.workers.c.owner == owner))
 
     def put_fetches(self, fetches: Sequence[LongFetch]) -> None:
+        """Add or replace fetches that take long, one for each turn."""
         _FETCHES.replace(self._c, fetches)
 
     def drop_fetches(self, owner: str, turnkeys: Collection[str]) -> None:
+        """Remove those of some turns, as far as they are a worker's."""
         c = t.fetches.c
         for part in chunks(sorted(turnkeys)):
             self._c.execute(delete(t.fetches).where(c.owner == owner, c.turnkey.in_(part)))
 
     def long_fetch(self, turnkey: str) -> LongFetch | None:
+        """Return what was told last of a fetch in a turn."""
         return next(iter(_FETCHES.by_keys(self._c, [turnkey])), None)
 
     def count_above(self, owner: str, priority: int) -> int:
+        """Count the turns of a worker that have URLs waiting and a higher priority."""
         c = t.turns.c
         above = select(func.count()).select_from(t.turns)
         above = above.where(c.owner == owner, c.priority > priority, c.waiting > 0)

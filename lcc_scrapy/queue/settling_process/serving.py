@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from lcc_scrapy.cache.file_ids import BlocksLost
 from lcc_scrapy.content.files import ContentFiles
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.machine.garbage_collection import collect_seldom

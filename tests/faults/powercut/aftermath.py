@@ -15,7 +15,7 @@ from lcc_scrapy.config.config import Config, load
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.content.files import ContentFiles, relative_path
 from lcc_scrapy.content.stored import decoded
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.compression import ZSTD
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError

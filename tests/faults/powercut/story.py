@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
-from lcc_scrapy.db.sql import SqlStore
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.selection import Selection

@@ -1,4 +1,4 @@
-"""The store in memory: the plainest thing that keeps the same promises, for tests and for reading.
+"""A store in memory: the plainest thing that does what ``SqlStore`` does, to compare with and to be quick.
 
 A transaction works on copies of all tables, which replace the tables when it ends well.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 from lcc_scrapy.db.records import (
     ABSORBED,
+    FEED,
     LAST_KEY,
     LAST_NUMBER,
     OUTCOME_FAILED,
@@ -44,7 +45,7 @@ from lcc_scrapy.db.records import (
     UrlErrorRecord,
     WorkerRow,
 )
-from lcc_scrapy.db.tx import FEED, Tx
+from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey

@@ -263,9 +263,9 @@ class _LateLoginService:
             return fail(StoreUnavailable("the database has not answered yet"))
         return self.behind.login(provider_id, password, ip)
 
-    def farewell(self, login: ports.Login, refused: int = 0) -> Deferred[None]:
+    def logout(self, login: ports.Login, refused: int = 0) -> Deferred[None]:
         assert self.behind is not None
-        return self.behind.farewell(login, refused)
+        return self.behind.logout(login, refused)
 
     def note_refused(self, login: ports.Login, refused: Sequence[RefusedUrl]) -> Deferred[None]:
         assert self.behind is not None

@@ -27,7 +27,7 @@ def rest_after(took: float) -> float:
 
 
 class DeleteManager:
-    """Deletes this machine's doomed files when their grace is over, and forgets old outcomes.
+    """Deletes this machine's files to be deleted when their grace is over, and forgets old outcomes.
 
     ``outcomes_kept`` (seconds) may be changed at any time.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lcc_scrapy.cli import printing, selecting
+from lcc_scrapy.cli import feed_options, printing
 from lcc_scrapy.cli.context import FAILED, Lcc, pass_lcc
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def moment_or_period(
     """Read a time, or a period until now."""
     period = _PERIOD.fullmatch(text.strip()) if text else None
     if period is None:
-        return selecting.moment(context, param, text)
+        return feed_options.moment(context, param, text)
     return int(time.time()) - int(period[1]) * _SECONDS[period[2]]
 
 
@@ -108,7 +108,7 @@ def retry(
 
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL]...")
-@selecting.filters
+@feed_options.filters
 @_all
 @_dry_run
 @printing.json_option

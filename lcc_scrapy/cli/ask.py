@@ -11,7 +11,7 @@ from typing import IO, Any
 import click
 
 from lcc_scrapy.cli.context import Failure
-from lcc_scrapy.cli.selecting import Place, filters, place, places
+from lcc_scrapy.cli.feed_options import Place, filters, place, places
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.query.client import Unanswered, connect

@@ -12,9 +12,9 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
-from lcc_scrapy.cli.indexing import tell, update
-from lcc_scrapy.cli.outlets import tidy_when_told_to_stop, to_command, to_file
-from lcc_scrapy.cli.selecting import Place, filters, place, places
+from lcc_scrapy.cli.export_index import tell, update
+from lcc_scrapy.cli.export_output import tidy_when_told_to_stop, to_command, to_file
+from lcc_scrapy.cli.feed_options import Place, filters, place, places
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.exports.choosing import NAMES, choose
 from lcc_scrapy.feed.exports.interface import ExportFormat

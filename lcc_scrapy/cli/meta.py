@@ -7,7 +7,7 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 from lcc_scrapy.domain.versions import version_of
-from lcc_scrapy.feed.formats import Record, version_record
+from lcc_scrapy.feed.row_formats import Record, version_record
 from lcc_scrapy.feed.meta_information import as_record, as_xml
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.cli import fetched, missing, password, printing
+from lcc_scrapy.cli import fetch_counts, password, printing, push_misses
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_roots import apply_roots
@@ -196,7 +196,7 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         one = find(tx, pid)
         its = tx.roots(pid)
         scan, found = tx.scan(pid), tx.count_spidered(pid)
-        missed = missing.facts_of(tx, one, int(time.time()), lcc.config.push_grace)
+        missed = push_misses.facts_of(tx, one, int(time.time()), lcc.config.push_grace)
         fetched_of_late = of_late(tx, int(time.time()), pid)
     left = one.fullsets_left(time.time(), lcc.config.fullset_period)
     if as_json:
@@ -205,9 +205,9 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         more["fetched"] = fetched_of_late
         printing.as_json(_public(one) | more)
     else:
-        samples = [("not pushed", missing.in_words(missed))] if missed else []
+        samples = [("not pushed", push_misses.in_words(missed))] if missed else []
         printing.facts(
-            [*_lines(lcc, one, its, left), *fetched.lines(fetched_of_late), *_spidered(scan, found), *samples]
+            [*_lines(lcc, one, its, left), *fetch_counts.lines(fetched_of_late), *_spidered(scan, found), *samples]
         )
 
 

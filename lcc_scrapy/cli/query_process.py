@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.threads import deferToThreadPool
 
-from lcc_scrapy.cli.serving import ServerProcess
+from lcc_scrapy.cli.server_process import ServerProcess
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
-from lcc_scrapy.cli.handing import command_of, json_lines
-from lcc_scrapy.cli.selecting import Place, filters, place, places
+from lcc_scrapy.cli.exec_command import command_of, json_lines
+from lcc_scrapy.cli.feed_options import Place, filters, place, places
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.feed.following import Batch
-from lcc_scrapy.feed.formats import (
+from lcc_scrapy.feed.row_formats import (
     COLUMNS,
     FORMATS,
     Format,

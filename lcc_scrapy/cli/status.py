@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.cli import fetched, missing, printing
+from lcc_scrapy.cli import fetch_counts, printing, push_misses
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.providers import Wanted
 
@@ -52,7 +52,7 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
             head, workers = head_of(tx), _workers(lcc, tx)
             unses, cursors = _unses(tx), _cursors(tx, head.seq)
             paused = bool(tx.info(PAUSED))
-            missed = missing.all_facts(tx, providers, int(time.time()), lcc.config.push_grace)
+            missed = push_misses.all_facts(tx, providers, int(time.time()), lcc.config.push_grace)
         with store.read() as tx:
             fetched_of_late = of_late(tx, int(time.time()))
     held = {provider.pid: provider.heldremovals for provider in providers if provider.heldremovals}
@@ -158,7 +158,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
     return [
         ("data directory", facts["data_dir"]),
         ("queue", f"{facts['queued']} URLs"),
-        *fetched.lines(facts["fetched"]),
+        *fetch_counts.lines(facts["fetched"]),
         ("cache", f"{facts['documents']} documents, {printing.size(facts['bytes'])}"),
         *([("versions", f"{facts['versions']} earlier contents are kept")] if facts["versions"] else []),
         *([("types", _refused(facts["refused_types"]))] if facts["refused_types"] else []),
@@ -199,7 +199,7 @@ def _not_pushed(sampled: dict[int, dict[str, Any]]) -> Iterator[tuple[str, objec
     """Write a line for each of the providers that miss most."""
     most = sorted(sampled.items(), key=lambda one: -one[1]["share"]["value"] if one[1]["share"] else 0.0)
     for pid, facts in most[:_SHOWN]:
-        yield "not pushed", f"provider {pid}: {missing.in_words(facts)}"
+        yield "not pushed", f"provider {pid}: {push_misses.in_words(facts)}"
     if len(most) > _SHOWN:
         yield "not pushed", f"and {len(most) - _SHOWN} more providers, see --json"
 

@@ -8,7 +8,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
-from lcc_scrapy.cli.selecting import patterns
+from lcc_scrapy.cli.feed_options import patterns
 from lcc_scrapy.domain.tokens import (
     LABEL_MAX,
     READ,

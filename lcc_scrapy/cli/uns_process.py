@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import inlineCallbacks
 
-from lcc_scrapy.cli.serving import ServerProcess
+from lcc_scrapy.cli.server_process import ServerProcess
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 
 if TYPE_CHECKING:

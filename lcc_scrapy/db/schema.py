@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 VERSION_TABLE = "lcc_version"
-NEWEST = "0024"
-"""The revision of a database that is up to date."""
-
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -90,7 +87,12 @@ def _pending(connection: Connection) -> list[str]:
     if not inspect(connection).has_table(VERSION_TABLE):
         return _after(None)
     current = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()  # noqa: S608
-    return [] if current == NEWEST else _after(current)
+    return [] if current == newest() else _after(current)
+
+
+def newest() -> str:
+    """Return the revision of a database that is up to date, by the names of the migrations' files."""
+    return max(file.name for file in (_MIGRATIONS / "versions").glob("[0-9]*.py")).partition("_")[0]
 
 
 def _after(current: str | None) -> list[str]:

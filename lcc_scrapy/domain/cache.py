@@ -81,8 +81,9 @@ class CachedUrl:
     def told(self, seq: int, subtype_seq: int) -> "CachedUrl":
         """Return the row with another place in the feed."""
         make: Callable[..., CachedUrl] = CachedUrl
-        *before, _, seen, held, _, head_len = _cached_values(self)  # ``replace`` takes three times as long
-        return make(*before, seq, seen, held, subtype_seq, head_len)
+        values = list(_cached_values(self))  # ``replace`` takes three times as long
+        values[_SEQ], values[_SUBTYPE_SEQ] = seq, subtype_seq
+        return make(*values)
 
     def as_entry(self) -> UrlEntry:
         """Return what its provider last said of it, so that it can be fetched again."""
@@ -97,7 +98,9 @@ class CachedUrl:
         )
 
 
-_cached_values: Any = attrgetter(*(field.name for field in fields(CachedUrl)))
+_COLUMNS = [field.name for field in fields(CachedUrl)]
+_SEQ, _SUBTYPE_SEQ = _COLUMNS.index("seq"), _COLUMNS.index("subtype_seq")
+_cached_values: Any = attrgetter(*_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.http_dates import epoch_of_date
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.feed.formats import PathOf, Record, for_xml, version_record
+from lcc_scrapy.feed.row_formats import PathOf, Record, for_xml, version_record
 
 NAMESPACE = "http://www.lococa.org/webrace/1.0"
 _KILO = 1000

@@ -36,7 +36,7 @@ class _Distinct:
         return sum(len(set(bucket)) for bucket in self._buckets)
 
 
-def foresee(store: Store, spooled: SpooledSet, policy: QueuePolicy, now: int) -> DryRun:
+def dry_run(store: Store, spooled: SpooledSet, policy: QueuePolicy, now: int) -> DryRun:
     """Return what absorbing a set now (epoch seconds) would remove and hold."""
     return (
         _of_full_set(store, spooled, policy, now)

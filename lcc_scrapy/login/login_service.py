@@ -24,7 +24,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.intake.absorbing import SpooledSet
-from lcc_scrapy.intake.dry_run import foresee
+from lcc_scrapy.intake.dry_run import dry_run
 from lcc_scrapy.login.grouping import Grouped
 from lcc_scrapy.login.login_throttle import ThrottledChecks, ThrottleRules
 from lcc_scrapy.login.passwords import DUMMY
@@ -82,14 +82,14 @@ class LoginService:
         self._thread = thread
         self._reactor = reactor
         self._rules = rules
-        self._gate = ThrottledChecks(reactor, rules.throttled_checks)
+        self._checks = ThrottledChecks(reactor, rules.throttled_checks)
         self._known: Grouped[int, Provider | None] = Grouped(thread, self._find)
         self._admitted: Grouped[tuple[int, str], Login] = Grouped(thread, self._admit)
 
     def apply(self, rules: LoginRules) -> None:
         """Go by other rules, for logins from now on."""
         self._rules = rules
-        self._gate.apply(rules.throttled_checks)
+        self._checks.apply(rules.throttled_checks)
 
     def login(self, provider_id: str, password: str, ip: str) -> Deferred[Login]:
         """Check a password and note the connection; fails with ``Refusal`` 101, 102 or 103.
@@ -103,24 +103,24 @@ class LoginService:
 
     @inlineCallbacks
     def _login(self, provider_id: str, password: str, ip: str) -> Any:
-        caller = self._gate.approach(ip, _pid(provider_id))
+        caller = self._checks.admit(ip, _pid(provider_id))
         provider: Provider | None = None
         if caller.pid is not None:
             provider = yield self._known.ask(caller.pid)
-        caller = self._gate.recognise(caller, provider.lastconnip if provider else "")
+        caller = self._checks.identify(caller, provider.lastconnip if provider else "")
         known = provider.password if provider else DUMMY
-        right: bool = yield self._gate.check(caller, known, password)
+        right: bool = yield self._checks.check(caller, known, password)
         if provider is None or not right:
             raise Refusal(101)
         if provider.state not in {State.ACTIVE, State.PAUSED}:
             raise Refusal(102, f"provider is {provider.state}")
-        self._gate.welcome(caller)
+        self._checks.passed(caller)
         if self._is_full_for(provider.pid):
             raise Refusal(103, "its sets fill the spool")
         login: Login = yield self._admitted.ask((provider.pid, ip))
         return login
 
-    def farewell(self, login: Login, refused: int = 0) -> Deferred[None]:
+    def logout(self, login: Login, refused: int = 0) -> Deferred[None]:
         """Forget the errors that were delivered with a login; count URLs that were refused for their type."""
         if not (login.accepted.error_count or refused):
             return succeed(None)
@@ -137,11 +137,11 @@ class LoginService:
     def dry_run(self, login: Login, spooled: Path) -> Deferred[DryRun]:
         """Tell what a set would remove, changing nothing."""
         del login
-        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._foresee, spooled)
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._dry_run, spooled)
 
     def close(self) -> None:
         """End the threads."""
-        self._gate.close()
+        self._checks.close()
 
     # --- in the store's thread -------------------------------------------------------------------
 
@@ -234,10 +234,10 @@ class LoginService:
             tx.put_outcomes(list(rows.values()))
             tx.trim_outcomes(pid, OUTCOME_REFUSED, self._rules.policy.refusals_kept)
 
-    def _foresee(self, spooled: Path) -> DryRun:
+    def _dry_run(self, spooled: Path) -> DryRun:
         reader = self._open_set(spooled)
         try:
-            return foresee(self._store, reader, self._rules.policy, int(self._now()))
+            return dry_run(self._store, reader, self._rules.policy, int(self._now()))
         finally:
             reader.close()
 

@@ -64,14 +64,14 @@ class ThrottledChecks:
         self._pool.adjustPoolsize(minthreads=0, maxthreads=rules.checks)
         self._go_on()
 
-    def approach(self, ip: str, pid: int | None) -> Caller:
-        """Say who comes, before anything is asked of the database; raises ``Refusal``."""
+    def admit(self, ip: str, pid: int | None) -> Caller:
+        """Return the caller, before anything is asked of the database; raises ``Refusal``."""
         caller = self._throttle.caller(neighbourhood(plain_address(ip)), pid)
         _refuse_for(self._throttle.address_wait(caller, self._reactor.seconds()))
         return caller
 
-    def recognise(self, caller: Caller, last_ip: str) -> Caller:
-        """Say who it is once the address of its provider's last login is known; raises ``Refusal``."""
+    def identify(self, caller: Caller, last_ip: str) -> Caller:
+        """Return the caller once the address of its provider's last login is known; raises ``Refusal``."""
         if not caller.known and last_ip and neighbourhood(plain_address(last_ip)) == caller.address:
             caller = self._throttle.remember(caller)
         now = self._reactor.seconds()
@@ -84,7 +84,7 @@ class ThrottledChecks:
     def check(self, caller: Caller, known: str, password: str) -> Deferred[bool]:
         """Tell whether ``password`` is the one ``known`` was made from, when it is this caller's turn.
 
-        A token is taken; ``welcome`` puts it back. Fails with ``Refusal`` when too many wait, or when the
+        A token is taken; ``passed`` puts it back. Fails with ``Refusal`` when too many wait, or when the
         caller's tokens went to others while it waited. Cancelling it gives the place up.
         """
         check = _Check(caller, known, password)
@@ -95,8 +95,8 @@ class ThrottledChecks:
         self._go_on()
         return check.done
 
-    def welcome(self, caller: Caller) -> None:
-        """The caller was right, and is who it says."""
+    def passed(self, caller: Caller) -> None:
+        """Put the token back: the password was right. The address is known from now on."""
         self._throttle.give_back(caller)
         self._throttle.remember(caller)
 

@@ -27,7 +27,7 @@ DEPTH_MAX = 16
 LIST_MAX = 10_000
 """So many mimetypes, and so many errors, of one login are kept; the rest is dropped."""
 
-_FORESEEN = ("would_remove", "would_hold")
+_OF_DRY_RUN = ("would_remove", "would_hold")
 _ROOTS = frozenset({"init_accepted", "init_rejected", "set_result"})
 
 
@@ -188,8 +188,8 @@ def _url_error(attributes: Mapping[str, str], text: str) -> UrlError:
 
 
 def _accepted(attributes: Mapping[str, str]) -> SetAccepted:
-    foreseen = (_int(attributes, name) if name in attributes else None for name in _FORESEEN)
-    return SetAccepted(_int(attributes, "received"), *foreseen)
+    counts = (_int(attributes, name) if name in attributes else None for name in _OF_DRY_RUN)
+    return SetAccepted(_int(attributes, "received"), *counts)
 
 
 def _retry_after(attributes: Mapping[str, str]) -> int:

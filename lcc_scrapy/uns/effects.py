@@ -16,7 +16,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Authenticate:
-    """Ask the provider desk; answered with ``LoginGranted`` or ``LoginRefused``."""
+    """Ask the login service; answered with ``LoginGranted`` or ``LoginRefused``."""
 
     init: Init
 

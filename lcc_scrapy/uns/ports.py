@@ -33,7 +33,7 @@ class Login:
     counted_sets: frozenset[str] = frozenset()
     """Ids of full sets that were counted already; the same one again is not refused with 202."""
     errors_upto: int = 0
-    """Highest row id among the reported errors; ``farewell`` forgets up to it."""
+    """Highest row id among the reported errors; ``logout`` forgets up to it."""
 
     @property
     def full_set_is_free(self) -> bool:
@@ -63,7 +63,7 @@ class LoginService(Protocol):
         Fails with ``Refusal`` (101, 102, 103) or ``StoreUnavailable`` (answered as 103).
         """
 
-    def farewell(self, login: Login, refused: int = 0) -> Deferred[None]:
+    def logout(self, login: Login, refused: int = 0) -> Deferred[None]:
         """The provider has got the whole answer: forget the errors it was told (``errors_upto``)."""
 
     def note_refused(self, login: Login, refused: Sequence[RefusedUrl]) -> Deferred[None]:

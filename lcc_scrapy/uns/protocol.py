@@ -104,7 +104,7 @@ class UnsProtocol(Conversation):
         self._outbox.forget()
         self._hear(Vanished())
         if self._session.told and isinstance(reason.value, ConnectionDone):
-            self._receiver.farewell(self._session.refused_types)
+            self._receiver.logout(self._session.refused_types)
         self._service.left(self)
 
     def _look_at_the_clock(self) -> None:

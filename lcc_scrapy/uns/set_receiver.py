@@ -1,4 +1,4 @@
-"""Does for one conversation what the session wants of the provider desk and of the spool."""
+"""Does for one conversation what the session wants of the login service and of the spool."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -205,15 +205,15 @@ class SetReceiver:
             return
         counted = self._shared.login_service.dry_run(self._login, path)
         counted.addCallbacks(
-            lambda foreseen: self._counted(foreseen, writer),
+            lambda result: self._counted(result, writer),
             lambda failure: self._not_stored(failure.value, writer),
         )
         counted.addErrback(_log_failure)
 
-    def _counted(self, foreseen: DryRun, writer: SpoolWriter) -> None:
+    def _counted(self, result: DryRun, writer: SpoolWriter) -> None:
         self._settling = False
         writer.drop()
-        self._report(SetCounted(foreseen.would_remove, foreseen.would_hold))
+        self._report(SetCounted(result.would_remove, result.would_hold))
 
     def drop(self) -> None:
         """Forget the set that was being received."""
@@ -234,10 +234,10 @@ class SetReceiver:
         assert self._login is not None
         self._shared.login_service.note_refused(self._login, refused).addErrback(_log_failure)
 
-    def farewell(self, refused: int) -> None:
+    def logout(self, refused: int) -> None:
         """The provider has got the whole answer."""
         assert self._login is not None
-        self._shared.login_service.farewell(self._login, refused).addErrback(_log_failure)
+        self._shared.login_service.logout(self._login, refused).addErrback(_log_failure)
 
     def _spool_failed(self, error: BaseException) -> None:
         self._shared.resources.notice(error)

@@ -7,7 +7,7 @@ from fastapi import Response
 from pydantic import BaseModel
 
 from lcc_scrapy.domain.selection import Change
-from lcc_scrapy.feed.formats import Record, record
+from lcc_scrapy.feed.row_formats import Record, record
 
 
 class Row(BaseModel):

@@ -132,8 +132,8 @@ def url_error(error: UrlError) -> bytes:
 def set_result_end(result: SetAccepted | SetRejected) -> bytes:
     """Close the answer to a set."""
     if isinstance(result, SetAccepted):
-        foreseen = {"would_remove": result.would_remove, "would_hold": result.would_hold}
-        verdict = element("set_accepted", {"received": result.received, **foreseen})
+        counts = {"would_remove": result.would_remove, "would_hold": result.would_hold}
+        verdict = element("set_accepted", {"received": result.received, **counts})
     else:
         attributes = {"code": result.code, "retry-after": result.retry_after or None}
         verdict = element("set_rejected", attributes, result.reason)

@@ -216,7 +216,7 @@ def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(mon
     assert commits == [[1], [60, 60], [60, 200], [1, 2, 3, 4], [5, 0]]
 
 
-def test_a_farewell_that_the_database_misses_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_logout_that_the_database_misses_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     _log_failure(Failure(StoreUnavailable("gone away")))
     _log_failure(Failure(ValueError("a mistake in the program")))
     assert [(one.getMessage(), bool(one.exc_info)) for one in caplog.records] == [

@@ -1,4 +1,4 @@
-"""The gate before the desk, with password checks that end when the test says so."""
+"""The throttle before the login service, with password checks that end when the test says so."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
 
 
 class Callers:
-    """Comes to a gate as the desk does, and keeps what was answered: True, False or the refusal."""
+    """Asks the throttle as the login service does, and keeps what was answered: True, False or the refusal."""
 
     def __init__(self, **rules: Any) -> None:
         self.clock = Clock()
@@ -45,13 +45,13 @@ class Callers:
     def come(self, ip: str = AWAY, pid: int | None = 7, last_ip: str = "") -> list[Any]:
         told: list[Any] = []
         try:
-            caller = self.throttled_checks.recognise(self.throttled_checks.approach(ip, pid), last_ip)
+            caller = self.throttled_checks.identify(self.throttled_checks.admit(ip, pid), last_ip)
         except Refusal as refusal:
             return [refusal]
 
         def looked(right: bool) -> None:
             if right:
-                self.throttled_checks.welcome(caller)
+                self.throttled_checks.passed(caller)
             told.append(right)
 
         checked = self.throttled_checks.check(caller, "hash", "guess")
@@ -176,7 +176,7 @@ def test_a_known_one_takes_the_place_of_a_stranger(make: Any, threads: Threads) 
 def test_a_login_given_up_while_it_waits_is_never_checked(make: Any, threads: Threads) -> None:
     callers = make(checks=1)
     callers.come()
-    caller = callers.throttled_checks.recognise(callers.throttled_checks.approach(HOME, 8), "")
+    caller = callers.throttled_checks.identify(callers.throttled_checks.admit(HOME, 8), "")
     waiting = callers.throttled_checks.check(caller, "hash", "guess")
     waiting.addErrback(lambda _: None)
     waiting.cancel()

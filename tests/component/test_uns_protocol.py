@@ -67,7 +67,7 @@ class Desk:
         self.refusal = None
         self.slow = False
         self.asked = []
-        self.farewells = []
+        self.logouts = []
         self.refused = []
         self.note_answer = succeed(None)
         self.dry_run_answer = succeed(DryRun(5, 7))
@@ -89,8 +89,8 @@ class Desk:
         self.refused.extend(refused)
         return self.note_answer
 
-    def farewell(self, login, refused=0):
-        self.farewells.append(login.seq)
+    def logout(self, login, refused=0):
+        self.logouts.append(login.seq)
         return succeed(None)
 
     def dry_run(self, login, spooled):
@@ -209,7 +209,7 @@ def test_a_conversation_from_login_to_acceptance(house):
     house.protocol.readConnectionLost()
     assert house.wire.disconnecting
     house.lose()
-    assert house.login_service.farewells == [3]
+    assert house.login_service.logouts == [3]
     assert house.gone == [house.protocol]
     assert house.clock.getDelayedCalls() == []
 
@@ -268,7 +268,7 @@ def test_a_set_is_accepted_whatever_becomes_of_the_note_of_what_was_refused(hous
         ("http://elsewhere/", "text/html", 704)
     ]
     house.lose()
-    assert house.login_service.farewells == [3]
+    assert house.login_service.logouts == [3]
 
 
 def test_nothing_is_noted_of_a_set_that_is_cut_short(house):
@@ -287,7 +287,7 @@ def test_a_refused_login_is_answered_and_nothing_spooled(house, code):
     assert house.wire.half_closed
     assert nothing_is_spooled(house)
     house.lose()
-    assert house.login_service.farewells == []
+    assert house.login_service.logouts == []
 
 
 def test_unknown_provider_and_wrong_password_get_the_same_text(tmp_path):
@@ -395,7 +395,7 @@ def test_bad_input_is_answered_and_nothing_spooled(house, stream, told):
     assert not house.accepted_sets.arrived
     house.lose(ConnectionLost())
     assert nothing_is_spooled(house)
-    assert house.login_service.farewells == []
+    assert house.login_service.logouts == []
 
 
 def test_a_set_cut_short_by_a_half_closed_client_is_told_so(house):
@@ -405,7 +405,7 @@ def test_a_set_cut_short_by_a_half_closed_client_is_told_so(house):
     assert house.wire.disconnecting
     assert nothing_is_spooled(house)
     house.lose()
-    assert house.login_service.farewells == []
+    assert house.login_service.logouts == []
 
 
 def test_a_set_cut_short_by_a_lost_connection_leaves_nothing(house):
@@ -428,7 +428,7 @@ def test_a_connection_lost_while_the_disk_is_busy_still_hands_the_set_on(house):
     assert len(house.accepted_sets.arrived) == 1
     assert house.accepted_sets.over == []
     assert not house.conversations.is_open(7, 3)
-    assert house.login_service.farewells == []
+    assert house.login_service.logouts == []
 
 
 def test_a_login_that_comes_through_after_the_connection_is_gone_holds_nobody_up(house):
@@ -456,7 +456,7 @@ def test_an_early_rejection_reaches_a_client_that_is_still_sending(house):
     assert house.wire.disconnecting
     assert house.wire.value() == said
     house.lose()
-    assert house.login_service.farewells == [3]
+    assert house.login_service.logouts == [3]
 
 
 def test_what_is_discarded_has_a_bound_in_bytes_and_one_in_time(tmp_path):
@@ -475,7 +475,7 @@ def test_a_login_without_a_set_is_a_whole_conversation(house):
     assert house.wire.disconnecting
     assert "set_result" not in house.wire.text
     house.lose()
-    assert house.login_service.farewells == [3]
+    assert house.login_service.logouts == [3]
     assert house.accepted_sets.over == [(7, 3)]
 
 
@@ -483,7 +483,7 @@ def test_a_login_without_a_set_is_a_whole_conversation(house):
 def test_errors_are_not_forgotten_when_the_connection_breaks(house, when):
     house.say(when)
     house.lose(ConnectionLost())
-    assert house.login_service.farewells == []
+    assert house.login_service.logouts == []
 
 
 def test_a_port_scan_is_not_answered(house):

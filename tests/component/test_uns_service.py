@@ -31,7 +31,7 @@ class Desk:
 
     def __init__(self):
         self.refused = []
-        self.farewells = threading.Semaphore(0)
+        self.logouts = threading.Semaphore(0)
         self.seq = 0
 
     def login(self, provider_id, password, ip):
@@ -44,8 +44,8 @@ class Desk:
         self.refused.extend(refused)
         return succeed(None)
 
-    def farewell(self, login, refused=0):
-        self.farewells.release()
+    def logout(self, login, refused=0):
+        self.logouts.release()
         return succeed(None)
 
     def dry_run(self, login, spooled):
@@ -121,7 +121,7 @@ def test_a_whole_conversation(uns, half_close):
     answer = yield deferToThread(talk, port, INIT, SET % b"partial", URL, END, half_close=half_close)
     assert 'lastConnectIP="127.0.0.1"' in answer
     assert answer.endswith('<set_accepted received="1"/>\n</lococa:set_result>\n')
-    assert (yield deferToThread(service._shared.login_service.farewells.acquire, timeout=300))
+    assert (yield deferToThread(service._shared.login_service.logouts.acquire, timeout=300))
     assert len(service._shared.accepted_sets.arrived) == 1
     assert not service.in_conversation(7, 1)
 
@@ -252,4 +252,4 @@ def test_a_conversation_over_tls_ends_as_tls_wants_it(uns, tmp_path, rejected):
     kind = b"full" if rejected else b"partial"
     answer = yield deferToThread(talk, port, INIT, SET % kind, URL * 20_000, END, context=context)
     assert ('<set_rejected code="202">' if rejected else 'received="20000"') in answer
-    assert (yield deferToThread(service._shared.login_service.farewells.acquire, timeout=300))
+    assert (yield deferToThread(service._shared.login_service.logouts.acquire, timeout=300))

@@ -11,7 +11,7 @@ from web_house import NOW, SITE, WebHouse
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.tokens import FILES, METRICS, new_secret
-from lcc_scrapy.feed.formats import COLUMNS
+from lcc_scrapy.feed.row_formats import COLUMNS
 
 READING = ["/v1/changes", "/v1/ids"]
 

@@ -20,7 +20,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.tokens import METRICS, READ, new_secret
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.feed.formats import COLUMNS
+from lcc_scrapy.feed.row_formats import COLUMNS
 from lcc_scrapy.resourcesync.publication_rows import StorePublications
 from lcc_scrapy.resourcesync.routes import make_router
 from lcc_scrapy.web.ports import Measure

@@ -388,11 +388,11 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(small, tmp_path_fa
     newer = tmp_path_factory.mktemp("newer") / "migrations"
     shutil.copytree(schema._MIGRATIONS, newer)
     (newer / "versions" / "9999_newest.py").write_text(
-        '"""The newest schema."""\n\nfrom alembic import op\n\nrevision = "9999"\ndown_revision = "0024"\n\n\n'
+        '"""The newest schema."""\n\nfrom alembic import op\n\nrevision = "9999"\n'
+        f'down_revision = "{schema.newest()}"\n\n\n'
         "def upgrade() -> None:\n    op.execute(\"UPDATE machines SET note = 'upgraded'\")\n"
     )
     monkeypatch.setattr(schema, "_MIGRATIONS", newer)
-    monkeypatch.setattr(schema, "NEWEST", "9999")
     small.restore()
     assert {row[2] for row in all_rows(small.url)["machines"]} == {"upgraded"}
     assert schema.pending(small.url) == []

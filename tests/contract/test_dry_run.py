@@ -9,7 +9,6 @@ from little_lcc import LittleLcc, dump, key, present, removal, update
 
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.intake import dry_run
-from lcc_scrapy.intake.dry_run import foresee
 from lcc_scrapy.uns.ports import DryRun
 from tests.memory_store import MemoryStore
 
@@ -24,14 +23,14 @@ def names(count, start=0):
 
 
 def outcome(lcc, *content, **values):
-    """Foresee a set, check that this changes nothing, absorb it, and check that it was foreseen."""
+    """Dry-run a set, check that this changes nothing, absorb it, and check that the dry run told it."""
     spooled = lcc.spooled(*content, **values)
     before, documents = dump(lcc.store), len(lcc.documents())
-    foreseen = foresee(lcc.store, spooled, lcc.policy, lcc.now)
+    told = dry_run.dry_run(lcc.store, spooled, lcc.policy, lcc.now)
     assert dump(lcc.store) == before
     lcc.absorb(spooled)
-    assert foreseen == DryRun(documents - len(lcc.documents()), len(lcc.held()))
-    return foreseen
+    assert told == DryRun(documents - len(lcc.documents()), len(lcc.held()))
+    return told
 
 
 def test_a_partial_set_removes_what_is_cached_of_what_it_names(lcc):
@@ -77,7 +76,7 @@ def test_urls_that_wait_for_their_first_fetch_are_known_too(lcc):
 
 
 def test_a_provider_that_is_gone_has_nothing_to_lose(lcc):
-    assert foresee(lcc.store, lcc.spooled(removal("a"), pid=99), lcc.policy, lcc.now) == DryRun(0)
+    assert dry_run.dry_run(lcc.store, lcc.spooled(removal("a"), pid=99), lcc.policy, lcc.now) == DryRun(0)
 
 
 some = st.lists(st.integers(0, 59), max_size=90)
@@ -85,7 +84,7 @@ some = st.lists(st.integers(0, 59), max_size=90)
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cached=some, waiting=some, gone=some, named=some, full=st.booleans(), share=st.floats(0, 1))
-def test_whatever_is_foreseen_comes_true(*, cached, waiting, gone, named, full, share):
+def test_whatever_a_dry_run_tells_comes_true(*, cached, waiting, gone, named, full, share):
     lcc = LittleLcc(MemoryStore())
     lcc.add()
     lcc.push(*[update(f"n{number}") for number in cached])

@@ -11,7 +11,7 @@ from lcc_scrapy.providers.registration import NoSuchProvider, want_full_set
 
 
 def log_in(lcc):
-    """Take note of a login, as the desk does; the next set is its."""
+    """Take note of a login, as the login service does; the next set is its."""
     lcc.connseq += 1
     lcc.change(lastconnseq=lcc.connseq)
     lcc.connseq -= 1

@@ -1,4 +1,4 @@
-"""What the desk says at a login, and how full sets are counted from their acceptance on, on every store."""
+"""What the login service says at a login, and how full sets are counted from their acceptance on, on every store."""
 
 import re
 
@@ -175,7 +175,7 @@ def test_unlimited_full_sets_are_never_spent(uns, lcc):
     assert allowed(uns) == "9223372036854775807"
 
 
-# --- wishes ----------------------------------------------------------------------------------------
+# --- full-set requests ------------------------------------------------------------------------------
 
 
 def test_a_wish_is_told_until_a_full_set_that_was_sent_after_it_waits(uns, lcc):

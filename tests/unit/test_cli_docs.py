@@ -7,7 +7,7 @@ import click
 import pytest
 
 from lcc_scrapy.cli.main import lcc
-from lcc_scrapy.feed.formats import COLUMNS
+from lcc_scrapy.feed.row_formats import COLUMNS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## `(lcc[^`]*)`\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))

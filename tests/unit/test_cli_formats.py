@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_cli_cursor import document, tombstone
 
-from lcc_scrapy.feed.formats import COLUMNS, FORMATS, RawCsv, record
+from lcc_scrapy.feed.row_formats import COLUMNS, FORMATS, RawCsv, record
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]))
 

@@ -256,7 +256,7 @@ LOGIN = Login(7, InitAccepted(3, "", ("text/*", "a/b"), Quota()), ROOTS)
 
 
 def conversation(pieces, limits, *, runs):
-    """Return what a session wants done; the desk and the spool agree to everything."""
+    """Return what a session wants done; the login service and the spool agree to everything."""
     codec, session, done = Codec(limits, runs=runs), Session(limits), []
     waiting = [*(message for piece in pieces for message in codec.feed(piece)), StreamEnded(codec.unfinished)]
     waiting.reverse()

@@ -10,7 +10,7 @@ from typing import IO
 from lcc_scrapy.feed.exports.gzipping import Gzip
 from lcc_scrapy.feed.exports.interface import LEVEL, Archive, Item
 from lcc_scrapy.feed.exports.names import MANIFEST
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 
 _BLOCK = 256 * 1024
 _ZIP_EPOCH = 315_532_800

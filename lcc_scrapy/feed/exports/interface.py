@@ -6,7 +6,7 @@ from typing import IO, Protocol
 
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.text import PageText
 
 LEVEL = 6

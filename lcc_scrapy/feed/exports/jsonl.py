@@ -7,7 +7,7 @@ import json
 from typing import IO
 
 from lcc_scrapy.feed.exports.interface import Item, text_fields
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 
 _BLOCK = 3 * 64 * 1024
 """Bytes encoded at a time; a multiple of three, so that pieces of base64 fit together."""

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from lcc_scrapy.domain.errors import MissingExtra
 from lcc_scrapy.feed.exports.interface import Item, text_fields
-from lcc_scrapy.feed.formats import COLUMNS, Record
+from lcc_scrapy.feed.row_formats import COLUMNS, Record
 
 GROUP = 16_000_000
 """Bytes of contents and texts after which a group of rows is written."""

@@ -21,7 +21,7 @@ from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.errors import MissingExtra
 from lcc_scrapy.feed.exports.gzipping import Gzip
 from lcc_scrapy.feed.exports.interface import Archive, Item
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]+")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

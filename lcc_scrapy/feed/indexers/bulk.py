@@ -9,7 +9,7 @@ import tempfile
 from typing import IO
 
 from lcc_scrapy.feed.exports.interface import ExportFormat, Item
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.indexers.pages import Page, Stream, page_of
 
 _IN_MEMORY = 1 << 20

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 
 
 class Index(Protocol):

@@ -10,7 +10,7 @@ import tempfile
 from typing import IO
 
 from lcc_scrapy.feed.exports.interface import ExportFormat, Item
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.indexers.pages import Stream, page_of
 from lcc_scrapy.feed.plain_text import as_ascii
 

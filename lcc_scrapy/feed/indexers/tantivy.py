@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from lcc_scrapy.domain.errors import LccError, MissingExtra
 from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.formats import Record
+from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.indexers.interface import IndexFormat
 from lcc_scrapy.feed.indexers.pages import page_of
 

@@ -7,7 +7,7 @@ from typing import Any
 from lcc_scrapy.cli.context import Lcc
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.command import Command
-from lcc_scrapy.feed.formats import JsonLines, PathOf, record
+from lcc_scrapy.feed.row_formats import JsonLines, PathOf, record
 
 
 def json_lines(changes: Sequence[Change], path_of: PathOf) -> bytes:

@@ -7,8 +7,8 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 from lcc_scrapy.domain.versions import version_of
-from lcc_scrapy.feed.row_formats import Record, version_record
 from lcc_scrapy.feed.meta_information import as_record, as_xml
+from lcc_scrapy.feed.row_formats import Record, version_record
 
 if TYPE_CHECKING:
     from lcc_scrapy.content_user import CachedUrl, ContentUser

@@ -207,7 +207,12 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
     else:
         samples = [("not pushed", push_misses.in_words(missed))] if missed else []
         printing.facts(
-            [*_lines(lcc, one, its, left), *fetch_counts.lines(fetched_of_late), *_spidered(scan, found), *samples]
+            [
+                *_lines(lcc, one, its, left),
+                *fetch_counts.lines(fetched_of_late),
+                *_spidered(scan, found),
+                *samples,
+            ]
         )
 
 

@@ -16,6 +16,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.feed.following import Batch
+from lcc_scrapy.feed.reader import Feed, Inventory, Reader
 from lcc_scrapy.feed.row_formats import (
     COLUMNS,
     FORMATS,
@@ -26,7 +27,6 @@ from lcc_scrapy.feed.row_formats import (
     record,
     version_record,
 )
-from lcc_scrapy.feed.reader import Feed, Inventory, Reader
 
 _COLUMNS = ("op", "when", "provider", "mimetype", "bytes", "url", "file")
 _IDS = ("docid", "seq")

@@ -16,8 +16,8 @@ from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.content import ContentGone, ContentLost
 from lcc_scrapy.feed.exports.interface import Export, ExportFormat, Item, NoText
 from lcc_scrapy.feed.exports.names import name_of
-from lcc_scrapy.feed.row_formats import Record, record
 from lcc_scrapy.feed.reader import Feed, Reader
+from lcc_scrapy.feed.row_formats import Record, record
 from lcc_scrapy.feed.text import PageText
 
 _IN_MEMORY = 1 << 20

@@ -9,8 +9,8 @@ import tempfile
 from typing import IO
 
 from lcc_scrapy.feed.exports.interface import ExportFormat, Item
-from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.indexers.pages import Page, Stream, page_of
+from lcc_scrapy.feed.row_formats import Record
 
 _IN_MEMORY = 1 << 20
 

@@ -8,10 +8,10 @@ from typing import IO
 
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.indexers.interface import IndexFormat
 from lcc_scrapy.feed.indexers.pages import Page, page_of
 from lcc_scrapy.feed.plain_text import Text
+from lcc_scrapy.feed.row_formats import Record
 
 _PATIENCE = 30.0
 """Seconds to wait for others who use the file."""

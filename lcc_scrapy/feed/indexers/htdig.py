@@ -17,10 +17,10 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.feed.cursor_file import CursorFile
 from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.indexers.interface import IndexFormat
 from lcc_scrapy.feed.indexers.pages import Page, page_of
 from lcc_scrapy.feed.plain_text import MOST, as_ascii
+from lcc_scrapy.feed.row_formats import Record
 
 _SITE = "http://lcc/"
 _PLAIN = re.compile(r"[\w./+-]+", re.ASCII)

@@ -10,9 +10,9 @@ import tempfile
 from typing import IO
 
 from lcc_scrapy.feed.exports.interface import ExportFormat, Item
-from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.feed.indexers.pages import Stream, page_of
 from lcc_scrapy.feed.plain_text import as_ascii
+from lcc_scrapy.feed.row_formats import Record
 
 _MODE = 0o644
 _IN_MEMORY = 1 << 20

@@ -9,9 +9,9 @@ from lcc_scrapy.feed.content import ContentGone
 from lcc_scrapy.feed.exports.interface import Item, NoText
 from lcc_scrapy.feed.exports.names import name_of
 from lcc_scrapy.feed.exports.writing import Open, Written, measured
-from lcc_scrapy.feed.row_formats import record
 from lcc_scrapy.feed.indexers.interface import Index
 from lcc_scrapy.feed.reader import Reader
+from lcc_scrapy.feed.row_formats import record
 
 
 class Updating:

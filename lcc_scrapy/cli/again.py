@@ -41,7 +41,7 @@ def moment_or_period(
 
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
-_all = click.option("--all", "everything", is_flag=True, help="All there are, if nothing else is said.")
+_all = click.option("--all", "everything", is_flag=True, help="Take all, without any other option.")
 
 
 @click.command()
@@ -60,14 +60,14 @@ _all = click.option("--all", "everything", is_flag=True, help="All there are, if
     type=click.IntRange(300, 799),
     multiple=True,
     metavar="CODE",
-    help="Only what failed last with this code; may be repeated.",
+    help="Only URLs whose last failure has this code; may be repeated.",
 )
 @click.option(
     "--failed-since",
     "since",
     callback=moment_or_period,
     metavar="TIME",
-    help="Only what failed last since TIME: epoch seconds, ISO 8601 (UTC unless told), or a period as 2h.",
+    help="Only URLs that failed last since TIME: epoch seconds, ISO 8601 (UTC by default) or a period: 2h.",
 )
 @_all
 @_dry_run
@@ -84,7 +84,9 @@ def retry(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Fetch again what failed: each URL named, or all that match; what waits to try again goes at once.
+    """Fetch failed URLs again, without waiting.
+
+    Name the URLs, or select them with options.
 
     They queue with all they were submitted with. Exit status 1 when a URL named is not
     among what failed, or the queue has no room.
@@ -116,7 +118,9 @@ def retry(
 def refetch(
     lcc: Lcc, urls: Sequence[str], selection: "Selection", *, everything: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Fetch documents that are there again: each URL named, or all that match.
+    """Fetch cached documents again.
+
+    Name their URLs, or select them with options.
 
     Sites may answer that nothing changed. What providers declared stays, and they are told
     of no errors. Exit status 1 when there is no document of a URL named, or the queue has

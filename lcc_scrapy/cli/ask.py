@@ -79,7 +79,9 @@ def ask(
     tls: bool,
     ca: str | None,
 ) -> None:
-    """Print what changed as JSON lines, asked of an LCC that runs `lcc query`; no data directory is needed.
+    """Ask an LCC elsewhere what changed; print JSON lines.
+
+    The other LCC runs `lcc query`. This command needs no data directory.
 
     The cursor for the next time goes to stderr. Exit status 3: the cursor cannot be followed there; start
     over without one.

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @pass_lcc
 @never_to_be_tried_again()
 def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no_uns: bool) -> None:
-    """Run several crawl processes that share the queue, its turns and LCC_BANDWIDTH.
+    """Run several crawl processes, and start those that fail again.
+
+    They share the queue, its turns and LCC_BANDWIDTH.
 
     With more than one worker, a process of its own listens for providers (LCC_UNS_ENDPOINTS), as `lcc uns`
     does. A process that is killed is back within a second; one that fails waits longer each time. SIGTERM

@@ -79,7 +79,7 @@ def _target(_ctx: click.Context, _param: click.Parameter, text: str) -> "URL":
 @click.argument("url", callback=_target)
 @pass_lcc
 def copy(lcc: Lcc, url: "URL") -> None:
-    """Move to another database: copy everything to URL, which must be empty, and leave the old one.
+    """Move the LCC to another, empty database.
 
     URL is written as in LCC_DATABASE_URL; - reads it from stdin, for the process list shows it. Crawls must
     be stopped. Cursors, queue and all numbers are kept. When it was interrupted, run it again.
@@ -106,7 +106,7 @@ def copy(lcc: Lcc, url: "URL") -> None:
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @pass_lcc
 def backup(lcc: Lcc, file: Path, *, force: bool) -> None:
-    """Write the whole database, as it is now, into one file. May run while crawls go on.
+    """Write the whole database into one file. Crawls may go on.
 
     Content files are not in it: back them up after it (see "Moving and backing up" in the documentation).
 

@@ -32,21 +32,23 @@ _FORMS = ("text", "xml", "jsonl")
     "pid",
     type=click.IntRange(1),
     metavar="PID",
-    help="Only what lies in this provider's roots.",
+    help="Only URLs in this provider's roots.",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(_FORMS),
-    help="How FILE is written; as it looks if this is not said.",
+    help="Format of FILE. Default: recognised from its content.",
 )
-@click.option("--skip-bad", is_flag=True, help="Leave out what is wrong, and take the rest.")
+@click.option("--skip-bad", is_flag=True, help="Skip bad lines and take the rest.")
 @printing.json_option
 @pass_lcc
 def directives(
     lcc: Lcc, file: BinaryIO, pid: int | None, form: str | None, *, skip_bad: bool, as_json: bool
 ) -> None:
-    """Ask for the URLs that FILE (- = stdin) names: one [link, parent link, depth, {owners}] a line.
+    """Ask for the URLs that FILE names.
+
+    Each line is [link, parent link, depth, {owners}]; FILE may be - for stdin.
 
     What is not in the LCC yet waits to be fetched; `scrapy crawl lcc_spider` follows
     links from there. If anything in FILE is wrong, nothing of it is taken.

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("url")
-@click.option("--provider", "pid", type=click.IntRange(1), metavar="PID", help="Only as this provider's URL.")
+@click.option("--provider", "pid", type=click.IntRange(1), metavar="PID", help="Only this provider's URL.")
 @printing.json_option
 @pass_lcc
 def explain(lcc: Lcc, url: str, pid: int | None, *, as_json: bool) -> None:
-    """Tell everything about URL (conceptual URL, fetch URL or docid): is it cached, does it wait, and why?
+    """Tell whether a URL is cached or waits, and why.
 
-    Exit status 1 when nothing is known of it.
+    URL is a conceptual URL, a fetch URL or a docid. Exit status 1: the LCC does not know the URL.
 
     \b
     lcc explain http://www.example.org/news.html

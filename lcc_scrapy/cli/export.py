@@ -62,7 +62,9 @@ def export(
     selection: Selection,
     limit: int | None,
 ) -> None:
-    """Write documents with their contents into one file, and a manifest with the removals; or feed an index.
+    """Write documents with their contents to a file or an index.
+
+    A manifest in the file names the removals.
 
     The cursor for the next time goes to stderr; with --cursor-file it is kept when FILE is on disk, or CMD
     has ended with status 0. Indexes (fts5, htdig, tantivy) keep it themselves: the first run makes FILE,

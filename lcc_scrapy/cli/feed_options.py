@@ -53,37 +53,37 @@ _FILTERS = (
         callback=patterns,
         multiple=True,
         metavar="PATTERN",
-        help="Only these, for example 'text/*'; may be repeated.",
+        help="Only documents of this type, for example 'text/*'; may be repeated.",
     ),
     click.option(
         "--subtype",
         "subtypes",
         multiple=True,
         metavar="TEXT",
-        help="Only documents of this subtype; 'lang:*' stands for all that begin so. May be repeated.",
+        help="Only documents of this subtype; 'lang:*' means all that begin with lang:. May be repeated.",
     ),
     click.option(
         "--url-prefix",
         "url_prefixes",
         multiple=True,
         metavar="PREFIX",
-        help="Only documents whose conceptual URL (curl) begins so; may be repeated.",
+        help="Only documents whose conceptual URL (curl) begins with PREFIX; may be repeated.",
     ),
     click.option(
         "--since-time",
         "since_time",
         callback=moment,
         metavar="TIME",
-        help="Only what was fetched or removed after TIME: epoch seconds or ISO 8601, UTC unless told.",
+        help="Only documents fetched or removed after TIME: epoch seconds or ISO 8601 (UTC by default).",
     ),
 )
 _PLACES = (
-    click.option("--since", "cursor", metavar="CURSOR", help="Only what changed after this cursor."),
+    click.option("--since", "cursor", metavar="CURSOR", help="Only changes after this cursor."),
     click.option(
         "--cursor-file",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Keep the cursor in FILE: read it if it is there, replace it when what was read was taken.",
+        help="Keep the cursor in FILE: read it if it exists, replace it when the changes were taken.",
     ),
 )
 

@@ -44,13 +44,13 @@ _PREFIX = "trial-"
     type=click.Path(dir_okay=False, allow_dash=True),
     help="Write the body there, decoded; - is stdout, and the report then goes to stderr.",
 )
-@click.option("--anyway", is_flag=True, help="Even outside its hours, and while a crawl fetches from it.")
+@click.option("--anyway", is_flag=True, help="Fetch outside its hours, and while a crawl fetches from it.")
 @printing.json_option
 @click.pass_context
 def fetch(ctx: click.Context, url: str, pid: int, output: str | None, *, anyway: bool, as_json: bool) -> None:
-    """Fetch URL as a crawl would for a provider, tell what happened, and store nothing.
+    """Fetch a URL as a crawl would, and store nothing.
 
-    Exit status 0 when it would be stored, 1 otherwise.
+    It tells what happened. Exit status 0: a crawl would store the document; 1: it would not.
 
     \b
     lcc fetch http://www.example.org/news.html --provider 7

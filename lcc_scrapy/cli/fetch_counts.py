@@ -15,7 +15,7 @@ def lines(facts: dict[str, Any]) -> Iterator[tuple[str, object]]:
         yield f"last {name}", in_words(_counts(facts[name])) or "nothing was fetched"
     oldest = facts["oldest_waiting"]
     if oldest is not None:
-        yield "waits longest", f"{oldest['url']} of provider {oldest['pid']}{_for_how_long(oldest['since'])}"
+        yield "oldest", f"{oldest['url']} of provider {oldest['pid']}{_for_how_long(oldest['since'])}"
 
 
 def _counts(facts: dict[str, Any]) -> dict[tuple[str, int], int]:

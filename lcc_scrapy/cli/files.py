@@ -22,7 +22,9 @@ _log = logging.getLogger(__name__)
 @pass_lcc
 @never_to_be_tried_again()
 def files(lcc: Lcc) -> None:
-    """Serve this machine's content files at LCC_FILES_ENDPOINT, to holders of a token of scope `files`.
+    """Serve this machine's content files to other machines.
+
+    It listens at LCC_FILES_ENDPOINT. Clients need a token of scope `files`.
 
     With several crawl machines, it runs on each of them, and notes in the database where that is. `lcc web`,
     `lcc query`, `lcc export` and ContentUser on other machines find it there; LCC_FILES_TOKEN_FILE holds

@@ -21,7 +21,7 @@ from lcc_scrapy.feed.following import Batch, Follower
 @filters
 @click.option("--exec", "command", metavar="CMD", help="Give the changes to CMD, as JSON lines on its stdin.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N changes.")
-@click.option("--once", is_flag=True, help="Stop at the end of what is there now.")
+@click.option("--once", is_flag=True, help="Stop at the newest change.")
 @pass_lcc
 def follow(
     lcc: Lcc,
@@ -33,7 +33,7 @@ def follow(
     limit: int | None,
     once: bool,
 ) -> None:
-    """Hand over changes as they happen: to a command, or as JSON lines to stdout.
+    """Pass changes to a command or to stdout as they happen.
 
     The position moves only when CMD has ended with status 0; until then it gets the same changes, in their
     newest state, again and again. SIGTERM or Ctrl-C ends it when CMD has ended. Exit status 3: the cursor

@@ -49,10 +49,10 @@ def _since(_context: click.Context, _parameter: click.Parameter, text: str | Non
     "--code", "codes", type=click.IntRange(1), multiple=True, help="Only with this code: 200, 404, 603."
 )
 @click.option(
-    "--since", callback=_since, metavar="TIME", help="Only since TIME: 30m, 2d or ISO 8601, UTC unless told."
+    "--since", callback=_since, metavar="TIME", help="Only since TIME: 30m, 2d or ISO 8601 (UTC by default)."
 )
 @click.option("-n", "--last", type=click.IntRange(1), metavar="N", help="Only the last N; with --follow, 10.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what happens.")
+@click.option("-f", "--follow", is_flag=True, help="Go on, and show new lines as they come.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of columns.")
 @pass_lcc
 def log(
@@ -66,7 +66,7 @@ def log(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Show what was fetched, and what came of it: the fetch log of all crawls on this machine, oldest first.
+    """Show the fetch log of this machine's crawls, oldest first.
 
     --pid and --code may be repeated. Stored documents have the code 200, confirmed ones 304 (or 200).
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("change", "fetched", "replaced", "bytes", "served as", "file")
 _provider_option = click.option(
-    "--provider", "pid", type=click.IntRange(1), metavar="PID", help="Only as this provider's URL."
+    "--provider", "pid", type=click.IntRange(1), metavar="PID", help="Only this provider's URL."
 )
 
 
@@ -25,7 +25,9 @@ _provider_option = click.option(
 @printing.json_option
 @pass_lcc
 def meta(lcc: Lcc, url: str, pid: int | None, *, as_json: bool) -> None:
-    """Print meta-information of one document (URL is a conceptual URL, fetch URL or docid) as XML.
+    """Print meta-information of one document as XML.
+
+    URL is a conceptual URL, a fetch URL or a docid.
 
     \b
     lcc meta http://www.example.org/news.html
@@ -51,9 +53,10 @@ def meta(lcc: Lcc, url: str, pid: int | None, *, as_json: bool) -> None:
 @printing.json_option
 @pass_lcc
 def versions(lcc: Lcc, url: str, pid: int | None, *, as_json: bool) -> None:
-    """List the contents of URL (conceptual URL, fetch URL or docid) that are there, newest first.
+    """List the stored versions of one document, newest first.
 
-    The first one is the document as it is; the others are kept because of LCC_KEEP_VERSIONS.
+    URL is a conceptual URL, a fetch URL or a docid. The first line is the document as it is. The others are
+    there because of LCC_KEEP_VERSIONS.
 
     \b
     lcc versions http://www.example.org/news.html

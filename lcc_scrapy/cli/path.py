@@ -13,7 +13,9 @@ _DOCID_BYTES = 16
 @click.option("--docid", help="The document's id (32 hex digits) instead of MACHINE and FILEID.")
 @pass_lcc
 def path(lcc: Lcc, machine: int | None, fileid: int | None, docid: str | None) -> None:
-    """Print the path of a content file: CONTENT_DIR/MACHINE/millions/thousands/FILEID.
+    """Print the path of a content file.
+
+    It is CONTENT_DIR/MACHINE/millions/thousands/FILEID.
 
     \b
     lcc path 1 4711

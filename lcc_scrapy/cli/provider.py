@@ -418,7 +418,7 @@ def want_full(lcc: Lcc, pid: int | None, reason: str, *, everybody: bool) -> Non
 @click.argument("pid", type=_PID)
 @pass_lcc
 def confirm_removals(lcc: Lcc, pid: int) -> None:
-    """Carry out the removals of a provider that were held because they were too many.
+    """Carry out the held removals of a provider.
 
     When it was interrupted, run it again.
 
@@ -441,7 +441,7 @@ def confirm_removals(lcc: Lcc, pid: int) -> None:
 @click.option("--all", "everything", is_flag=True, help="Pause all fetching; the providers' states stay.")
 @pass_lcc
 def pause(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
-    """Fetch nothing from a provider until it is resumed; it may push.
+    """Stop fetching from a provider; it may still push.
 
     \b
     lcc provider pause 7
@@ -463,7 +463,7 @@ def pause(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="End `pause --all`; the providers' states stay.")
 @pass_lcc
 def resume(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
-    """Make a provider active: one that is paused, pending or disabled.
+    """Make a paused, pending or disabled provider active.
 
     \b
     lcc provider resume 7

@@ -109,8 +109,8 @@ def _declared(_ctx: click.Context, _param: click.Parameter, text: str | None) ->
 
 
 _OPTIONS = (
-    click.option("--name", callback=_one_line, help="What people call it."),
-    click.option("--contact", callback=_one_line, help="Where its people are reached."),
+    click.option("--name", callback=_one_line, help="Name of the provider, for people."),
+    click.option("--contact", callback=_one_line, help="How to reach the provider, for people."),
     click.option(
         "--bandwidth",
         callback=_size,
@@ -120,16 +120,18 @@ _OPTIONS = (
     click.option(
         "--timeofday",
         metavar="HOURS",
-        help="Hours of fetching, for example 'mon-fri 20-06'; always = any hour.",
+        help="Hours in which the LCC may fetch, for example 'mon-fri 20-06'; always = any hour.",
     ),
     click.option(
         "--timezone",
         callback=_zone,
         metavar="ZONE",
-        help="Zone of these hours, for example Europe/Amsterdam; default = the LCC's.",
+        help="Time zone of these hours, for example Europe/Amsterdam; default = the LCC's.",
     ),
     click.option(
-        "--priority", type=click.Choice(["0", "1", "2"]), help="2 goes first, then 1, then 0 (the usual one)."
+        "--priority",
+        type=click.Choice(["0", "1", "2"]),
+        help="2 is fetched first, then 1, then 0 (default).",
     ),
     click.option(
         "--group",
@@ -143,40 +145,43 @@ _OPTIONS = (
         multiple=True,
         callback=_types,
         metavar="PATTERN",
-        help="A type its documents may have, for example 'image/*' or '*/*' for all; may be repeated;"
+        help="An accepted type, for example 'image/*' or '*/*' for all; may be repeated;"
         " default = LCC_MIMETYPES.",
     ),
     click.option(
-        "--filesmax", type=click.IntRange(0, _COUNT_MAX), metavar="N", help="Most documents; 0 = no limit."
+        "--filesmax",
+        type=click.IntRange(0, _COUNT_MAX),
+        metavar="N",
+        help="Limit on documents; 0 = no limit.",
     ),
     click.option(
         "--spacemax",
         callback=_size,
         metavar="BYTES",
-        help="Most bytes stored, for example 10G; 0 = no limit.",
+        help="Limit on stored bytes, for example 10G; 0 = no limit.",
     ),
     click.option(
         "--fullsets",
         callback=_full_sets,
         metavar="N",
-        help="Full sets per period (LCC_FULLSET_PERIOD) that were not asked for: a number or unlimited.",
+        help="Unrequested full sets per LCC_FULLSET_PERIOD: a number or unlimited.",
     ),
     click.option(
         "--allow-private/--no-allow-private",
         default=None,
         help="Fetch from private, loopback and link-local addresses too.",
     ),
-    click.option("--ignore-robots/--no-ignore-robots", default=None, help="Fetch whatever robots.txt says."),
+    click.option("--ignore-robots/--no-ignore-robots", default=None, help="Ignore robots.txt."),
     click.option(
         "--strict-mtime/--no-strict-mtime",
         default=None,
-        help="Fetch again when only the declared mtime changed.",
+        help="Fetch a document again even if only its declared mtime changed.",
     ),
     click.option(
         "--declared",
         type=click.Choice(["record", "strict", _DEFAULT]),
         callback=_declared,
-        help="What becomes of content that is not as declared: stored and told, or refused.",
+        help="Content that differs from its declaration: stored and reported (record), or refused (strict).",
     ),
     click.option(
         "--revisit",
@@ -187,13 +192,13 @@ _OPTIONS = (
     click.option(
         "--orphans",
         type=click.Choice(["keep", "confirm", "remove"]),
-        help="What becomes of documents that spiders found, when no stored page leads to them any more.",
+        help="What to do with documents that spiders found and no stored page links to any more.",
     ),
     click.option(
         "--fallback",
         callback=_allowed,
         metavar="SHARE",
-        help="Visit its documents too while it surely misses to push more of its changes, for example 20%;"
+        help="Visit its documents too while it fails to push more than SHARE of its changes, for example 20%;"
         " 0 = never.",
     ),
 )

@@ -17,9 +17,9 @@ from lcc_scrapy.domain.errors import ConfigurationError
 @pass_lcc
 @never_to_be_tried_again()
 def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
-    """Listen for content users: a query comes as XML, and what it selects goes back as XML.
+    """Answer queries of content users over a socket, in XML.
 
-    Who asks over TCP needs a token (`lcc token add`); a Unix socket is open to who may open it. It runs until
+    Clients over TCP need a token (`lcc token add`). At a Unix socket, file permissions decide. It runs until
     SIGTERM or Ctrl-C; the log goes to stderr, or to LOG_FILE.
 
     \b

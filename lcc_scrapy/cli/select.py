@@ -57,7 +57,7 @@ _PORTION = 100
     is_flag=True,
     help="With --format csv: leave texts as they are that a spreadsheet would run (`=`, `+`, `-`, `@`, …).",
 )
-@click.option("--ids", is_flag=True, help="Print docid and seq of what is there now, to reconcile with.")
+@click.option("--ids", is_flag=True, help="Print docid and seq of all cached documents, to compare.")
 @pass_lcc
 def select(
     lcc: Lcc,
@@ -72,9 +72,11 @@ def select(
     versions: bool,
     raw: bool,
 ) -> None:
-    """Print documents and removals, oldest change first, each document once with its newest state.
+    """Print documents and removals, oldest change first.
 
-    The cursor for the next time goes to stderr. Exit status 3: the cursor cannot be followed here; start
+    Each document appears once, with its newest state.
+
+    The cursor for the next run goes to stderr. Exit status 3: the cursor cannot be followed here; start
     over without one.
 
     \b

@@ -160,13 +160,13 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
         ("queue", f"{facts['queued']} URLs"),
         *fetch_counts.lines(facts["fetched"]),
         ("cache", f"{facts['documents']} documents, {printing.size(facts['bytes'])}"),
-        *([("versions", f"{facts['versions']} earlier contents are kept")] if facts["versions"] else []),
+        *([("versions", f"{facts['versions']} earlier contents of documents")] if facts["versions"] else []),
         *([("types", _refused(facts["refused_types"]))] if facts["refused_types"] else []),
         ("providers", providers or "none"),
-        ("full sets", f"{facts['full_sets_wanted']} providers are asked to send everything again"),
+        ("full sets", f"{facts['full_sets_wanted']} providers are asked for a full set"),
         ("spool", f"{spool['sets']} sets, {printing.size(spool['bytes'])}"),
         *(("disk", f"{printing.size(free)} free at {folder}") for folder, free in facts["disks"].items()),
-        *([("disk", f"intake and fetching rest: {facts['short']}")] if facts["short"] else []),
+        *([("disk", f"intake and fetching have stopped: {facts['short']}")] if facts["short"] else []),
         ("UNS", ", ".join(_seen(uns) for uns in facts["unses"]) or "never seen: start `lcc uns` or a crawl"),
         ("crawls", workers or "none: start `scrapy crawl lcc_push`"),
         (
@@ -174,21 +174,21 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
             f"{facts['in_use']} URLs now, of {facts['places']} at a time; {_at_work_on(facts['turns'])}",
         ),
         *(
-            [("slowly", f"{facts['paced']} more URLs, at the bandwidth limits of their providers")]
+            [("slowly", f"{facts['paced']} more URLs, limited by the bandwidth of their providers")]
             if facts["paced"]
             else []
         ),
         *(("jobs", _longest_job(one)) for one in facts["workers"] if one["longest_job"]),
         ("traffic", f"{printing.size(facts['bytes_per_second'])}/s"),
-        *([("paused", "all fetching; `lcc provider resume --all` lets it go on")] if facts["paused"] else []),
+        *([("paused", "all fetching; `lcc provider resume --all` resumes it")] if facts["paused"] else []),
         ("feed", f"at change {facts['seq']}"),
         *([("cursors", _farthest(facts["cursors"]))] if facts["cursors"] else []),
-        ("old files", f"{facts['doomed_files']} of replaced or removed documents, to be deleted soon"),
+        ("old files", f"{facts['doomed_files']} files of replaced or removed documents wait to be deleted"),
         ("held", f"{facts['held_removals']} removals wait for `lcc provider confirm-removals`"),
-        *_of_providers("", "{count} of provider {pid}", facts["held_by_provider"]),
+        *_of_providers("", "provider {pid}: {count}", facts["held_by_provider"]),
         *_of_providers(
             "expiring",
-            "documents of provider {pid}, not confirmed for too long; {count} are left",
+            "provider {pid}: its documents expire, nobody has confirmed them; {count} remain",
             facts["expiring"],
         ),
         *_not_pushed(facts["not_pushed"]),
@@ -211,7 +211,7 @@ def _crawl(worker: dict[str, Any]) -> str:
 
 
 def _at_work_on(turns: int) -> str:
-    return f"the crawls have taken on {turns} provider{'' if turns == 1 else 's'} or groups"
+    return f"the crawls hold leases of {turns} provider{'' if turns == 1 else 's'} or groups"
 
 
 def _refused(count: int) -> str:
@@ -219,19 +219,19 @@ def _refused(count: int) -> str:
 
 
 def _longest_job(worker: dict[str, Any]) -> str:
-    """Say what kept the store's thread of a worker busy for longest of late."""
+    """Say which recent job of a worker's store thread took longest."""
     took = f"{worker['longest_job_ms']} ms ({worker['longest_job']})"
-    return f"longest of late in worker {worker['worker']}: {took}"
+    return f"the longest recent one of worker {worker['worker']} took {took}"
 
 
 def _farthest(cursors: list[dict[str, Any]]) -> str:
     last = max(cursors, key=lambda one: one["behind"])
-    behind = f"{last['name']} of {last['owner']} is farthest behind: {last['behind']} changes"
+    behind = f"{last['name']} of {last['owner']} is {last['behind']} changes behind, the most of all"
     return f"{len(cursors)} named; {behind}"
 
 
 def _seen(uns: dict[str, Any]) -> str:
-    return f"at {uns['host']} (last sign of life {printing.moment(uns['seen'])})"
+    return f"at {uns['host']} (last heartbeat {printing.moment(uns['seen'])})"
 
 
 def _of_providers(name: str, text: str, counts: dict[int, int]) -> Iterator[tuple[str, object]]:
@@ -248,9 +248,9 @@ def _of_providers(name: str, text: str, counts: dict[int, int]) -> Iterator[tupl
 @printing.json_option
 @pass_lcc
 def errors(lcc: Lcc, pid: int, *, as_json: bool) -> None:
-    """Show the URL errors kept for a provider, newest last, and how many there were in all.
+    """Show the URL errors of a provider, newest last, and their number.
 
-    They go when the provider has read them at a login.
+    The LCC deletes them when the provider has read them at a login.
 
     \b
     lcc errors 7

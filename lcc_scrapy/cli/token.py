@@ -55,7 +55,7 @@ def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
     multiple=True,
     default=(READ,),
     show_default=True,
-    help="What it is good for: the feed and documents, the metrics, or content files for `lcc web` on"
+    help="What the token permits: the feed and documents, the metrics, or content files for `lcc web` on"
     " another machine. May be repeated.",
 )
 @click.option(
@@ -65,7 +65,7 @@ def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
     show_default=True,
     callback=_lifetime,
     metavar="DURATION",
-    help="How long it is good, for example 90d or 12h; 0 = for ever.",
+    help="How long the token is valid, for example 90d or 12h; 0 = for ever.",
 )
 @click.option(
     "--provider",
@@ -93,7 +93,9 @@ def add(
     providers: tuple[int, ...],
     mimetypes: tuple[str, ...],
 ) -> None:
-    """Make a token for LABEL and print it, once: only its SHA-256 is kept.
+    """Make a token for LABEL and print it.
+
+    It is printed only once: the LCC keeps nothing but its SHA-256.
 
     LABEL says whose it is. To change a token for another one, add one with the same label, hand it over,
     then revoke the old one: named cursors belong to the label.
@@ -142,7 +144,7 @@ def _goodness(one: Token) -> str:
 @printing.json_option
 @pass_lcc
 def list_(lcc: Lcc, *, as_json: bool) -> None:
-    """List all tokens, oldest first, those that have expired too.
+    """List all tokens, also expired ones, oldest first.
 
     \b
     lcc token list
@@ -185,7 +187,9 @@ def _row(one: Token) -> tuple[str, ...]:
 @click.argument("tokenid", metavar="ID")
 @pass_lcc
 def revoke(lcc: Lcc, *, tokenid: str) -> None:
-    """Let a token be good no more, from the next request on; ID is that of `lcc token list`.
+    """Revoke a token.
+
+    It is refused from the next request on. `lcc token list` shows the ID.
 
     \b
     lcc token revoke 0f3c2a9b8d7e

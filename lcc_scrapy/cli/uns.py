@@ -10,9 +10,9 @@ from lcc_scrapy.domain.errors import ConfigurationError
 @pass_lcc
 @never_to_be_tried_again()
 def uns(lcc: Lcc) -> None:
-    """Listen for providers and bring their sets into the queue; fetch nothing.
+    """Listen for providers and queue their URLs; fetch nothing.
 
-    Crawls that share the database fetch what comes in. Start them with an empty LCC_UNS_ENDPOINTS, so
+    Crawls that share the database fetch the URLs. Start them with an empty LCC_UNS_ENDPOINTS, so
     that they leave listening and the spool to this process. It runs until SIGTERM or Ctrl-C; the log goes
     to stderr, or to LOG_FILE.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @printing.json_option
 @click.pass_context
 def verify(ctx: click.Context, *, repair: bool, rebuild_queue: bool, quick: bool, as_json: bool) -> None:
-    """Look for rows without a good file, files without a row, and wrong counters.
+    """Check rows, content files and counters against each other.
 
     May run while crawls go on. Exit status 0: all is well, or was repaired; 1: something was found.
 

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 @pass_lcc
 @never_to_be_tried_again()
 def web(lcc: Lcc) -> None:
-    """Serve changes and contents to content users over HTTP, at LCC_WEB_ENDPOINT.
+    """Serve changes and contents over HTTP.
 
-    Whoever asks needs a token (`lcc token add`). It runs until SIGTERM or Ctrl-C; the log goes to stderr,
+    It listens at LCC_WEB_ENDPOINT.
+
+    Clients need a token (`lcc token add`). It runs until SIGTERM or Ctrl-C; the log goes to stderr,
     or to LOG_FILE. docs/http-api.md tells what can be asked for.
 
     \b

@@ -12,7 +12,7 @@
     │   ├── DiskFull           now; it can when there is room again
     │   └── NotNow             nor is it tried: room is short, or its provider has no share of the spool left
     │       └── SetTooLarge    and never could: one set is larger than what a spool takes of a provider
-    ├── DiskFailed             a disk does not keep what it is given: the process has to end, see ``Means``
+    ├── DiskFailed             a disk does not keep what it is given: the process has to end
     ├── Exhausted              the system gives this process no descriptors, memory or ports now
     ├── StoreUnavailable       the database does not answer now; try again later
     │   └── StoreFull          because there is no room on its disk

@@ -71,7 +71,7 @@ class Resources:
             self.notice(error)
             raise
         if why and not self._why:
-            _log.warning("intake and fetching rest: %s", why)
+            _log.warning("intake and fetching have stopped: %s", why)
         elif self._why and not why:
             _log.info("there is room again: intake and fetching go on")
         self._why = why

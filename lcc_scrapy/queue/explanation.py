@@ -228,7 +228,7 @@ def why_waiting(
     if row.operation == NOTHING:
         return Wait("nothing is to be fetched: its removal arrived, and the row goes when its turn comes")
     if around.paused:
-        return Wait("all fetching is paused; `lcc provider resume --all` lets it go on")
+        return Wait("all fetching is paused; `lcc provider resume --all` resumes it")
     return (
         _under_way(row, work, around)
         or _closed(row, provider, around)

@@ -117,7 +117,7 @@ def held_in(lcc: Lcc) -> list[str]:
 def told(count: int) -> list[str]:
     return [
         f"held {count} removals wait for `lcc provider confirm-removals`",
-        f"{count} of provider 7",
+        f"provider 7: {count}",
         f"held removals {count}, see `lcc provider confirm-removals 7`",
     ]
 

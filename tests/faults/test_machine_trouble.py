@@ -98,13 +98,13 @@ def test_a_disk_that_fills_up_lets_nothing_new_begin(make: Make, tmp_path: Path)
         assert world.push(1, under_way, waits) == ACCEPTED
         wait_for(lambda: world.visited(under_way), 20, "the fetch")
         disk.fill(leave=4_000_000)
-        wait_for(lambda: "intake and fetching rest" in world.lcc.log_text(), 20, "it to be noticed")
+        wait_for(lambda: "intake and fetching have stopped" in world.lcc.log_text(), 20, "it to be noticed")
         told = world.push(2, world.put("/p2/new"))
         release.set()
         wait_for(lambda: under_way in world.cached(), 20, "what was under way")
         time.sleep(LOOK)
         meanwhile = "what is under way is stored; nothing is begun" if not world.visited(waits) else waits
-        assert "intake and fetching rest" in world.lcc.lcc("status").stdout
+        assert "intake and fetching have stopped" in world.lcc.lcc("status").stdout
         disk.clear()
         seconds = world.wait_until_all_is_there()
         assert world.push(2, "/p2/new") == ACCEPTED
@@ -176,7 +176,9 @@ def test_a_set_that_does_not_fit_into_the_database_waits_for_room(make: Make, tm
         talk = Conversation(world.lcc.port, 1)
         talk.say(world.opening(many) + "</lococa:set>")
         assert talk.end() == ACCEPTED
-        wait_for(lambda: "intake and fetching rest" in world.lcc.log_text(), 30, "the disk to be full")
+        wait_for(
+            lambda: "intake and fetching have stopped" in world.lcc.log_text(), 30, "the disk to be full"
+        )
         told = world.push(2, world.put("/p2/new"))
         meanwhile = "what is in the queue" if world.visited(held) else "nothing is begun"
         disk.enlarge("128m")

@@ -647,7 +647,7 @@ def test_held_removals_are_shown_and_carried_out(house):
     assert (found["documents"], found["held_removals"], found["held_by_provider"]) == (10, 10, {"7": 10})
     assert house.lcc("status").stdout.splitlines()[-2:] == [
         "held            10 removals wait for `lcc provider confirm-removals`",
-        "                10 of provider 7",
+        "                provider 7: 10",
     ]
     assert "10, see `lcc provider confirm-removals 7`" in house.lcc("provider", "show", "7").stdout
     assert house.lcc("provider", "confirm-removals", "7").stdout == "10 documents removed\n"
@@ -714,7 +714,7 @@ def test_documents_that_expire_are_told_of(house):
     house.lcc("provider", "want-full", "7", "--reason", "expired files")
     assert house.json("status")["expiring"] == {"7": 2}
     assert house.lcc("status").stdout.splitlines()[-1] == (
-        "expiring        documents of provider 7, not confirmed for too long; 2 are left"
+        "expiring        provider 7: its documents expire, nobody has confirmed them; 2 remain"
     )
 
 
@@ -755,7 +755,7 @@ def test_status_tells_what_the_lcc_is_doing(house):
     ]
     assert [found[name] for name in ("places", "in_use", "turns", "bytes_per_second")] == [80, 4, 7, 3000]
     assert f"process {os.getpid()}" in house.lcc("status").stdout
-    words = "4 URLs now, of 80 at a time; the crawls have taken on 7 providers or groups"
+    words = "4 URLs now, of 80 at a time; the crawls hold leases of 7 providers or groups"
     assert words in house.lcc("status").stdout
     slot.release()
     assert [one["worker"] for one in house.json("status")["workers"]] == ["2/0"]

@@ -271,7 +271,7 @@ def test_status_tells_which_named_cursor_is_farthest_behind(small):
     first, second = small.json("status")["cursors"]
     assert first == {"owner": "engine", "name": "main", "behind": 2, "moved": 5}
     assert second["behind"] == 0
-    assert "2 named; main of engine is farthest behind: 2 changes" in small.lcc("status").stdout
+    assert "2 named; main of engine is 2 changes behind, the most of all" in small.lcc("status").stdout
 
 
 # --- the Python API ------------------------------------------------------------------------------

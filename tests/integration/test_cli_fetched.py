@@ -85,7 +85,7 @@ def test_the_log_lies_where_the_setting_says(small, tmp_path):
 def test_status_and_show_tell_of_the_last_hour_and_of_the_oldest_url(small):
     nothing = dict(row.split("  ", 1) for row in small.lcc("status").stdout.splitlines())
     assert nothing["last hour"].strip() == "nothing was fetched"
-    assert "waits longest" not in nothing
+    assert "oldest" not in nothing
     small.push("a", "b")
     small.settle(
         lambda ticket: Failed(ticket, 404, "", int(time.time()), final=ticket.row.curl.endswith("a"))
@@ -94,7 +94,7 @@ def test_status_and_show_tell_of_the_last_hour_and_of_the_oldest_url(small):
     for words in (["status"], ["provider", "show", str(PID)]):
         told = dict(row.split("  ", 1) for row in small.lcc(*words).stdout.splitlines() if "  " in row)
         assert told["last hour"].strip() == told["last day"].strip() == "2 failed (404: 2)"
-        assert told["waits longest"].strip() == f"{SITE}c of provider {PID}"
+        assert told["oldest"].strip() == f"{SITE}c of provider {PID}"
         found = small.json(*words)["fetched"]
         assert found["hour"]["failed"] == {"total": 2, "codes": {"404": 2}}
         assert found["oldest_waiting"] == {"url": f"{SITE}c", "pid": PID, "since": 0}

@@ -742,12 +742,14 @@ def test_the_document_about_outcomes_is_current(world: World) -> None:
 HEAD = """\
 # How a fetch can end
 
-Every way in which the fetch of a URL can end: what the web server sees of it, what is in the cache afterwards, what the
-provider is told at its next login, and when its next fetch may start. Whatever happens, a provider never has two requests in
-flight, and its order stays. This table is written by `tests/integration/test_outcomes.py` from a real crawl
-(`LCC_WRITE_DOCS=1`), with `LCC_RETRY_DELAYS` of two waits. Bytes charged are those of bodies as they were transferred
-(compressed, without the frames of chunks), of every answer in the turn; they count against the bandwidth of the provider and of
-the whole LCC. Here the body of a page has 105 bytes, that of an error 15.
+This table lists every way in which the fetch of a URL can end. The columns tell what the web server sees, what is in
+the cache afterwards, what the provider reads at its next login, and when its next fetch may start. In every case the
+provider has at most one request in flight, and its URLs keep their order.
+
+The test `tests/integration/test_outcomes.py` writes this table from a real crawl (`LCC_WRITE_DOCS=1`) with two
+`LCC_RETRY_DELAYS`. *Bytes charged* count against the bandwidth of the provider and of the whole LCC. They are the bytes
+of all bodies in the turn as they were transferred: compressed, without the frames of chunks. Here a page has 105 bytes,
+and the body of an error 15.
 
 | outcome | requests | bytes charged | row afterwards | told to the provider | the provider's next fetch |
 |---|---|---|---|---|---|

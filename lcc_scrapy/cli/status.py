@@ -248,7 +248,7 @@ def _of_providers(name: str, text: str, counts: dict[int, int]) -> Iterator[tupl
 @printing.json_option
 @pass_lcc
 def errors(lcc: Lcc, pid: int, *, as_json: bool) -> None:
-    """Show the URL errors of a provider, newest last, and their number.
+    """Show the URL errors of a provider, newest last.
 
     The LCC deletes them when the provider has read them at a login.
 

@@ -22,7 +22,9 @@ from lcc_scrapy.domain.tokens import (
 
 @click.group(cls=LccGroup)
 def token() -> None:
-    """Add, list and revoke the tokens of `lcc web`, `lcc query` and `lcc files`.
+    """Add, list and revoke tokens of content users.
+
+    `lcc web`, `lcc query` and `lcc files` ask for them.
 
     \b
     (umask 077; lcc token add search-engine > token)

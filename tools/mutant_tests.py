@@ -1,10 +1,99 @@
 # ruff: noqa: INP001 - tools are no package
 """What tools/mutants.py mutates, which tests have to notice, and which mutants nobody can notice."""
 
+NO_DATABASE = ("-k", "not sqlite and not mariadb and not postgresql")
+"""Contract tests on the store in memory only; and tests that need none."""
+
 TESTS = {
+    "lcc_scrapy/cache/delete_manager.py": ("tests/contract/test_delete_manager.py", *NO_DATABASE),
+    "lcc_scrapy/cache/file_ids.py": (
+        "tests/contract/test_leftovers.py",
+        "tests/component/test_store_trouble.py",
+        *NO_DATABASE,
+    ),
+    "lcc_scrapy/cache/full_set_requests.py": ("tests/contract/test_full_set_requests.py", *NO_DATABASE),
+    "lcc_scrapy/cache/last_outcomes.py": (
+        "tests/contract/test_settlement.py",
+        "tests/contract/test_refusals.py",
+        *NO_DATABASE,
+    ),
+    "lcc_scrapy/cache/leftovers.py": ("tests/contract/test_leftovers.py", *NO_DATABASE),
+    "lcc_scrapy/cache/misses.py": ("tests/contract/test_misses.py", *NO_DATABASE),
+    "lcc_scrapy/cache/tombstones.py": ("tests/contract/test_feed.py", *NO_DATABASE),
+    "lcc_scrapy/cache/versions.py": ("tests/contract/test_versions.py", *NO_DATABASE),
     "lcc_scrapy/queue/queue_manager.py": (
         "tests/component/test_queue_manager.py",
         "tests/component/test_queue_manager_leases.py",
+    ),
+    "lcc_scrapy/queue/beside.py": ("tests/unit/test_db_thread.py",),
+    "lcc_scrapy/queue/committing.py": ("tests/contract/test_settling_process.py", *NO_DATABASE),
+    "lcc_scrapy/queue/expiry.py": ("tests/contract/test_expiry.py", *NO_DATABASE),
+    "lcc_scrapy/queue/fetch_counts.py": ("tests/contract/test_fetch_counts.py", *NO_DATABASE),
+    "lcc_scrapy/queue/group_commit.py": ("tests/component/test_store_trouble.py",),
+    "lcc_scrapy/queue/heartbeat.py": ("tests/component/test_heartbeat.py",),
+    "lcc_scrapy/queue/held_removals.py": (
+        "tests/contract/test_intake.py",
+        "tests/contract/test_narrowing.py",
+        *NO_DATABASE,
+    ),
+    "lcc_scrapy/queue/leases.py": (
+        "tests/contract/test_leases.py",
+        "tests/contract/test_housekeeping_verbs.py",
+        *NO_DATABASE,
+    ),
+    "lcc_scrapy/queue/settlement.py": (
+        "tests/contract/test_settlement.py",
+        "tests/contract/test_spidering_use_cases.py",
+        "tests/contract/test_misses.py",
+        "tests/contract/test_fetch_counts.py",
+        *NO_DATABASE,
+    ),
+    "lcc_scrapy/queue/unit_of_work.py": (
+        "tests/contract/test_settlement.py",
+        "tests/contract/test_intake.py",
+        "tests/contract/test_spidering_use_cases.py",
+        "tests/contract/test_fetch_again.py",
+        "tests/contract/test_misses.py",
+        *NO_DATABASE,
+    ),
+    "lcc_scrapy/queue/visits.py": ("tests/contract/test_spidering_use_cases.py", *NO_DATABASE),
+    "lcc_scrapy/queue/window_rows.py": (
+        "tests/contract/test_leases.py",
+        "tests/component/test_windows.py",
+        *NO_DATABASE,
+        "-m",
+        "not slow",
+    ),
+    "lcc_scrapy/queue/windows.py": (
+        "tests/component/test_windows.py",
+        "tests/component/test_queue_manager.py",
+        "-m",
+        "not slow",
+    ),
+    "lcc_scrapy/uns/session.py": ("tests/unit/test_uns_session.py",),
+    "lcc_scrapy/uns/spool.py": ("tests/unit/test_uns_spool.py",),
+    "lcc_scrapy/uns/spool_file.py": ("tests/unit/test_uns_spool.py", "tests/unit/test_uns_runs.py"),
+    "lcc_scrapy/uns/spool_writer.py": ("tests/unit/test_uns_spool.py", "tests/unit/test_uns_runs.py"),
+    "lcc_scrapy/uns/codec.py": ("tests/unit/test_uns_codec.py", "tests/unit/test_uns_runs.py"),
+    "lcc_scrapy/uns/full_sets.py": ("tests/unit/test_uns_full_sets.py",),
+    "lcc_scrapy/uns/url_validator.py": (
+        "tests/unit/test_uns_session.py",
+        "tests/unit/test_uns_runs.py",
+        "tests/component/test_store_trouble.py",
+        "tests/contract/test_refusals.py",
+        *NO_DATABASE,
+    ),
+    "lcc_scrapy/uns/deadlines.py": (
+        "tests/component/test_uns_limits.py",
+        "tests/component/test_uns_protocol.py",
+    ),
+    "lcc_scrapy/uns/outbox.py": (
+        "tests/component/test_uns_limits.py",
+        "tests/component/test_uns_protocol.py",
+    ),
+    "lcc_scrapy/uns/set_receiver.py": (
+        "tests/component/test_uns_protocol.py",
+        "tests/component/test_uns_limits.py",
     ),
     "lcc_scrapy/domain/absorption.py": ("tests/unit/test_domain_absorption.py",),
     "lcc_scrapy/domain/addresses.py": ("tests/unit/test_domain_addresses.py",),
@@ -14,13 +103,19 @@ TESTS = {
     ),
     "lcc_scrapy/domain/breaker.py": ("tests/unit/test_domain_breaker.py",),
     "lcc_scrapy/domain/confirmation.py": ("tests/unit/test_domain_confirmation.py",),
+    "lcc_scrapy/domain/cursor.py": ("tests/unit/test_cli_cursor.py", "tests/unit/test_feed_following.py"),
     "lcc_scrapy/domain/entries.py": ("tests/unit/test_domain_entries.py",),
     "lcc_scrapy/domain/headers.py": ("tests/unit/test_domain_headers.py",),
     "lcc_scrapy/domain/http_dates.py": ("tests/unit/test_domain_http_dates.py",),
     "lcc_scrapy/domain/failure_detector.py": ("tests/unit/test_domain_absorption.py",),
     "lcc_scrapy/domain/misses.py": ("tests/unit/test_domain_misses.py",),
     "lcc_scrapy/domain/slots.py": ("tests/unit/test_domain_slots.py",),
-    "lcc_scrapy/domain/queue.py": ("tests/contract/test_settlement.py", "-k", "memory"),
+    "lcc_scrapy/domain/queue.py": (
+        "tests/contract/test_settlement.py",
+        "tests/contract/test_intake.py",
+        "tests/contract/test_spidering_use_cases.py",
+        *NO_DATABASE,
+    ),
     "lcc_scrapy/domain/quota.py": ("tests/unit/test_domain_quota.py",),
     "lcc_scrapy/domain/removal_guard.py": ("tests/unit/test_domain_removal_guard.py",),
     "lcc_scrapy/domain/restarts.py": ("tests/unit/test_domain_restarts.py",),
@@ -37,12 +132,6 @@ TESTS = {
     "lcc_scrapy/domain/timeslots.py": ("tests/unit/test_domain_timeslots.py",),
     "lcc_scrapy/domain/turns.py": ("tests/unit/test_domain_turns.py",),
     "lcc_scrapy/domain/fair_queue.py": ("tests/unit/test_domain_throttling.py",),
-    "lcc_scrapy/queue/settlement.py": ("tests/contract/test_settlement.py", "-k", "memory"),
-    "lcc_scrapy/queue/leases.py": ("tests/contract/test_leases.py", "-k", "memory"),
-    "lcc_scrapy/uns/session.py": ("tests/unit/test_uns_session.py",),
-    "lcc_scrapy/uns/spool.py": ("tests/unit/test_uns_spool.py",),
-    "lcc_scrapy/uns/spool_file.py": ("tests/unit/test_uns_spool.py",),
-    "lcc_scrapy/uns/spool_writer.py": ("tests/unit/test_uns_spool.py",),
 }
 """Modules that are mutated, each with the tests that have to notice: arguments of pytest."""
 

@@ -142,10 +142,8 @@ def register(tx: Tx, me: WorkerRow) -> bool:
 
 def tell_of_fetches(tx: Tx, owner: str, long: Sequence[LongFetch], ended: Collection[str]) -> None:
     """Note which fetches of a worker take long, and in which turns those that it told of have ended."""
-    if ended:
-        tx.drop_fetches(owner, ended)
-    if long:
-        tx.put_fetches(long)
+    tx.drop_fetches(owner, ended)
+    tx.put_fetches(long)
 
 
 def reap(

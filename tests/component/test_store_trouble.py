@@ -216,6 +216,79 @@ def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(mon
     assert commits == [[1], [60, 60], [60, 200], [1, 2, 3, 4], [5, 0]]
 
 
+def test_of_a_batch_that_cannot_be_settled_only_the_one_at_fault_fails() -> None:
+    settled, ends = list[Any](), list[Any]()
+
+    def commit(outcomes: Any) -> Any:
+        if "bad" in outcomes:
+            raise ValueError(outcomes)
+        settled.extend(outcomes)
+        return [Settled(outcome, "stored") for outcome in outcomes]
+
+    thread: Any = ByHand()
+    group_commit = GroupCommit(thread, Clock(), commit)
+    names: list[Any] = ["first", "a", "b", "bad", "c", "d", "e"]
+    for name in names:
+        group_commit.settle(name, ends.append)
+    idle = group_commit.when_idle()
+    thread.work_off(2)
+    names.append("later")
+    group_commit.settle(names[-1], ends.append)
+    assert (group_commit.backlog, idle.called) == (7, False)
+    thread.work_off()
+    assert settled == [name for name in names if name != "bad"], "in the order in which they came"
+    assert [getattr(end, "outcome", "failed") for end in ends] == [
+        "failed" if name == "bad" else name for name in names
+    ]
+    assert (group_commit.backlog, idle.called) == (0, True)
+
+
+def test_nothing_more_is_begun_while_a_commit_s_worth_is_not_durable() -> None:
+    thread: Any = ByHand()
+    group_commit = GroupCommit(
+        thread, Clock(), lambda all_of_them: [Settled(one, "") for one in all_of_them], most=3
+    )
+    outcome: Any = "x"
+    seen = []
+    for _ in range(4):
+        group_commit.settle(outcome)
+        seen.append((group_commit.backlog, group_commit.is_full()))
+    assert seen == [(1, False), (2, False), (3, True), (4, True)]
+    thread.work_off(1)
+    assert (group_commit.backlog, group_commit.is_full()) == (3, True)
+    thread.work_off(1)
+    assert (group_commit.backlog, group_commit.is_full()) == (0, False)
+
+
+@pytest.mark.parametrize("trouble", [StoreUnavailable("gone away"), ValueError("bad")])
+def test_who_gave_up_tries_nothing_again_but_tells_of_what_was_settled_all_the_same(
+    trouble: Exception,
+) -> None:
+    troubles, tries = [None, trouble], []
+
+    def commit(outcomes: Any) -> Any:
+        tries.append(list(outcomes))
+        if error := troubles.pop(0):
+            raise error
+        return [Settled(outcome, "stored") for outcome in outcomes]
+
+    thread: Any = ByHand()
+    clock = Clock()
+    group_commit = GroupCommit(thread, clock, commit, most=2)
+    names: list[Any] = ["a", "b", "c", "d"]
+    ends: list[Any] = []
+    for name in names:
+        group_commit.settle(name, ends.append)
+    idle = group_commit.when_idle()
+    group_commit.give_up()
+    thread.work_off()
+    clock.advance(10)
+    thread.work_off()
+    assert tries == [["a"], ["b", "c"]]
+    assert [getattr(end, "result", None) or end.value for end in ends] == ["stored", *[trouble] * 3]
+    assert (group_commit.backlog, idle.called) == (0, True)
+
+
 def test_a_logout_that_the_database_misses_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     _log_failure(Failure(StoreUnavailable("gone away")))
     _log_failure(Failure(ValueError("a mistake in the program")))

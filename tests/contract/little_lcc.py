@@ -147,22 +147,16 @@ class LittleLcc:
         return granted
 
     def look(
-        self, owner, *, held=0, token=1, ttl=60, dead=(), limit=100, seen=0, bandwidth=0, drained=(), **said
-    ):
+        self, owner, *, held=0, token=1, ttl=60, dead=(), limit=100, only=None, seen=0, bandwidth=0, drained=(),
+        known=None, lives=None, **said,
+    ):  # fmt: skip
         """Let a worker look around, which registers it."""
-        me = WorkerRow(owner, token, 1, 1, self.now, self.now + ttl, 16, held=held, **said)
+        me = WorkerRow(owner, token, 1, 1, self.now, self.now + ttl, **{"places": 16, "held": held, **said})
         with self.store.begin() as tx:
             return look_around(
-                tx,
-                me,
-                self.now,
-                dead=dead,
-                limit=limit,
-                only=None,
-                seen=seen,
-                drained=dict(drained),
-                bandwidth=bandwidth,
-            )
+                tx, me, self.now, dead=dead, limit=limit, only=only, seen=seen, drained=dict(drained),
+                bandwidth=bandwidth, known=known, lives=lives,
+            )  # fmt: skip
 
     def restart(self):
         """Let the worker begin anew, as after a kill."""

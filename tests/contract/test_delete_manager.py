@@ -1,8 +1,10 @@
 """The delete manager: files that no row needs go when their grace is over, each machine's by itself."""
 
+from types import SimpleNamespace
+
 import pytest
-from little_lcc import removal, update
-from twisted.internet.defer import succeed
+from little_lcc import key, removal, update
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 
 from lcc_scrapy.cache import delete_manager
@@ -10,6 +12,7 @@ from lcc_scrapy.cache.delete_manager import DeleteManager
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.db.records import FileToDelete
 from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.errors import StoreUnavailable
 
 HERE, AWAY = 1, 2
 
@@ -104,6 +107,16 @@ def test_a_replaced_and_a_removed_document_leave_their_files_to_it_and_free_thei
     assert files_to_delete == dict.fromkeys((first, second), lcc.now + 3600)
 
 
+def test_what_last_went_wrong_with_a_url_is_forgotten_after_its_time(machines):
+    lcc = machines.lcc
+    lcc.push(update("a"))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    for later, known in ((1000, True), (1001, False)):
+        machines.manager(HERE).step(lcc.now + later)
+        with lcc.store.read() as tx:
+            assert (tx.outcome(key("a")) is not None) is known
+
+
 class Thread:
     """Runs jobs at once; ``jobs`` counts them."""
 
@@ -124,3 +137,36 @@ def test_a_backlog_takes_a_tenth_of_the_thread_s_time(monkeypatch):
     for seconds, jobs in ((4.4, 1), (0.2, 2), (0.8, 2), (0.2, 3), (9.8, 3)):
         clock.advance(seconds)
         assert thread.jobs == jobs
+
+
+def test_a_step_that_fails_is_told_and_the_next_one_comes_all_the_same(monkeypatch, caplog):
+    steps = [fail(StoreUnavailable("gone away")), succeed((0, 0.0)), succeed((0, 0.0))]
+    thread = SimpleNamespace(run=lambda _: steps.pop())
+    steps.reverse()
+    clock = Clock()
+    DeleteManager(None, thread, clock, None, outcomes_kept=1).start()
+    assert caplog.messages == ["cannot delete files now: gone away"]
+    clock.advance(9.9)
+    assert len(steps) == 2
+    clock.advance(0.1)
+    assert len(steps) == 1
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_no_step_begins_after_a_stop(under_way):
+    step, clock = Deferred(), Clock()
+    manager = DeleteManager(None, SimpleNamespace(run=lambda _: step), clock, None, outcomes_kept=1)
+    manager.start()
+    if under_way:
+        manager.stop()
+    step.callback((0, 0.0))
+    manager.stop()
+    manager.stop()
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_step_says_how_many_files_went_and_how_long_that_took(machines):
+    machines.delete_later(HERE, 11, after=-machines.lcc.now)
+    deleted, took = machines.manager(HERE)._timed_step()
+    assert deleted == 1
+    assert 0 < took < 600

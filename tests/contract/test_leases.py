@@ -2,16 +2,21 @@
 
 import threading
 from dataclasses import replace
+from datetime import UTC
 from zoneinfo import ZoneInfo
 
 import pytest
 from little_lcc import PID, START, LittleLcc, key, removal, update, url
 
+from lcc_scrapy.db.records import LEASE
 from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.domain.turns import NEVER
 from lcc_scrapy.providers import registration
-from lcc_scrapy.queue.leases import Granted
+from lcc_scrapy.providers.groups import pause_everything
+from lcc_scrapy.queue.leases import Granted, Member
 from lcc_scrapy.queue.window_rows import MASKS_PER_LOOK
 
 NIGHT = parse_mask("20-6")
@@ -86,6 +91,44 @@ def test_a_restarted_worker_takes_its_old_turns_over_with_a_higher_token(lcc):
     assert news.granted[0].lease.token > first.token
 
 
+def test_a_worker_that_lost_its_turns_may_take_as_many_anew(lcc):
+    lcc.push(update("a"))
+    lcc.look("one", ttl=60)
+    lcc.now += 60
+    lcc.look("two", limit=0)
+    news = lcc.look("one", held=1)
+    assert (news.lost, keys_of(news.granted)) == (True, ["7"])
+
+
+def test_a_lease_of_which_its_worker_never_heard_is_given_out_anew(lcc):
+    """The commit went through, and its answer was lost with the connection."""
+    lcc.push(update("a"))
+    first = lcc.look("one").granted[0].lease
+    assert lcc.look("one", held=1, known={"7": first.token}).granted == []
+    again = lcc.look("one", known={}).granted[0].lease
+    assert again.token > first.token
+    assert lcc.look("one", known={"7": first.token}).granted[0].lease.token > again.token
+
+
+def test_signs_of_life_count_more_than_the_row_and_the_word_of_the_dead_most(lcc):
+    lcc.push(update("a"))
+    lcc.look("one", ttl=60)
+    lcc.now += 60
+    assert lcc.look("two", lives=lambda _: True).granted == []
+    assert not lcc.look("one", held=1, lives=lambda _: False).lost, "it speaks for itself"
+    assert keys_of(lcc.look("two", lives=lambda worker: worker.owner != "one").granted) == ["7"]
+    assert keys_of(lcc.look("three", dead=["two"], lives=lambda _: True).granted) == ["7"]
+
+
+def test_a_new_worker_looks_at_turns_that_were_put_off(lcc):
+    """Its time zone may be another one, in which it is the hour of some URL."""
+    lcc.push(update("a"))
+    first = lcc.look("one").granted[0]
+    lcc.rest(first, look_at=lcc.now + 100.0, arrivals=lcc.window().arrivals)
+    assert lcc.look("one").granted == []
+    assert keys_of(lcc.look("two").granted) == ["7"]
+
+
 def test_a_turn_given_back_is_free_and_the_next_token_is_higher(lcc):
     lcc.push(update("a"))
     first = lcc.grant("one")[0]
@@ -115,6 +158,24 @@ def test_a_look_takes_no_more_than_asked_and_only_whom_it_is_asked_for(lcc):
     assert len(lcc.grant("two")) == 1
 
 
+def test_a_worker_of_one_provider_has_one_turn_more_and_of_a_group_only_this_member(lcc):
+    lcc.change(turngroup="farm")
+    lcc.add(8, turngroup="farm")
+    lcc.push(update("a"))
+    assert lcc.grant(only=99) == []
+    (granted,) = lcc.look("one", held=3, only=8).granted
+    assert [member.provider.pid for member in granted.members] == [8]
+
+
+def test_who_finds_nothing_free_takes_no_token(lcc):
+    """All workers wait for each other where tokens are taken."""
+    lcc.grant()
+    lcc.push(update("a"))
+    lcc.grant(limit=0)
+    with lcc.store.read() as tx:
+        assert tx.peek(LEASE) == 0
+
+
 def test_turns_of_higher_priority_are_leased_first(lcc):
     for pid, priority in ((8, 1), (9, 2)):
         lcc.add(pid, priority=priority)
@@ -130,7 +191,7 @@ def test_workers_share_the_turns_evenly(lcc):
     assert len(lcc.look("one").granted) == 10
     assert lcc.look("two").granted == []
     news = lcc.look("one", held=10)
-    assert news.surplus == 5
+    assert (news.share, news.surplus) == (5, 5)
     for granted in lcc_held(lcc, "one")[:5]:
         lcc.rest(granted)
     assert len(lcc.look("two").granted) == 5
@@ -160,6 +221,18 @@ def test_a_worker_hears_of_changed_members_once(lcc):
     news = lcc.look("one", seen=news.revision)
     assert [member.provider.priority for member in news.changed] == [2]
     assert lcc.look("one", seen=news.revision).changed == []
+
+
+def test_a_worker_hears_the_very_first_change(lcc):
+    before = lcc.look("one", seen=-1).revision
+    registration.change(lcc.store, 7, {"priority": 2})
+    assert [member.provider.pid for member in lcc.look("one", seen=before).changed] == [7]
+
+
+def test_a_worker_hears_whether_the_operator_lets_anybody_fetch(lcc):
+    assert not lcc.look("one").paused
+    pause_everything(lcc.store, lcc.now)
+    assert lcc.look("one").paused
 
 
 def test_a_worker_hears_which_members_are_left_when_one_was_removed(lcc):
@@ -227,6 +300,36 @@ def test_workers_that_look_at_the_same_moment_share_no_turn(lcc):
     with lcc.store.read() as tx:
         for owner, leases in granted.items():
             assert tx.leased_turns(owner) == {lease.turnkey: lease.token for lease in leases}
+
+
+# --- members ----------------------------------------------------------------------------------------
+
+EIGHT = START - START % 86_400 + 8 * 3600
+
+
+@pytest.mark.parametrize(
+    ("provider", "mask", "zone", "permitted"),
+    [
+        ({}, "", UTC, True),
+        ({}, DAY, UTC, True),
+        ({}, NIGHT, UTC, False),
+        ({"timeofday": NIGHT}, "", UTC, False),
+        ({"timeofday": NIGHT}, "", ZoneInfo("Pacific/Auckland"), True),
+        ({"timezone": "Pacific/Auckland"}, DAY, UTC, False),
+        ({"state": "paused"}, "", UTC, False),
+    ],
+)
+def test_a_url_may_be_fetched_in_its_hours_and_in_those_of_its_active_provider(
+    provider, mask, zone, permitted
+):
+    member = Member(Provider(7, "", **provider), ())
+    assert member.permits(mask, EIGHT, zone) is permitted
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_the_hosts_of_its_roots_may_have_private_addresses_if_the_provider_is_allowed_that(allowed):
+    member = Member(Provider(7, "", allowprivate=allowed), (Root.parse("http://10.0.0.1:8080/a/"),))
+    assert member.private_hosts == ({"10.0.0.1:8080"} if allowed else frozenset())
 
 
 # --- tickets ----------------------------------------------------------------------------------------
@@ -377,9 +480,10 @@ def test_many_masks_that_are_closed_do_not_hide_one_that_is_open(lcc):
     assert names_of(lcc.tickets()) == ["now"]
 
 
-def test_a_worker_of_one_provider_takes_no_share_of_the_turns(lcc):
+@pytest.mark.parametrize("other", [{"pid": 9}, {"places": 0}])
+def test_a_worker_of_one_provider_or_without_fetches_takes_no_share_of_the_turns(lcc, other):
     for pid in range(8, 18):
         lcc.add(pid)
         lcc.push(update("a"), pid=pid)
-    lcc.look("spider", limit=0, pid=9)
+    lcc.look("other", limit=0, **other)
     assert len(lcc.look("one").granted) == 10

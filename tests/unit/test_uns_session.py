@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
-from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.domain.errors import Refusal, text_of
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.sent import as_sent, values_of
 from lcc_scrapy.domain.uns_limits import Limits
@@ -367,3 +367,71 @@ def test_who_broke_off_is_told_its_errors_again_next_time(event):
 
 def test_no_password_shows_in_what_might_be_logged():
     assert "secret" not in repr(Session().take(Init("7", "secret")))
+
+
+@pytest.mark.parametrize("dryrun", [False, True])
+def test_why_urls_were_refused_is_noted_once_their_set_is_accepted(dryrun):
+    session = receiving(replace(PARTIAL, dryrun=dryrun))
+    session.take(Url({"curl": "a", "mimetype": "image/png"}))
+    session.take(SetEnd())
+    done = session.take(SetCounted(0) if dryrun else SetStored())
+    notes = [effect for effect in done if isinstance(effect, effects.NoteRefused)]
+    assert [[one.code for one in note.refused] for note in notes] == ([] if dryrun else [[703]])
+    assert session.refused_types == (not dryrun)
+    assert Session().refused_types == 0
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_message_that_is_cut_short_is_told_and_the_connection_closed(unfinished):
+    session = session_in(State.READY)
+    done = session.take(StreamEnded(unfinished=unfinished))
+    assert ('<set_rejected code="201"' in written(done)) is unfinished
+    assert (done[-1], effects.HalfClose() in done, session.told) == (effects.Close(), False, not unfinished)
+
+
+def test_what_is_cut_short_after_the_last_word_is_not_told():
+    session = session_in(State.LINGERING)
+    assert session.take(StreamEnded(unfinished=True)) == [effects.Close()]
+    assert session.told
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_provider_has_its_whole_answer_when_nothing_is_owed_to_it(state):
+    assert session_in(state).told is (state in {State.READY, State.LINGERING, State.CLOSED})
+
+
+@pytest.mark.parametrize("state", [State.CONNECTED, State.AUTHENTICATING, State.READY, State.RECEIVING])
+def test_a_server_that_stops_asks_everybody_to_come_again_later(state):
+    session = session_in(state)
+    done = session.take(Stopping())
+    code = 203 if state in {State.READY, State.RECEIVING} else 103
+    assert f'code="{code}" retry-after="300"' in written(done)
+    assert not session.told
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "outcome"),
+    [
+        (State.CONNECTED, StreamEnded(), "nothing sent"),
+        (State.CONNECTED, Malformed("a password"), f"refused 105 {text_of(105)}"),
+        (State.AUTHENTICATING, LoginRefused(Refusal(101, "no such provider")), f"refused 101 {text_of(101)}"),
+        (State.READY, StreamEnded(), "no set"),
+        (State.READY, Malformed("bad"), f"refused 201 {text_of(201)}: bad"),
+        (State.RECEIVING, TooSlow("late"), f"refused 206 {text_of(206)}: late"),
+        (State.RECEIVING, Vanished(), "connection lost while receiving"),
+        (State.SETTLING, Vanished(), "connection lost while settling"),
+        (State.SETTLING, SetStored(), "accepted 0"),
+        (State.LINGERING, Vanished(), "accepted 0"),
+    ],
+)
+def test_the_log_is_told_how_a_conversation_ended(state, event, outcome):
+    session = session_in(state)
+    session.take(event)
+    assert session.outcome == outcome
+
+
+def test_a_run_is_recorded_whole_if_nothing_in_it_is_refused():
+    (recorded,) = receiving(PARTIAL).take(RUN)
+    assert (type(recorded), len(recorded.run)) == (effects.RecordRun, 2)
+    bad = UrlRun({**RUN.columns, "mimetype": ["text/html", "image/png"]})
+    assert receiving(PARTIAL).take(bad) == [effects.TakeOneByOne(bad)]

@@ -46,6 +46,7 @@ TESTS = {
         "tests/contract/test_spidering_use_cases.py",
         "tests/contract/test_misses.py",
         "tests/contract/test_fetch_counts.py",
+        "tests/contract/test_lock_order.py",
         *NO_DATABASE,
     ),
     "lcc_scrapy/queue/unit_of_work.py": (
@@ -54,6 +55,8 @@ TESTS = {
         "tests/contract/test_spidering_use_cases.py",
         "tests/contract/test_fetch_again.py",
         "tests/contract/test_misses.py",
+        "tests/contract/test_feed.py",
+        "tests/contract/test_lock_order.py",
         *NO_DATABASE,
     ),
     "lcc_scrapy/queue/visits.py": ("tests/contract/test_spidering_use_cases.py", *NO_DATABASE),

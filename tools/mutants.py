@@ -41,6 +41,7 @@ OPTIONS = (
     "-p",
     "no:cacheprovider",
     "--hypothesis-profile=mutants",
+    "--timeout=60",  # some wait for ever, and take no CPU for that
     "-Wignore::pytest.PytestAssertRewriteWarning",  # the libraries were read before
 )
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from little_lcc import MACHINE, PID, START, dump, key, removal, update, url
+from little_lcc import MACHINE, PID, START, LittleLcc, dump, key, removal, update, url
 
 from lcc_scrapy.cache.last_outcomes import entry_of, of_fetch, origin_of
 from lcc_scrapy.db.records import LastOutcome
@@ -12,10 +12,12 @@ from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.entries import Declared, Origin
 from lcc_scrapy.domain.errors import NotDurable
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
-from lcc_scrapy.domain.queue import Cancelled
+from lcc_scrapy.domain.queue import Cancelled, Delayed
+from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
 from lcc_scrapy.domain.sent import with_form
 from lcc_scrapy.queue.settlement import (
     CONFIRMED,
+    DELAYED,
     DISCARDED,
     FAILED,
     LOST,
@@ -305,6 +307,15 @@ def test_the_space_quota_is_exact_within_one_batch(lcc):
     assert lcc.provider().spaceused == 100
 
 
+def test_a_quota_counts_the_documents_of_its_own_provider_only(lcc):
+    lcc.add(8)
+    lcc.change(filesmax=1, spacemax=10)
+    lcc.push(*map(update, names(3)), pid=8)
+    lcc.push(update("a"))
+    settled = lcc.settle(*[lcc.served(ticket) for ticket in [*lcc.tickets(8), *lcc.tickets()]])
+    assert [one.result for one in settled] == [STORED] * 4
+
+
 HEADERS = '[["Server", "x"]]'
 """They count 15 bytes."""
 
@@ -366,6 +377,31 @@ def test_a_document_removed_in_the_same_batch_makes_room(lcc):
     settled = lcc.settle(lcc.failed(first, 404), lcc.served(second))
     assert [one.code for one in settled] == [404, 0]
     assert lcc.documents() == ["b"]
+
+
+# --- delays ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", [LittleLcc.served, LittleLcc.not_modified])
+def test_a_delayed_url_keeps_its_place_while_its_turn_waits_and_the_next_answer_ends_that(lcc, answer):
+    """Its site is down: that is no fault of the URL, and costs it no try."""
+    lcc.push(update("a"), update("b"))
+    ticket, backoff = lcc.ticket("a"), Backoff(lcc.now + 60.0, 2, lcc.now - 5.0)
+    settled = lcc.settle(Delayed(ticket, 601, "no answer", lcc.now, backoff))[0]
+    assert (settled.result, settled.code, settled.again) == (DELAYED, 601, 0)
+    assert lcc.queued("a") == ticket.row
+    assert backoff_of(lcc) == backoff
+    with lcc.store.read() as tx:
+        last = tx.outcome(key("a"))
+    assert (last.state, last.code, last.text) == ("retrying", 601, "Host name not found: no answer")
+    lcc.settle(answer(lcc, lcc.ticket("b")))
+    assert backoff_of(lcc) == NO_BACKOFF
+
+
+def backoff_of(lcc):
+    with lcc.store.read() as tx:
+        turn = tx.turn("7")
+    return Backoff(turn.not_before, turn.failures, turn.failing_since)
 
 
 # --- failures ---------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ def test_any_other_text_is_no_cursor_and_does_not_mean_to_start_over(text):
         {"v": 1, "lcc": "a", "gen": 1, "seq": 1, "began": -1},
         {"v": 1, "lcc": "a", "gen": 1, "seq": 1, "began": True},
         {"v": 1, "lcc": "a", "gen": 1, "seq": 1, "sel": 5},
+        {"v": 1, "lcc": "a", "gen": 1, "seq": 1, "sel": "0" * 17},
+        {"v": 1, "lcc": "a" * 1000, "gen": 1, "seq": 1},
     ],
 )
 def test_a_cursor_with_wrong_contents_is_none(value):

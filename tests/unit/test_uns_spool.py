@@ -202,6 +202,41 @@ def test_file_and_folder_are_synced_in_this_order_before_the_commit_returns(fold
     assert seen == [(path.name + ".part", [path.name + ".part"]), ("spool", [path.name])]
 
 
+@pytest.fixture
+def synced(monkeypatch):
+    """The names of files and folders, in the order in which they were synced."""
+    seen, fsync = [], os.fsync
+
+    def note(descriptor):
+        seen.append(os.readlink(f"/proc/self/fd/{descriptor}").rpartition("/")[2])
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return seen
+
+
+def test_a_new_folder_and_its_id_outlast_a_power_cut(tmp_path, synced):
+    folder = SpoolFolder(tmp_path / "spool")
+    folder.lock()
+    folder.unlock()
+    assert synced == [tmp_path.name, "uns-id.part", "spool"]
+
+
+def test_what_was_removed_or_set_aside_does_not_come_back_after_a_power_cut(folder, synced):
+    for arrived in (1, 2):
+        store(folder, arrived=arrived)
+    first, second = folder.ready()
+    del synced[:]
+    folder.remove([first])
+    assert synced == ["spool"]
+    folder.remove([first])
+    assert synced == ["spool"], "nothing was removed"
+    folder.set_aside(second, "damaged")
+    assert synced == ["spool", "quarantine", "spool"]
+    folder.recover()
+    assert synced == ["spool", "quarantine", "spool", "spool"]
+
+
 @pytest.mark.parametrize("broken", ["write", "fsync file", "rename", "fsync folder"])
 @pytest.mark.parametrize(
     ("number", "error"),
@@ -385,8 +420,10 @@ def test_a_file_of_a_later_format_is_not_read(folder):
 
 
 def test_a_second_process_is_told_who_has_the_folder(folder):
+    descriptors = os.listdir("/proc/self/fd")
     with pytest.raises(InUse, match=f"in use by process {os.getpid()}"):
         SpoolFolder(folder.path).lock()
+    assert os.listdir("/proc/self/fd") == descriptors
     folder.unlock()
     second = SpoolFolder(folder.path)
     second.lock()

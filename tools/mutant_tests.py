@@ -70,6 +70,7 @@ TESTS = {
     "lcc_scrapy/queue/windows.py": (
         "tests/component/test_windows.py",
         "tests/component/test_queue_manager.py",
+        "tests/component/test_queue_manager_leases.py",
         "-m",
         "not slow",
     ),

@@ -1,11 +1,13 @@
 """What kills leave: files without rows go at the next start, and no file of a process that lives."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from little_lcc import MACHINE, Crash, LittleLcc, removal, update
-from twisted.internet.defer import fail, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 
 from lcc_scrapy.cache import file_ids, leftovers
 from lcc_scrapy.cache.file_ids import BLOCK, FileIds, lock_blocks
@@ -368,3 +370,35 @@ def test_another_trouble_is_left_to_the_next_start(machine, monkeypatch):
         machine.process().start()
     machine.process().start()
     assert machine.files() == []
+
+
+def test_the_log_says_how_many_files_a_kill_left(machine, caplog):
+    caplog.set_level("INFO")
+    machine.process().store_pages("a")
+    machine.process().start()
+    assert caplog.messages == []
+    machine.process().dies_before_commit("b", "c")
+    machine.process().start()
+    assert caplog.messages == ["removed 2 content files without rows, left by a process that was killed"]
+
+
+@pytest.mark.parametrize("step", [None, Failure(StoreUnavailable("gone away"))])
+def test_no_step_begins_after_a_stop(machine, step):
+    under_way, clock = Deferred(), Clock()
+    jobs = [under_way]
+    cleaning = machine.process().leftovers(thread=SimpleNamespace(run=lambda *_: jobs.pop()), clock=clock)
+    cleaning.start()
+    cleaning.stop()
+    under_way.callback(step or True)
+    assert (jobs, clock.getDelayedCalls(), cleaning.over) == ([], [], False)
+
+
+def test_a_database_is_not_asked_again_after_a_stop(machine):
+    clock = Clock()
+    away = SimpleNamespace(run=lambda *_: fail(StoreUnavailable("gone away")))
+    cleaning = machine.process().leftovers(thread=away, clock=clock)
+    cleaning.start()
+    assert len(clock.getDelayedCalls()) == 1
+    cleaning.stop()
+    cleaning.stop()
+    assert clock.getDelayedCalls() == []

@@ -166,7 +166,7 @@ class IntakeService:
 
     def _set_lost(self, waiting: ReadySet, reason: str) -> None:
         what = {"pid": waiting.pid, "seq": waiting.seq, "reason": reason}
-        _log.error("an accepted set is set aside and its provider asked for everything: %(reason)s", what)
+        _log.error("a damaged set goes to quarantine, its provider is asked for a full set: %(reason)s", what)
         record_loss(self._store, waiting.pid, waiting.seq)
 
     # --- what it is made of ----------------------------------------------------------------------
@@ -193,7 +193,9 @@ class IntakeService:
         if self._files is None:
             self._files = StoreThread(self._reactor, self._resources.notice, name="lcc-spool")
         self._files.run(job).addErrback(
-            lambda failure: _log.error("absorbed sets stay in the spool: %s", failure.getErrorMessage())
+            lambda failure: _log.error(
+                "cannot remove absorbed sets from the spool now: %s", failure.getErrorMessage()
+            )
         )
 
     def _terms(self) -> Terms:

@@ -429,7 +429,9 @@ class Worker:
             self._hearts.close()
             yield self._window_reader.run(tuple).addErrback(lambda _: None)  # what it reads has ended then
             yield self._thread.run(self._close_blocking).addErrback(
-                lambda failure: _log.warning("not closed in order: %s", failure.getErrorMessage())
+                lambda failure: _log.warning(
+                    "the worker did not close cleanly: %s", failure.getErrorMessage()
+                )
             )
         elif self._settling_process is not None:
             self._settling_process.close()

@@ -138,5 +138,5 @@ class ServerProcess(ABC):
             signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
         self._reactor.callLater(self.config.stop_timeout + self.last_words, leave)
         if self._refusal is None:
-            _log.info("stopping: %s have %g s to end", self.under_way, self.config.stop_timeout)
+            _log.info("stopping: waiting up to %g s for %s", self.config.stop_timeout, self.under_way)
         return self._stop()

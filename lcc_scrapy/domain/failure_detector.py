@@ -1,4 +1,4 @@
-"""Who has given no sign of life for too long, as far as one can tell who looks now and then.
+"""Failure detector: who has sent no heartbeat for too long, as seen by one who looks now and then.
 
 Only changes of a sign count, and only the observer's own clock: clocks of other machines may be wrong.
 """

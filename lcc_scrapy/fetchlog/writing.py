@@ -77,7 +77,7 @@ class FetchLog:
             self._file.append(block)
         except OSError as error:
             if not self._failed:
-                _log.warning("the fetch log cannot be written, and fetching goes on without: %s", error)
+                _log.warning("cannot write the fetch log, fetching continues without it: %s", error)
             self._failed += block.count(b"\n")
             return
         if self._failed:

@@ -31,8 +31,8 @@ class Terms:
     """On what terms sets are absorbed at the UNS with the id ``uns``; times in seconds.
 
     ``queue_max`` is the number of URLs that may wait (0 = no limit), ``poll`` how often one looks again
-    whether a set that has to wait may go on, ``patience`` how long a UNS that gives no sign of life is
-    waited for, ``bound`` how long a complete set waits for those of earlier logins that are not.
+    whether a set that has to wait may go on, ``patience`` how long sets wait for a UNS that
+    sends no heartbeat, ``bound`` how long a complete set waits for those of earlier logins that are not.
     """
 
     uns: str
@@ -170,7 +170,7 @@ class Absorber:
         return login_rows.look_at(self._store, sets, heads, self._terms.queue_max, patience)
 
     def _pass_over_the_dead(self, elsewhere: Sequence[tuple[ReadySet, str]]) -> bool:
-        """Wait no more for logins at a UNS that has given no sign of life for too long."""
+        """Stop waiting for logins at a UNS that has sent no heartbeat for too long."""
         signs, now = login_rows.signs_of_life(self._store), self._clock.seconds()
         unses = {uns for _, uns in elsewhere}
         dead = {uns for uns in unses if self._failure_detector.is_dead(uns, signs.get(uns, 0), now)}
@@ -179,8 +179,8 @@ class Absorber:
             count = login_rows.pass_over(self._store, head.pid, head.seq, uns)
             what = {"pid": head.pid, "seq": head.seq, "count": count, "uns": uns}
             _log.warning(
-                "provider %(pid)d: %(count)d earlier logins are not waited for any more,"
-                " UNS %(uns)s gives no sign of life",
+                "provider %(pid)d: no longer waiting for %(count)d earlier logins,"
+                " UNS %(uns)s sends no heartbeat",
                 what,
             )
         return bool(passed)

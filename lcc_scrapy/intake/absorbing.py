@@ -188,9 +188,11 @@ class Intake:
     # --- sets that do not take effect in the order of their logins -----------------------------------
 
     def _supersede(self, tx: Tx, pset: ProviderSet) -> Step:
-        """End a set that a later full one overtook, which said already what there is."""
+        """End a set that a later full set has overtaken: that one named everything."""
         _log.info(
-            "the set of login %d of provider %d: a full set after it came first", pset.connseq, pset.pid
+            "dropped the set of login %d of provider %d: a later full set was absorbed before it",
+            pset.connseq,
+            pset.pid,
         )
         tx.update_pset(replace(pset, phase=ABSORBED))
         return Step(pset.pid, finished=True)

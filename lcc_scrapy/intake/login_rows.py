@@ -45,7 +45,7 @@ def _held_up(earlier: Earlier, heads: Mapping[int, Head], patience: WaitRule) ->
 
 
 def signs_of_life(store: Store) -> dict[str, int]:
-    """Return when each UNS last gave a sign of life (epoch seconds of its own clock)."""
+    """Return when each UNS sent its last heartbeat (epoch seconds of its own clock)."""
     with store.read() as tx:
         return {uns.uns: uns.seen for uns in tx.unses()}
 

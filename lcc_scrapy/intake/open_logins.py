@@ -190,4 +190,4 @@ class OpenLogins:
         self._not_now(failure)
 
     def _not_now(self, failure: Failure) -> None:
-        _log.warning("logins are put in order later: %s", failure.getErrorMessage())
+        _log.warning("cannot look up earlier logins now, trying again: %s", failure.getErrorMessage())

@@ -8,6 +8,6 @@ _log = logging.getLogger(__name__)
 
 def leave() -> None:
     """End with a thread stuck: nothing is lost that a kill would not lose."""
-    _log.warning("what hangs, database or file, is left behind")
+    _log.warning("a database or file call hangs: ending without it")
     logging.shutdown()
     os._exit(0)

@@ -31,7 +31,7 @@ class Disks:
         free = free_bytes(self._home)
         if self._ballast.is_held:
             if self._reserve.gives_up(free, full=full) and self._ballast.give_up():
-                _log.warning("the disk of %s is full: the ballast file is given up", self._home)
+                _log.warning("the disk of %s is full: deleted the ballast file", self._home)
         elif not full and self._reserve.renews(free):
             self._ballast.make()
         return self.shortage(resting=resting)

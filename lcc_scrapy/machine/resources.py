@@ -73,7 +73,7 @@ class Resources:
         if why and not self._why:
             _log.warning("intake and fetching have stopped: %s", why)
         elif self._why and not why:
-            _log.info("there is room again: intake and fetching go on")
+            _log.info("there is room again: intake and fetching resume")
         self._why = why
         return why
 

@@ -76,7 +76,7 @@ def _of_the_processes(store: Store, now: int) -> Iterator[Measure]:
     yield _one("lcc_fetch_bytes_per_second", "Their traffic", sum(one.rate for one in workers))
     jobs = [((one.owner, one.job), one.job_ms / 1000) for one in workers if one.job]
     yield Measure("lcc_store_job_seconds", "Longest job of a store thread of late", jobs, ("worker", "job"))
-    yield Measure("lcc_uns_silence_seconds", "Since the last sign of life of a UNS", silent, ("host",))
+    yield Measure("lcc_uns_silence_seconds", "Since the last heartbeat of a UNS", silent, ("host",))
 
 
 def _lags(store: Store, now: int) -> Iterator[Measure]:

@@ -61,7 +61,7 @@ class Rounds:
 
     def _failed(self, failure: Any) -> None:
         if not failure.check(LccError, OSError):
-            _log.error("cannot go on to %s: %s", self._what, failure.getTraceback())
+            _log.error("failed to %s: %s", self._what, failure.getTraceback())
         elif failure.getErrorMessage() != self._failure:
             _log.error("cannot %s now, trying again: %s", self._what, failure.getErrorMessage())
         self._failure = failure.getErrorMessage()

@@ -40,7 +40,7 @@ class Guards:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except Broken as error:
-            _log.warning("%(path)s breaks off: %(error)s", {"path": scope["path"], "error": error})
+            _log.warning("%(path)s was cut: %(error)s", {"path": scope["path"], "error": error})
         except asyncio.CancelledError:  # by uvicorn alone, and this is the end of the task
             _log.warning("%(path)s is cut: the server stops", {"path": scope["path"]})
 

@@ -66,7 +66,7 @@ class Watcher:
             try:
                 head = await to_thread.run_sync(self._head)
             except LccError as error:
-                _log.warning("the feed cannot be looked at, waiting: %s", error)
+                _log.warning("cannot read the feed now, trying again: %s", error)
             else:
                 self._tell(head)
             await asyncio.sleep(self._poll)

@@ -1,1 +1,4 @@
-"""Messages between content providers and the UNS, and their writing; standard library only."""
+"""Messages between content providers and the UNS, and their writing.
+
+Both sides import it, so it imports the standard library only. Reading is in ``uns`` and ``push``.
+"""

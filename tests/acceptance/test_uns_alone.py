@@ -472,7 +472,7 @@ def test_a_uns_that_is_dead_holds_nobody_up_for_ever_and_overwrites_nothing_when
     two.settings["LCC_UNS_PATIENCE"] = "3s"
     two.start_uns()
     wait_for(lambda: absorbed(one) == [1, 3], 20, "the third set to go first")
-    said = "provider 7: 1 earlier logins are not waited for any more"
+    said = "provider 7: no longer waiting for 1 earlier logins"
     wait_for(lambda: said in two.uns_log.read_text(), what="the line about it")
 
     one.settings["LCC_QUEUE_MAX"] = "10"

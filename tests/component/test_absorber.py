@@ -466,7 +466,7 @@ def test_a_uns_that_gives_no_sign_of_life_is_waited_for_no_longer_than_that(
     uns.pass_time(4)
     assert uns.waiting(1) == ["5/0"]
     assert [record.getMessage() for record in caplog.records] == [
-        "provider 1: 2 earlier logins are not waited for any more, UNS elsewhere gives no sign of life"
+        "provider 1: no longer waiting for 2 earlier logins, UNS elsewhere sends no heartbeat"
     ]
 
 

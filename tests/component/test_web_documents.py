@@ -272,7 +272,7 @@ def test_a_list_that_cannot_go_on_breaks_off_and_only_one_line_tells_of_it(house
     assert '"op": "end"' not in answer.text
     assert "</urlset>" not in answer.text
     (line,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-    assert line == f"{path} breaks off: gone away"
+    assert line == f"{path} was cut: gone away"
 
 
 @pytest.mark.parametrize("path", ["/v1/export", "/v1/ids"])

@@ -126,7 +126,7 @@ def test_no_room_at_all_keeps_results_waiting(make: Make, tmp_path: Path) -> Non
         assert begun.let_in()
         begun.say(world.opening(new))
         disk.fill()
-        wait_for(lambda: "the ballast file is given up" in world.lcc.log_text(), 20, "the ballast to go")
+        wait_for(lambda: "deleted the ballast file" in world.lcc.log_text(), 20, "the ballast to go")
         disk.fill()
         begun.say(
             world.opening([f"/p2/{number}" for number in range(2000)]).partition(">")[2] + "</lococa:set>"

@@ -198,7 +198,7 @@ def test_a_full_disk_is_warned_of_once_and_lines_come_again_when_there_is_room(t
     log.close()
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
-    assert "fetching goes on without: [Errno 28] No space left on device" in told[0]
+    assert "fetching continues without it: [Errno 28] No space left on device" in told[0]
     assert told[1] == "the fetch log is written again; 6 outcomes are not in it"
     assert len((tmp_path / "fetch-0.log").read_text().splitlines()) == 4
 

@@ -1,4 +1,4 @@
-"""What last went wrong with a URL: rows that ``lcc explain`` finds and ``lcc retry`` makes entries of."""
+"""The last failure or refusal of each URL: rows for ``lcc explain`` and ``lcc retry``."""
 
 import json
 

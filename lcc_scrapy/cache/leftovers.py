@@ -1,7 +1,7 @@
-"""What a kill or a power cut leaves: content files without rows, whole or half (docs/decisions/0123).
+"""Leftovers of a kill or power cut: content files without rows, whole or half (docs/decisions/0123).
 
-A starting worker goes through the blocks of file ids of dead processes of this machine, and of nobody else.
-Each is taken over first: then no process that was only thought to be dead gives a file in it a row any more.
+A starting worker goes through the blocks of file ids that belong to dead processes of this machine. It first
+takes each block over. So a process that is alive after all can give no file of that block a row any more.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What every command works with: settings, data directory and database, opened when they are first needed."""
+"""The context of every command: settings, data directory and database, opened when first needed."""
 
 import os
 from collections.abc import Callable, Container, Iterator

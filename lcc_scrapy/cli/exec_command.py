@@ -1,4 +1,4 @@
-"""Changes as JSON lines, and the command that takes them."""
+"""The user's command (``--exec``), and the JSON lines that it gets."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where exports go: a file, stdout, or a command."""
+"""The output of an export: a file, stdout, or a command."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What became of fetches of late, as ``lcc status`` and ``lcc provider show`` tell it."""
+"""Recent outcomes of fetches, as ``lcc status`` and ``lcc provider show`` print them."""
 
 import time
 from collections.abc import Iterator

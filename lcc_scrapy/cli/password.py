@@ -1,4 +1,4 @@
-"""Where a provider's password comes from: a file, the environment or a prompt; never the command line."""
+"""A provider's password: from a file, the environment or a prompt; never from the command line."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How results look: tables on a terminal, tab-separated columns in a pipe, JSON where it is asked for."""
+"""Printing: tables on a terminal, tab-separated columns in a pipe, JSON on request."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What ``lcc provider set`` does after a change of roots: documents and waiting URLs outside of them go."""
+"""After a change of roots, ``lcc provider set`` removes documents and waiting URLs outside of them."""
 
 import time
 from collections import Counter

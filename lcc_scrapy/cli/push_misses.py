@@ -1,4 +1,4 @@
-"""How ``lcc status`` and ``lcc provider show`` tell what share of a provider's changes was not pushed."""
+"""Unpushed changes of a provider, as ``lcc status`` and ``lcc provider show`` print them."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What servers that are processes of their own have in common, from start to end."""
+"""The common base of servers that are processes of their own, from start to end."""
 
 import logging
 import signal

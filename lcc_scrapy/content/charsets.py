@@ -1,4 +1,4 @@
-"""Which of Python's codecs pages may be in, by the names that sites and pages give."""
+"""Python's codecs for pages, by the charset names that sites and pages give."""
 
 from w3lib.encoding import resolve_encoding
 

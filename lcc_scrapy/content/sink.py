@@ -1,4 +1,4 @@
-"""Where a body goes while it arrives: memory first, a temporary content file when it is large."""
+"""The sink of a body that arrives: memory first, a temporary content file when it is large."""
 
 import hashlib
 import io

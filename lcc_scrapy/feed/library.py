@@ -1,4 +1,4 @@
-"""What content users read from: the feed, and the contents that its rows name."""
+"""The library of a content user: the feed, and the contents that its rows name."""
 
 from typing import IO
 

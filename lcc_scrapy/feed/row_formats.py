@@ -1,4 +1,4 @@
-"""How changes are written: JSON lines, CSV, XML, or plain columns separated by tabs.
+"""Formats of changes: JSON lines, CSV, XML, or plain columns separated by tabs.
 
 Every format has the same columns; what a removal does not have is empty (null in JSON).
 """

@@ -1,4 +1,4 @@
-"""The way out: the one place where connections to hosts that somebody else named are made.
+"""Outgoing connections: the one place that connects to hosts which somebody else named.
 
 Whoever fetches takes a pool from here, and nothing else in this package makes one (the linter
 holds it). What they may reach is decided by their sockets, when they connect: after DNS, for every

@@ -1,4 +1,4 @@
-"""What is sent: the head of a request as it stands on the wire."""
+"""The head of a request, as bytes on the wire."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

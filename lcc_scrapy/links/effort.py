@@ -1,4 +1,4 @@
-"""What reading one document may cost. Beyond it, the document is read as far as it got.
+"""Effort: a bound on the cost of reading one document, which is read only up to there.
 
 A page with a long base and many short links gives URLs of many times its bytes, and a list of 50 kB unpacks
 to 50 MB: bounds of bytes are not enough.

@@ -1,4 +1,4 @@
-"""What is not fetched although it is linked to (seed 002 section 4: ``ignore.types``, ``BlockDomain``).
+"""Ignored links are not fetched (seed 002 section 4: ``ignore.types``, ``BlockDomain``).
 
 An ignore file has one pattern a line; ``#`` begins a comment at the start of a line or behind a blank:
 

@@ -1,4 +1,4 @@
-"""How strangers' markup is shown to lxml: in pieces, and in a thread that ends with it.
+"""Parsing foreign markup with lxml: in pieces, in a thread that ends with its document.
 
 libxml2 keeps every name of an element or attribute that it ever read for as long as the thread lives that
 read it; pages full of invented names would fill the memory of a thread that goes on. So a thread parses so

@@ -1,4 +1,4 @@
-"""What a page asks of robots: meta robots and the X-Robots-Tag header."""
+"""What a page tells robots: meta robots and the X-Robots-Tag header."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What is wanted of a page: kinds of links, and how many.
+"""Rules for the links of a page: which kinds, and how many.
 
 Apart from what reads pages, so that settings are read without importing a parser.
 """

@@ -1,4 +1,4 @@
-"""What the UNS and the query socket have in common: conversations over TCP, TLS and Unix sockets.
+"""Conversations over TCP, TLS and Unix sockets: the common base of the UNS and the query socket.
 
 ``ConversationService`` listens, counts connections, and knows when all are gone. ``Conversation`` is the part
 of a connection that does not depend on what is said.

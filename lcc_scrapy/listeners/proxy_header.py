@@ -1,4 +1,4 @@
-"""What a proxy says before it passes a connection on: the PROXY protocol, versions 1 and 2.
+"""The PROXY protocol, versions 1 and 2: the header in which a proxy names its client.
 
 Source: HAProxy's ``proxy-protocol.txt``, sections 2.1 and 2.2. Pure; bytes in, an introduction out.
 """

@@ -1,4 +1,4 @@
-"""Where connections arrive that a proxy passes on, until it has said who is behind it.
+"""Connections behind a proxy: they wait for the PROXY header before anything else is read.
 
 Twisted's own ``haproxy:`` wrapper lets a conversation begin before that, when its peer is the proxy still,
 and hides from the transport that the conversation can be half-closed. Here the conversation begins when the

@@ -1,4 +1,4 @@
-"""The last way out of a process that was told to stop: what hangs is left behind."""
+"""The forced exit of a process that was told to stop while a database or file call hangs."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""When Python looks for garbage: less often than as shipped, and not among what was imported and stays.
+"""The garbage collector: runs less often than by default, and skips what was imported.
 
 Where a program has set its own thresholds, they stay.
 """

@@ -1,8 +1,8 @@
-"""Many files made durable by one syncfs(2) instead of an fsync(2) for each, where its word can be trusted.
+"""Group fsync: one syncfs(2) instead of an fsync(2) for each file, where it can be trusted.
 
-What syncfs says has to be as good as what fsync says. Linux tells an error of writing back data to every
-descriptor that was open before (since 5.8), and one of the file system's own journal (since 5.17). File
-systems on local disks keep to that; what others make of it is not known here: there each file is synced.
+An error of syncfs must be as reliable as one of fsync. Linux reports a failed write to every descriptor that was
+open before (since 5.8), and a failure of the file system's journal (since 5.17). File systems on local disks
+keep to that. For others it is not known, so there each file is synced.
 
 A syncfs also waits for what other programs have written to the same disk. A few files are not worth that;
 and when it takes long, files are synced one by one for a while.

@@ -1,4 +1,4 @@
-"""As many open files as there may be connections: without them a server can take none, not even to refuse."""
+"""The limit of open files: raised to what the permitted connections need."""
 
 import logging
 import resource

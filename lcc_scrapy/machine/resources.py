@@ -1,4 +1,4 @@
-"""What a process has to work with: disks with room, disks that keep what they take, descriptors."""
+"""Resources of a process: free space, disks that keep what they take, file descriptors."""
 
 import logging
 import resource

@@ -1,4 +1,4 @@
-"""How far an LCC has counted: numbers that were given out once and must never be given out again."""
+"""High-water marks: numbers that were given out once and must never be given out again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Where the `lcc files` of each machine is reached: machines register themselves (table ``machines``)."""
+"""Machines register the address of their `lcc files` (table ``machines``)."""
 
 import time
 from collections.abc import Callable, Mapping

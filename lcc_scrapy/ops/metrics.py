@@ -1,4 +1,4 @@
-"""What ``/metrics`` tells of an LCC: read from the database when it is asked for, in short transactions.
+"""The metrics of ``/metrics``: read from the database on request, in short transactions.
 
 No query reads more than the providers, the parts of sets, the named cursors and the workers.
 """

@@ -1,4 +1,4 @@
-"""Who sweeps, and when the last sweep ended: facts in the store, for all processes (decision 0094)."""
+"""Sweeps: which process sweeps, and when the last sweep ended; facts in the store (decision 0094)."""
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.removal_guard import DAY

@@ -1,4 +1,4 @@
-"""What an operator does with providers: one transaction each, and running workers look again.
+"""Registration: one transaction for each change of a provider, which running workers then notice.
 
 A pid is never used again: the fact ``removed:PID`` (table ``lccinfo``) stays when a provider goes, so
 that nobody reads a new provider's documents under an old one's number.

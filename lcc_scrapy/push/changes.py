@@ -1,4 +1,4 @@
-"""What differs between a site as it is and the state that the LCC knows.
+"""The difference between a site as it is and the state that the LCC knows.
 
 Nothing is decided before the whole site was seen, so every line waits in a spool, each behind one byte
 that says what it is.

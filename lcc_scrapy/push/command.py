@@ -1,4 +1,4 @@
-"""What the provider commands have in common: exit statuses, messages on stderr, progress on a terminal."""
+"""The base of the provider commands: exit statuses, messages on stderr, progress on a terminal."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Which files there are: from find(1), or by name from standard input."""
+"""The list of files: from find(1), or by name from standard input."""
 
 import os
 import subprocess

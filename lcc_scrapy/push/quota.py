@@ -1,4 +1,4 @@
-"""Whether a set fits into the provider's quota, and what to leave out when it does not.
+"""Tells whether a set fits into the provider's quota, and what to leave out if it does not.
 
 What the provider's side can know: in a full set, everything it names takes room out of used + free. In
 a partial set only URLs that the LCC does not have yet count, with their whole len; that changed documents

@@ -1,11 +1,11 @@
-"""What the LCC refused stays untold: marked in the state, and sent again once the LCC judges otherwise.
+"""Refused URLs are marked in the state, and sent again when the LCC would decide otherwise.
 
-A refused URL stands in the state with all its attributes, the code (``refused="704"``) and ``new="yes"``. It
-is left alone while its line and the LCC's revision stay the same. The revision (``init_accepted``) changes
-with the roots, types and quota of a provider; then lcccp takes what was refused out of the pending state.
+A refused URL stands in the state with all its attributes, the code (``refused="704"``) and ``new="yes"``. It is
+not sent again while its line and the LCC's revision stay the same. The revision (``init_accepted``) changes with
+the roots, types and quota of a provider. Then lcccp takes the refused URLs out of the pending state.
 
-Refused is what a set's answer names, and what a login reports with one of `CODES`: a quota is judged when a
-URL is fetched, and a root may be taken away while a URL waits. Any other failed fetch is none of it.
+A URL is refused if a set's answer names it, or if a login reports it with one of `CODES`: the LCC checks a quota
+when it fetches a URL, and a root may be removed while a URL waits. Other failed fetches are not refusals.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

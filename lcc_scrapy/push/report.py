@@ -1,4 +1,4 @@
-"""What lcccp says of a delivery: messages on stderr, or one JSON object on stdout."""
+"""The report of lcccp on a delivery: messages on stderr, or one JSON object on stdout."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What lcccp was given on standard input: checked to its last line and spooled before anything is sent."""
+"""The input of lcccp: checked to its last line and spooled before anything is sent."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,9 +1,8 @@
-"""What the LCC may have taken without our learning of it.
+"""Unconfirmed sets: the LCC may have accepted them although the answer was lost.
 
-A set whose reply was lost, or whose sender was killed, may have been accepted. Its pending state is about
-to be overwritten, so the state must stop vouching first for every URL in which the two differ: such a
-URL counts as changed until a set with it is accepted, and as removed when it is gone. Any number of lost
-sets in a row leaves one line a URL.
+A set may have been accepted although its reply was lost or its sender was killed. Its pending state is about to
+be overwritten. So the state must first drop every URL in which the two differ. Such a URL counts as changed until
+a set with it is accepted, and as removed when it is gone. Any number of lost sets in a row leaves one line a URL.
 """
 
 from collections.abc import Iterator, Mapping

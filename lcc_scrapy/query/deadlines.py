@@ -1,4 +1,4 @@
-"""How long a content user is waited for; pure, the time (seconds, monotonic) is a parameter."""
+"""Deadlines of a conversation with a content user; pure, the time (seconds, monotonic) is a parameter."""
 
 from lcc_scrapy.query.limits import Limits
 

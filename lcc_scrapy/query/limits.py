@@ -1,4 +1,4 @@
-"""What one content user may use. Every bound says what happens at it."""
+"""Limits of one content user. Every bound says what happens at it."""
 
 from dataclasses import dataclass
 

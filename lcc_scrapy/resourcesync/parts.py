@@ -1,4 +1,4 @@
-"""Long lists in parts: which there are, and what is in each, without reading all of them first."""
+"""Long lists in parts: which parts there are and what each holds, without reading everything first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,10 +1,9 @@
-"""When what was told: the times that harvesters go by, who know no cursors.
+"""Publications: the times of lists, for harvesters that know no cursors.
 
-A harvester keeps the latest time that it saw, and asks for what came after. The time of a fetch will not
-do: a document may be settled long after it was fetched, when the harvester has asked already. So the LCC
-notes, whenever it is asked, how far its feed has come; a change is told with the time of the first such
-note that covers it, which is later than everything that was told before it was there. That notes get lost
-or are merged does no harm: changes are then told as later ones, and taken twice.
+A harvester keeps the latest time that it saw, and asks for what came later. The time of a fetch does not fit:
+a document may be settled long after its fetch, and after the harvester asked. So the LCC notes at each request
+how far its feed has come. A change gets the time of the first note that covers it. That time is later than all
+times that the LCC told before. Notes may be lost or merged: then changes get a later time, and are taken twice.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,4 +1,4 @@
-"""Where links lead: the URLs of a provider that stored links lead to from where spiders begin."""
+"""Reachability: the URLs of a provider to which stored links lead from the start URLs of spiders."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What spiders bring into the queue: URLs they found, and those whose time to be visited again has come.
+"""Submitting: spiders queue the URLs that they found, and those that are due for a revisit.
 
 Seed 001, "Using the LCC for traditional spidering". A *scan* goes through the feed of a provider's
 documents; the links of a few of them, the URLs that follow from these, and how far it came are one

@@ -1,4 +1,4 @@
-"""From bytes in any encoding to whole pieces of UTF-8 that an XML parser can take (design section 4).
+"""Decoding: bytes in any charset become whole pieces of UTF-8 for the XML parser (design section 4).
 
 What providers send is XML by their own lights: several documents on one stream, a declaration before
 each of them, Latin-1 without saying so, ampersands that nobody escaped. A piece given out always ends

@@ -1,4 +1,4 @@
-"""Who is connected: counts for 104, and the logins that may still bring a set."""
+"""Open conversations: their number by address and provider (104), and logins that may still bring a set."""
 
 from collections import Counter, OrderedDict
 

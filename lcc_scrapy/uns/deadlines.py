@@ -1,4 +1,4 @@
-"""How long a provider is waited for; pure, the time (seconds, monotonic) is a parameter."""
+"""Deadlines of a conversation with a provider; pure, the time (seconds, monotonic) is a parameter."""
 
 from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.uns.states import State

@@ -1,4 +1,4 @@
-"""What the session wants done; ``protocol`` does it, in this order, and decides nothing."""
+"""Effects: what the session orders. ``protocol`` carries them out in this order and decides nothing."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""From elements to messages: which element means what, and where it may stand (design section 4).
+"""The grammar: which element means what, and where it may stand (design section 4).
 
 Dialect A is a row of root elements, dialect B one ``notify`` document around the same two; beneath
 that they differ only in the spelling of attributes. What is unknown is skipped with all that it holds.

@@ -1,4 +1,4 @@
-"""What the UNS needs from the rest of the LCC; the wiring decides what stands behind it."""
+"""Interfaces of what the UNS needs from the rest of the LCC; ``app.wiring`` chooses what implements them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Does for one conversation what the session wants of the login service and of the spool."""
+"""The set receiver: carries out the effects of one session with the login service and the spool."""
 
 import logging
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Who asks: the token of a request, from its ``Authorization`` header and from nowhere else."""
+"""Access: the token of a request, from its ``Authorization`` header and from nowhere else."""
 
 from collections.abc import Callable
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What holds for every request and answer, whichever route it is for."""
+"""Rules for every request and answer, whatever its route."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Which methods a path takes, by all of its routes: ``Allow`` of a 405 (RFC 9110, section 15.5.6)."""
+"""The methods of a path, over all its routes: ``Allow`` of a 405 (RFC 9110, section 15.5.6)."""
 
 from collections.abc import Iterable
 

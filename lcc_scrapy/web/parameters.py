@@ -1,4 +1,4 @@
-"""What a request asks for: filters, cursors and limits, as parameters of its query."""
+"""Query parameters: filters, cursors and limits."""
 
 from typing import Annotated
 

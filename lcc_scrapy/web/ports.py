@@ -1,4 +1,4 @@
-"""What the HTTP API stands on, and within which bounds."""
+"""Interfaces of what the HTTP API needs, and its limits."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Which part of a content is wanted, and whether it is wanted at all (RFC 9110, sections 13 and 14).
+"""Range and conditional requests (RFC 9110, sections 13 and 14).
 
 One range of bytes is served. Several at once, and what cannot be understood, are ignored, as the RFC allows:
 the whole content is sent.

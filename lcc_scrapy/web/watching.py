@@ -1,4 +1,4 @@
-"""Waiting for the feed to grow: one look for everybody who waits."""
+"""Waiting for changes of the feed: one poll for all requests that wait."""
 
 import asyncio
 import logging

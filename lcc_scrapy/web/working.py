@@ -1,4 +1,4 @@
-"""Whom is worked for: a few requests of each client at a time, and all clients in turns.
+"""The workers of the HTTP API: a few requests of each client at a time, and clients take turns.
 
 The threads that read the database and files are few, and one interpreter runs them all. Without turns, one
 client with many requests keeps them busy, and the only request of another waits behind all of those.

@@ -1,4 +1,4 @@
-"""What a format of exports has to do."""
+"""The interface of an export format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an index has to do that is kept up to date in place."""
+"""The interface of an index that is updated in place."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

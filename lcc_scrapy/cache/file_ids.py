@@ -98,7 +98,7 @@ class FileIds:
         return Served(served.ticket, served.answer, served.body, fileid)
 
     def _take_block(self, used: Collection[int]) -> None:
-        """Take the ids up to the end of their folder, and forget the blocks that nobody needs any more."""
+        """Take the ids up to the end of their folder, and forget blocks that are used up."""
         over = self._clean_blocks() - set(used)
         with self._store.begin() as tx:
             first = tx.take(FILEID, 1)

@@ -56,7 +56,7 @@ def entry_of(outcome: LastOutcome) -> UrlEntry | None:
 
 
 def origin_of(outcome: LastOutcome) -> str:
-    """Return who had brought the URL."""
+    """Return the origin of the URL."""
     return str(json.loads(outcome.submitted or "{}").get("origin", Origin.PUSH))
 
 

@@ -1,7 +1,8 @@
 """Leftovers of a kill or power cut: content files without rows, whole or half (docs/decisions/0123).
 
-A starting worker goes through the blocks of file ids that belong to dead processes of this machine. It first
-takes each block over. So a process that is alive after all can give no file of that block a row any more.
+A starting worker goes through the blocks of file ids that belong to dead processes of this machine. It
+first takes each block over. So a process that is alive after all can give no file of that block a row any
+more.
 """
 
 import logging
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Leftovers:
-    """Removes, once, what the dead processes of this machine left. ``dead_owners`` tells who is dead.
+    """Removes, once, the leftovers of dead processes of this machine, which ``dead_owners`` names.
 
     ``mine`` are the file ids of this process. What cannot be removed now is left to the next start.
     """

@@ -21,7 +21,7 @@ def period_of(provider: Provider, now: int) -> int:
 
 
 def watched(provider: Provider, confirmed: int, now: int) -> int:
-    """Return for how many of these seconds nobody had looked at a document."""
+    """Return how many seconds of the period had passed since the document was last confirmed."""
     return min(max(0, now - confirmed), period_of(provider, now))
 
 

@@ -137,7 +137,7 @@ class OpenLogins:
             self._thread.run(self._mark, stages).addErrback(self._not_marked, stages)
 
     def _changed_stages(self) -> dict[Login, str]:
-        """Return what has become true of logins, and was so at the last look already or holds nobody up."""
+        """Return new stages of logins: those seen at the last look already, and those that delay no set."""
         logged_in = self._logged_in()
         without_set = {login for login, sending in logged_in.items() if not sending}
         idle = without_set & self._without_set

@@ -61,7 +61,7 @@ class Listeners:
         return [port.getHost() for port in self._ports]
 
     def close(self) -> Deferred[Any]:
-        """Listen no more; those who are still introduced by a proxy are cut."""
+        """Stop listening; cut connections whose PROXY header is incomplete."""
         ports, self._ports = self._ports, []
         self._proxy_protocol.close()
         return DeferredList([Deferred.fromCoroutine(_stop_port(port)) for port in ports])
@@ -111,7 +111,7 @@ class Listeners:
         return self._reactor.adoptStreamPort(descriptor, family, factory)
 
     def _receiver(self, endpoint: str) -> tuple[str, Factory]:
-        """Return where to listen, and who takes the connections."""
+        """Return the endpoint and the factory for its connections."""
         if not endpoint.startswith(_BEHIND_A_PROXY):
             return endpoint, self._factory
         place = endpoint.removeprefix(_BEHIND_A_PROXY)

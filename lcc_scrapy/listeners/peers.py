@@ -1,4 +1,4 @@
-"""Addresses of those who connect."""
+"""Addresses of clients."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -43,5 +43,5 @@ def is_among(address: str, networks: Networks) -> bool:
 
 
 def is_here(address: str) -> bool:
-    """Tell whether who has this address, in plain form, is on this machine."""
+    """Tell whether an address, in plain form, is of this machine."""
     return address == LOCAL or (is_address(address) and ipaddress.ip_address(address).is_loopback)

@@ -71,7 +71,7 @@ class ProxyProtocol(Factory):
         return any(ip_address(proxy) in network for network in self.rules().proxies)
 
     def close(self) -> None:
-        """Cut those of whom nothing is known yet."""
+        """Cut connections whose client is not known yet."""
         for arrival in list(self.waiting):
             arrival.cut()
 

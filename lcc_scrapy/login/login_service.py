@@ -33,7 +33,7 @@ from lcc_scrapy.uns.ports import DryRun, Login
 from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError
 
 PATIENCE = 10.0
-"""Seconds after which a login is answered with "try again later", whatever keeps the database."""
+"""Seconds after which a login is answered with "try again later" if the database is slow."""
 
 REFUSED_PAGE = 200
 """Refused URLs that are noted in one transaction."""
@@ -214,7 +214,7 @@ class LoginService:
         )
 
     def _counted(self, tx: Tx, provider: Provider, now: int) -> list[str]:
-        """Return the ids of full sets that were counted; without a limit nobody asks for them."""
+        """Return the ids of full sets that were counted; none if the provider has no limit."""
         if provider.fullsetsallowed is None:
             return []
         return tx.set_ids(provider.pid, now - int(self._rules.policy.resend_period))
@@ -282,7 +282,7 @@ def _quota(provider: Provider, left: int | None, wanted: str) -> Quota:
 
 
 def _revision(provider: Provider, rules: LoginRules) -> str:
-    """Return a text that changes with whatever a URL may be refused for: roots, types, quota, hours."""
+    """Return a text that changes with every reason to refuse a URL: roots, types, quota, hours."""
     # the counter too: what was refused between a change and its withdrawal is asked for as well
     judged_by = json.dumps([rules.mimetypes, rules.slots])
     return f"{provider.revision}-{crc32(judged_by.encode()):08x}"

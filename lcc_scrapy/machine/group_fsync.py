@@ -1,8 +1,8 @@
 """Group fsync: one syncfs(2) instead of an fsync(2) for each file, where it can be trusted.
 
-An error of syncfs must be as reliable as one of fsync. Linux reports a failed write to every descriptor that was
-open before (since 5.8), and a failure of the file system's journal (since 5.17). File systems on local disks
-keep to that. For others it is not known, so there each file is synced.
+An error of syncfs must be as reliable as one of fsync. Linux reports a failed write to every descriptor
+that was open before (since 5.8), and a failure of the file system's journal (since 5.17). File systems on
+local disks keep to that. For others it is not known, so there each file is synced.
 
 A syncfs also waits for what other programs have written to the same disk. A few files are not worth that;
 and when it takes long, files are synced one by one for a while.

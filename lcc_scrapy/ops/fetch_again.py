@@ -1,7 +1,7 @@
 """URLs that an operator wants fetched again: those that failed, and documents that are there.
 
 They queue as any others do: in a set of their own behind what waits, or in their first place where they wait
-to try again. Pages of ``PAGE`` URLs are one transaction each; whatever is interrupted may be done again.
+to try again. Pages of ``PAGE`` URLs are one transaction each; after an interruption it may be repeated.
 """
 
 from collections import Counter
@@ -224,7 +224,7 @@ def _failed(outcome: LastOutcome) -> _Asked:
 
 
 def _document(row: CachedUrl) -> _Asked:
-    """Ask for a document: it declares nothing, so that whatever is served will do."""
+    """Ask for a document. The entry declares nothing, so any content is accepted."""
     if row.origin == Origin.PUSH:
         entry = replace(row.as_entry(), declared=Declared())
         return _Asked(entry, row.urlkey, Origin.REFETCH, held=bool(row.held))

@@ -34,7 +34,7 @@ class MachineAddresses:
         self._until = float("-inf")
 
     def __call__(self, machine: int) -> str | None:
-        """Return where the files of a machine are to be had, None if nobody said so."""
+        """Return the address of the files of a machine, None if it is unknown."""
         if machine in self._said:
             return self._said[machine]
         with self._lock:

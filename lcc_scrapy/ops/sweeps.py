@@ -13,7 +13,7 @@ CLAIM = 1200
 """Seconds for which a process has the sweep to itself; it says so again when half of them are over."""
 
 _DECIDING = "sweeps"
-"""The counter that is locked by who decides."""
+"""The counter that a process locks to decide."""
 
 
 class Sweeps:
@@ -25,7 +25,7 @@ class Sweeps:
         self._until = 0
 
     def claim(self, now: int) -> bool:
-        """Tell whether this process is to sweep now: a day is over, and nobody else does."""
+        """Tell whether this process has to sweep now: a day is over, and no other process sweeps."""
         with self._store.begin() as tx:
             tx.take(_DECIDING, 0)
             if _is_of_today(tx, now) or self._is_of_others(tx, now):

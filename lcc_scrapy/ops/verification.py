@@ -260,7 +260,7 @@ class Verification:
     # --- counters --------------------------------------------------------------------------------
 
     def rebuild_queue(self) -> Iterator[Finding]:
-        """Make everything anew that can be counted from the queue itself, whatever it says now."""
+        """Rebuild everything that can be counted from the queue itself."""
         with self._store.begin() as tx:
             tx.wake_turns()
         for provider in self._providers():

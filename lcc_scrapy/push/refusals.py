@@ -1,11 +1,13 @@
 """Refused URLs are marked in the state, and sent again when the LCC would decide otherwise.
 
-A refused URL stands in the state with all its attributes, the code (``refused="704"``) and ``new="yes"``. It is
-not sent again while its line and the LCC's revision stay the same. The revision (``init_accepted``) changes with
-the roots, types and quota of a provider. Then lcccp takes the refused URLs out of the pending state.
+A refused URL stands in the state with all its attributes, the code (``refused="704"``) and ``new="yes"``.
+It is not sent again while its line and the LCC's revision stay the same. The revision (``init_accepted``)
+changes with the roots, types and quota of a provider. Then lcccp takes the refused URLs out of the pending
+state.
 
-A URL is refused if a set's answer names it, or if a login reports it with one of `CODES`: the LCC checks a quota
-when it fetches a URL, and a root may be removed while a URL waits. Other failed fetches are not refusals.
+A URL is refused if a set's answer names it, or if a login reports it with one of `CODES`: the LCC checks a
+quota when it fetches a URL, and a root may be removed while a URL waits. Other failed fetches are not
+refusals.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -1,8 +1,9 @@
 """Unconfirmed sets: the LCC may have accepted them although the answer was lost.
 
-A set may have been accepted although its reply was lost or its sender was killed. Its pending state is about to
-be overwritten. So the state must first drop every URL in which the two differ. Such a URL counts as changed until
-a set with it is accepted, and as removed when it is gone. Any number of lost sets in a row leaves one line a URL.
+A set may have been accepted although its reply was lost or its sender was killed. Its pending state is
+about to be overwritten. So the state must first drop every URL in which the two differ. Such a URL counts
+as changed until a set with it is accepted, and as removed when it is gone. Any number of lost sets in a row
+leaves one line a URL.
 """
 
 from collections.abc import Iterator, Mapping

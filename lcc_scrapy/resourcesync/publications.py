@@ -1,9 +1,10 @@
 """Publications: the times of lists, for harvesters that know no cursors.
 
-A harvester keeps the latest time that it saw, and asks for what came later. The time of a fetch does not fit:
-a document may be settled long after its fetch, and after the harvester asked. So the LCC notes at each request
-how far its feed has come. A change gets the time of the first note that covers it. That time is later than all
-times that the LCC told before. Notes may be lost or merged: then changes get a later time, and are taken twice.
+A harvester keeps the latest time that it saw, and asks for what came later. The time of a fetch does not
+fit: a document may be settled long after its fetch, and after the harvester asked. So the LCC notes at each
+request how far its feed has come. A change gets the time of the first note that covers it. That time is
+later than all times that the LCC told before. Notes may be lost or merged: then changes get a later time,
+and are taken twice.
 """
 
 from bisect import bisect_left, bisect_right

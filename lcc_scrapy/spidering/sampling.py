@@ -124,10 +124,10 @@ class Sampling:
 
 
 def _is_pushed(row: CachedUrl) -> bool:
-    """Tell whether a document was pushed, and nobody wants it gone."""
+    """Tell whether a document was pushed and its removal is not held."""
     return not row.held and row.origin == Origin.PUSH
 
 
 def _visit_of(row: CachedUrl) -> UrlEntry:
-    """Return the entry of a visit: it declares nothing, so that whatever is served will do."""
+    """Return the entry of a visit. It declares nothing, so any content is accepted."""
     return replace(row.as_entry(), declared=Declared())

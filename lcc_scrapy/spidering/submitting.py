@@ -379,7 +379,7 @@ class Spidering:
 def queue_up(
     batch: UnitOfWork, pid: int, entries: Sequence[UrlEntry], origin: str, *, ifabsent: bool = False
 ) -> None:
-    """Queue URLs as a set that nobody sent; the unit of work has their ``keys_of``, and is written."""
+    """Queue URLs as a set of the LCC itself; the unit of work has their ``keys_of``, and is written."""
     psetid = unsent_set(batch, pid, len(entries))
     for number, entry in enumerate(entries, 1):
         batch.arrive(pid, entry, Place(psetid, number, origin), ifabsent=ifabsent)
@@ -387,7 +387,7 @@ def queue_up(
 
 
 def unsent_set(batch: UnitOfWork, pid: int, count: int) -> int:
-    """Note a set that nobody sent, of ``count`` URLs; returns its number."""
+    """Note a set of the LCC itself, of ``count`` URLs; returns its number."""
     psetid = batch.tx.take(PSETID, 1)
     batch.tx.insert_psets([
         ProviderSet(
@@ -408,7 +408,7 @@ def _has_failed(row: Spidered | None, since: int) -> bool:
 
 
 def visit_of(furl: str) -> UrlEntry:
-    """Return the entry of a URL that is visited whatever type it has."""
+    """Return the entry of a URL that is visited without regard to its type."""
     return UrlEntry(furl, ANY_TYPE, furl=furl, burl=furl)
 
 

@@ -22,7 +22,7 @@ class Conversations:
         self._open: dict[int, dict[int, bool]] = {}
 
     def allow(self, per_address: int, in_all: int, per_provider: int) -> None:
-        """Set bounds; who is connected stays so."""
+        """Set bounds; open conversations go on."""
         self._per_address = per_address
         self._in_all = in_all
         self._per_provider = per_provider

@@ -1,4 +1,4 @@
-"""Log lines that anybody on the network can cause: so many and no more."""
+"""A limit on log lines that strangers on the network can cause."""
 
 import logging
 from collections import Counter

@@ -67,7 +67,7 @@ class LoginService(Protocol):
         """The provider has got the whole answer: forget the errors it was told (``errors_upto``)."""
 
     def note_refused(self, login: Login, refused: Sequence[RefusedUrl]) -> Deferred[None]:
-        """Keep why these URLs of a set were refused, for whoever asks later; the newest of a provider."""
+        """Keep why these URLs of a set were refused, for `lcc explain`; only the newest of a provider."""
 
     def dry_run(self, login: Login, spooled: Path) -> Deferred[DryRun]:
         """Tell what the set in ``spooled`` would remove.

@@ -62,7 +62,7 @@ class Shared:
 
 
 class SetReceiver:
-    """Every outcome goes to ``report`` as an event, at once or later, also when nobody waits any more."""
+    """Reports every outcome to ``report`` as an event, at once or later, even after the conversation."""
 
     def __init__(self, shared: Shared, peer: str, report: Callable[[Event], None]) -> None:
         self._shared = shared
@@ -75,7 +75,7 @@ class SetReceiver:
         self._accepted = False
 
     def authenticate(self, init: Init) -> None:
-        """Ask the login service; while the spool or the disk is full nobody is let in."""
+        """Ask the login service; while the spool or the disk is full, refuse every login."""
         if self._shared.spool.full or self._shared.resources.short:
             self._report(LoginRefused(Refusal(103, "no room", self._shared.limits.retry_after)))
             return

@@ -70,7 +70,7 @@ def _nobody_asks(_waiting: ReadySet, _reason: str) -> None:
 
 
 def has_sets_coming(path: Path) -> bool:
-    """Tell whether sets wait in a spool folder, this process's or another's, that somebody absorbs."""
+    """Tell whether sets wait in a spool folder that some process absorbs, this one or another."""
     try:
         with (path / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -79,7 +79,7 @@ class SpoolFooter:
     unreadable: int
     bytes: int
     content: str
-    """64 hex digits that are equal for equal sets, whoever sent them when."""
+    """64 hex digits, equal for equal sets, whatever their sender and time."""
     sha256: str = ""
 
     @property

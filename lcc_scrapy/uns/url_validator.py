@@ -39,7 +39,7 @@ class UrlValidator:
         self.received = 0
         self.unreadable = self.refused_types = 0
         self.refused: deque[RefusedUrl] = deque()
-        """The newest refusals, for whoever asks later: ``REFUSED_CHARACTERS`` of them."""
+        """The newest refusals, ``REFUSED_CHARACTERS`` of them, for `lcc explain`."""
         self._room = REFUSED_CHARACTERS
         self._start = start
         self._masks: set[str] = set()

@@ -70,5 +70,5 @@ async def _living(app: FastAPI) -> AsyncIterator[None]:
 
 
 def stop(app: FastAPI) -> None:
-    """Let nobody wait for changes any more: the end begins. Call it in the application's loop."""
+    """End all waiting for changes, at shutdown. Call it in the application's loop."""
     app.state.watcher.close()

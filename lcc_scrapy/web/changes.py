@@ -94,7 +94,7 @@ async def changes(
 def _beginning(
     lcc: Lcc, token: Token, selection: Selection, since: Position | None, name: str | None
 ) -> Position | None:
-    """Return where to begin; the beginning of who has no cursor yet is kept before anything is told."""
+    """Return where to begin. Without a cursor, the beginning is stored before the first row is sent."""
     if since is not None or name is None:
         return since
     known = lcc.cursors.find(token.label, name)

@@ -32,7 +32,7 @@ def _names(asked: Dependant) -> set[str]:
 
 
 def _nothing_else(request: Request) -> None:
-    """Refuse parameters that nobody knows: with a filter misspelt, one would be given everything."""
+    """Refuse unknown parameters: a misspelt filter would otherwise select everything."""
     unknown = request.query_params.keys() - _names(request.scope["route"].dependant)
     if unknown:
         raise RequestValidationError(

@@ -36,7 +36,7 @@ class Bounds:
     exports: int = 4
     """Exports and packages that are being written; more get 503."""
     poll: float = 2.0
-    """Between two looks whether the feed has grown, while anybody waits."""
+    """Seconds between two polls of the feed while requests wait."""
     silence: float = 60.0
     """In which a client neither takes nor gives anything; then it is cut."""
     share: Share = field(default_factory=Share)

@@ -197,7 +197,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Listen to signals on the loop; unlike uvicorn, end as who did what it was asked to."""
+        """Handle signals on the loop; unlike uvicorn, exit with status 0."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.handle_exit, number, None)

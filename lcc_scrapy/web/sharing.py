@@ -109,7 +109,7 @@ def _forwarded(headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
 
 
 def client_address(peer: str, forwarded: Sequence[str], proxies: Networks) -> str:
-    """Return whose request it is: what the last proxy tells, as far as those who tell it are believed.
+    """Return the client's address, traced back through trusted proxies only.
 
     With any proxies given, who comes over a Unix socket is one too.
     """

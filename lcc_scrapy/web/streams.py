@@ -109,7 +109,7 @@ class Written(StreamingResponse):
 
 
 class _Pipe(RawIOBase):
-    """A file whose writer, in a thread, waits for who reads on the event loop."""
+    """A file whose writer, in a thread, waits for its reader on the event loop."""
 
     def __init__(self, putting: MemoryObjectSendStream[bytes], slot: Slot) -> None:
         self._putting = putting
@@ -120,7 +120,7 @@ class _Pipe(RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Hand a piece over; fails when nobody reads any more."""
+        """Pass a piece on; fails when the reader is gone."""
         try:
             from_thread.run(self._hand_over, bytes(data))
         except anyio.BrokenResourceError:

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """Looks every ``poll`` seconds how far the feed is, while anybody waits; ``most`` may at a time."""
+    """Polls the feed every ``poll`` seconds while requests wait, at most ``most`` of them."""
 
     def __init__(self, head: Callable[[], Position], poll: float, most: int) -> None:
         self._head = head
@@ -49,11 +49,11 @@ class Watcher:
 
     @property
     def closed(self) -> bool:
-        """Tell whether nobody is to wait any more."""
+        """Tell whether waiting has ended for good."""
         return self._closed
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """End all waiting for good."""
         self._closed = True
         self._news.set()
 

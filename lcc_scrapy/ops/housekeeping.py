@@ -77,7 +77,7 @@ def narrow(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
 
 
 def _expire(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
-    """Look at the documents of providers that have confirmed none for long (``stale_after``, ``expire_after``)."""
+    """Look at documents that nobody has confirmed for long (``stale_after``, ``expire_after``)."""
     bounds = [int(bound) for bound in (policy.stale_after, policy.expire_after) if bound]
     if not bounds:
         return

@@ -36,8 +36,9 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Failed, QueuedUrl
 from lcc_scrapy.queue.group_commit import GroupCommit
-from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager
+from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.turn_leases import Identity, Limits
 
 SIZES = ((100, 100), (10_000, 1_000), (100_000, 10_000))
 """(providers registered, of which active)."""

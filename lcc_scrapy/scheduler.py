@@ -16,8 +16,8 @@ from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING, Fields
 from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, TURN, TYPES, TicketRequest
+from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.queue.leases import Member
-from lcc_scrapy.queue.queue_manager import TurnPass
 from lcc_scrapy.settings import headers_to_give
 
 _log = logging.getLogger(__name__)

@@ -21,10 +21,13 @@ TESTS = {
     "lcc_scrapy/cache/misses.py": ("tests/contract/test_misses.py", *NO_DATABASE),
     "lcc_scrapy/cache/tombstones.py": ("tests/contract/test_feed.py", *NO_DATABASE),
     "lcc_scrapy/cache/versions.py": ("tests/contract/test_versions.py", *NO_DATABASE),
-    "lcc_scrapy/queue/queue_manager.py": (
-        "tests/component/test_queue_manager.py",
-        "tests/component/test_queue_manager_leases.py",
-    ),
+    **{
+        f"lcc_scrapy/queue/{name}.py": (
+            "tests/component/test_queue_manager.py",
+            "tests/component/test_queue_manager_leases.py",
+        )
+        for name in ("dispatcher", "held_turn", "queue_manager", "turn_leases")
+    },
     "lcc_scrapy/queue/beside.py": ("tests/unit/test_db_thread.py",),
     "lcc_scrapy/queue/committing.py": ("tests/contract/test_settling_process.py", *NO_DATABASE),
     "lcc_scrapy/queue/expiry.py": ("tests/contract/test_expiry.py", *NO_DATABASE),
@@ -134,19 +137,20 @@ TESTS = {
     "lcc_scrapy/domain/dynamic_threshold.py": ("tests/unit/test_domain_absorption.py",),
     "lcc_scrapy/domain/throttling.py": ("tests/unit/test_domain_throttling.py",),
     "lcc_scrapy/domain/timeslots.py": ("tests/unit/test_domain_timeslots.py",),
+    "lcc_scrapy/domain/turn_states.py": ("tests/unit/test_domain_turn_states.py",),
     "lcc_scrapy/domain/turns.py": ("tests/unit/test_domain_turns.py",),
     "lcc_scrapy/domain/fair_queue.py": ("tests/unit/test_domain_throttling.py",),
 }
 """Modules that are mutated, each with the tests that have to notice: arguments of pytest."""
 
 EQUIVALENT: dict[str, dict[str, str]] = {
-    "lcc_scrapy/queue/queue_manager.py": {
-        "__init__: self._wake_all = False: False -> True": "a worker that registers wakes all turns anyway",
-        "__init__: deleted: self._gathering_until = NEVER": "start() sets it before there is any lease",
-        "__init__: self.paused = False: False -> True": "the first look sets it before there is any lease",
+    "lcc_scrapy/queue/dispatcher.py": {
         "_is_to_be_fetched: again < NEVER: Lt -> LtE": "to look by NEVER asks for nothing",
-        "_rest_if_idle: held.at_rest(0.0): 0.0 -> 1.0": "the first second of 1970 is over as well",
-        "_give_back: held.at_rest(0.0): 0.0 -> 1.0": "the first second of 1970 is over as well",
+    },
+    "lcc_scrapy/queue/turn_leases.py": {
+        "give_back_if_idle: 0.0 if turn.is_leaving() or turn.window else turn.look_at: 0.0 -> 1.0": (
+            "the first second of 1970 is over as well"
+        ),
     },
     "lcc_scrapy/domain/turns.py": {
         "_continue: return True: True -> False": "a turn that waits already is not queued a second time",

@@ -48,10 +48,12 @@ from lcc_scrapy.ops.housekeeping import Housekeeper
 from lcc_scrapy.queue.committing import Commits, Committer, Holder
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import Heartbeat
-from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager, TurnPass
+from lcc_scrapy.queue.held_turn import TurnPass
+from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
+from lcc_scrapy.queue.turn_leases import Identity, Limits
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
@@ -394,7 +396,7 @@ class Worker:
         """Start nothing new; what is in flight has ``LCC_STOP_TIMEOUT`` to end."""
         if self._opened and not self.closing:
             self.closing = True
-            self.manager.stopping = True
+            self.manager.begin_to_stop()
             self._reactor.callLater(self.config.stop_timeout, self._abort)
 
     def _abort(self) -> None:

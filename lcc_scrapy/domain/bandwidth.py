@@ -50,6 +50,23 @@ class Pace:
         return self.ready_at - AHEAD if self.limit else 0.0
 
 
+@dataclass(slots=True)
+class Meter:
+    """Measures bytes per second over ``period`` seconds at least: a body arrives in bursts."""
+
+    period: float
+    since: float
+    transferred: int = 0
+    rate: float = 0.0
+
+    def measure(self, now: float) -> float:
+        """Return the rate of late."""
+        if now - self.since >= self.period:
+            self.rate = self.transferred / (now - self.since)
+            self.transferred, self.since = 0, now
+        return self.rate
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What a worker used of the limit it shares, in bytes per second, and whether it wants more."""

@@ -35,8 +35,9 @@ class Pacing(IntEnum):
 class Fetch:
     """A fetch under way; times are epoch seconds, 0 = never.
 
-    ``pass_``: the turn and the token of its lease. ``transferred`` of ``size`` bytes (0 = not known) of the
-    answer under way have arrived; ``paced_since`` is when it first had to wait for bandwidth.
+    ``pass_``: the turn and the token of its lease. ``charged`` are the bytes of all its answers.
+    ``transferred`` of ``size`` bytes (0 = not known) of the answer under way have arrived; ``paced_since`` is
+    when it first had to wait for bandwidth.
     """
 
     pass_: tuple[str, int]
@@ -45,6 +46,7 @@ class Fetch:
     begun: float
     pacing: Pacing = Pacing.NONE
     paced_since: float = 0.0
+    charged: int = 0
     transferred: int = 0
     size: int = 0
     told: float = 0.0

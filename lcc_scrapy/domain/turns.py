@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from lcc_scrapy.domain.bandwidth import Pace
 from lcc_scrapy.domain.queue import Ticket
@@ -73,6 +73,8 @@ class Turn:
         return self.priority, bool(self.pace.limit), 0.0 if self.window and at <= now else at
 
 
+AnyTurn = TypeVar("AnyTurn", bound=Turn)
+
 Standing = tuple[int, bool, float]
 """(priority, whether it has a limit, when its delay ends or 0)"""
 
@@ -89,7 +91,7 @@ def _always(_priority: int, _limited: bool) -> bool:
     return True
 
 
-class Turns:
+class Turns(Generic[AnyTurn]):
     """All turns that one worker holds. Times are epoch seconds, always given.
 
     ``backoff`` is the first wait (seconds) of a turn whose host fails; it may be changed at any time. While
@@ -103,7 +105,7 @@ class Turns:
         self.everything = everything
         self._crowd = crowd
         self.backoff = backoff
-        self._turns: dict[str, Turn] = {}
+        self._turns: dict[str, AnyTurn] = {}
         self._ready: dict[int, tuple[_Queue, _Queue]] = {one: (deque(), deque()) for one in PRIORITIES}
         self._fit = False
         self._start_at = NEVER
@@ -114,17 +116,21 @@ class Turns:
     def __contains__(self, key: str) -> bool:
         return key in self._turns
 
-    def __iter__(self) -> Iterator[Turn]:
+    def __iter__(self) -> Iterator[AnyTurn]:
         return iter(self._turns.values())
 
     def __len__(self) -> int:
         return len(self._turns)
 
-    def get(self, key: str) -> Turn | None:
+    def get(self, key: str) -> AnyTurn | None:
         """Return a turn that this worker holds."""
         return self._turns.get(key)
 
-    def add(self, turn: Turn) -> None:
+    def those(self, keys: Iterable[str]) -> list[AnyTurn]:
+        """Return those of some turns that this worker holds."""
+        return [self._turns[key] for key in keys if key in self._turns]
+
+    def add(self, turn: AnyTurn) -> None:
         """Take a turn in; its tickets follow with ``refill``."""
         self._turns[turn.key] = turn
 

@@ -43,7 +43,7 @@ from lcc_scrapy.http.answer import Answer, BadBody, HttpError
 from lcc_scrapy.http.connection import Connection, Silence
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing, tls_context
 from lcc_scrapy.http.request import Origin, Request
-from lcc_scrapy.queue.queue_manager import TurnPass
+from lcc_scrapy.queue.held_turn import TurnPass
 
 BODIES_OF_COMPONENTS = 64_000_000
 """Bytes that a body may have in memory which a component asked for, without a turn: it looks nowhere else."""

@@ -13,7 +13,7 @@ from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.content.sink import Sink, TooLarge
 from lcc_scrapy.http.answer import Answer
 from lcc_scrapy.http.connection import Connection
-from lcc_scrapy.queue.queue_manager import TurnPass
+from lcc_scrapy.queue.held_turn import TurnPass
 
 IN_MEMORY = 64_000
 """Bytes of a body that waits for bandwidth which may stay in memory."""

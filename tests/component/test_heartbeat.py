@@ -14,7 +14,8 @@ from lcc_scrapy.providers import registration
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import BEATS, STUCK, Heartbeat
 from lcc_scrapy.queue.leases import reap
-from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager
+from lcc_scrapy.queue.queue_manager import QueueManager
+from lcc_scrapy.queue.turn_leases import Identity, Limits
 from tests.memory_store import MemoryStore
 
 LEASE = 60
@@ -56,7 +57,7 @@ class House:
             self.clock.advance(1)
 
     def may_charge(self) -> bool:
-        return self.clock.seconds() < self.manager._leased_until
+        return self.clock.seconds() < self.manager.leases._leased_until
 
     def worker(self) -> WorkerRow | None:
         with self.store.read() as tx:

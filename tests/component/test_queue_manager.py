@@ -23,11 +23,13 @@ from lcc_scrapy.fetch.pacing import FetchAborted
 from lcc_scrapy.fetch.turn import TurnKeeper
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import pause_everything, regroup, resume_everything
-from lcc_scrapy.queue import queue_manager, windows
+from lcc_scrapy.queue import turn_leases, windows
 from lcc_scrapy.queue.group_commit import GroupCommit
+from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.queue.leases import Member
-from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager, TurnPass
+from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.turn_leases import Identity, Limits
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from tests.memory_store import MemoryStore
 
@@ -267,8 +269,8 @@ def test_other_limits_leave_the_lease_and_the_places_as_they_were(house: House) 
     house.manager.start()
     house.push(1, "a")
     assert house.next() == "a"
-    assert house.manager._myself().expires == int(house.clock.seconds()) + 60
-    assert house.manager._myself().places == 16
+    assert house.manager.leases._myself().expires == int(house.clock.seconds()) + 60
+    assert house.manager.leases._myself().places == 16
     house.manager.host_failed(house.ticket)
     turn = house.manager.turns.get(house.ticket.turnkey)
     assert turn.backoff.not_before == house.clock.seconds() + 7
@@ -449,7 +451,7 @@ def test_a_worker_that_cannot_renew_starts_nothing_once_its_lease_has_ended() ->
     house.manager.start()
     house.push(1, *"abc")
     assert house.next() == "a"
-    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.manager.leases._poll_timer.cancel()  # its database does not answer any more
     house.clock.rightNow += 61
     other = house.worker("2/0")
     other.start()
@@ -505,7 +507,7 @@ def test_a_worker_that_can_renew_again_goes_on_at_once() -> None:
     house.push(1, *"ab")
     assert house.next() == "a"
     house.finish()
-    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.manager.leases._poll_timer.cancel()  # its database does not answer any more
     house.clock.rightNow += 61
     assert house.next() is None
     rings = house.rings
@@ -520,7 +522,7 @@ def test_a_worker_that_is_stopping_keeps_its_leases_while_fetches_end() -> None:
     house.manager.start()
     house.push(1, *"abc")
     assert house.next() == "a"
-    house.manager.stopping = True  # as when the process was asked to stop
+    house.manager.begin_to_stop()  # as when the process was asked to stop
     for _ in range(70):
         house.clock.advance(1)
     other = house.worker("2/0")
@@ -643,10 +645,10 @@ def test_a_turn_leaves_at_once_when_it_only_waits_to_be_read(monkeypatch: pytest
         house.provider(pid)
         house.push(pid, "a")
     thread: Any = ByHand()
-    house.manager._thread = house.manager.windows._readers = thread
+    house.manager.leases.thread = house.manager.windows.readers = thread
     second = house.worker("1/1")
     tickets = [house.manager.next_ticket() for _ in range(4)]
-    house.manager.windows.read_anew(["1", "2", "3", "4"])
+    house.manager.windows.read_anew(house.manager.turns.those(["1", "2", "3", "4"]))
     for ticket in tickets:
         house.finish(ticket)
     for pid in range(1, 5):
@@ -691,11 +693,11 @@ def test_workers_share_the_common_limit() -> None:
         for manager in (house.manager, second):
             manager.charge(None, 10_000)
         house.clock.advance(2)
-    assert (house.manager.everything.limit, second.everything.limit) == (500, 500)
+    assert (house.manager.turns.everything.limit, second.turns.everything.limit) == (500, 500)
     for _ in range(5):
         house.manager.charge(None, 10_000)
         house.clock.advance(2)
-    assert (house.manager.everything.limit, second.everything.limit) == (990, 10)
+    assert (house.manager.turns.everything.limit, second.turns.everything.limit) == (990, 10)
 
 
 def test_a_pause_of_everything_lets_nothing_begin_and_changes_no_provider(house: House) -> None:
@@ -762,7 +764,7 @@ def test_what_another_process_absorbs_into_a_drained_turn_is_heard_of_within_a_p
     house.push(1, "a", timeofday=parse_mask("12-13"))
     house.push(1, "b", timeofday=parse_mask("13-14"))
     house.clock.advance(3590)
-    house.manager.windows.read_anew(["1"])
+    house.manager.windows.read_anew(house.manager.turns.those(["1"]))
     assert house.fetch_all() == ["a"]
     assert len(house.manager.turns) == 1
     house.push(1, "c", timeofday=parse_mask("12-13"), elsewhere=True)
@@ -777,7 +779,7 @@ def test_a_worker_whose_lease_had_ended_loses_the_turn_of_a_provider_that_was_re
     house.push(1, *"ab")
     assert house.next() == "a"
     house.finish()
-    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.manager.leases._poll_timer.cancel()  # its database does not answer any more
     house.clock.rightNow += 61
     regroup(house.store, 1, "farm", house.clock.seconds())
     house.manager.look()  # now it does
@@ -809,7 +811,7 @@ def test_a_turn_that_was_given_back_unheard_and_taken_again_is_not_forgotten(hou
     house.provider(1)
     house.manager.start()
     house.push(1, "a")
-    house.thread.unheard = "_rest_now"
+    house.thread.unheard = "_give_back_now"
     assert house.fetch_all() == ["a"]
     house.push(1, *"bc")
     assert house.next() == "b"
@@ -845,7 +847,7 @@ def test_a_turn_that_is_lost_and_taken_again_during_a_read_is_read_again(house: 
         tx.free_turns_of("1/0")
         tx.drop_worker("1/0")
     house.clock.advance(2)
-    house.manager.windows.read_anew(["1"])
+    house.manager.windows.read_anew(house.manager.turns.those(["1"]))
     house.thread.work_off()
     assert house.next() == "a"
 
@@ -892,7 +894,7 @@ def test_looks_in_quick_succession_do_not_mistake_a_busy_worker_for_an_idle_one(
         house.manager.charge(None, 20)
         second.look()
         house.clock.advance(0.05)
-    assert (house.manager.everything.limit, second.everything.limit) == (500, 500)
+    assert (house.manager.turns.everything.limit, second.turns.everything.limit) == (500, 500)
 
 
 def test_a_worker_that_was_idle_does_not_work_off_a_debt_at_the_rate_of_an_idle_one() -> None:
@@ -903,10 +905,10 @@ def test_a_worker_that_was_idle_does_not_work_off_a_debt_at_the_rate_of_an_idle_
     for _ in range(5):
         busy.charge(None, 200_000)
         house.clock.advance(2)
-    assert house.manager.everything.limit == 1000
+    assert house.manager.turns.everything.limit == 1000
     assert house.manager.charge(None, 64_000) > 60
     house.clock.advance(2)
-    assert house.manager.everything.limit == 50_000
+    assert house.manager.turns.everything.limit == 50_000
     assert house.manager.charge(None, 0) < 2
 
 
@@ -914,9 +916,9 @@ def test_nothing_is_handed_out_while_room_is_short(house: House) -> None:
     house.provider(1)
     house.manager.start()
     house.push(1, "a")
-    house.manager._short = lambda: True
+    house.manager.dispatcher.short = lambda: True
     assert house.next() is None
-    house.manager._short = lambda: False
+    house.manager.dispatcher.short = lambda: False
     rings = house.rings
     house.clock.advance(2)
     assert house.rings > rings, "it goes on by itself"
@@ -931,18 +933,18 @@ def test_an_hour_that_a_moved_clock_opens_is_open_also_for_turns_that_were_given
     assert house.next() is None
     for _ in range(5):
         house.clock.advance(2)
-    assert not house.manager._held, "it waits for tomorrow"
+    assert not len(house.manager.turns), "it waits for tomorrow"
     house.moved = -3600 + 60
     house.clock.advance(2)
     assert house.next() == "a"
 
 
 def test_nothing_is_handed_out_while_one_commit_s_worth_is_not_durable(house: House) -> None:
-    house.manager._group_commit.most = 3
+    house.manager.dispatcher.group_commit.most = 3
     house.provider(1)
     house.manager.start()
     house.push(1, *"abcdef")
-    by_hand = house.manager._group_commit._thread = ByHand()
+    by_hand = house.manager.dispatcher.group_commit._thread = ByHand()
     assert [house.next(), house.finish(), house.next(), house.finish()] == ["a", None, "b", None]
     assert (house.next(), house.finish()) == ("c", None)
     rings = house.rings
@@ -1176,12 +1178,12 @@ def test_a_length_says_nothing_where_there_is_no_limit(house: House) -> None:
 
 
 def a_crowd_before_the_start(monkeypatch: Any) -> House:
-    monkeypatch.setattr(queue_manager, "LEASES_PER_LOOK", 2)
+    monkeypatch.setattr(turn_leases, "LEASES_PER_LOOK", 2)
     house = House()
     for pid in range(1, 6):
         house.provider(pid)
         house.push(pid, "a", "b", elsewhere=True)
-    house.thread = house.manager._thread = house.manager.windows._readers = ByHand()
+    house.thread = house.manager.leases.thread = house.manager.windows.readers = ByHand()
     house.manager.start()
     return house
 
@@ -1199,5 +1201,5 @@ def test_a_worker_that_begins_takes_turns_for_some_seconds_only(monkeypatch: Any
     house = a_crowd_before_the_start(monkeypatch)
     house.thread.work_off(3)
     assert (len(house.manager.turns), house.next()) == (4, None)
-    house.clock.advance(queue_manager.GATHER)
+    house.clock.advance(turn_leases.GATHER)
     assert house.next() is not None

@@ -12,8 +12,9 @@ from lcc_scrapy.domain.queue import Delayed, Failed
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import regroup
-from lcc_scrapy.queue import queue_manager
-from lcc_scrapy.queue.queue_manager import LEASE_MARGIN, Limits, TurnPass
+from lcc_scrapy.queue import turn_leases
+from lcc_scrapy.queue.held_turn import TurnPass
+from lcc_scrapy.queue.turn_leases import LEASE_MARGIN, Limits
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def fetching(house: House, *names: str, **values: Any) -> TurnPass:
 
 def test_no_byte_is_charged_once_the_lease_has_all_but_ended(house: House) -> None:
     turn = fetching(house, *"ab")
-    house.manager._poll_timer.cancel()  # its database does not answer any more
+    house.manager.leases._poll_timer.cancel()  # its database does not answer any more
     house.clock.advance(60 * (1 - LEASE_MARGIN) - 0.1)
     assert house.manager.charge(turn, 10) == 0
     house.clock.advance(0.1)
@@ -56,7 +57,7 @@ def test_a_lease_is_given_back_when_the_worker_stops_and_nothing_runs_any_more(h
     fetching(house, *"ab")
     beating = SimpleNamespace(stopped=False, begin=lambda *_: None)
     beating.stop = lambda: setattr(beating, "stopped", True)
-    house.manager._heartbeat = beating
+    house.manager.leases.heartbeat = beating
     house.finish()
     house.push(1, "c")
     house.manager.stop()
@@ -74,8 +75,8 @@ def test_a_lease_is_given_back_when_the_worker_stops_and_nothing_runs_any_more(h
 def test_a_worker_that_is_not_registered_any_more_begins_nothing_until_it_is(house: House) -> None:
     fetching(house, *"ab")
     house.finish()
-    house.thread = house.manager._thread = house.manager.windows._readers = ByHand()
-    house.manager._unregistered()
+    house.thread = house.manager.leases.thread = house.manager.windows.readers = ByHand()
+    house.manager.leases._unregistered()
     assert house.next() is None
     assert len(house.thread.jobs) == 1, "it looks at once"
     house.thread.work_off()
@@ -84,7 +85,7 @@ def test_a_worker_that_is_not_registered_any_more_begins_nothing_until_it_is(hou
 
 def test_a_worker_that_is_stopping_takes_no_further_turns(house: House) -> None:
     fetching(house, *"ab")
-    house.manager.stopping = True  # as when the process was asked to stop
+    house.manager.begin_to_stop()  # as when the process was asked to stop
     house.provider(2)
     house.push(2, "x")
     house.clock.advance(4)
@@ -93,7 +94,7 @@ def test_a_worker_that_is_stopping_takes_no_further_turns(house: House) -> None:
 
 def test_a_clock_that_is_moved_forwards_ends_no_lease(house: House) -> None:
     turn = fetching(house, *"ab")
-    by_hand = house.manager._thread = ByHand()
+    by_hand = house.manager.leases.thread = ByHand()
     house.moved = 3600
     house.clock.advance(2)
     assert by_hand.jobs, "the look that renews it has not been done yet"
@@ -206,7 +207,7 @@ def test_a_delay_is_settled_with_what_the_turn_has_to_wait_for(house: House) -> 
     fetching(house, *"ab")
     house.manager.host_failed(house.ticket)
     settled: list[Any] = []
-    house.manager._group_commit = SimpleNamespace(settle=settled.append)
+    house.manager.dispatcher.group_commit = SimpleNamespace(settle=settled.append)
     house.manager.delay(Delayed(house.ticket, 503, "", 0))
     assert [one.backoff.not_before for one in settled] == [MONDAY_NOON + 60]
 
@@ -224,9 +225,9 @@ def test_other_limits_bound_the_windows_that_are_read_from_then_on(house: House)
 
 def test_nothing_more_is_read_once_the_worker_stops(house: House) -> None:
     fetching(house, *"ab")
-    house.manager.windows._readers = by_hand = ByHand()
+    house.manager.windows.readers = by_hand = ByHand()
     house.manager.stop()
-    house.manager.windows.read_anew(["1"])
+    house.manager.windows.read_anew(house.manager.turns.those(["1"]))
     assert not by_hand.jobs
 
 
@@ -234,13 +235,13 @@ def test_a_ticket_that_may_not_be_used_now_leaves_its_turn_free(house: House) ->
     house.provider(1)
     house.manager.start()
     house.push(1, "a")
-    by_hand = house.manager.windows._readers = ByHand()
-    member = house.manager._held["1"].members.pop(1)
+    by_hand = house.manager.windows.readers = ByHand()
+    member = house.manager.turns.get("1").members.pop(1)
     assert house.next() is None
     assert house.manager.turns.get("1").fetching is None
     assert len(by_hand.jobs) == 1, "what may be used is looked for"
-    house.manager._held["1"].members[1] = member
-    house.manager.windows.read_anew(["1"])
+    house.manager.turns.get("1").members[1] = member
+    house.manager.windows.read_anew(house.manager.turns.those(["1"]))
     by_hand.work_off()
     assert house.next() == "a"
 
@@ -253,21 +254,21 @@ def test_the_alarm_rings_once_for_the_earliest_turn(house: House) -> None:
     assert house.next() == "a"
     house.finish(size=20_000)
     assert house.next() is None
-    late = house.manager._wake_timer
+    late = house.manager.dispatcher._wake_timer
     assert house.next() is None
-    assert house.manager._wake_timer is late, "the same moment needs no other alarm"
+    assert house.manager.dispatcher._wake_timer is late, "the same moment needs no other alarm"
     house.push(2, *"xy")
     assert house.next() == "x"
     house.finish(size=5_000)
     assert house.next() is None
     assert not late.active()
-    assert house.manager._wake_timer.getTime() < late.getTime()
+    assert house.manager.dispatcher._wake_timer.getTime() < late.getTime()
 
 
 def test_the_engine_is_told_only_once_that_there_is_room_again(house: House) -> None:
-    house.manager._group_commit.most = 2
+    house.manager.dispatcher.group_commit.most = 2
     fetching(house, *"abcd")
-    by_hand = house.manager._group_commit._thread = ByHand()
+    by_hand = house.manager.dispatcher.group_commit._thread = ByHand()
     house.finish()
     assert house.next() == "b"
     house.finish()
@@ -280,40 +281,42 @@ def test_the_engine_is_told_only_once_that_there_is_room_again(house: House) -> 
 # --- giving back ------------------------------------------------------------------------------------------
 
 
-def test_turns_that_cannot_be_given_back_now_are_given_back_later(house: House, monkeypatch: Any) -> None:
+def test_turns_that_cannot_be_given_back_now_are_given_back_later(
+    house: House, monkeypatch: Any, caplog: Any
+) -> None:
     fetching(house, "a")
-    rest, failures = house.manager._rest_all, [StoreUnavailable("away"), StoreUnavailable("away")]
+    rest, failures = house.manager.leases._write_back, [StoreUnavailable("away"), StoreUnavailable("away")]
 
     def rest_all(tx: Any, leases: Any) -> None:
         if failures:
             raise failures.pop()
         rest(tx, leases)
 
-    monkeypatch.setattr(house.manager, "_rest_all", rest_all)
+    monkeypatch.setattr(house.manager.leases, "_write_back", rest_all)
     house.finish()
-    assert house.manager.failure == "away"
+    assert "cannot give turns back now, trying again: away" in caplog.text
     with house.store.read() as tx:
         assert tx.turn("1").owner == "1/0"
     house.clock.advance(2)
     house.clock.advance(2)
     with house.store.read() as tx:
         assert tx.turn("1") is None
-    assert house.manager._resting == []
+    assert house.manager.leases._returning == []
 
 
 def test_what_arrives_in_a_turn_that_waits_to_be_given_back_is_taken_again(
     house: House, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(queue_manager, "RESTS_AT_ONCE", 1)
+    monkeypatch.setattr(turn_leases, "RETURNS_AT_ONCE", 1)
     for pid in (1, 2):
         house.provider(pid)
         house.push(pid, "a")
     house.manager.start()
     tickets = [house.manager.next_ticket() for _ in range(2)]
-    by_hand = house.manager._thread = ByHand()
+    by_hand = house.manager.leases.thread = ByHand()
     for ticket in tickets:
         house.finish(ticket)
-    assert [lease.turnkey for lease in house.manager._resting] == ["2"]
+    assert [lease.turnkey for lease in house.manager.leases._returning] == ["2"]
     house.push(2, "b")
     by_hand.work_off()
     assert house.next() == "b"
@@ -325,10 +328,10 @@ def test_turns_are_given_back_in_one_job_at_a_time(house: House) -> None:
         house.push(pid, "a")
     house.manager.start()
     tickets = [house.manager.next_ticket() for _ in range(3)]
-    by_hand = house.manager._thread = ByHand()
+    by_hand = house.manager.leases.thread = ByHand()
     for ticket in tickets:
         house.finish(ticket)
-    assert [job.__name__ for _, job, _ in by_hand.jobs].count("_rest_now") == 1
+    assert [job.__name__ for _, job, _ in by_hand.jobs].count("_give_back_now") == 1
     by_hand.work_off()
     with house.store.read() as tx:
         assert [tx.turn(str(pid)) for pid in (1, 2, 3)] == [None] * 3
@@ -336,7 +339,7 @@ def test_turns_are_given_back_in_one_job_at_a_time(house: House) -> None:
 
 def test_what_arrives_in_a_turn_that_is_being_given_back_is_fetched_at_once(house: House) -> None:
     fetching(house, "a")
-    by_hand = house.manager._thread = ByHand()
+    by_hand = house.manager.leases.thread = ByHand()
     house.finish()
     house.push(1, "b", elsewhere=True)
     house.manager.touched(1)
@@ -353,10 +356,10 @@ def test_a_turn_that_leaves_fetches_nothing_more_and_goes_when_its_fetch_has_end
     second = house.worker("1/1")
     second.start()
     house.clock.advance(2)
-    leaving = [held for held in house.manager._held.values() if held.leaving]
-    assert [(len(held.turn.window), held.turn.more) for held in leaving] == [(0, False)]
+    leaving = [held for held in house.manager.turns if held.is_leaving()]
+    assert [(len(held.window), held.more) for held in leaving] == [(0, False)]
     house.clock.advance(2)
-    assert sum(held.leaving for held in house.manager._held.values()) == 1, "one is enough"
+    assert sum(held.is_leaving() for held in house.manager.turns) == 1, "one is enough"
     for ticket in tickets:
         house.finish(ticket)
     house.clock.advance(2)
@@ -381,9 +384,9 @@ def test_that_a_fetch_ended_is_told_once(house: House) -> None:
     fetching(house, "a", "b")
     house.clock.advance(6)
     house.finish()
-    assert house.manager.places.ended() == {"1"}
+    assert house.manager.leases.slots.ended() == {"1"}
     house.clock.advance(2)
-    assert house.manager.places.ended() == frozenset()
+    assert house.manager.leases.slots.ended() == frozenset()
 
 
 def test_a_clock_that_is_moved_makes_no_fetch_long(house: House) -> None:
@@ -398,19 +401,19 @@ def test_every_look_tells_the_heartbeat_whom_to_renew_and_windows_how_many_turns
     house: House,
 ) -> None:
     begun: list[Any] = []
-    house.manager._heartbeat = SimpleNamespace(begin=lambda *told: begun.append(told))
+    house.manager.leases.heartbeat = SimpleNamespace(begin=lambda *told: begun.append(told))
     for pid in (1, 2, 3):
         house.provider(pid)
         house.push(pid, "a", elsewhere=True)
     house.manager.start()
-    assert begun[0][:2] == ("1/0", house.manager._run)
+    assert begun[0][:2] == ("1/0", house.manager.leases._run)
     assert house.manager.windows.expected == 3
     begun[0][2](int(MONDAY_NOON) + 1000)
-    assert house.manager._leased_until == MONDAY_NOON + 994
+    assert house.manager.leases._leased_until == MONDAY_NOON + 994
 
 
 def test_looks_that_are_asked_for_while_one_runs_become_one_more(house: House) -> None:
-    by_hand = house.manager._thread = ByHand()
+    by_hand = house.manager.leases.thread = ByHand()
     for _ in range(3):
         house.manager.look()
     assert len(by_hand.jobs) == 1
@@ -419,7 +422,7 @@ def test_looks_that_are_asked_for_while_one_runs_become_one_more(house: House) -
 
 def test_a_worker_that_has_all_its_turns_waits_for_no_more(house: House) -> None:
     house.manager.start()
-    assert house.manager._gathering_until == 0.0
+    assert house.manager.leases._gathering_until == 0.0
 
 
 def test_a_provider_that_was_regrouped_is_fetched_from_in_its_new_turn(house: House) -> None:

@@ -23,7 +23,7 @@ from lcc_scrapy.fetch import robots
 from lcc_scrapy.fetch.download_handler import TURN
 from lcc_scrapy.fetch.robots import RobotsForbidden, RobotsUnavailable
 from lcc_scrapy.middlewares import SITEMAPS, LccRobotsMiddleware
-from lcc_scrapy.queue.queue_manager import TurnPass
+from lcc_scrapy.queue.held_turn import TurnPass
 
 RULES = b"User-agent: *\nDisallow: /secret\nCrawl-delay: 7\nSitemap: http://a/s.xml\n"
 HOST = "http://www.example.org"

@@ -32,8 +32,10 @@ from lcc_scrapy.domain.queue import Place, Served, Ticket
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.providers import registration
 from lcc_scrapy.queue.group_commit import GroupCommit
-from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager, TurnPass
+from lcc_scrapy.queue.held_turn import TurnPass
+from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.turn_leases import Identity, Limits
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from tests.memory_store import MemoryStore
 

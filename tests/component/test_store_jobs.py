@@ -35,8 +35,9 @@ from lcc_scrapy.ops.housekeeping import Housekeeper
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import pause_everything, regroup, resume_everything
 from lcc_scrapy.queue.group_commit import GroupCommit
-from lcc_scrapy.queue.queue_manager import Identity, Limits, QueueManager
+from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
+from lcc_scrapy.queue.turn_leases import Identity, Limits
 from tests import crowd
 from tests.contract.little_lcc import FakeSet
 

@@ -40,7 +40,7 @@ def heads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def read_by_hand(house: House) -> Any:
     by_hand: Any = ByHand()
-    house.manager.windows._readers = by_hand
+    house.manager.windows.readers = by_hand
     return by_hand
 
 
@@ -110,12 +110,12 @@ def test_a_window_grows_while_it_drains_quickly_and_shrinks_when_it_lasts(heads:
     for _ in range(1000):
         assert house.next() is not None
         house.finish()
-    assert house.manager._held["1"].size == 300
+    assert house.manager.turns.get("1").size == 300
     for _ in range(700):
         house.clock.advance(1)
         assert house.next() is not None
         house.finish()
-    assert house.manager._held["1"].size < 300
+    assert house.manager.turns.get("1").size < 300
     assert max(head.limit for head in heads) <= 302, "never more than the window and what is out"
 
 
@@ -128,7 +128,7 @@ def test_slow_turns_leave_room_to_a_fast_one() -> None:
     for _ in range(500):
         assert house.next() is not None
         house.finish()
-    assert house.manager._held["1"].size > 400 // 20
+    assert house.manager.turns.get("1").size > 400 // 20
     assert sum(len(turn.window) for turn in house.manager.turns) <= 400
 
 
@@ -158,7 +158,7 @@ def test_a_window_is_read_on_before_it_runs_dry() -> None:
     while not by_hand.jobs:
         assert house.next() is not None
         house.finish()
-        left = len(house.manager._held["1"].turn.window)
+        left = len(house.manager.turns.get("1").window)
     assert left == 7
 
 
@@ -167,7 +167,7 @@ def test_reading_does_not_wait_behind_a_commit() -> None:
     house.provider(1)
     house.push(1, *names(40))
     house.manager.start()
-    commits = house.manager._group_commit._thread = ByHand()
+    commits = house.manager.dispatcher.group_commit._thread = ByHand()
     assert house.fetch_all() == names(40)
     assert commits.jobs, "nothing is durable yet"
 
@@ -178,8 +178,8 @@ def test_what_is_handed_out_while_its_window_is_read_does_not_come_again() -> No
     house.push(1, *"abc")
     house.manager.start()
     by_hand = read_by_hand(house)
-    house.manager._group_commit._thread = ByHand()
-    house.manager.windows.read_anew(["1"])
+    house.manager.dispatcher.group_commit._thread = ByHand()
+    house.manager.windows.read_anew(house.manager.turns.those(["1"]))
     assert house.next() == "a"
     house.finish()
     by_hand.work_off()
@@ -217,7 +217,7 @@ def test_a_url_that_fails_while_its_window_is_read_is_tried_again_when_it_is_due
     house.manager.start()
     by_hand = read_by_hand(house)
     assert house.next() == "a"
-    house.manager.windows.read_anew(["1"])
+    house.manager.windows.read_anew(house.manager.turns.those(["1"]))
     (done, job, arguments), *_ = by_hand.jobs
     by_hand.jobs.clear()
     result = job(*arguments)  # it has been read, and nobody has heard of it yet
@@ -249,12 +249,12 @@ class Order(RuleBasedStateMachine):
         self.house.provider(1)
         self.house.manager.start()
         self.commits: Any = ByHand()
-        self.house.manager._group_commit._thread = self.commits
+        self.house.manager.dispatcher.group_commit._thread = self.commits
         self.ticket: Any = None
 
     def expected(self) -> str | None:
         house, now = self.house, self.house.clock.seconds()
-        held = house.manager._held.get("1")
+        held = house.manager.turns.get("1")
         out = held.out if held is not None else set()
         with house.store.read() as tx:
             rows = tx.queued_of(1, 0, 1000)
@@ -264,7 +264,7 @@ class Order(RuleBasedStateMachine):
             if row.not_before <= now
             and row.operation == FETCH
             and row.urlkey not in out
-            and timeslots.permits(row.timeofday, now, house.manager._zone)
+            and timeslots.permits(row.timeofday, now, house.manager.dispatcher.zone)
         )
         return min(ready, default=(0, 0, None))[2]
 
@@ -343,7 +343,7 @@ class OrderOfLateReads(Order):
     @precondition(lambda self: self.ticket is None)
     @rule()
     def the_next_one_is_handed_out(self) -> None:
-        held = self.house.manager._held.get("1")
+        held = self.house.manager.turns.get("1")
         before = set(held.out) if held is not None else set()
         if self.house.next() is not None:
             self.ticket = self.house.ticket

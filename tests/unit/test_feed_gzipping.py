@@ -1,17 +1,17 @@
-"""gzip by several threads: what others read back, whatever was written and however it was cut."""
+"""gzip: what others read back, whatever was written and however it was cut."""
 
 import gzip
 import io
 import random
 import subprocess
-import threading
 import tracemalloc
 import zlib
 
 import pytest
 
-from lcc_scrapy.feed.exports import gzipping
-from lcc_scrapy.feed.exports.gzipping import BLOCK, Gzip
+from lcc_scrapy.feed.exports.gzipping import Gzip
+
+BLOCK = 256 * 1024
 
 
 def written(members, cut=1 << 20):
@@ -21,7 +21,6 @@ def written(members, cut=1 << 20):
         for start in range(0, len(member), cut):
             packed.write(member[start : start + cut])
         packed.end_member()
-    packed.close()
     return out.getvalue()
 
 
@@ -64,23 +63,14 @@ def test_gunzip_itself_reads_it():
     )
 
 
-def test_the_bytes_depend_neither_on_threads_nor_on_how_they_are_cut(monkeypatch):
+def test_the_bytes_do_not_depend_on_how_they_are_cut():
     members = [text(3 * BLOCK + 5), b"", text(70_000, 2)]
-    one = written(members)
-    assert one == written(members, cut=777)
-    monkeypatch.setattr(gzipping, "_THREADS", 1)
-    monkeypatch.setattr(gzipping, "_WAITING", 2)
-    assert one == written(members)
+    assert written(members) == written(members, cut=777)
 
 
 def test_it_is_as_small_as_gzip_would_make_it():
     data = text(20 * BLOCK)
     assert len(written([data])) < 1.005 * len(gzip.compress(data, 6))
-
-
-def test_blocks_know_what_came_before_them():
-    data = random.Random(3).randbytes(30_000)
-    assert len(written([data * 30])) < 40_000 + BLOCK // 100
 
 
 def test_memory_is_bounded_however_much_is_written():
@@ -99,35 +89,4 @@ def test_memory_is_bounded_however_much_is_written():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     packed.end_member()
-    packed.close()
-    assert peak < (2 * gzipping._WAITING + 12) * BLOCK
-
-
-def test_a_stream_that_nobody_takes_leaves_no_thread_behind():
-    class Gone(io.RawIOBase):
-        def write(self, data):
-            raise BrokenPipeError
-
-    packed = Gzip(Gone())
-    with pytest.raises(BrokenPipeError):
-        packed.write(bytes(100 * BLOCK))
-    with pytest.raises(BrokenPipeError):
-        packed.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("gzip")]
-
-
-def test_everything_is_written_by_the_thread_that_asks():
-    writers = set()
-
-    class Watching(io.BytesIO):
-        def write(self, data):
-            writers.add(threading.get_ident())
-            return super().write(data)
-
-    out = Watching()
-    packed = Gzip(out)
-    packed.write(text(9 * BLOCK))
-    packed.end_member()
-    packed.close()
-    assert writers == {threading.get_ident()}
-    assert members_of(out.getvalue()) == [text(9 * BLOCK)]
+    assert peak < 8 * BLOCK

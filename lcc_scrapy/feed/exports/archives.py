@@ -3,7 +3,6 @@
 import shutil
 import tarfile
 import zipfile
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import IO
 
@@ -35,10 +34,9 @@ class TarGz(Archive):
 
     def close(self) -> None:
         """Write the end of the archive: two empty blocks, in a whole record."""
-        with closing(self._gzip):
-            end = 2 * tarfile.BLOCKSIZE
-            self._write(bytes(end + -(self._size + end) % tarfile.RECORDSIZE))
-            self._gzip.end_member()
+        end = 2 * tarfile.BLOCKSIZE
+        self._write(bytes(end + -(self._size + end) % tarfile.RECORDSIZE))
+        self._gzip.end_member()
 
     def _add(self, name: str, size: int, at: int, content: IO[bytes]) -> None:
         self._write(_head(name, size, at))

@@ -66,10 +66,6 @@ class Warc(Archive):
         del last
         self._write("metadata", {"Content-Type": "application/jsonl"}, manifest, size, uri=MANIFEST)
 
-    def close(self) -> None:
-        """Write what is compressed still."""
-        self._gzip.close()
-
     def _write(
         self,
         kind: str,

@@ -19,7 +19,7 @@ from lcc_scrapy.db.records import (
     TurnDelta,
     WorkerRow,
 )
-from lcc_scrapy.db.sql.many import AT_ONCE, CASES
+from lcc_scrapy.db.sql.many import CASES, SQLITE_ROWS
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import UrlMeta
@@ -437,7 +437,7 @@ def test_a_settlement_takes_as_many_statements_for_many_providers_as_for_one(lcc
         lcc.settle(*outcomes)
         counts.append(len(statements))
     print(counts)
-    assert counts[1] <= counts[0] + 4 * len(AT_ONCE)
+    assert counts[1] <= counts[0] + 4 * len(SQLITE_ROWS)
 
 
 def test_a_leased_turn_stays_until_it_is_given_back(lcc):

@@ -10,13 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from lcc_scrapy.db.sql.many import MYSQL
+from lcc_scrapy.db.sql.many import MYSQL, NOBODY, filled
 
 SIZES = (1, 8, 50)
 """Queues that one statement asks for: few different texts, so that they are kept prepared."""
-
-NO_QUEUE = -1
-"""The provider of parts that only fill a statement up; the table has an index by provider."""
 
 _OF_QUEUE = "pid = {mark} AND timeofday = {mark}"
 ORDERED = f"{_OF_QUEUE} AND not_before = 0 AND {{behind}} ORDER BY psetid, position LIMIT {{mark}}"
@@ -39,14 +36,10 @@ def read(
     connection: Connection, names: Sequence[str], condition: str, queues: Sequence[tuple[Any, ...]]
 ) -> Iterable[Sequence[Any]]:
     """Yield the columns ``names`` of all queues' rows that meet a condition, in no order between queues."""
-    kind, start = connection.dialect.name, 0
-    while start < len(queues):
-        size = next((size for size in SIZES if len(queues) - start <= size), SIZES[-1])
-        part = list(queues[start : start + size])
-        part += [(NO_QUEUE, *part[-1][1:])] * (size - len(part))
+    for part in filled(queues, SIZES, lambda last: (NOBODY, *last[1:])):
         values = tuple(value for queue in part for value in queue)
-        yield from connection.exec_driver_sql(_text(kind, tuple(names), condition, size), values).fetchall()
-        start += size
+        statement = _text(connection.dialect.name, tuple(names), condition, len(part))
+        yield from connection.exec_driver_sql(statement, values).fetchall()
 
 
 @lru_cache(maxsize=64)

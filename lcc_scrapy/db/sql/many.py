@@ -1,30 +1,40 @@
 """Many rows in few statements, in the words of the driver: nothing is compiled for each row.
 
-SQLite gets several rows in one statement, because every row of its ``executemany`` offers the interpreter's
-lock to the event loop, and may have to wait for it. PyMySQL joins rows by itself, psycopg does not wait for
-each.
+Statements come in few sizes, so that a connection prepares each once and uses it again. On SQLite they are
+also what spares the interpreter's lock: each row of its ``executemany`` would offer it to the event loop.
 
 All names are those of our tables; values go as parameters, the numbers of ``add`` as digits.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
 Row = tuple[Any, ...]
+Item = TypeVar("Item")
 
-AT_ONCE = (32, 4, 1)
-"""Rows of one statement on SQLite: few different texts, so that it keeps them prepared."""
+ROWS = (256, 16, 1)
+"""Rows of one statement with constants: as many as possible, then what is left over."""
+
+SQLITE_ROWS = (64, 8, 1)
+"""Rows of every statement that adds some on SQLite: longer ones take longer for each row."""
+
+IN_SQLITE = "INSERT OR FAIL"
+"""A row that is there already fails as ever. But SQLite need not be able to take back the rows before it in
+the same statement, for which it would copy each page it touches: the transaction takes them back."""
+
+KEYS = (1, 8, 64, 1000)
+"""Keys of a question; where there are fewer, the last one is asked for again."""
 
 CASES = 100
 """Rows that one statement of ``add`` looks for, each of them in a list."""
 
 TUPLES = (1, 8, 100)
-"""Tuples that one statement names: few different texts, so that connections keep them prepared."""
+"""Tuples that one statement names."""
 
 NOBODY = -1
 """The provider of tuples that only fill a statement up."""
@@ -47,22 +57,21 @@ def insert(
     *,
     keys: tuple[str, ...] = (),
     changes: Mapping[str, str] | None = None,
+    constants: Mapping[str, str | int] | None = None,
 ) -> None:
-    """Add rows, the columns of ``names`` in order.
+    """Add rows, the columns of ``names`` in order; those of ``constants`` are the same in all of them.
 
     With ``changes``, a row whose ``keys`` are there is changed: each column named to an expression of the
     values OLD and NEW of itself (``REPLACE``, ``ADD``) or, as in NEW.waiting, of another column.
     """
-    if not rows:
-        return
     kind = connection.dialect.name
     tail = _otherwise(kind, table, keys, tuple(changes.items())) if changes else ""
-    if kind != "sqlite":
-        connection.exec_driver_sql(_insert(kind, table, names, 1) + tail, list(rows))
-        return
-    for part in _parts(rows):
-        values = tuple(chain.from_iterable(part))
-        connection.exec_driver_sql(_insert(kind, table, names, len(part)) + tail, values)
+    # other drivers join rows by themselves, up to the bytes of a statement, but not beside literals
+    sizes = SQLITE_ROWS if kind == "sqlite" else ROWS if constants else (1,)
+    same = tuple((constants or {}).items())
+    for size, parts in _in_sizes(rows, sizes):
+        statement = _insert(kind, table, names, same, size, fails=not changes) + tail
+        connection.exec_driver_sql(statement, [tuple(chain.from_iterable(part)) for part in parts])
 
 
 def select(
@@ -119,12 +128,39 @@ def where_any(connection: Connection, condition: str, tuples: Collection[Row]) -
     In ``condition``, "?" stands for a value; the first one of a tuple is a provider. Each tuple is a range
     of an index. To make an expression of each would cost more than to ask.
     """
-    one, rest = condition.replace("?", _mark(connection.dialect.name)), list(tuples)
-    while rest:
-        part, rest = rest[: TUPLES[-1]], rest[TUPLES[-1] :]
-        size = next(size for size in TUPLES if len(part) <= size)
-        part += [(NOBODY, *part[-1][1:])] * (size - len(part))
-        yield f"({' OR '.join([f'({one})'] * size)})", tuple(chain.from_iterable(part))
+    one = condition.replace("?", _mark(connection.dialect.name))
+    for part in filled(list(tuples), TUPLES, lambda last: (NOBODY, *last[1:])):
+        yield f"({' OR '.join([f'({one})'] * len(part))})", tuple(chain.from_iterable(part))
+
+
+def filled(
+    items: Sequence[Item], sizes: Sequence[int], filler: Callable[[Item], Item]
+) -> Iterator[list[Item]]:
+    """Cut items into lists of some sizes (rising), the last one filled up with what ``filler`` makes."""
+    for start in range(0, len(items), sizes[-1]):
+        part = list(items[start : start + sizes[-1]])
+        size = next(size for size in sizes if len(part) <= size)
+        yield part + [filler(part[-1])] * (size - len(part))
+
+
+def known(connection: Connection, tables: Sequence[str], column: str, keys: Sequence[bytes]) -> set[bytes]:
+    """Return those of the keys that are in a column of one of the tables at least; it needs an index."""
+    return {
+        bytes(row[0])
+        for asked in filled(keys, KEYS, lambda key: key)
+        for question in _questions(connection.dialect.name, tables, column, len(asked))
+        for row in connection.exec_driver_sql(question, tuple(asked))
+    }
+
+
+def _questions(kind: str, tables: Sequence[str], column: str, size: int) -> list[str]:
+    """Return one question for SQLite, which would make an index of each list that is asked for by ``IN``."""
+    if kind != "sqlite":
+        places = ", ".join(["%s"] * size)
+        return [f"SELECT {column} FROM {name} WHERE {column} IN ({places})" for name in tables]
+    places = ", ".join(["(?)"] * size)
+    there = " OR ".join(f"EXISTS (SELECT 1 FROM {name} WHERE {column} = column1)" for name in tables)
+    return [f"SELECT column1 FROM (VALUES {places}) WHERE {there}"]
 
 
 def _among(kind: str, key: str, keys: Sequence[Any]) -> str:
@@ -147,19 +183,31 @@ def _sum(key: str, name: str, rows: Sequence[tuple[int, Mapping[str, int]]]) -> 
     return f"CASE {key} {cases} ELSE 0 END"
 
 
-def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+def _in_sizes(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[tuple[int, list[Sequence[Row]]]]:
+    """Cut rows into parts, as many as possible of each size."""
     start = 0
-    for size in AT_ONCE:
-        while len(rows) - start >= size:
-            yield rows[start : start + size]
-            start += size
+    for size in sizes:
+        upto = start + (len(rows) - start) // size * size
+        if upto > start:
+            yield size, [rows[at : at + size] for at in range(start, upto, size)]
+        start = upto
 
 
 @lru_cache(maxsize=256)
-def _insert(kind: str, table: str, names: tuple[str, ...], count: int) -> str:
-    columns = ", ".join(_quoted(kind, name) for name in names)
-    values = f"({', '.join([_mark(kind)] * len(names))})"
-    return f"INSERT INTO {table} ({columns}) VALUES {', '.join([values] * count)}"
+def _insert(
+    kind: str,
+    table: str,
+    names: tuple[str, ...],
+    constants: tuple[tuple[str, str | int], ...],
+    count: int,
+    *,
+    fails: bool,
+) -> str:
+    columns = ", ".join(_quoted(kind, name) for name in (*names, *dict(constants)))
+    literals = [str(one) if isinstance(one, int) else f"'{one}'" for _, one in constants]
+    values = f"({', '.join([_mark(kind)] * len(names) + literals)})"
+    verb = IN_SQLITE if kind == "sqlite" and fails else "INSERT"
+    return f"{verb} INTO {table} ({columns}) VALUES {', '.join([values] * count)}"
 
 
 @lru_cache(maxsize=256)

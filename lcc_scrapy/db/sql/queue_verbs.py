@@ -8,7 +8,6 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, u
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import LAST_NUMBER, Head, Oldest, Queue, SetPart
 from lcc_scrapy.db.sql import heads, many
-from lcc_scrapy.db.sql.appending import among, append
 from lcc_scrapy.db.sql.rows import WITH_FURLKEY, OnConnection, RowsOf, chunks, put
 from lcc_scrapy.domain.arrivals import NEW_COLUMNS, OF_ALL_NEW, NewRow, of_one_set, same_in_all
 from lcc_scrapy.domain.entries import Origin
@@ -55,11 +54,11 @@ class QueueVerbs(OnConnection):
     ) -> None:
         if rows:
             columns = (*NEW_COLUMNS[: len(rows[0]) - len(more)], *more)
-            append(self._c, t.qdb, columns, rows, constants)
+            many.insert(self._c, t.qdb.name, columns, rows, constants=constants)
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return those of the keys that wait or are cached."""
-        return among(self._c, [t.qdb, t.lccurl], "urlkey", keys)
+        return many.known(self._c, [t.qdb.name, t.lccurl.name], "urlkey", keys)
 
     def update_queued(self, rows: Sequence[QueuedUrl]) -> None:
         """Replace rows."""

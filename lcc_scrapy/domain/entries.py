@@ -165,11 +165,6 @@ def with_prefix(prefix: str, url: str) -> str:
     return url if not url or _HAS_SCHEME.match(url) else prefix + url
 
 
-def canonical_names(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Spell the short attribute names of dialect A out: c, b, f become curl, burl, furl."""
-    return {SYNONYMS.get(name, name): value for name, value in attributes.items()}
-
-
 def readable_key(attributes: Mapping[str, str], rules: EntryRules) -> tuple[str, str] | None:
     """Return (curl, mimetype) of an element whose other attributes may be wrong, or None."""
     curl = with_prefix(rules.urlprefix, attributes.get("curl", ""))

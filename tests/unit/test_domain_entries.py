@@ -12,7 +12,6 @@ from lcc_scrapy.domain.entries import (
     Operation,
     UrlEntry,
     accepts,
-    canonical_names,
     fetch_url,
     is_type_pattern,
     namehash,
@@ -86,15 +85,6 @@ def test_urls_of_a_folder_lie_together_whatever_their_names():
 def test_a_hash_has_64_bits_with_a_sign(url):
     assert -(1 << 63) <= namehash(url) < 1 << 63
     assert namehash(url) != namehash(f"{url}!")
-
-
-def test_short_names_are_spelled_out():
-    assert canonical_names({"c": "1", "b": "2", "f": "3", "len": "4"}) == {
-        "curl": "1",
-        "burl": "2",
-        "furl": "3",
-        "len": "4",
-    }
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 A turn stands in both tables at once: its window is read while URLs of it are fetched. An event happens if
 every table that knows it has a row for it where the turn stands; else it is refused and changes nothing.
-``python -m lcc_scrapy.domain.turn_states`` prints the diagram of the tables (``docs/turn-states.md``).
+``docs/make_diagrams.py`` draws the tables (``docs/turn-states.md``).
 """
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -110,44 +109,3 @@ class TurnState:
             return False
         self.window, self.fetches = window, fetches
         return True
-
-
-def diagram() -> str:
-    """Return both tables as a page with Mermaid state diagrams."""
-    return _PAGE.format(window=_arrows(WINDOW), fetches=_arrows(FETCHES))
-
-
-def _arrows(table: Table) -> str:
-    arrows: dict[tuple[State, State], list[str]] = {}
-    for (state, event), following in table.items():
-        arrows.setdefault((state, following), []).append(event)
-    return "\n".join(f"    {start} --> {end}: {', '.join(names)}" for (start, end), names in arrows.items())
-
-
-_PAGE = """# States of a turn
-
-Generated from the tables in `lcc_scrapy/domain/turn_states.py` by `python -m lcc_scrapy.domain.turn_states`.
-A turn that a worker holds stands in both diagrams at once. An event happens if both diagrams that show it
-have an arrow for it there. Else it is refused and changes nothing.
-
-## Its window
-
-```mermaid
-stateDiagram-v2
-    [*] --> unread
-{window}
-    gone --> [*]
-```
-
-## What is fetched in it
-
-```mermaid
-stateDiagram-v2
-    [*] --> idle
-{fetches}
-    gone --> [*]
-```
-"""
-
-if __name__ == "__main__":
-    sys.stdout.write(diagram())

@@ -1,9 +1,8 @@
 """States and events of a conversation at the query socket, and the table that says what may follow what.
 
-``python -m lcc_scrapy.query.states`` prints the diagram of the table (``docs/query-states.md``).
+``docs/make_diagrams.py`` draws it (``docs/query-states.md``).
 """
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -79,30 +78,3 @@ TABLE: dict[tuple[State, type[Event]], State] = {
     (_S.LINGERING, StreamEnded): _S.CLOSED,
     (_S.LINGERING, Vanished): _S.CLOSED,
 }
-
-
-def diagram() -> str:
-    """Return the table as a page with a Mermaid state diagram."""
-    arrows: dict[tuple[State, State], list[str]] = {}
-    for (state, event), following in TABLE.items():
-        arrows.setdefault((state, following), []).append(event.__name__)
-    lines = [f"    {start} --> {end}: {', '.join(names)}" for (start, end), names in arrows.items()]
-    return _PAGE.format(arrows="\n".join(lines))
-
-
-_PAGE = """# States of a query
-
-Generated from the table in `lcc_scrapy/query/states.py`, by
-`python -m lcc_scrapy.query.states`.
-An event that has no arrow in a state changes nothing.
-
-```mermaid
-stateDiagram-v2
-    [*] --> asking
-{arrows}
-    closed --> [*]
-```
-"""
-
-if __name__ == "__main__":
-    sys.stdout.write(diagram())

@@ -1,9 +1,8 @@
 """States and events of a conversation, and the one table that says what may follow what.
 
-``python -m lcc_scrapy.uns.states`` prints the diagram of the table (``docs/protocol-states.md``).
+``docs/make_diagrams.py`` draws it (``docs/protocol-states.md``).
 """
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -134,29 +133,3 @@ TABLE: dict[tuple[State, type[Event]], State] = {
     (_S.LINGERING, StreamEnded): _S.CLOSED,
     (_S.LINGERING, Vanished): _S.CLOSED,
 }  # fmt: skip
-
-
-def diagram() -> str:
-    """Return the table as a page with a Mermaid state diagram."""
-    arrows: dict[tuple[State, State], list[str]] = {}
-    for (state, event), following in TABLE.items():
-        arrows.setdefault((state, following), []).append(event.__name__)
-    lines = [f"    {start} --> {end}: {', '.join(names)}" for (start, end), names in arrows.items()]
-    return _PAGE.format(arrows="\n".join(lines))
-
-
-_PAGE = """# States of a conversation
-
-Generated from the table in `lcc_scrapy/uns/states.py` by `python -m lcc_scrapy.uns.states`.
-An event that has no arrow in a state is refused and changes nothing.
-
-```mermaid
-stateDiagram-v2
-    [*] --> connected
-{arrows}
-    closed --> [*]
-```
-"""
-
-if __name__ == "__main__":
-    sys.stdout.write(diagram())

@@ -41,8 +41,8 @@ def text_of(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-def make_tables():
-    spec = importlib.util.spec_from_file_location("make_tables", DOCS / "make_tables.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -62,7 +62,15 @@ def test_every_setting_is_in_the_table_with_its_default(setting):
 
 def test_the_table_of_settings_is_up_to_date():
     page = text_of("settings.md")
-    assert make_tables().with_table(page) == page, "run `python docs/make_tables.py`"
+    assert script("make_tables").with_table(page) == page, "run `python docs/make_tables.py`"
+
+
+def test_the_diagrams_are_up_to_date():
+    diagrams = script("make_diagrams")
+    for name, tables in diagrams.PAGES.items():
+        page = text_of(name)
+        assert page.count("stateDiagram-v2") == len(tables)
+        assert diagrams.with_diagrams(name, page) == page, "run `python docs/make_diagrams.py`"
 
 
 def test_no_page_names_a_setting_that_does_not_exist():

@@ -1,11 +1,10 @@
 """States of a turn: what each table lets happen, and that nothing else does."""
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.domain.turn_states import FETCHES, WINDOW, Event, State, TurnState, diagram
+from lcc_scrapy.domain.turn_states import FETCHES, WINDOW, Event, State, TurnState
 
 WINDOWS = sorted({state for table_row in WINDOW.items() for state in (table_row[0][0], table_row[1])})
 WORK = sorted({state for table_row in FETCHES.items() for state in (table_row[0][0], table_row[1])})
@@ -79,8 +78,3 @@ def test_nothing_happens_to_a_turn_any_more_once_its_lease_is_lost(window: State
     assert state.happens(Event.LOSE)
     assert (state.window, state.fetches) == (State.GONE, State.GONE)
     assert not any(state.happens(event) for event in Event)
-
-
-def test_the_diagram_in_the_docs_is_the_tables() -> None:
-    page = Path(__file__).parents[2] / "docs" / "turn-states.md"
-    assert page.read_text() == diagram(), "run: python -m lcc_scrapy.domain.turn_states > docs/turn-states.md"

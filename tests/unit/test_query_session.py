@@ -1,12 +1,10 @@
 """The conversation at the query socket: the table, and what is done at each of its arrows."""
 
 import itertools
-from pathlib import Path
 
 import pytest
 
 from lcc_scrapy.domain.errors import Refusal
-from lcc_scrapy.query import states
 from lcc_scrapy.query.deadlines import Deadlines
 from lcc_scrapy.query.limits import Limits
 from lcc_scrapy.query.session import Begin, Close, GoOn, HalfClose, Session, WaitAMoment, Write
@@ -58,11 +56,6 @@ def test_a_refusal_fits_to_what_was_said_before():
     (first, _), (second, _) = fresh.take(Refused(Refusal(805, "x"))), begun.take(Refused(Refusal(803)))
     assert b"<lococa:query_rejected" in first.data
     assert second.data.startswith(b"<broken_off")
-
-
-def test_the_diagram_is_up_to_date():
-    page = Path(__file__).parents[2] / "docs" / "query-states.md"
-    assert page.read_text(encoding="utf-8") == states.diagram()
 
 
 LIMITS = Limits(idle_seconds=60, rate=1000, rate_grace_seconds=30, linger_seconds=10, linger_bytes=100)

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -30,7 +29,6 @@ from lcc_scrapy.uns.states import (
     StreamEnded,
     TooSlow,
     Vanished,
-    diagram,
 )
 from lcc_scrapy.wire.messages import Init, InitAccepted, Quota, SetEnd, SetStart, Url, UrlRun
 
@@ -134,11 +132,6 @@ def test_any_row_of_events_opens_at_most_one_set_and_settles_it_once(kinds):
 def test_every_state_but_the_last_can_be_left_and_every_event_has_a_place():
     assert {state for state, _ in TABLE} == set(State) - {State.CLOSED}
     assert {event for _, event in TABLE} == set(EVENTS)
-
-
-def test_the_diagram_in_the_docs_is_the_table():
-    page = Path(__file__).parents[2] / "docs" / "protocol-states.md"
-    assert page.read_text() == diagram(), "run: python -m lcc_scrapy.uns.states > docs/protocol-states.md"
 
 
 def test_a_login_is_answered_with_all_that_the_desk_says():

@@ -71,7 +71,7 @@ class Wanted:
 class Window:
     """The next tickets of the turn that was leased.
 
-    ``more`` = the store holds further ones; ``on`` = they follow those of the window before.
+    ``more`` = the store may hold further ones; ``on`` = they follow those of the window before.
     """
 
     lease: StoredTurn
@@ -220,11 +220,12 @@ def _heads(wanted: Wanted, start: Reach) -> list[Head]:
     """Return what to read of each queue; of many queues less each, for a window is filled by few of them."""
     heads = []
     for pid, masks in start.masks.items():
-        most = wanted.limit + 1
+        most, behind = wanted.limit, start.ends.get(pid, HEAD)
         if len(masks) > FEW_MASKS:
             most = max(PART, most * FEW_MASKS // len(masks))
-        behind = start.ends.get(pid, HEAD)
-        heads += [Head(pid, mask, behind, most + len(wanted.out)) for mask in masks]
+        if behind == HEAD:  # what is out lies before the end of the last window
+            most += len(wanted.out)
+        heads += [Head(pid, mask, behind, most) for mask in masks]
     return heads
 
 

@@ -45,6 +45,17 @@ def test_no_byte_is_charged_once_the_lease_has_all_but_ended(house: House) -> No
         house.manager.charge(turn, 10)
 
 
+def test_nothing_is_handed_out_once_the_lease_has_all_but_ended(house: House) -> None:
+    fetching(house, *"abc")
+    house.finish()
+    house.manager.leases._poll_timer.cancel()
+    house.clock.advance(60 * (1 - LEASE_MARGIN) - 0.1)
+    assert house.next() == "b"
+    house.finish()
+    house.clock.advance(0.1)
+    assert house.next() is None
+
+
 @pytest.mark.parametrize("other", [{"token": 99}, {"turnkey": "unknown"}])
 def test_no_byte_is_charged_to_a_turn_that_is_not_ours(house: House, other: dict[str, Any]) -> None:
     turn = fetching(house, *"ab")
@@ -320,6 +331,33 @@ def test_what_arrives_in_a_turn_that_waits_to_be_given_back_is_taken_again(
     house.push(2, "b")
     by_hand.work_off()
     assert house.next() == "b"
+
+
+def test_after_what_was_wanted_back_was_looked_for_further_turns_are_given_back_without_a_look(
+    house: House,
+) -> None:
+    for pid in (1, 2):
+        house.provider(pid)
+        house.push(pid, "a")
+    house.manager.start()
+    tickets = [house.manager.next_ticket() for _ in range(2)]
+    by_hand = house.manager.leases.thread = ByHand()
+    house.manager.leases._wanted_back = True
+    house.finish(tickets[0])
+    assert by_hand.work_off() == 2, "it is given back, and looked for"
+    house.finish(tickets[1])
+    assert by_hand.work_off() == 1
+
+
+def test_only_turns_that_have_no_urls_left_are_asked_for_new_ones(house: House) -> None:
+    for pid, names in ((1, "ab"), (2, "c"), (3, "d")):
+        house.provider(pid)
+        house.push(pid, *names)
+    house.manager.start()
+    assert [house.next(), house.next(), house.next()] == ["a", "c", "d"]
+    house.manager.windows.readers = ByHand()
+    house.manager.windows.read_anew(house.manager.turns.those(["3"]))
+    assert house.manager.leases._drained().keys() == {"2"}
 
 
 def test_turns_are_given_back_in_one_job_at_a_time(house: House) -> None:

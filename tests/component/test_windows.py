@@ -147,6 +147,27 @@ def test_what_is_left_of_a_window_is_not_read_twice(heads: list[Any]) -> None:
     assert places == sorted(set(places)), "the same place was read twice"
 
 
+def test_no_more_rows_are_read_than_tickets_are_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many outcomes are not durable yet: what is out lies before the place where reading goes on."""
+    house = House(window=100)
+    house.provider(1)
+    house.push(1, *names(1000), elsewhere=True)
+    rows: list[Any] = []
+    real = MemoryTx.heads
+
+    def counted(self: MemoryTx, wanted: Any) -> Any:
+        found = real(self, wanted)
+        rows.extend(row for part in found.values() for row in part)
+        return found
+
+    monkeypatch.setattr(MemoryTx, "heads", counted)
+    house.manager.dispatcher.group_commit._thread = ByHand()
+    house.manager.dispatcher.group_commit.most = 2000
+    house.manager.start()
+    assert house.fetch_all() == names(1000)
+    assert len(rows) == 1000
+
+
 def test_a_window_is_read_on_before_it_runs_dry() -> None:
     house = House(window=16)
     by_hand = read_by_hand(house)

@@ -26,7 +26,7 @@ _BLOCK = 1 << 20
 _ATTEMPTS = 2
 
 EXAMPLES = """\
-everything after --find is handed to find(1); the first folder is the docroot unless --docroot says otherwise.
+find(1) gets everything after --find. The first folder is the docroot, unless --docroot names another one.
 
 examples:
   file2url --find docroot -name '*.html' | lcccpstate --statefile=state.txt | lcccp …
@@ -140,16 +140,22 @@ def parser() -> Parser:
     made = Parser(PROG, "Write a <url …/> line for each file of a site.", EXAMPLES)
     made.usage = "file2url [options] [--find DIR [predicates of find(1)]]"
     add = made.add_argument
-    add("--find", metavar="DIR …", help="must be last: search with find(1); else file names come on stdin")
+    add(
+        "--find",
+        metavar="DIR …",
+        help="search with find(1), must be the last option; without it, stdin has the file names",
+    )
     add("--docroot", metavar="DIR", help="the folder that URLs are relative to (default: of --find, or .)")
     add("-0", "--null", action="store_true", help="file names on stdin end in NUL bytes, not newlines")
     add("--mimetype", metavar="EXT=TYPE", action="append", default=[], help="mimetype of an extension")
-    add("--default-mimetype", metavar="TYPE", default=filetypes.UNKNOWN, help="for unknown extensions")
+    add(
+        "--default-mimetype", metavar="TYPE", default=filetypes.UNKNOWN, help="mimetype of unknown extensions"
+    )
     add("--no-md5", action="store_true", help="do not read the files; len and mtime tell what changed")
-    add("--index", metavar="NAME", default="", help="give dir/NAME as dir/")
+    add("--index", metavar="NAME", default="", help="write dir/NAME as dir/")
     add("--burl-template", metavar="TEXT", default="", help="browse URL; {curl} stands for the URL")
     add("--subtype", metavar="'TYPE: VALUE'", default="", help="subtype of every URL")
-    add("--quiet", action="store_true", help="warnings only, no progress")
+    add("--quiet", action="store_true", help="print warnings only, no progress")
     return made
 
 

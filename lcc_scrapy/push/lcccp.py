@@ -59,25 +59,27 @@ def _add_connection(made: Parser) -> None:
         metavar="N",
         type=_number,
         default=0,
-        help="try so many times more when told to try later",
+        help="try again N times when the LCC says to try later",
     )
 
 
 def _add_set(made: Parser) -> None:
     group = made.add_argument_group("set")
     add = group.add_argument
-    add("--urlprefix", metavar="URL", default="", help="stands before every URL without scheme://")
+    add("--urlprefix", metavar="URL", default="", help="prefix of every URL without scheme://")
     kind = group.add_mutually_exclusive_group()
-    kind.add_argument("--full", action="store_true", help="the input is the whole site: the rest is removed")
+    kind.add_argument(
+        "--full", action="store_true", help="the input is the whole site: the LCC removes the rest"
+    )
     kind.add_argument("--partial", action="store_true", help="the input is what changed (default)")
-    add("--set-id", metavar="ID", default="", help="name of the set, by which a resend is recognised")
+    add("--set-id", metavar="ID", default="", help="name of the set; the LCC recognises a resend by it")
     add("--ifabsent", action="store_true", help="fetch only what the LCC does not have")
     add("--drop-outside", action="store_true", help="drop URLs outside the provider's roots without error")
     add(
         "--timeofday",
         metavar="MASK",
         default="",
-        help="when to fetch, for URLs that do not say it themselves",
+        help="hours of fetching, for URLs without their own",
     )
     add(
         "--over-quota",
@@ -96,11 +98,17 @@ def _add_mode(made: Parser) -> None:
     mode.add_argument("--dry-run", action="store_true", help="ask the LCC what it would do with the set")
     mode.add_argument("--print", action="store_true", help="write the XML to stdout and do not connect")
     add = group.add_argument
-    add("--no-commit", action="store_true", help="leave the state file of lcccpstate alone")
-    add("--json", action="store_true", help="the result as one JSON object on stdout")
-    add("--max-errors-shown", metavar="N", type=_number, default=20, help="default: 20")
-    add("--quiet", action="store_true", help="warnings only")
-    add("--verbose", action="store_true", help="quota and login, too")
+    add("--no-commit", action="store_true", help="do not commit the state of lcccpstate")
+    add("--json", action="store_true", help="print the result as one JSON object")
+    add(
+        "--max-errors-shown",
+        metavar="N",
+        type=_number,
+        default=20,
+        help="print N errors at most (default: 20)",
+    )
+    add("--quiet", action="store_true", help="print warnings only")
+    add("--verbose", action="store_true", help="print quota and login, too")
 
 
 def _address(text: str) -> Address:

@@ -20,7 +20,7 @@ from lcc_scrapy.wire.writing import escape
 PROG = "lcccpstate"
 
 EXAMPLES = """\
-the state is committed by lcccp, once the LCC has accepted the set.
+lcccp commits the state when the LCC has accepted the set.
 
 examples:
   file2url --find docroot -name '*.html' | lcccpstate --statefile=state.txt | lcccp …
@@ -32,19 +32,19 @@ examples:
 
 def parser() -> Parser:
     """Return the parser of the command's options."""
-    made = Parser(PROG, "Forward only the URLs that changed, came or went since the last set.", EXAMPLES)
+    made = Parser(PROG, "Forward only URLs that are new, changed or removed since the last set.", EXAMPLES)
     add = made.add_argument
-    add("--statefile", metavar="FILE", type=Path, required=True, help="where the state is kept")
-    add("--full", action="store_true", help="forward the whole site, whatever the state says; binds it anew")
+    add("--statefile", metavar="FILE", type=Path, required=True, help="the file that keeps the state")
+    add("--full", action="store_true", help="forward the whole site; bind the state to this LCC anew")
     add(
         "--max-removal",
         metavar="PERCENT",
         type=_percent,
         default=50.0,
-        help="refuse when more of the known URLs are gone (default: 50; 100 = any number)",
+        help="refuse if a larger share of the known URLs is gone (default: 50; 100 = any)",
     )
-    add("--commit", action="store_true", help="make the pending state the state; reads no input")
-    add("--quiet", action="store_true", help="warnings only")
+    add("--commit", action="store_true", help="commit the pending state; read no input")
+    add("--quiet", action="store_true", help="print warnings only")
     return made
 
 

@@ -92,9 +92,9 @@ def due(visits: Visits) -> int:
     return visits.visited + visits.interval
 
 
-def may_be_guessed(origin: str, *, asked: bool = False) -> bool:
-    """Tell whether to revisit adaptively: a provider that pushes tells of its changes, unless one asks."""
-    return asked or origin != Origin.PUSH
+def may_be_guessed(origin: str) -> bool:
+    """Tell whether to revisit adaptively: a provider that pushes tells of its changes."""
+    return origin != Origin.PUSH
 
 
 def _expected(interval: int, gap: int, bounds: Bounds) -> float:

@@ -5,7 +5,8 @@ They belong to a document that is there: when it goes, for whatever reason, they
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from lcc_scrapy.domain.cache import CachedUrl
 
@@ -70,26 +71,13 @@ class Version:
         return self.urlkey.hex()
 
 
+_SAME = tuple(field.name for field in fields(Version) if field.name != "replaced_time")
+
+
 def version_of(row: CachedUrl, now: int) -> Version:
     """Return what is kept of a row whose content is replaced ``now`` (epoch seconds)."""
-    return Version(
-        row.seq,
-        row.urlkey,
-        row.pid,
-        now,
-        row.fetched_time,
-        row.fetched_machineid,
-        row.fetched_fileid,
-        row.fetched_len,
-        row.fetched_md5,
-        row.sha256,
-        row.served_type,
-        row.served_charset,
-        row.file_encoding,
-        row.final_url,
-        row.etag,
-        row.last_modified,
-    )
+    same: dict[str, Any] = {name: getattr(row, name) for name in _SAME}
+    return Version(replaced_time=now, **same)
 
 
 def outlived(versions: Sequence[Version], keep: Keep, now: int) -> list[Version]:

@@ -89,7 +89,6 @@ def test_what_a_provider_declares_wins_over_guesses():
     assert may_be_guessed(Origin.SPIDER)
     assert not may_be_guessed(Origin.PUSH)
     assert may_be_guessed(Origin.DIRECTIVE)
-    assert may_be_guessed(Origin.PUSH, asked=True)
 
 
 # --- a month -----------------------------------------------------------------------------------------

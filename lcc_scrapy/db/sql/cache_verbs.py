@@ -62,8 +62,7 @@ class CacheVerbs(OnConnection):
         """Remove rows with their meta rows and links."""
         CACHED.delete(self._c, keys)
         _META.delete(self._c, keys)
-        for part in chunks(keys):
-            self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
+        self._change(delete(t.links), t.links.c.urlkey, keys)
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
         """Return a provider's rows by rising key."""
@@ -82,31 +81,19 @@ class CacheVerbs(OnConnection):
 
     def mark_seen(self, keys: Sequence[bytes], psetid: int, now: int) -> None:
         """Note that a full set names these URLs: cached rows are confirmed."""
-        for part in chunks(keys):
-            cached = update(t.lccurl).where(t.lccurl.c.urlkey.in_(part))
-            self._c.execute(cached.values(seen=psetid, confirmed_time=now))
-            self._c.execute(update(t.qdb).where(t.qdb.c.urlkey.in_(part)).values(seen=psetid))
+        self._change(update(t.lccurl).values(seen=psetid, confirmed_time=now), t.lccurl.c.urlkey, keys)
+        self._change(update(t.qdb).values(seen=psetid), t.qdb.c.urlkey, keys)
 
     def release(self, keys: Sequence[bytes]) -> int:
         """End the holds that sets and fetches put on these documents; return how many there were."""
         u = t.lccurl.c
         by_others = u.held.between(1, OUTSIDE_ROOTS - 1)
-        ended = [
-            self._c.execute(update(t.lccurl).where(u.urlkey.in_(part), by_others).values(held=0)).rowcount
-            for part in chunks(keys)
-        ]
-        return sum(ended)
+        return self._change(update(t.lccurl).where(by_others).values(held=0), u.urlkey, keys)
 
     def name_cached(self, keys: Sequence[bytes], psetid: int) -> int:
         """Note that a set names these URLs; return how many are cached and were not named by it before."""
         u = t.lccurl.c
-        named = [
-            self._c.execute(
-                update(t.lccurl).where(u.urlkey.in_(part), u.seen < psetid).values(seen=psetid)
-            ).rowcount
-            for part in chunks(keys)
-        ]
-        return sum(named)
+        return self._change(update(t.lccurl).where(u.seen < psetid).values(seen=psetid), u.urlkey, keys)
 
     def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         """Return (key, confirmed_time) of a provider's documents by rising key."""
@@ -248,13 +235,8 @@ class CacheVerbs(OnConnection):
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         """Return those of the files that hold a version."""
         c = t.versions.c
-        found: set[int] = set()
-        for part in chunks(fileids):
-            query = select(c.fetched_fileid).where(
-                c.fetched_machineid == machineid, c.fetched_fileid.in_(part)
-            )
-            found.update(self._c.execute(query).scalars())
-        return found
+        query = select(c.fetched_fileid).where(c.fetched_machineid == machineid)
+        return {fileid for (fileid,) in self._rows(query, c.fetched_fileid, fileids)}
 
     def take(self, counter: str, count: int) -> int:
         """Raise a counter by ``count`` and return the first of the numbers taken (from 1)."""
@@ -299,17 +281,13 @@ class CacheVerbs(OnConnection):
     def known_to_delete(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         """Return those of the files that are doomed already."""
         f = t.fsmdb.c
-        found: set[int] = set()
-        for part in chunks(fileids):
-            query = select(f.fileid).where(f.machineid == machineid, f.fileid.in_(part))
-            found.update(self._c.execute(query).scalars())
-        return found
+        query = select(f.fileid).where(f.machineid == machineid)
+        return {fileid for (fileid,) in self._rows(query, f.fileid, fileids)}
 
     def forget_deleted(self, machineid: int, fileids: Sequence[int]) -> None:
         """Forget files that are gone."""
         f = t.fsmdb.c
-        for part in chunks(fileids):
-            self._c.execute(delete(t.fsmdb).where(f.machineid == machineid, f.fileid.in_(part)))
+        self._change(delete(t.fsmdb).where(f.machineid == machineid), f.fileid, fileids)
 
     def put_block(self, block: FileBlock) -> None:
         """Add a block of file ids, or give one to somebody else."""

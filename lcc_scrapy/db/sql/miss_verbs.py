@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, u
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import Missed, Suspect
-from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.db.sql.rows import OnConnection, RowsOf
 
 _SUSPECTS = RowsOf(t.suspects, Suspect)
 _COUNTED = ("pushed", "sampled", "missed", "watched")
@@ -86,8 +86,7 @@ class MissVerbs(OnConnection):
     def suspected(self, pids: Collection[int]) -> set[int]:
         """Return those of the providers of whom there are any."""
         c = t.suspects.c
-        queries = (select(c.pid).where(c.pid.in_(part)).distinct() for part in chunks(pids))
-        return {pid for query in queries for pid in self._c.execute(query).scalars()}
+        return {pid for (pid,) in self._rows(select(c.pid).distinct(), c.pid, pids)}
 
     def suspects(self, pid: int, after: int, upto: int, limit: int) -> list[bytes]:
         """Return keys of a provider's that were found later than ``after`` and up to ``upto``."""
@@ -96,8 +95,7 @@ class MissVerbs(OnConnection):
 
     def drop_suspects(self, pid: int, after: int, upto: int, keys: Sequence[bytes]) -> int:
         """Forget those of the keys that ``suspects`` could return; return how many."""
-        which, c = delete(t.suspects).where(_found(pid, after, upto)), t.suspects.c
-        return sum(self._c.execute(which.where(c.urlkey.in_(part))).rowcount for part in chunks(keys))
+        return self._change(delete(t.suspects).where(_found(pid, after, upto)), t.suspects.c.urlkey, keys)
 
 
 def _found(pid: int, after: int, upto: int) -> ColumnElement[bool]:

@@ -89,9 +89,7 @@ class ProviderVerbs(OnConnection):
     def known_pids(self, pids: Sequence[int]) -> set[int]:
         """Return those of the pids that providers have."""
         p = t.pidb.c.pid
-        return {
-            pid for part in chunks(pids) for pid in self._c.execute(select(p).where(p.in_(part))).scalars()
-        }
+        return {pid for (pid,) in self._rows(select(p), p, pids)}
 
     def update_provider(self, pid: int, values: Mapping[str, object]) -> None:
         """Set columns of a provider."""
@@ -130,13 +128,11 @@ class ProviderVerbs(OnConnection):
         return _PROVIDERS.read(self._c, query.order_by(t.pidb.c.revision).limit(limit))
 
     def roots_of(self, pids: Iterable[int]) -> dict[int, list[str]]:
-        """Return the same for several providers at once."""
+        """Return the roots of providers, as far as they have any, in the order they were given."""
         found: dict[int, list[str]] = {}
         r = t.proots.c
-        for part in chunks(pids):
-            query = select(r.pid, r.root).where(r.pid.in_(part)).order_by(r.rootid)
-            for pid, root in self._c.execute(query):
-                found.setdefault(pid, []).append(root)
+        for pid, root in self._rows(select(r.pid, r.root).order_by(r.rootid), r.pid, pids):
+            found.setdefault(pid, []).append(root)
         return found
 
     def rooted_at(self, host: str) -> list[tuple[int, str]]:
@@ -208,9 +204,8 @@ class ProviderVerbs(OnConnection):
     def withdraw_outcomes(self, keys: Sequence[bytes]) -> None:
         """Note that these URLs, as far as they failed, were removed by their providers since."""
         o = t.outcomes.c
-        for part in chunks(keys):
-            failed = o.urlkey.in_(part), o.state.in_([OUTCOME_FAILED, OUTCOME_RETRYING])
-            self._c.execute(update(t.outcomes).where(*failed).values(state=OUTCOME_WITHDRAWN))
+        failed = update(t.outcomes).where(o.state.in_([OUTCOME_FAILED, OUTCOME_RETRYING]))
+        self._change(failed.values(state=OUTCOME_WITHDRAWN), o.urlkey, keys)
 
     def trim_outcomes(self, pid: int, state: str, keep: int, limit: int = 1000) -> None:
         """Remove a provider's oldest outcomes in a state beyond the newest ``keep``, ``limit`` at most."""

@@ -223,8 +223,7 @@ class QueueVerbs(OnConnection):
     def infos(self, names: Sequence[str]) -> dict[str, str]:
         """Return the facts among these names that are known."""
         c = t.lccinfo.c
-        parts = (self._c.execute(select(c.name, c.value).where(c.name.in_(part))) for part in chunks(names))
-        return {name: value for part in parts for name, value in part}
+        return dict(self._rows(select(c.name, c.value), c.name, names))
 
     def set_info(self, name: str, value: str) -> None:
         """Set a fact about this LCC; an empty value takes the fact away."""

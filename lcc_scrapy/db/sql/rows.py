@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Boolean, Column, Connection, Table, bindparam, select
+from sqlalchemy import Boolean, Column, ColumnElement, Connection, Table, bindparam, select
 
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.values import maker
@@ -183,3 +183,12 @@ class OnConnection:
 
     def __init__(self, connection: Connection) -> None:
         self._c = connection
+
+    def _rows(self, query: Any, column: ColumnElement[Any], keys: Iterable[Any]) -> Iterator[Any]:
+        """Yield the rows of a select in which a column is among ``keys``."""
+        for part in chunks(keys):
+            yield from self._c.execute(query.where(column.in_(part)))
+
+    def _change(self, statement: Any, column: ColumnElement[Any], keys: Iterable[Any]) -> int:
+        """Update or delete rows in which a column is among ``keys``; return how many."""
+        return sum(self._c.execute(statement.where(column.in_(part))).rowcount for part in chunks(keys))

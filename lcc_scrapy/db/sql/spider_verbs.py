@@ -35,8 +35,7 @@ class SpiderVerbs(OnConnection):
 
     def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
         """Set the links of documents, in the order of their pages."""
-        for part in chunks(links):
-            self._c.execute(delete(t.links).where(t.links.c.urlkey.in_(part)))
+        self._change(delete(t.links), t.links.c.urlkey, links)
         rows = [
             (key, number, one.url, one.relation, one.nofollow)
             for key, found in links.items()
@@ -54,12 +53,9 @@ class SpiderVerbs(OnConnection):
         """Return the documents that are fetched from these URLs, by furlkey; if any."""
         c = t.lccurl.c
         found: dict[bytes, list[CachedUrl]] = {}
-        for part in chunks(furlkeys):
-            query = (
-                select(c.furlkey, *CACHED.columns).where(c.furlkey.in_(part)).order_by(c.furlkey, c.urlkey)
-            )
-            for lies_at, rows in groupby(self._c.execute(query), lambda row: bytes(row[0])):
-                found[lies_at] = [CachedUrl(*row[1:]) for row in rows]
+        query = select(c.furlkey, *CACHED.columns).order_by(c.furlkey, c.urlkey)
+        for lies_at, rows in groupby(self._rows(query, c.furlkey, furlkeys), lambda row: bytes(row[0])):
+            found[lies_at] = [CachedUrl(*row[1:]) for row in rows]
         return found
 
     def present_at(self, furlkeys: Iterable[bytes]) -> set[bytes]:
@@ -92,8 +88,7 @@ class SpiderVerbs(OnConnection):
         """Return those of these URLs from which something waits to be fetched, each with a key of that."""
         c = t.qdb.c
         query = select(c.furlkey, c.urlkey).where(c.operation == FETCH)
-        parts = (self._c.execute(query.where(c.furlkey.in_(part))) for part in chunks(furlkeys))
-        return {bytes(lies_at): bytes(key) for part in parts for lies_at, key in part}
+        return {bytes(lies_at): bytes(key) for lies_at, key in self._rows(query, c.furlkey, furlkeys)}
 
     def spidered(self, furlkeys: Iterable[bytes]) -> dict[bytes, Spidered]:
         """Return what spiders found among these URLs."""
@@ -111,13 +106,11 @@ class SpiderVerbs(OnConnection):
 
     def delete_spidered(self, furlkeys: Sequence[bytes]) -> None:
         """Forget that spiders found these URLs."""
-        for part in chunks(furlkeys):
-            self._c.execute(delete(t.spidered).where(t.spidered.c.furlkey.in_(part)))
+        self._change(delete(t.spidered), t.spidered.c.furlkey, furlkeys)
 
     def visit_again(self, furlkeys: Sequence[bytes]) -> None:
         """Note that visits of these URLs are to come."""
-        for part in chunks(furlkeys):
-            self._c.execute(update(t.spidered).where(t.spidered.c.furlkey.in_(part)).values(visited=0, due=0))
+        self._change(update(t.spidered).values(visited=0, due=0), t.spidered.c.furlkey, furlkeys)
 
     def visited(self, rows: Sequence[Spidered]) -> None:
         """Note of URLs that spiders know how their last visits ended, and when the next ones are due."""
@@ -168,8 +161,7 @@ class SpiderVerbs(OnConnection):
     def let_dig(self, furlkeys: Iterable[bytes]) -> None:
         """Make interests in these URLs due where they go on to what is linked there."""
         c = t.owners.c
-        for part in chunks(furlkeys):
-            self._c.execute(update(t.owners).where(c.furlkey.in_(part), c.reach > 0).values(due=True))
+        self._change(update(t.owners).where(c.reach > 0).values(due=True), c.furlkey, furlkeys)
 
     def to_dig(self, pid: int, limit: int) -> list[Ownership]:
         """Return interests in a provider's URLs that are due, by furlkey."""

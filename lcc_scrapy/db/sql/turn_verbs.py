@@ -81,11 +81,7 @@ class TurnVerbs(OnConnection):
     def arrivals(self, turnkeys: Iterable[str]) -> dict[str, int]:
         """Return what had arrived in turns."""
         c = t.turns.c
-        found: dict[str, int] = {}
-        for part in chunks(turnkeys):
-            rows = self._c.execute(select(c.turnkey, c.arrivals).where(c.turnkey.in_(part)))
-            found.update({row.turnkey: row.arrivals for row in rows})
-        return found
+        return dict(self._rows(select(c.turnkey, c.arrivals), c.turnkey, turnkeys))
 
     def free_turns(self, now: float, limit: int, only: str | None = None) -> list[StoredTurn]:
         """Return turns that nobody holds and that may go on now, by falling priority."""
@@ -97,9 +93,7 @@ class TurnVerbs(OnConnection):
 
     def lease_turns(self, turnkeys: Sequence[str], owner: str, token: int) -> None:
         """Give turns to a worker."""
-        for part in chunks(turnkeys):
-            leased = update(t.turns).where(t.turns.c.turnkey.in_(part))
-            self._c.execute(leased.values(owner=owner, token=token))
+        self._change(update(t.turns).values(owner=owner, token=token), t.turns.c.turnkey, turnkeys)
 
     def change_turn(self, turnkey: str, values: Mapping[str, object]) -> None:
         """Set columns of a turn."""
@@ -179,8 +173,7 @@ class TurnVerbs(OnConnection):
     def drop_fetches(self, owner: str, turnkeys: Collection[str]) -> None:
         """Remove those of some turns, as far as they are a worker's."""
         c = t.fetches.c
-        for part in chunks(sorted(turnkeys)):
-            self._c.execute(delete(t.fetches).where(c.owner == owner, c.turnkey.in_(part)))
+        self._change(delete(t.fetches).where(c.owner == owner), c.turnkey, sorted(turnkeys))
 
     def long_fetch(self, turnkey: str) -> LongFetch | None:
         """Return what was told last of a fetch in a turn."""

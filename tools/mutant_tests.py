@@ -152,6 +152,15 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "the first second of 1970 is over as well"
         ),
     },
+    "lcc_scrapy/queue/leases.py": {
+        "look_around: 0 <= seen < revision: Lt -> LtE": "asks for changes where there are none",
+        "_free_unknown: replace(turn, look_at=0.0): 0.0 -> 1.0": "the first second of 1970 is over as well",
+    },
+    "lcc_scrapy/queue/settlement.py": {
+        "_as_written: if row is settled.row and waiting is None -> if False": "makes an equal result anew",
+        "_ended_visits: if self._visits -> if True": "asks for no URLs",
+        "_in_use: if provider.filesmax or provider.spacemax -> if True": "nobody looks at what has no limit",
+    },
     "lcc_scrapy/domain/turns.py": {
         "_continue: return True: True -> False": "a turn that waits already is not queued a second time",
     },

@@ -132,6 +132,30 @@ def test_slow_turns_leave_room_to_a_fast_one() -> None:
     assert sum(len(turn.window) for turn in house.manager.turns) <= 400
 
 
+def test_more_turns_than_tickets_are_all_served_in_the_end() -> None:
+    house = House(window=9, tickets=2)
+    pids = range(1, 6)
+    for pid in pids:
+        house.provider(pid)
+        house.push(pid, *names(3))
+    house.manager.start()
+    assert len(house.fetch_all()) == 15
+    assert all(len(turn.window) == 0 for turn in house.manager.turns)
+
+
+def test_a_read_that_fails_is_told_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    house = House(poll=20.0, window=1)
+    house.provider(1)
+    house.push(1, "a", "b")
+    house.manager.start()
+    house.thread.unheard = "_read"
+    assert house.next() == "a"
+    assert [one for one in caplog.messages if one.startswith("cannot read the queue now, trying again")]
+    house.clock.advance(windows.RETRY)
+    house.finish()
+    assert house.next() == "b"
+
+
 # --- reading on ---------------------------------------------------------------------------------------
 
 

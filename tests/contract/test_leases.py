@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from little_lcc import PID, START, LittleLcc, key, removal, update, url
 
-from lcc_scrapy.db.records import LEASE
+from lcc_scrapy.db.records import LEASE, LongFetch
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import Root
@@ -16,7 +16,7 @@ from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.domain.turns import NEVER
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import pause_everything
-from lcc_scrapy.queue.leases import Granted, Member
+from lcc_scrapy.queue.leases import Granted, Member, tell_of_fetches
 from lcc_scrapy.queue.window_rows import MASKS_PER_LOOK
 
 NIGHT = parse_mask("20-6")
@@ -200,6 +200,16 @@ def test_workers_share_the_turns_evenly(lcc):
     assert lcc.look("one", held=5).surplus == 1
 
 
+def test_a_worker_that_has_its_share_takes_nothing_more(lcc):
+    lcc.look("two", limit=0)
+    for pid in range(100, 110):
+        lcc.add(pid)
+        lcc.push(update("a"), pid=pid)
+    assert len(lcc.look("one").granted) == 5
+    assert len(lcc.look("one", held=4).granted) == 1
+    assert lcc.look("one", held=5).granted == lcc.look("one", held=6).granted == []
+
+
 def lcc_held(lcc, owner):
     with lcc.store.read() as tx:
         return [Granted(tx.turn(turnkey), ()) for turnkey in tx.leased_turns(owner)]
@@ -300,6 +310,16 @@ def test_workers_that_look_at_the_same_moment_share_no_turn(lcc):
     with lcc.store.read() as tx:
         for owner, leases in granted.items():
             assert tx.leased_turns(owner) == {lease.turnkey: lease.token for lease in leases}
+
+
+def test_fetches_that_take_long_are_told_of_until_they_have_ended(lcc):
+    fetch = LongFetch("7", "one", 1, key("a"), lcc.now, 0, 10, 0)
+    told = []
+    for long, ended in (([fetch], ()), ([], ["8"]), ([], ["7"])):
+        with lcc.store.begin() as tx:
+            tell_of_fetches(tx, "one", long, ended)
+            told.append(tx.long_fetch("7"))
+    assert told == [fetch, fetch, None]
 
 
 # --- members ----------------------------------------------------------------------------------------

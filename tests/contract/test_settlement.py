@@ -64,6 +64,13 @@ def test_new_content_takes_a_new_file_and_a_new_place_in_the_feed(lcc):
         ]
 
 
+def test_a_body_that_has_its_file_id_keeps_it(lcc):
+    lcc.push(update("a"))
+    lcc.settle(replace(lcc.served(lcc.ticket("a"), BODY), fileid=77))
+    assert lcc.cached("a").fetched_fileid == 77
+    assert lcc.files == {77: BODY}
+
+
 def test_identical_content_is_confirmed_and_changes_neither_feed_nor_time(lcc):
     lcc.store_pages("a")
     before = lcc.cached("a")

@@ -333,6 +333,14 @@ def test_a_set_that_cannot_be_made_durable_is_not_accepted():
     assert "set_accepted" not in written(done)
 
 
+@pytest.mark.parametrize("state", [State.READY, State.SETTLING])
+def test_what_is_not_being_received_is_not_dropped(state):
+    """A set that is being committed may be on disk already."""
+    done = session_in(state).take(SpoolFailed() if state is State.SETTLING else TooSlow("late"))
+    assert "<set_rejected" in written(done)
+    assert effects.DropSet() not in done
+
+
 def test_a_second_set_after_the_first_changes_nothing():
     session = session_in(State.SETTLING)
     assert session.take(PARTIAL) == session.take(GOOD) == session.take(SetEnd()) == []

@@ -313,7 +313,7 @@ class UnitOfWork:
         gone: list[CachedUrl] = []
         for key in self.cached.keys() | self._cached_before.keys():
             before, after = self._cached_before.get(key), self.cached.get(key)
-            if before is after and key not in self._told:
+            if before is after:
                 continue
             if before is not None and after is None:
                 gone.append(before)

@@ -208,12 +208,12 @@ def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(mon
     thread: Any = by_hand
     nothing: Any = None
     group_commit = GroupCommit(thread, Clock(), commit, most=4)
-    for size in (1, 60, 60, 60, 200, 1, 2, 3, 4, 5):
+    for size in (1, 10, 100, 60, 200, 1, 2, 3, 4, 5):
         body = Body(size, "", "", data=bytes(size)) if size != 3 else Body(3, "", "", path="spilled")
         group_commit.settle(Served(nothing, nothing, body))
     group_commit.settle(Cancelled(nothing))
     by_hand.work_off()
-    assert commits == [[1], [60, 60], [60, 200], [1, 2, 3, 4], [5, 0]]
+    assert commits == [[1], [10, 100], [60, 200], [1, 2, 3, 4], [5, 0]]
 
 
 def test_of_a_batch_that_cannot_be_settled_only_the_one_at_fault_fails() -> None:

@@ -117,6 +117,18 @@ def test_what_last_went_wrong_with_a_url_is_forgotten_after_its_time(machines):
             assert (tx.outcome(key("a")) is not None) is known
 
 
+def test_a_turn_without_urls_is_forgotten_when_it_has_nothing_to_wait_for(machines):
+    lcc = machines.lcc
+    lcc.push(update("a"))
+    (granted,) = lcc.grant()
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.rest(granted, not_before=lcc.now + 10.0)
+    for later, known in ((9, True), (10, False)):
+        machines.manager(HERE).step(lcc.now + later)
+        with lcc.store.read() as tx:
+            assert (tx.turn("7") is not None) is known
+
+
 class Thread:
     """Runs jobs at once; ``jobs`` counts them."""
 
@@ -152,14 +164,22 @@ def test_a_step_that_fails_is_told_and_the_next_one_comes_all_the_same(monkeypat
     assert len(steps) == 1
 
 
-@pytest.mark.parametrize("under_way", [False, True])
-def test_no_step_begins_after_a_stop(under_way):
-    step, clock = Deferred(), Clock()
-    manager = DeleteManager(None, SimpleNamespace(run=lambda _: step), clock, None, outcomes_kept=1)
+def test_no_step_begins_after_a_stop():
+    under_way, clock = Deferred(), Clock()
+    manager = DeleteManager(None, SimpleNamespace(run=lambda _: under_way), clock, None, outcomes_kept=1)
     manager.start()
-    if under_way:
-        manager.stop()
-    step.callback((0, 0.0))
+    manager.stop()
+    under_way.callback((0, 0.0))
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_step_that_is_to_come_does_not_after_a_stop():
+    clock = Clock()
+    manager = DeleteManager(
+        None, SimpleNamespace(run=lambda _: succeed((0, 0.0))), clock, None, outcomes_kept=1
+    )
+    manager.start()
+    assert len(clock.getDelayedCalls()) == 1
     manager.stop()
     manager.stop()
     assert clock.getDelayedCalls() == []

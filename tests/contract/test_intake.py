@@ -527,6 +527,15 @@ def test_a_later_arrival_releases_a_hold(lcc, how):
     assert len(lcc.held()) >= 29
 
 
+def test_a_hold_counts_whichever_set_it_is_for(lcc):
+    lcc.store_pages("a", "b")
+    with lcc.store.begin() as tx:
+        batch = UnitOfWork(tx, [PID], [key("a"), key("b")], lcc.now, lcc.policy)
+        batch.remove(key("a"), 1, "", hold=True)
+        batch.flush()
+    assert (lcc.held(), lcc.provider().heldremovals) == (["a"], 1)
+
+
 def test_a_later_full_set_decides_about_what_is_held(lcc):
     lcc.store_pages(*names(30))
     lcc.push(*map(removal, names(25)))

@@ -482,6 +482,11 @@ def test_arrivals_rise_with_whatever_comes_into_the_queue_and_with_nothing_else(
     assert arrivals() == before
     lcc.push(removal("a"))
     assert arrivals()["7"] > before["7"]
+    lcc.push(update("c", b"c"))
+    lcc.fetch("c", b"c")
+    before = arrivals()
+    lcc.push(update("c", b"c"))
+    assert arrivals() == before, "it is there already"
 
 
 def test_a_worker_hears_what_arrived_in_turns_that_it_had_drained(lcc):

@@ -289,6 +289,7 @@ def test_a_used_up_block_is_forgotten_and_one_with_a_failed_commit_is_not(machin
     worker.store_pages("b", "c")
     worker.store_pages("d")
     assert machine.blocks() == [(2, worker.owner)]
+    assert worker.fileids._clean_blocks() == {2}, "memory of it is bounded"
     with pytest.raises(Crash):
         worker.settle(worker.numbered("e"), dies=True)
     worker.store_pages("f")
@@ -304,6 +305,15 @@ def test_a_block_is_not_forgotten_while_what_is_about_to_be_stored_has_ids_of_it
     worker.settle(outcomes)
     worker.store_pages("e", "f")
     assert [block for block, _ in machine.blocks()] == [2, 3]
+
+
+def test_outcomes_without_a_body_have_no_block(machine):
+    worker, ticket = machine.process(), machine.lcc.ticket("a")
+    outcomes = worker.fileids.number([machine.lcc.failed(ticket, 500)])
+    with pytest.raises(Crash):
+        worker.settle(outcomes, dies=True)
+    worker.settle(outcomes)
+    assert machine.blocks() == []
 
 
 def test_an_orderly_end_leaves_no_block(machine):

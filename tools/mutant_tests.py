@@ -161,6 +161,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "the first second of 1970 is over as well"
         ),
     },
+    "lcc_scrapy/cache/leftovers.py": {
+        "_step: next(steps, False): False -> True": "what is no None ends it, whatever it is",
+    },
     "lcc_scrapy/queue/leases.py": {
         "look_around: 0 <= seen < revision: Lt -> LtE": "asks for changes where there are none",
         "_free_unknown: replace(turn, look_at=0.0): 0.0 -> 1.0": "the first second of 1970 is over as well",

@@ -394,13 +394,17 @@ def test_the_log_says_how_many_files_a_kill_left(machine, caplog):
 
 @pytest.mark.parametrize("step", [None, Failure(StoreUnavailable("gone away"))])
 def test_no_step_begins_after_a_stop(machine, step):
-    under_way, clock = Deferred(), Clock()
-    jobs = [under_way]
-    cleaning = machine.process().leftovers(thread=SimpleNamespace(run=lambda *_: jobs.pop()), clock=clock)
+    clock, begun = Clock(), []
+
+    def run(*_):
+        begun.append(Deferred())
+        return begun[-1]
+
+    cleaning = machine.process().leftovers(thread=SimpleNamespace(run=run), clock=clock)
     cleaning.start()
     cleaning.stop()
-    under_way.callback(step or True)
-    assert (jobs, clock.getDelayedCalls(), cleaning.over) == ([], [], False)
+    begun[0].callback(step or True)
+    assert (len(begun), clock.getDelayedCalls(), cleaning.over) == (1, [], False)
 
 
 def test_a_database_is_not_asked_again_after_a_stop(machine):

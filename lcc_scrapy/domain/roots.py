@@ -115,9 +115,20 @@ def _host(host: str | None) -> str:
     if not host:
         raise UrlRefused(705, "host missing")
     try:
-        return str(IPv6Address(host)) if ":" in host else _name_or_address_v4(host)
+        return _address_v6(host) if ":" in host else _name_or_address_v4(host)
     except ValueError:
         raise UrlRefused(705, f"host name {host!r}") from None
+
+
+def _address_v6(host: str) -> str:
+    """Read an address; the result has no dotted part (WHATWG URL)."""
+    address = IPv6Address(host)
+    if address.ipv4_mapped is None:
+        return str(address)
+    high, low = divmod(
+        int(address.ipv4_mapped), 1 << 16
+    )  # str() writes this part dotted from CPython 3.13 on
+    return f"::ffff:{high:x}:{low:x}"
 
 
 def _name_or_address_v4(host: str) -> str:

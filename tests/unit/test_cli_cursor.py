@@ -36,6 +36,13 @@ def test_any_other_text_is_no_cursor_and_does_not_mean_to_start_over(text):
         Position.parse(text)
 
 
+def test_a_cursor_is_read_up_to_its_longest_and_only_as_it_was_given():
+    longest = next(one for n in range(1000) if len(str(one := Position("a" * n, 1, 1))) == 1000)
+    assert Position.parse(str(longest)) == longest
+    with pytest.raises(BadCursor):
+        Position.parse(f"{str(HERE)[:4]}!!!!{str(HERE)[4:]}")
+
+
 @pytest.mark.parametrize(
     "value",
     [

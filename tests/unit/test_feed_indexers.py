@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import tarfile
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -249,10 +250,11 @@ def updated(shelf, name, path, *, kill=False):
 
 
 def in_fts5(path):
-    rows = sqlite3.connect(path).execute(
-        "select docid, link, title, body from documents join pages on pages.rowid = documents.id"
-    )
-    return {docid: (link or "", title, body) for docid, link, title, body in rows}
+    with closing(sqlite3.connect(path)) as database:
+        rows = database.execute(
+            "select docid, link, title, body from documents join pages on pages.rowid = documents.id"
+        )
+        return {docid: (link or "", title, body) for docid, link, title, body in rows}
 
 
 def in_tantivy(path):

@@ -125,9 +125,7 @@ def _address_v6(host: str) -> str:
     address = IPv6Address(host)
     if address.ipv4_mapped is None:
         return str(address)
-    high, low = divmod(
-        int(address.ipv4_mapped), 1 << 16
-    )  # str() writes this part dotted from CPython 3.13 on
+    high, low = divmod(int(address.ipv4_mapped), 1 << 16)  # CPython 3.13 has str() write it dotted
     return f"::ffff:{high:x}:{low:x}"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
@@ -16,7 +17,6 @@ from lcc_scrapy.domain.named_cursors import TooMany
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.tokens import NotAllowed, Refused
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.web.methods import Methods
 
 MEDIA_TYPE = "application/problem+json"
 BINARY = "application/octet-stream"
@@ -121,12 +121,14 @@ def _wrong(error: Mapping[str, Any]) -> str:
 
 def install(app: FastAPI, routers: Iterable[APIRouter]) -> None:
     """Let all errors of an application be told so; ``routers`` are all that it has."""
-    methods = Methods(routers)
+    routes = [one for router in routers for one in router.routes if isinstance(one, APIRoute)]
 
     def not_allowed(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        allow = methods.of(request.url.path)
-        headers = {"Allow": allow} if allow else error.headers  # of a page that is no route of ours
+        of_path = (one.methods or () for one in routes if one.path_regex.match(request.url.path))
+        taken = sorted({method for methods in of_path for method in methods})
+        # all methods of the path (RFC 9110, section 15.5.6); a page that is no route of ours has told its own
+        headers = {"Allow": ", ".join(taken)} if taken else error.headers
         return problem(HTTPStatus.METHOD_NOT_ALLOWED, "see Allow for what this path takes", headers=headers)
 
     app.add_exception_handler(HTTPStatus.METHOD_NOT_ALLOWED, not_allowed)

@@ -176,6 +176,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_ended_visits: if self._visits -> if True": "asks for no URLs",
         "_in_use: if provider.filesmax or provider.spacemax -> if True": "nobody looks at what has no limit",
     },
+    "lcc_scrapy/queue/window_rows.py": {
+        "_heads: len(masks) > FEW_MASKS: Gt -> GtE": "with just so many, the part is the whole",
+        "_merged: _place(row) <= min(cut): LtE -> Lt": "the row at the cut comes with the next window",
+    },
     "lcc_scrapy/domain/turns.py": {
         "_continue: return True: True -> False": "a turn that waits already is not queued a second time",
     },

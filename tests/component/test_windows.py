@@ -19,7 +19,7 @@ from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.queue import FETCH, Place
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.queue import windows
+from lcc_scrapy.queue import window_rows, windows
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from tests.memory_store import MemoryTx
 
@@ -154,6 +154,18 @@ def test_a_read_that_fails_is_told_and_tried_again(caplog: pytest.LogCaptureFixt
     house.clock.advance(windows.RETRY)
     house.finish()
     assert house.next() == "b"
+
+
+def test_of_many_hours_a_few_rows_of_each_are_read(heads: list[Any]) -> None:
+    house = House(window=100)
+    house.provider(1)
+    house.manager.start()
+    for hour in range(12):  # it is noon
+        house.push(1, *names(40), timeofday=parse_mask(f"{hour}-14"))
+        house.push(1, f"{hour}", timeofday=parse_mask(f"{hour}-14"))
+    del heads[:]
+    house.manager.windows.read_anew(house.manager.turns.those(["1"]))
+    assert {head.limit for head in heads} == {window_rows.PART}
 
 
 # --- reading on ---------------------------------------------------------------------------------------

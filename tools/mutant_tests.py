@@ -164,6 +164,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "lcc_scrapy/cache/leftovers.py": {
         "_step: next(steps, False): False -> True": "what is no None ends it, whatever it is",
     },
+    "lcc_scrapy/domain/bandwidth.py": {
+        "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (
+            "the first second of 1970 is over as well"
+        ),
+        "allotments: left > 0: 0 -> 1": "one byte per second more is divided, or is not",
+        "allotments: left > 0: Gt -> GtE": "where nothing is left, the shares stay as they are",
+    },
     "lcc_scrapy/domain/cursor.py": {
         "__str__: if self.began -> if True": "a cursor that says 0 reads as one that says nothing",
     },

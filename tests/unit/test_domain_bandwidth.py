@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.bandwidth import AHEAD, CREDIT, Demand, Pace, allotments, shared_limit
+from lcc_scrapy.domain.bandwidth import AHEAD, CREDIT, Demand, Meter, Pace, allotments, shared_limit
 
 
 def test_without_a_limit_nothing_waits():
@@ -74,6 +74,25 @@ def test_hungry_workers_share_what_others_leave():
 def test_an_idle_worker_keeps_a_little_to_begin_with():
     given_ = allotments(10_000, {"a": Demand(0, False), "b": Demand(9000, True)})
     assert given_ == {"a": 100, "b": 9900}
+
+
+def test_workers_that_want_more_than_there_is_have_equal_shares():
+    assert allotments(1000, {name: Demand(800, False) for name in "ab"}) == {"a": 500, "b": 500}
+
+
+def test_a_clock_that_is_moved_changes_no_wait():
+    pace = Pace(1000, ready_at=100.0)
+    pace.charge(100.0, 5000)
+    for step in (3600, -7200):
+        now = pace.ready_at - 5 + step
+        pace.moved(step)
+        assert (pace.delay(now), pace.may_start_at()) == (5, now + 5 - AHEAD)
+
+
+def test_a_rate_is_measured_over_whole_periods():
+    meter = Meter(10.0, 100.0)
+    meter.transferred = 1000
+    assert [meter.measure(100.0 + after) for after in (0, 9.9, 10, 19.9, 20)] == [0, 0, 100, 100, 0]
 
 
 demands = st.builds(Demand, st.floats(0, 10**7), st.booleans())

@@ -32,8 +32,8 @@ ROWS_AT_ONCE = 2000
 FIRST, LEAST = 32, 8
 """Tickets of a turn's first window, and of a window whose turn is slow."""
 
-QUICK, SLOW = 2.0, 30.0
-"""Seconds: a window that was read on sooner is doubled, one that lasted longer is halved."""
+LASTS = 4.0
+"""Seconds for which a window is to last at the rate at which it drained of late."""
 
 RETRY = 1.0
 
@@ -151,7 +151,7 @@ class WindowReader:
         return Wanted(turn.lease, tuple(turn.members.values()), limit, frozenset(turn.out), turn.reach)
 
     def _size(self, turn: HeldTurn, free: int) -> int:
-        """Return how large a window may be: twice as large when the last one was soon half empty.
+        """Return how large a window may be: as it drains, but not less than half as large as the last one.
 
         All turns have an equal share of the room. What others leave free is shared by those that wait to be
         read; one alone may take a half.
@@ -164,8 +164,8 @@ class WindowReader:
             return max(1, min(FIRST, room.window, share, free))
         size = turn.size
         if turn.reach is not None:
-            lasted, turn.read_at = now - turn.read_at, now
-            size = max(LEAST, size * 2 if lasted < QUICK else size // 2 if lasted > SLOW else size)
+            drained, lasted, turn.read_at = size - len(turn.window), now - turn.read_at, now
+            size = max(LEAST, size // 2, round(LASTS * drained / max(lasted, 0.001)))
         return max(1, min(size, room.window, max(share, free // max(2, waiting)), free))
 
     # --- reading ---------------------------------------------------------------------------------

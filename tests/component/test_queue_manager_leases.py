@@ -257,6 +257,30 @@ def test_a_ticket_that_may_not_be_used_now_leaves_its_turn_free(house: House) ->
     assert house.next() == "a"
 
 
+def test_a_ticket_that_was_not_used_is_handed_out_again_without_waiting_for_a_read(house: House) -> None:
+    fetching(house, *"ab")
+    house.manager.windows.readers = ByHand()
+    house.manager.put_back(house.ticket)
+    house.manager.fetch_ended(house.ticket)
+    assert house.next() == "a"
+
+
+def test_a_url_whose_outcome_cannot_be_settled_is_fetched_again(house: House, monkeypatch: Any) -> None:
+    fetching(house, *"ab")
+    commit = house.commit
+
+    def fails_once(*_: Any) -> Any:
+        monkeypatch.setattr(house, "commit", commit)
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(house, "commit", fails_once)
+    heard: list[Any] = []
+    house.manager.fetch_ended(house.ticket)
+    house.manager.settle(Failed(house.ticket, 404, "", int(MONDAY_NOON), final=True), heard.append)
+    assert heard[0].check(ValueError)
+    assert house.fetch_all() == ["a", "b"]
+
+
 def test_the_alarm_rings_once_for_the_earliest_turn(house: House) -> None:
     house.provider(1, bandwidth=100)
     house.provider(2, bandwidth=100)

@@ -119,6 +119,27 @@ def test_a_window_grows_while_it_drains_quickly_and_shrinks_when_it_lasts(heads:
     assert max(head.limit for head in heads) <= 302, "never more than the window and what is out"
 
 
+def test_a_window_is_sized_for_some_seconds_at_the_rate_at_which_the_last_one_drained() -> None:
+    house = House(window=1000)
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *names(2000))
+    turn = house.manager.turns.get("1")
+    assert turn is not None
+    sizes = [turn.size]
+    for seconds in (0.01, 0.02, 1.0):
+        size = turn.size
+        while turn.size == size:
+            house.clock.advance(seconds)
+            assert house.next() is not None
+            house.finish()
+        sizes.append(turn.size)
+    assert sizes[0] == windows.FIRST
+    assert sizes[1] == pytest.approx(100 * windows.LASTS, rel=0.1)
+    assert sizes[2] == pytest.approx(50 * windows.LASTS, rel=0.1)
+    assert sizes[3] == sizes[2] // 2, "not much smaller at once: it may have had to wait"
+
+
 def test_slow_turns_leave_room_to_a_fast_one() -> None:
     house = House(window=1000, tickets=400)
     for pid in range(1, 21):

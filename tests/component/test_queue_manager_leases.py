@@ -7,14 +7,16 @@ import pytest
 from same_thread import ByHand
 from test_queue_manager import MONDAY_NOON, POLICY, House, charged
 
+from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.errors import LeaseLost, StoreUnavailable
-from lcc_scrapy.domain.queue import Delayed, Failed
+from lcc_scrapy.domain.queue import Delayed, Failed, Place
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import regroup
 from lcc_scrapy.queue import turn_leases
 from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.queue.turn_leases import LEASE_MARGIN, Limits
+from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 
 @pytest.fixture
@@ -255,6 +257,46 @@ def test_a_ticket_that_may_not_be_used_now_leaves_its_turn_free(house: House) ->
     house.manager.windows.read_anew(house.manager.turns.those(["1"]))
     by_hand.work_off()
     assert house.next() == "a"
+
+
+def test_a_url_that_was_removed_before_its_fetch_leaves_the_queue(house: House) -> None:
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *"ab")
+    key = urlkey(1, "http://h1/a", "text/html")
+    with house.store.begin() as tx:
+        batch = UnitOfWork(tx, [1], [key], int(MONDAY_NOON), POLICY)
+        batch.arrive(1, UrlEntry("http://h1/a", "text/html", Operation.REMOVE), Place(2, 1))
+        batch.flush()
+    house.manager.touched(1)
+    assert house.fetch_all() == ["b"]
+    with house.store.read() as tx:
+        assert tx.queued([key]) == {}
+
+
+def test_no_alarm_is_set_while_there_is_something_to_fetch_or_nothing_to_wait_for(house: House) -> None:
+    house.provider(1, bandwidth=100)
+    house.provider(2)
+    house.manager.start()
+    house.push(1, *"ab")
+    house.push(2, "x")
+    assert house.next() == "a"
+    house.finish(size=20_000)
+    assert house.next() == "x"
+    assert house.manager.dispatcher._wake_timer is None
+    idle = House()
+    idle.manager.start()
+    assert idle.next() is None
+    assert idle.manager.dispatcher._wake_timer is None
+
+
+def test_the_shortest_pause_gives_the_slot_on() -> None:
+    house = House(places=1)
+    turn = fetching(house, "a", bandwidth=300)
+    house.provider(2)
+    house.push(2, "x")
+    assert 0 < house.manager.charge(turn, 450) < 1
+    assert house.next() == "x"
 
 
 def test_a_ticket_that_was_not_used_is_handed_out_again_without_waiting_for_a_read(house: House) -> None:

@@ -336,6 +336,20 @@ class LateLife(Life):
         if awake := self.awake():
             self.one_of(awake, data).reads.work_off(count)
 
+    @precondition(lambda self: len(self.awake()) > 1)
+    @rule(data=st.data())
+    def a_worker_cannot_renew_its_leases(self, data: st.DataObject) -> None:
+        """Others take its turns over, and fetch."""
+        worker = self.one_of(self.awake(), data)
+        worker.set_away(away=True)
+        for _ in range(12):
+            self.time_passes(10)
+            for other in self.awake():
+                if other is not worker:
+                    other.work_off()
+                    self.fly(other)
+        worker.set_away(away=False)
+
     @rule(data=st.data(), away=st.booleans())
     def a_database_goes_or_comes(self, data: st.DataObject, away: bool) -> None:
         if awake := self.awake():

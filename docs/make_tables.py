@@ -1,4 +1,4 @@
-"""Write the table of settings into settings.md, out of ``config.SETTINGS``.
+"""Write the table of settings into settings.md, out of their declarations.
 
 Run ``python docs/make_tables.py`` after a change of a setting. A test tells when it was forgotten.
 """

@@ -89,7 +89,7 @@ class ProviderScheduler(BaseScheduler):
             TICKET: ticket,
             TURN: TurnPass(ticket.turnkey, ticket.token),
             PRIVATE_HOSTS: member.private_hosts,
-            TYPES: member.provider.accepted_types(self._worker.config.mimetypes) if found else None,
+            TYPES: member.provider.accepted_types(self._worker.config.policy.mimetypes) if found else None,
             "verbatim_url": True,
             "dont_obey_robotstxt": member.provider.ignorerobots,
             "download_timeout": self._worker.config.fetch_deadline,

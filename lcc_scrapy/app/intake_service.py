@@ -1,7 +1,6 @@
 """The UNS of one process, with its spool and its intake; ``lcc uns`` runs nothing else."""
 
 import logging
-import math
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,13 +14,11 @@ from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.entries import RefusedUrl
 from lcc_scrapy.domain.errors import InUse, StoreUnavailable
-from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.intake.absorber import Absorber, Terms
 from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.intake.open_logins import BEAT, OpenLogins
 from lcc_scrapy.intake.spooled import AbsorbableSpool, open_spooled, record_loss
 from lcc_scrapy.login.login_service import LoginRules, LoginService
-from lcc_scrapy.login.login_throttle import ThrottleRules
 from lcc_scrapy.machine import open_files
 from lcc_scrapy.machine.disk import on_disk
 from lcc_scrapy.uns import ports
@@ -75,7 +72,7 @@ class IntakeService:
             self,
             self.spool,
             listen_rules=_listen_rules(config, stop_seconds),
-            limits=limits_of(config),
+            limits=config.uns,
             resources=resources,
         )
         self._absorber: Absorber | None = None
@@ -128,7 +125,7 @@ class IntakeService:
         self._config = config
         self.spool.max_bytes = config.spool_max_bytes
         self._open_files()
-        self._service.apply(_listen_rules(config, self.stop_seconds), limits_of(config))
+        self._service.apply(_listen_rules(config, self.stop_seconds), config.uns)
         if self._absorber is not None:
             self._absorber.apply(config.policy, self._terms())
         if self._login_service is not None:
@@ -201,13 +198,13 @@ class IntakeService:
     def _terms(self) -> Terms:
         config = self._config
         return Terms(
-            self.spool.identity, config.queue_max, config.poll, config.uns_patience, config.idle_seconds
+            self.spool.identity, config.queue_max, config.poll, config.uns_patience, config.uns.idle_seconds
         )
 
     def _rules(self) -> LoginRules:
         config = self._config
         return LoginRules(
-            self._lcc_id, config.mimetypes, config.timeofday_slots, config.policy, throttle_rules_of(config)
+            self._lcc_id, config.policy.mimetypes, config.timeofday_slots, config.policy, config.login
         )
 
     def _make_open_logins(self, absorber: Absorber) -> OpenLogins:
@@ -276,40 +273,6 @@ class _LateLoginService:
     def dry_run(self, login: ports.Login, spooled: Path) -> Deferred[ports.DryRun]:
         assert self.behind is not None
         return self.behind.dry_run(login, spooled)
-
-
-def limits_of(config: Config) -> Limits:
-    """Return what one connection to the UNS may use."""
-    return Limits(
-        login_bytes=config.login_bytes,
-        login_seconds=config.login_seconds,
-        element_bytes=config.element_bytes,
-        depth=config.element_depth,
-        attributes=config.element_attributes,
-        names=config.unknown_names,
-        url_length=config.url_length,
-        set_urls=config.set_max_urls,
-        set_bytes=config.set_max_bytes,
-        idle_seconds=config.idle_seconds,
-        rate=config.min_rate,
-        rate_grace_seconds=config.min_rate_grace,
-        total_seconds=config.conversation_seconds,
-        reply_bytes=config.reply_bytes,
-        replies_bytes=config.replies_bytes,
-        linger_seconds=config.linger_seconds,
-        linger_bytes=config.linger_bytes,
-        retry_after=math.ceil(config.retry_after),
-    )
-
-
-def throttle_rules_of(config: Config) -> ThrottleRules:
-    """Return what guessing at passwords may cost."""
-    return ThrottleRules(
-        per_address=config.login_failures_per_address,
-        per_id=config.login_failures_per_id,
-        checks=config.login_checks,
-        waiting=config.logins_waiting,
-    )
 
 
 def _listen_rules(config: Config, stop_seconds: float) -> UnsListenRules:

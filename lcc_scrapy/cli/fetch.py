@@ -126,7 +126,7 @@ def _trial(lcc: Lcc, tried: "Subject") -> Iterator[tuple[list["Hop"], "Verdict"]
         try:
             trial.furnish(store, tried)
             hops = crawl.run(settings)
-            verdict = trial.verdict(store, tried, lcc.config.retry_delays)
+            verdict = trial.verdict(store, tried, lcc.config.policy.retry_delays)
         finally:
             store.close()
         if verdict is None:

@@ -28,7 +28,7 @@ _NUMBERS = frozenset({"pid", "code", "bytes", "ms", "hops"})
 
 
 def _since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float:
-    from lcc_scrapy.config.config import duration
+    from lcc_scrapy.domain.notations import duration
 
     if text is None:
         return 0.0

@@ -196,9 +196,9 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         one = find(tx, pid)
         its = tx.roots(pid)
         scan, found = tx.scan(pid), tx.count_spidered(pid)
-        missed = push_misses.facts_of(tx, one, int(time.time()), lcc.config.push_grace)
+        missed = push_misses.facts_of(tx, one, int(time.time()), lcc.config.policy.push_grace)
         fetched_of_late = of_late(tx, int(time.time()), pid)
-    left = one.fullsets_left(time.time(), lcc.config.fullset_period)
+    left = one.fullsets_left(time.time(), lcc.config.policy.fullset_period)
     if as_json:
         spidered = {"at": scan.at, "pages": scan.pages, "urls": found} if scan and scan.at else None
         more = {"roots": its, "fullsetsleft": left, "spidered": spidered, "not_pushed": missed}
@@ -242,8 +242,8 @@ def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterabl
     yield "hours", f"{printing.hours(one.timeofday)} ({one.timezone or config.timezone})"
     yield "priority", one.priority
     yield "group", one.turngroup or "none: it has a turn of its own"
-    yield "mimetypes", one.mimetypes or f"{' '.join(config.mimetypes)} (LCC_MIMETYPES)"
-    yield "declared", one.declared or f"{config.declared} (LCC_DECLARED)"
+    yield "mimetypes", one.mimetypes or f"{' '.join(config.policy.mimetypes)} (LCC_MIMETYPES)"
+    yield "declared", one.declared or f"{config.policy.declared} (LCC_DECLARED)"
     yield "private addresses", "allowed" if one.allowprivate else "refused"
     yield "robots.txt", "ignored" if one.ignorerobots else "obeyed"
     yield "fallback", _fallback(one)
@@ -256,7 +256,7 @@ def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterabl
 
 
 def _revisit(one: Provider, config: "Config") -> str:
-    bounds = bounds_of(one.revisit, config.revisit)
+    bounds = bounds_of(one.revisit, config.policy.revisits)
     said = "..".join(map(printing.span, (bounds.shortest, bounds.every, bounds.longest)))
     return said if one.revisit else f"{said} (LCC_REVISIT)"
 

@@ -28,7 +28,7 @@ Command = Callable[..., Any]
 
 
 def _size(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
-    from lcc_scrapy.config.config import size
+    from lcc_scrapy.domain.notations import size
 
     try:
         value = None if text is None else size(text)
@@ -50,7 +50,7 @@ def _zone(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str
 
 
 def _revisit(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
-    from lcc_scrapy.config.config import revisits
+    from lcc_scrapy.domain.notations import revisits
 
     if text in {None, _DEFAULT}:
         return text and ""
@@ -81,7 +81,7 @@ def _group(_ctx: click.Context, _param: click.Parameter, text: str | None) -> st
 
 
 def _allowed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
-    from lcc_scrapy.config.config import share
+    from lcc_scrapy.domain.notations import share
 
     try:
         return None if text is None else share(text)

@@ -1,8 +1,8 @@
 """The process that answers content users' queries, apart from its command: it needs Twisted."""
 
-import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from lcc_scrapy.config.config import Config
+    from lcc_scrapy.domain.query_limits import Limits
     from lcc_scrapy.listeners.conversation import ListenRules
     from lcc_scrapy.machine.data_directory import DataDirectory
     from lcc_scrapy.query.answering import Answer
-    from lcc_scrapy.query.limits import Limits
     from lcc_scrapy.wire.queries.messages import Query
 
 
@@ -54,14 +54,14 @@ class QueryProcess(ServerProcess):
             self._answer,
             self._in_thread,
             listen_rules=listen_rules_of(config),
-            limits=limits_of(config),
+            limits=_limits(config),
         )
         self._ready = False
 
     def apply(self, config: "Config") -> None:
         """Go on with other settings; those that need a restart are as they were."""
         self.config = config
-        self._service.apply(listen_rules_of(config), limits_of(config))
+        self._service.apply(listen_rules_of(config), _limits(config))
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificates again; the result is how many there are."""
@@ -122,18 +122,5 @@ def listen_rules_of(config: "Config") -> "ListenRules":
     )
 
 
-def limits_of(config: "Config") -> "Limits":
-    """Return what one content user may use."""
-    from lcc_scrapy.query.limits import Limits
-
-    return Limits(
-        query_bytes=config.query_bytes,
-        query_seconds=config.query_seconds,
-        idle_seconds=config.query_idle_seconds,
-        rate=config.query_min_rate,
-        wait_seconds=config.query_wait_max,
-        poll_seconds=config.poll,
-        linger_seconds=config.linger_seconds,
-        linger_bytes=config.linger_bytes,
-        retry_after=math.ceil(config.retry_after),
-    )
+def _limits(config: "Config") -> "Limits":
+    return replace(config.query, poll_seconds=config.poll)

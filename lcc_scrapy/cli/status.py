@@ -52,7 +52,7 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
             head, workers = head_of(tx), _workers(lcc, tx)
             unses, cursors = _unses(tx), _cursors(tx, head.seq)
             paused = bool(tx.info(PAUSED))
-            missed = push_misses.all_facts(tx, providers, int(time.time()), lcc.config.push_grace)
+            missed = push_misses.all_facts(tx, providers, int(time.time()), lcc.config.policy.push_grace)
         with store.read() as tx:
             fetched_of_late = of_late(tx, int(time.time()))
     held = {provider.pid: provider.heldremovals for provider in providers if provider.heldremovals}
@@ -259,7 +259,7 @@ def errors(lcc: Lcc, pid: int, *, as_json: bool) -> None:
 
     with lcc.store() as store, store.read() as tx:
         total = find(tx, pid).nurlerrs
-        kept = tx.errors(pid, lcc.config.errors_kept)
+        kept = tx.errors(pid, lcc.config.policy.errors_kept)
     if as_json:
         found = [
             {"code": e.code, "text": e.text, "url": e.url, "at": e.at, "submitted": e.submitted} for e in kept

@@ -40,7 +40,7 @@ def _label(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
 
 
 def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
-    from lcc_scrapy.config.config import duration
+    from lcc_scrapy.domain.notations import duration
 
     try:
         return int(duration(text))

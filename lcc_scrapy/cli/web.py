@@ -65,28 +65,24 @@ def needs_web(command: str) -> Iterator[None]:
 
 
 def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
-    from lcc_scrapy.domain.shares import Share
     from lcc_scrapy.feed.named_cursors import StoreCursors
     from lcc_scrapy.feed.tokens import StoreTokens
     from lcc_scrapy.ops.metrics import measures
     from lcc_scrapy.web.ports import Bounds
     from lcc_scrapy.web.ports import Lcc as WebLcc
 
-    share = Share(
-        config.web_share_requests, config.web_share_streams, config.web_share_exports, config.web_rate
-    )
     return WebLcc(
         user.feed,
         user.open,
         StoreTokens(store),
         StoreCursors(store),
-        lambda: measures(store, config.spool_dir, int(time.time()), config.push_grace),
+        lambda: measures(store, config.spool_dir, int(time.time()), config.policy.push_grace),
         bounds=Bounds(
             waiters=config.web_waiters,
             exports=config.web_exports,
             poll=config.poll,
             silence=config.http_silence,
-            share=share,
+            share=config.web_share,
             proxies=config.web_proxies,
         ),
     )

@@ -2,37 +2,33 @@
 
 from dataclasses import dataclass
 
-from lcc_scrapy.domain.revisits import DEFAULT, Bounds
-from lcc_scrapy.domain.versions import KEEP_NONE, Keep
+from lcc_scrapy.domain import notations as read
+from lcc_scrapy.domain.revisits import Bounds
+from lcc_scrapy.domain.settings import LIVE, setting
+from lcc_scrapy.domain.versions import Keep
 
 RECORD = "record"
 STRICT = "strict"
 
 
+# fmt: off
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
     """Choices about queue and cache; times in seconds, shares between 0 and 1."""
 
-    retry_delays: tuple[float, ...] = (60.0, 600.0, 3600.0)
-    file_grace: float = 3600.0
-    errors_kept: int = 100
-    refusals_kept: int = 1000
-    """URLs refused at push of which it is known why, for each provider."""
-    max_removal: float = 0.5
-    declared: str = RECORD
-    fullset_period: float = 30 * 86400.0
+    retry_delays: tuple[float, ...] = setting("LCC_RETRY_DELAYS", "60s, 10m, 1h", read.durations, "Waits before a URL that failed is tried again; after the last it is final.", LIVE)
+    file_grace: float = setting("LCC_FILE_GRACE", "1h", read.duration, "How long the file of a replaced or removed document stays.", LIVE)
+    errors_kept: int = setting("LCC_ERRORS_KEPT", "100", read.at_least_one, "Failed URLs kept per provider with all they were submitted with; the count is exact beside it.", LIVE)
+    refusals_kept: int = setting("LCC_REFUSALS_KEPT", "1000", read.whole, "URLs refused at push of which `lcc explain` knows why: the newest per provider; 0 = none.", LIVE)
+    max_removal: float = setting("LCC_MAX_REMOVAL", "50%", read.share, "Share of a provider's documents beyond which (and beyond 20) removals within a day are held.", LIVE)
+    declared: str = setting("LCC_DECLARED", RECORD, read.one_of(RECORD, STRICT), "`record` stores what was served when it is not what was declared, and says so (607, 608); `strict` refuses it.", LIVE)
+    fullset_period: float = setting("LCC_FULLSET_PERIOD", "30d", read.duration, "The period in which full sets are counted.", LIVE)
+    stale_after: float = setting("LCC_STALE_AFTER", "90d", read.duration, "Documents that nobody has confirmed for so long: their provider is asked for a full set (reason `old files`); 0 = never.", LIVE)
+    expire_after: float = setting("LCC_EXPIRE_AFTER", "180d", read.duration, "Documents that nobody has confirmed for so long are removed, by daily portions that LCC_MAX_REMOVAL lets pass (reason `expired files`); 0 = never.", LIVE)
+    mimetypes: tuple[str, ...] = setting("LCC_MIMETYPES", "text/*, application/pdf, application/xml, application/xhtml+xml, application/json, application/msword", read.words, "Accepted mimetypes; `text/*` and `*/*` are patterns.", LIVE)
+    tombstones_keep: float = setting("LCC_TOMBSTONES_KEEP", "90d", read.duration, "How long content users are told of a removal; a cursor that is older has to start over; 0 = for ever.", LIVE)
+    push_grace: float = setting("LCC_PUSH_GRACE", "1h", read.duration, "How long after a [sample](push-misses.md) found a change its push may arrive; later it counts as missed.", LIVE)
+    versions: Keep = setting("LCC_KEEP_VERSIONS", "0", read.versions, "Earlier contents that are kept of each document: `5` (how many, at most 100), `30d` (for how long after they were replaced), or `5, 30d` (both bounds); 0 = none. They are not charged to the provider, and go with the document.", LIVE)
+    revisits: Bounds = setting("LCC_REVISIT", "1h..1d..30d", read.revisits, "How often a spider visits a page again with `-a every=auto`: the shortest interval, that of a page not known yet, and the longest one. `1h..30d` puts the middle one between the others. `lcc provider set --revisit` gives a provider its own.", LIVE)
     resend_period: float = 30 * 86400.0
-    stale_after: float = 90 * 86400.0
-    """How long a document may be unconfirmed before its provider is asked for a full set; 0 = for ever."""
-    expire_after: float = 180 * 86400.0
-    """How long it may be unconfirmed before it goes; 0 = for ever."""
-    mimetypes: tuple[str, ...] = ("*/*",)
-    """Types that found documents may have; those of pushed ones were asked when their set arrived."""
-    tombstones_keep: float = 90 * 86400.0
-    """How long content users are told of a removal; 0 = for ever."""
-    push_grace: float = 3600.0
-    """How long a push of a change that a sample found may come late."""
-    versions: Keep = KEEP_NONE
-    """Which earlier contents are kept."""
-    revisits: Bounds = DEFAULT
-    """How often found pages are revisited, unless their provider has bounds of its own."""
+# fmt: on

@@ -7,10 +7,12 @@ none of them has used its share up, and refused without counting for any otherwi
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
+from lcc_scrapy.domain import notations as read
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.settings import setting
 from lcc_scrapy.domain.throttling import KEYS, Buckets, Rate
 
 
@@ -26,18 +28,16 @@ AGAIN: Mapping[Kind, int] = {Kind.REQUEST: 1, Kind.STREAM: 2, Kind.EXPORT: 10}
 """Seconds after which to come again when as many as may be are under way."""
 
 
+# fmt: off
 @dataclass(frozen=True, slots=True)
 class Share:
     """The share of one client."""
 
-    requests: int = 64
-    """At a time."""
-    streams: int = 32
-    """Those of them that wait for changes, or whose answers are long."""
-    exports: int = 2
-    """Those that write an export or a package."""
-    rate: Rate = field(default_factory=lambda: Rate(200, 1.0))
-    """Requests, however short."""
+    requests: int = setting("LCC_WEB_SHARE_REQUESTS", "64", read.at_least_one, "Requests to `lcc web` at a time with one token, and likewise from one address; more get 429.")
+    streams: int = setting("LCC_WEB_SHARE_STREAMS", "32", read.at_least_one, "Those of them that wait for changes, or whose answers are contents or lists; more get 429.")
+    exports: int = setting("LCC_WEB_SHARE_EXPORTS", "2", read.at_least_one, "Those of them that write an export or a package; more get 429.")
+    rate: Rate = setting("LCC_WEB_RATE", "200/s", read.rate, "Requests to `lcc web` with one token, and likewise from one address (an IPv6 /64 counts as one; programs on the same machine have no share by address): as many at once, and then as many per time; more get 429.")
+    # fmt: on
 
     def most(self) -> dict[Kind, int]:
         """Return the bounds at a time by kind."""

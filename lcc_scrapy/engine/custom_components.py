@@ -7,8 +7,8 @@ and ``lcc_spider`` take none of them unless the project says so; a spider class 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lcc_scrapy.config.config import ALL, NOTHING
 from lcc_scrapy.config.project import COMMAND_LINE
+from lcc_scrapy.config.readers import ALL, NOTHING
 
 if TYPE_CHECKING:
     from scrapy import Spider

@@ -20,13 +20,14 @@ from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.entries import RefusedUrl
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
+from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.intake.absorbing import SpooledSet
 from lcc_scrapy.intake.dry_run import dry_run
 from lcc_scrapy.login.grouping import Grouped
-from lcc_scrapy.login.login_throttle import ThrottledChecks, ThrottleRules
+from lcc_scrapy.login.login_throttle import ThrottledChecks
 from lcc_scrapy.login.passwords import DUMMY
 from lcc_scrapy.uns.full_sets import Accepted
 from lcc_scrapy.uns.ports import DryRun, Login

@@ -14,23 +14,10 @@ from twisted.python.failure import Failure
 from lcc_scrapy.db.thread import DaemonPool
 from lcc_scrapy.domain.errors import Refusal
 from lcc_scrapy.domain.fair_queue import FairQueue
-from lcc_scrapy.domain.throttling import Caller, LoginThrottle, Rate
+from lcc_scrapy.domain.login_limits import ThrottleRules
+from lcc_scrapy.domain.throttling import Caller, LoginThrottle
 from lcc_scrapy.listeners.peers import neighbourhood, plain_address
 from lcc_scrapy.login.passwords import verify_password
-
-
-@dataclass(frozen=True, slots=True)
-class ThrottleRules:
-    """What guessing may cost the LCC."""
-
-    per_address: Rate = field(default_factory=lambda: Rate(30, 60.0))
-    """Failed logins of strangers from one address (an IPv6 /64 is one); more are answered with 103."""
-    per_id: Rate = field(default_factory=lambda: Rate(10, 60.0))
-    """Failed logins of one id by strangers, and by its provider from each address where it is known."""
-    checks: int = 2
-    """Password checks at a time: 19 MiB and one processor each."""
-    waiting: int = 50
-    """Logins that wait for a check; more are answered with 103, strangers first."""
 
 
 @dataclass(slots=True, eq=False)

@@ -18,11 +18,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.domain.query_limits import Limits
 from lcc_scrapy.listeners.conversation import Conversation, ConversationService
 from lcc_scrapy.query import session
 from lcc_scrapy.query.answering import Answer, Answering, Step, refusal_of
 from lcc_scrapy.query.deadlines import Deadlines
-from lcc_scrapy.query.limits import Limits
 from lcc_scrapy.query.session import Effect, Session
 from lcc_scrapy.query.states import (
     Answered,

@@ -9,6 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.listeners.conversation import (
     DEFAULT_RULES,
     LAST_WORDS_SECONDS,
@@ -17,7 +18,6 @@ from lcc_scrapy.listeners.conversation import (
 )
 from lcc_scrapy.listeners.peers import LOCAL, neighbourhood
 from lcc_scrapy.query.answering import Answer
-from lcc_scrapy.query.limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.query.protocol import QueryProtocol, Shared
 from lcc_scrapy.wire.queries.messages import Query
 

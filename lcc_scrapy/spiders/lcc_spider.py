@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from lcc_scrapy.config.config import duration
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.notations import duration
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.spidering.scanner import Visits
 from lcc_scrapy.spiders.arguments import is_yes, refuse_unknown

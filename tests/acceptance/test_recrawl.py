@@ -19,7 +19,7 @@ from statistics import median
 
 import pytest
 
-from lcc_scrapy.config.config import size
+from lcc_scrapy.domain.notations import size
 from tests.acceptance.conftest import Lcc, Nginx
 from tests.acceptance.test_spidered_sites import excerpt, spider
 

@@ -9,12 +9,12 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from lcc_scrapy.cli.query_process import limits_of, listen_rules_of
+from lcc_scrapy.cli.query_process import listen_rules_of
 from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
+from lcc_scrapy.domain.query_limits import Limits
 from lcc_scrapy.listeners.conversation import ListenRules
-from lcc_scrapy.query.limits import Limits
 from lcc_scrapy.query.service import QueryService
 from lcc_scrapy.query.states import State
 from lcc_scrapy.wire.queries.messages import QueryRejected, ResultBegins
@@ -327,5 +327,5 @@ def test_new_bounds_hold_for_who_comes_next():
 
 def test_the_defaults_of_the_settings_are_those_of_limits_and_doors(tmp_path):
     config = load(Settings({"LCC_DATA_DIR": str(tmp_path), "LCC_STOP_TIMEOUT": "5"}), {})
-    assert limits_of(config) == Limits()
+    assert config.query == Limits()
     assert listen_rules_of(config) == ListenRules()

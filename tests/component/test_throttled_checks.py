@@ -7,9 +7,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.login import login_throttle
-from lcc_scrapy.login.login_throttle import ThrottledChecks, ThrottleRules
+from lcc_scrapy.login.login_throttle import ThrottledChecks
 
 HOME, AWAY = "192.0.2.1", "198.51.100.1"
 

@@ -6,10 +6,9 @@ import pytest
 from scrapy.settings import Settings
 from test_uns_protocol import END, INIT, SET, URL, House, nothing_is_spooled
 
-from lcc_scrapy.app.intake_service import limits_of, throttle_rules_of
 from lcc_scrapy.config.config import load
+from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.uns_limits import Limits
-from lcc_scrapy.login.login_throttle import ThrottleRules
 from lcc_scrapy.machine.open_files import make_room
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.outbox import Backlog, Outbox
@@ -35,7 +34,7 @@ def house_with(tmp_path):
 
     def make(**given):
         folder = tmp_path / str(len(made))
-        made.append(House(folder, limits_of(settings_of(tmp_path, **given))))
+        made.append(House(folder, settings_of(tmp_path, **given).uns))
         return made[-1]
 
     yield make
@@ -44,8 +43,8 @@ def house_with(tmp_path):
 
 
 def test_the_defaults_of_the_settings_are_those_of_the_limits(tmp_path):
-    assert limits_of(settings_of(tmp_path)) == Limits()
-    assert throttle_rules_of(settings_of(tmp_path)) == ThrottleRules()
+    assert settings_of(tmp_path).uns == Limits()
+    assert settings_of(tmp_path).login == ThrottleRules()
 
 
 GIVEN = {
@@ -72,7 +71,7 @@ GIVEN = {
 
 def test_every_limit_has_a_setting_of_its_own(tmp_path):
     for name, (text, field, value) in GIVEN.items():
-        assert limits_of(settings_of(tmp_path, **{name: text})) == replace(Limits(), **{field: value})
+        assert settings_of(tmp_path, **{name: text}).uns == replace(Limits(), **{field: value})
     assert {field for _, field, _ in GIVEN.values()} == {one.name for one in fields(Limits)}
 
 

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
+from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS
 from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.domain.tokens import digest_of
 from lcc_scrapy.query.answering import FILTERS_MAX
-from lcc_scrapy.query.limits import DEFAULT_LIMITS
 from lcc_scrapy.web.ranges import Unsatisfiable, is_named, part
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import ResultBegins, Row, Wanted

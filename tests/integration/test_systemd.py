@@ -15,9 +15,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lcc_scrapy.config.config import SETTINGS, duration
+from lcc_scrapy.config.config import SETTINGS
 from lcc_scrapy.domain import addresses
 from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.domain.notations import duration
 from tests.harness import wait_for
 from tests.systemd_machine import UNITS, Machine, skip_unless_possible
 

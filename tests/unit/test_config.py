@@ -76,8 +76,8 @@ def test_settings_are_read_in_their_units(tmp_path: Path) -> None:
         "LCC_LOGIN_FAILURES_PER_ID": "1 / 10s",
     }
     config = load(Settings(), given)
-    assert (config.bandwidth, config.lease, config.max_removal) == (200_000, 120.0, 0.25)
-    assert (config.login_failures_per_address, config.login_failures_per_id) == (Rate(5, 3600), Rate(1, 10))
+    assert (config.bandwidth, config.lease, config.policy.max_removal) == (200_000, 120.0, 0.25)
+    assert (config.login.per_address, config.login.per_id) == (Rate(5, 3600), Rate(1, 10))
 
 
 def test_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_an_empty_file_for_the_url_is_no_url_and_a_missing_one_is_an_error(tmp_p
     ],
 )
 def test_versions_are_kept_by_number_by_age_or_both(value, keep):
-    assert load(Settings(), {"LCC_DATA_DIR": "/", "LCC_KEEP_VERSIONS": value}).keep_versions == keep
+    assert load(Settings(), {"LCC_DATA_DIR": "/", "LCC_KEEP_VERSIONS": value}).policy.versions == keep
 
 
 def test_an_ignore_file_is_read_and_a_line_that_is_wrong_is_named(tmp_path: Path) -> None:

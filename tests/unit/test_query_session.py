@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.domain.query_limits import Limits
 from lcc_scrapy.query.deadlines import Deadlines
-from lcc_scrapy.query.limits import Limits
 from lcc_scrapy.query.session import Begin, Close, GoOn, HalfClose, Session, WaitAMoment, Write
 from lcc_scrapy.query.states import (
     TABLE,

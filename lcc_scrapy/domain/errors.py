@@ -34,6 +34,14 @@ class Fault(StrEnum):
     LCC = "lcc"
 
 
+class Retried(StrEnum):
+    """What is tried again after a failed fetch (``domain/retries.py``)."""
+
+    NOTHING = "nothing"
+    URL = "url"
+    HOST = "host"
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """A number of the wire protocol (design section 4) with its English text."""
@@ -41,6 +49,7 @@ class Code:
     number: int
     text: str
     fault: Fault
+    retried: Retried = Retried.NOTHING
 
 
 _TABLE = (
@@ -54,9 +63,9 @@ _TABLE = (
     Code(203, "Temporarily off-line, try again later", Fault.LCC),
     Code(204, "Set too large", Fault.PROVIDER),
     Code(206, "Too slow or idle too long", Fault.PROVIDER),
-    Code(601, "Host name not found", Fault.SITE),
-    Code(602, "No connection to the host", Fault.SITE),
-    Code(603, "The host did not answer in time", Fault.SITE),
+    Code(601, "Host name not found", Fault.SITE, Retried.HOST),
+    Code(602, "No connection to the host", Fault.SITE, Retried.HOST),
+    Code(603, "The host did not answer in time", Fault.SITE, Retried.URL),
     Code(604, "Body too large", Fault.SITE),
     Code(605, "Redirect outside the provider's roots", Fault.SITE),
     Code(606, "Too many redirects", Fault.SITE),
@@ -65,11 +74,11 @@ _TABLE = (
     Code(609, "Files quota used up", Fault.PROVIDER),
     Code(610, "Space quota used up", Fault.PROVIDER),
     Code(611, "Forbidden by robots.txt", Fault.SITE),
-    Code(612, "TLS failure", Fault.SITE),
+    Code(612, "TLS failure", Fault.SITE, Retried.HOST),
     Code(613, "Unusable redirect or 3xx answer", Fault.SITE),
-    Code(614, "Malformed or cut answer", Fault.SITE),
+    Code(614, "Malformed or cut answer", Fault.SITE, Retried.URL),
     Code(615, "Address refused", Fault.SITE),
-    Code(616, "Not stored: dropped or failed inside this LCC", Fault.LCC),
+    Code(616, "Not stored: dropped or failed inside this LCC", Fault.LCC, Retried.URL),
     Code(701, "curl missing", Fault.PROVIDER),
     Code(702, "mimetype missing", Fault.PROVIDER),
     Code(703, "mimetype not accepted", Fault.PROVIDER),
@@ -88,6 +97,11 @@ _TABLE = (
 )
 
 CODES: dict[int, Code] = {code.number: code for code in _TABLE}
+
+
+def codes_retried(what: Retried) -> list[int]:
+    """Return the wire codes after which this is tried again."""
+    return [code.number for code in _TABLE if code.retried is what]
 
 
 def text_of(code: int) -> str:

@@ -6,8 +6,10 @@ to the end of its set, marked, a few times; then they are final and told to the 
 
 from dataclasses import dataclass
 
-HOST_CODES = frozenset({601, 602, 612, 429, 503})
-URL_RETRY_CODES = frozenset({401, 403, 408, 425, 603, 614, 616})
+from lcc_scrapy.domain.errors import Retried, codes_retried
+
+HOST_CODES = frozenset({429, 503, *codes_retried(Retried.HOST)})
+URL_RETRY_CODES = frozenset({401, 403, 408, 425, *codes_retried(Retried.URL)})
 SERVER_ERRORS = range(500, 600)
 GONE_CODES = frozenset({401, 403, 404, 410, 451})
 """Final answers about the URL itself: the cached copy goes with it."""

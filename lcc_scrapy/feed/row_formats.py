@@ -7,6 +7,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import UnionType
 from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
@@ -14,30 +15,32 @@ from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.selection import Change, Leave
 from lcc_scrapy.domain.versions import Version
 
-COLUMNS = (
-    "op",
-    "docid",
-    "seq",
-    "pid",
-    "curl",
-    "furl",
-    "burl",
-    "mimetype",
-    "subtype",
-    "fetched_time",
-    "fetched_machineid",
-    "fetched_fileid",
-    "path",
-    "len",
-    "md5",
-    "sha256",
-    "mtime",
-    "served_type",
-    "served_charset",
-    "removed_time",
-    "reason",
-    "file_encoding",
-)
+TYPES: Mapping[str, type | UnionType] = {
+    "op": str,
+    "docid": str,
+    "seq": int,
+    "pid": int,
+    "curl": str,
+    "furl": str,
+    "burl": str | None,
+    "mimetype": str,
+    "subtype": str | None,
+    "fetched_time": int | None,
+    "fetched_machineid": int | None,
+    "fetched_fileid": int | None,
+    "path": str | None,
+    "len": int | None,
+    "md5": str | None,
+    "sha256": str | None,
+    "mtime": int | None,
+    "served_type": str | None,
+    "served_charset": str | None,
+    "removed_time": int | None,
+    "reason": str | None,
+    "file_encoding": str | None,
+}
+"""The columns of a change; what may be empty is so where it does not apply."""
+COLUMNS = tuple(TYPES)
 
 Record = dict[str, str | int | None]
 PathOf = Callable[[int, int], str]

@@ -4,6 +4,7 @@
 of a connection that does not depend on what is said.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
@@ -80,7 +81,7 @@ C = TypeVar("C", bound=Conversation)
 D = TypeVar("D", bound=ListenRules)
 
 
-class ConversationService(Factory, Generic[C, D]):
+class ConversationService(Factory, ABC, Generic[C, D]):
     """Listens as ``name`` (``LCC_NAME_ENDPOINTS``); ``reactor`` is Twisted's, passed in.
 
     A subclass makes conversations (``_converse``), counts them (``entered``, ``left``) and ends them.
@@ -116,9 +117,9 @@ class ConversationService(Factory, Generic[C, D]):
     def buildProtocol(self, addr: IAddress | None) -> C | None:  # noqa: N802 - Twisted's name
         return self._converse(plain_address(getattr(addr, "host", None)))
 
+    @abstractmethod
     def entered(self, conversation: C) -> Refusal | None:
         """Count a new connection; a refusal is told to it, and it leaves later all the same."""
-        raise NotImplementedError
 
     def left(self, conversation: C) -> None:
         """Nothing is left of a connection that had entered."""
@@ -139,9 +140,9 @@ class ConversationService(Factory, Generic[C, D]):
             listen_rules.proxies, listen_rules.connections_max, self._header_seconds(), self._name
         )
 
+    @abstractmethod
     def _converse(self, peer: str) -> C | None:
         """Make a conversation, or None where there are too many to refuse one more."""
-        raise NotImplementedError
 
     def _converse_by_proxy(self, peer: str) -> C | None:
         return self._converse(peer)

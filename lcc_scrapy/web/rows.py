@@ -4,40 +4,17 @@ import json
 from typing import Any
 
 from fastapi import Response
-from pydantic import BaseModel
+from pydantic import create_model
 
 from lcc_scrapy.domain.selection import Change
-from lcc_scrapy.feed.row_formats import Record, record
+from lcc_scrapy.feed.row_formats import TYPES, Record, record
 
+_fields: Any = {name: (kind, ...) for name, kind in TYPES.items()}
+_MEANING = """\
+A document (`op` = `upsert`), a removal (`remove`), or that a document left the selection (`leave`).
 
-class Row(BaseModel):
-    """A document (`op` = `upsert`), a removal (`remove`), or that a document left the selection (`leave`).
-
-    What does not apply is null. Times are epoch seconds.
-    """
-
-    op: str
-    docid: str
-    seq: int
-    pid: int
-    curl: str
-    furl: str
-    burl: str | None
-    mimetype: str
-    subtype: str | None
-    fetched_time: int | None
-    fetched_machineid: int | None
-    fetched_fileid: int | None
-    path: str | None
-    len: int | None
-    md5: str | None
-    sha256: str | None
-    mtime: int | None
-    served_type: str | None
-    served_charset: str | None
-    removed_time: int | None
-    reason: str | None
-    file_encoding: str | None
+What does not apply is null. Times are epoch seconds."""
+Row = create_model("Row", __doc__=_MEANING, **_fields)
 
 
 def json_row(change: Change) -> Record:

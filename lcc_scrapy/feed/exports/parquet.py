@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from lcc_scrapy.domain.errors import MissingExtra
 from lcc_scrapy.feed.exports.interface import Item, text_fields
-from lcc_scrapy.feed.row_formats import COLUMNS, Record
+from lcc_scrapy.feed.row_formats import COLUMNS, TYPES, Record
 
 GROUP = 16_000_000
 """Bytes of contents and texts after which a group of rows is written."""
@@ -18,16 +18,7 @@ GROUP = 16_000_000
 GROUP_ROWS = 10_000
 CONTENT_MAX = 256_000_000
 
-_NUMBERS = {
-    "seq",
-    "pid",
-    "fetched_time",
-    "fetched_machineid",
-    "fetched_fileid",
-    "len",
-    "mtime",
-    "removed_time",
-}
+_NUMBERS = {name for name, kind in TYPES.items() if kind in {int, int | None}}
 _TEXTS = ("title", "text")
 _FEW_VALUES = ["op", "mimetype", "subtype", "served_type", "served_charset", "reason"]
 

@@ -10,12 +10,13 @@ from starlette.testclient import TestClient
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.http_limits import Bounds
 from lcc_scrapy.domain.tokens import READ, Token, digest_of, new_secret
 from lcc_scrapy.feed.content import ContentGone
 from lcc_scrapy.feed.named_cursors import StoreCursors
 from lcc_scrapy.feed.tokens import StoreTokens
 from lcc_scrapy.web.app import make_app
-from lcc_scrapy.web.ports import Bounds, Lcc
+from lcc_scrapy.web.ports import Lcc
 from tests.memory_store import MemoryStore
 
 NOW = 1_800_000_000

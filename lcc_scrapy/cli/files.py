@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
-from lcc_scrapy.cli.web import service
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -50,10 +49,11 @@ def files(lcc: Lcc) -> None:
     with lcc.store() as store:
         server = Server(
             FilesApp(config.content_dir, StoreTokens(store), time.time),
-            service(config, config.files_endpoint),
+            config.files_endpoint,
+            config.http,
         )
         address = config.files_address or _address(
-            config.files_endpoint, secure=bool(config.http_certificate)
+            config.files_endpoint, secure=bool(config.http.certificate)
         )
         register_address(store, machine_number(config, store), address)
         _log.info("other machines find it at %s", address or "no address: LCC_FILES_ADDRESS is empty")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.domain.query_limits import Limits
     from lcc_scrapy.listeners.conversation import ListenRules
     from lcc_scrapy.machine.data_directory import DataDirectory
     from lcc_scrapy.query.answering import Answer
@@ -54,14 +52,14 @@ class QueryProcess(ServerProcess):
             self._answer,
             self._in_thread,
             listen_rules=listen_rules_of(config),
-            limits=_limits(config),
+            limits=config.query,
         )
         self._ready = False
 
     def apply(self, config: "Config") -> None:
         """Go on with other settings; those that need a restart are as they were."""
         self.config = config
-        self._service.apply(listen_rules_of(config), _limits(config))
+        self._service.apply(listen_rules_of(config), config.query)
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificates again; the result is how many there are."""
@@ -120,7 +118,3 @@ def listen_rules_of(config: "Config") -> "ListenRules":
         config.stop_timeout,
         config.query_proxies,
     )
-
-
-def _limits(config: "Config") -> "Limits":
-    return replace(config.query, poll_seconds=config.poll)

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.content_user import ContentUser
     from lcc_scrapy.db.sql.store import SqlStore
-    from lcc_scrapy.domain.http_endpoint import Endpoint
     from lcc_scrapy.web.ports import Lcc as WebLcc
-    from lcc_scrapy.web.server import Service
 
 
 @click.command()
@@ -52,7 +50,7 @@ def web(lcc: Lcc) -> None:
     with lcc.store() as store, ContentUser(config) as user:
         documents = make_router(StorePublications(store), config.web_url)
         made = app.make_app(_seen(config, store, user), [documents])
-        Server(made, service(config, endpoint), lambda: app.stop(made)).serve_until_told()
+        Server(made, endpoint, config.http, lambda: app.stop(made)).serve_until_told()
 
 
 @contextmanager
@@ -68,7 +66,6 @@ def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
     from lcc_scrapy.feed.named_cursors import StoreCursors
     from lcc_scrapy.feed.tokens import StoreTokens
     from lcc_scrapy.ops.metrics import measures
-    from lcc_scrapy.web.ports import Bounds
     from lcc_scrapy.web.ports import Lcc as WebLcc
 
     return WebLcc(
@@ -77,29 +74,5 @@ def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
         StoreTokens(store),
         StoreCursors(store),
         lambda: measures(store, config.spool_dir, int(time.time()), config.policy.push_grace),
-        bounds=Bounds(
-            waiters=config.web_waiters,
-            exports=config.web_exports,
-            poll=config.poll,
-            silence=config.http_silence,
-            share=config.web_share,
-            proxies=config.web_proxies,
-        ),
-    )
-
-
-def service(config: "Config", endpoint: "Endpoint") -> "Service":
-    """Return how an application is served there."""
-    from lcc_scrapy.web.server import Service
-
-    return Service(
-        endpoint,
-        certificate=config.http_certificate,
-        key=config.http_key,
-        allow_plain_remote=config.http_allow_plain_remote,
-        connections=config.http_connections,
-        connections_per_address=config.http_connections_per_address,
-        proxies=config.web_proxies,
-        silence=config.http_silence,
-        stop_seconds=config.stop_timeout,
+        bounds=config.web,
     )

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -16,14 +15,17 @@ from zoneinfo import ZoneInfo
 from lcc_scrapy.config import readers
 from lcc_scrapy.config.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.domain import notations as read
+from lcc_scrapy.domain import shared_settings as shared
 from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_limits import Bounds as WebBounds
+from lcc_scrapy.domain.http_limits import Service as HttpService
 from lcc_scrapy.domain.login_limits import ThrottleRules
+from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
-from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.turns import PRIORITIES
 from lcc_scrapy.domain.uns_limits import Limits as UnsLimits
 from lcc_scrapy.links.ignoring import IgnoreList
@@ -46,9 +48,9 @@ class Config:
     database_url_file: str = setting("LCC_DATABASE_URL_FILE", "", str, "File that holds the URL of the database, for one with a password; read when LCC_DATABASE_URL is not set, an empty one counts for nothing.")
     content_dir: Path = setting("LCC_CONTENT_DIR", "", _resolved, "Folder of the content files. Default: `content` inside the data directory.")
     spool_dir: Path = setting("LCC_SPOOL_DIR", "", _resolved, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data directory.")
-    uns_endpoints: tuple[str, ...] = setting("LCC_UNS_ENDPOINTS", "tcp:9000:interface=127.0.0.1", readers.endpoints, "Where the UNS listens: Twisted endpoint strings separated by blanks; empty = nowhere.")
+    uns_endpoints: tuple[str, ...] = setting("LCC_UNS_ENDPOINTS", "tcp:9000:interface=127.0.0.1", read.listed, "Where the UNS listens: Twisted endpoint strings separated by blanks; empty = nowhere.")
     uns_allow_plain_remote: bool = setting("LCC_UNS_ALLOW_PLAIN_REMOTE", "no", read.flag, "Permit listening beyond loopback without TLS.")
-    uns_proxies: tuple[IPv4Network | IPv6Network, ...] = setting("LCC_UNS_PROXIES", "127.0.0.0/8 ::1", readers.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints, separated by blanks: who is let in there, and believed when it says whose a connection is.", LIVE)
+    uns_proxies: Networks = setting("LCC_UNS_PROXIES", "127.0.0.0/8 ::1", read.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints, separated by blanks: who is let in there, and believed when it says whose a connection is.", LIVE)
     policy: QueuePolicy = group(QueuePolicy)
     bandwidth: int = setting("LCC_BANDWIDTH", "0", read.size, "Bytes per second for all fetching together; 0 = no limit.", LIVE)
     timeofday_slots: int = setting("LCC_TIMEOFDAY_SLOTS", "168", readers.slots, "Slots of a time mask: 168 (hours of a week) or 24 (hours of a day).")
@@ -89,12 +91,12 @@ class Config:
     commit_pages: int = setting("LCC_COMMIT_PAGES", "250", read.at_least_one, "Pages that are made durable in one commit at most, and that may be answered and not durable yet: what `kill -9` lets be fetched again, besides fetches in flight. When so many wait, nothing more is fetched. More of them help disks that are slow to sync.", LIVE)
     settling_process: bool = setting("LCC_SETTLING_PROCESS", "yes", read.flag, "Results of fetches are settled by a child process of each crawl, which writes their rows and content files on another processor; it takes some 50 MB of memory. `no`: by a thread of the crawl.")
     store_job_warn: float = setting("LCC_STORE_JOB_WARN", "0.25s", read.duration, "A job of the store's thread that takes longer is told in the log with its name, once a minute; 0 = never.", LIVE)
-    poll: float = setting("LCC_POLL", "2s", read.period, "How often a worker looks for changes other processes made.", LIVE)
-    stop_timeout: float = setting("LCC_STOP_TIMEOUT", "30s", read.duration, "How long fetches in flight may go on when the process is asked to stop.", LIVE)
+    poll: float = shared.poll()
+    stop_timeout: float = shared.stop_timeout()
     contact: str = setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent.")
-    query_endpoints: tuple[str, ...] = setting("LCC_QUERY_ENDPOINTS", "", readers.endpoints, "Where `lcc query` listens: Twisted endpoint strings separated by blanks.")
+    query_endpoints: tuple[str, ...] = setting("LCC_QUERY_ENDPOINTS", "", read.listed, "Where `lcc query` listens: Twisted endpoint strings separated by blanks.")
     query_allow_plain_remote: bool = setting("LCC_QUERY_ALLOW_PLAIN_REMOTE", "no", read.flag, "Permit `lcc query` to listen beyond loopback without TLS.")
-    query_proxies: tuple[IPv4Network | IPv6Network, ...] = setting("LCC_QUERY_PROXIES", "127.0.0.0/8 ::1", readers.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints of `lcc query`.", LIVE)
+    query_proxies: Networks = setting("LCC_QUERY_PROXIES", "127.0.0.0/8 ::1", read.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints of `lcc query`.", LIVE)
     query_connections_per_address: int = setting("LCC_QUERY_CONNECTIONS_PER_ADDRESS", "10", read.at_least_one, "Connections of one address to the query socket at a time; more get 804.", LIVE)
     query_connections_max: int = setting("LCC_QUERY_CONNECTIONS_MAX", "100", read.at_least_one, "Connections to the query socket at a time; more get 804.", LIVE)
     query_threads: int = setting("LCC_QUERY_THREADS", "4", read.at_least_one, "Threads in which answers are read from database and disk, a portion of one answer at a time; each needs a database connection.")
@@ -105,20 +107,12 @@ class Config:
     fetch_log_files: int = setting("LCC_FETCH_LOG_FILES", "5", read.at_least_one, "Files of the fetch log that each worker keeps; the oldest goes.")
     web_endpoint: Endpoint | None = setting("LCC_WEB_ENDPOINT", "127.0.0.1:8080", readers.endpoint, "Where `lcc web` listens: `127.0.0.1:8080`, `[::]:8443` or `unix:/run/lcc/web.sock`.")
     web_url: str = setting("LCC_WEB_URL", "", readers.web_url, "URL of `lcc web` as clients see it, for documents that have to name it; needed behind a proxy. Empty = as each request says: `https://lcc.example.org`.")
-    web_waiters: int = setting("LCC_WEB_WAITERS", "1000", read.at_least_one, "Requests to `lcc web` that wait for changes at a time; more get 503.")
-    web_exports: int = setting("LCC_WEB_EXPORTS", "4", read.at_least_one, "Exports and packages of ResourceSync dumps that `lcc web` writes at a time; more get 503.")
-    web_share: Share = group(Share)
-    web_proxies: tuple[IPv4Network | IPv6Network, ...] = setting("LCC_WEB_PROXIES", "", readers.networks, "Addresses and networks of proxies in front of `lcc web`, separated by blanks, which are believed when they say in `X-Forwarded-For` whose request they bring; with any, who comes over a Unix socket is believed too.")
+    web: WebBounds = group(WebBounds)
     files_endpoint: Endpoint | None = setting("LCC_FILES_ENDPOINT", "", readers.endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere.")
     files_address: str = setting("LCC_FILES_ADDRESS", "", readers.address, "How other machines reach this machine's `lcc files`, for example `https://m2.example.org:8081`: it notes that in the database. Empty = the name of this host (or the address of LCC_FILES_ENDPOINT, without a certificate) and its port; nothing where it listens for this machine only.")
     files_machines: Mapping[int, str] = setting("LCC_FILES_MACHINES", "", readers.machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good.")
     files_token_file: str = setting("LCC_FILES_TOKEN_FILE", "", str, "File that holds the token (scope `files`) that the `lcc files` of other machines is shown; empty = their files are not asked for.")
-    http_connections: int = setting("LCC_HTTP_CONNECTIONS", "2000", read.at_least_one, "Connections to `lcc web` or `lcc files` at a time; requests of more get 503.")
-    http_connections_per_address: int = setting("LCC_HTTP_CONNECTIONS_PER_ADDRESS", "200", read.at_least_one, "Connections of one address (an IPv6 /64 counts as one) to `lcc web` or `lcc files` at a time; more are closed. Programs on the same machine and LCC_WEB_PROXIES may have as many as they like.")
-    http_silence: float = setting("LCC_HTTP_SILENCE", "60s", read.period, "Time in which a client of `lcc web` or `lcc files` takes nothing of its answer; then it is cut.")
-    http_certificate: str = setting("LCC_HTTP_CERTIFICATE", "", str, "File with the certificate and its chain (PEM) for `lcc web` and `lcc files`; empty = plain HTTP. SIGHUP reads it again.")
-    http_key: str = setting("LCC_HTTP_KEY", "", str, "File with its private key (PEM); empty = it is in the same file.")
-    http_allow_plain_remote: bool = setting("LCC_HTTP_ALLOW_PLAIN_REMOTE", "no", read.flag, "Permit `lcc web` and `lcc files` to listen beyond loopback without TLS.")
+    http: HttpService = group(HttpService)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)

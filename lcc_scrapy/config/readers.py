@@ -1,7 +1,6 @@
 """How values are written that the rules do not know: endpoints, networks, files, links, components."""
 
 import re
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,19 +48,9 @@ def ignore_file(text: Any) -> IgnoreList:
         raise ValueError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def endpoints(text: Any) -> tuple[str, ...]:
-    """Read Twisted's endpoint strings, separated by blanks."""
-    return read.parts(text, r"\s+")
-
-
 def endpoint(text: Any) -> Endpoint | None:
     """Read where an HTTP server listens; empty = nowhere."""
     return Endpoint.parse(str(text))
-
-
-def networks(text: Any) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Read addresses and networks, separated by blanks."""
-    return tuple(map(ip_network, endpoints(text)))
 
 
 def slots(text: Any) -> int:
@@ -95,7 +84,7 @@ def address(text: Any) -> str:
 
 def machines(text: Any) -> dict[int, str]:
     """Read the addresses of machines by their numbers."""
-    return dict(_machine(one) for one in endpoints(text))
+    return dict(_machine(one) for one in read.listed(text))
 
 
 def _machine(text: str) -> tuple[int, str]:

@@ -7,11 +7,14 @@ All readers raise ``ValueError`` with what was expected. Numbers and lists may a
 import math
 import re
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.versions import MOST, Keep
+
+Networks = tuple[IPv4Network | IPv6Network, ...]
 
 _DURATION = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZE = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -79,6 +82,16 @@ def parts(text: Any, pattern: str = r"[,\s]+") -> tuple[str, ...]:
     """Read several values, separated by commas or blanks, or by what else ``pattern`` says."""
     listed = text if isinstance(text, (list, tuple)) else re.split(pattern, str(text))
     return tuple(found for part in listed if (found := str(part).strip()))
+
+
+def listed(text: Any) -> tuple[str, ...]:
+    """Read several values separated by blanks, as they may hold commas."""
+    return parts(text, r"\s+")
+
+
+def networks(text: Any) -> Networks:
+    """Read addresses and networks, separated by blanks."""
+    return tuple(map(ip_network, listed(text)))
 
 
 def words(text: Any) -> tuple[str, ...]:

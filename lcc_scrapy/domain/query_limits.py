@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lcc_scrapy.domain import notations as read
+from lcc_scrapy.domain import shared_settings as shared
 from lcc_scrapy.domain.settings import LIVE, setting
 from lcc_scrapy.domain.uns_limits import ConversationLimits
 
@@ -19,8 +20,7 @@ class Limits(ConversationLimits):
     wait_seconds: float = setting("LCC_QUERY_WAIT_MAX", "10m", read.duration, "Longest time that a query waits for a change, whatever it says; 0 = none waits.", LIVE)
     rate_grace_seconds: float = 30.0
     """Of waiting for the content user, before the rate is looked at."""
-    poll_seconds: float = 2.0
-    """Between looks at whether there is a change."""
+    poll_seconds: float = shared.poll()
 # fmt: on
 
 

@@ -14,9 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 import uvicorn
@@ -24,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_limits import Service
 from lcc_scrapy.listeners.peers import Networks, is_among, is_here, neighbourhood, plain_address
 from lcc_scrapy.machine.forced_exit import leave
 from lcc_scrapy.wire.sockets import send_at_once
@@ -41,25 +40,6 @@ LAST_WORDS = 5.0
 
 _BACKLOG = 1024
 _SOCKET_MODE = 0o660
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """How an application is served. Times are in seconds; without a certificate it is plain HTTP."""
-
-    endpoint: Endpoint
-    certificate: str = ""
-    key: str = ""
-    allow_plain_remote: bool = False
-    connections: int = 1000
-    """More at a time get 503."""
-    connections_per_address: int = 200
-    """More at a time are closed; programs on this machine and ``proxies`` may have as many as they like."""
-    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
-    silence: float = 60.0
-    """In which a client takes nothing of its answer; then it is cut."""
-    stop_seconds: float = 30.0
-    """For answers under way when the server stops."""
 
 
 class Crowd:
@@ -155,16 +135,19 @@ class Server(uvicorn.Server):
     ``stopping`` is called when the end begins: what waits has to stop waiting.
     """
 
-    def __init__(self, app: Any, service: Service, stopping: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, app: Any, endpoint: Endpoint, service: Service, stopping: Callable[[], None] = lambda: None
+    ) -> None:
+        self._endpoint = endpoint
         self._service = service
         self._stopping = stopping
-        _check_privacy(service)
+        _check_privacy(endpoint, service)
         crowd = Crowd(service.connections_per_address, service.proxies)
         super().__init__(
             uvicorn.Config(
                 app,
                 http=partial(_Protocol, silence=service.silence, crowd=crowd),  # type: ignore[arg-type]
-                uds=service.endpoint.path or None,
+                uds=endpoint.path or None,
                 ws="none",
                 loop="asyncio",
                 log_config=None,
@@ -182,7 +165,7 @@ class Server(uvicorn.Server):
 
     def serve_until_told(self) -> None:
         """Run; raises ``ConfigurationError`` when it cannot listen."""
-        endpoint = self._service.endpoint
+        endpoint = self._endpoint
         sockets = None if endpoint.path else [_listening(endpoint)]
         if sockets:
             host, port = sockets[0].getsockname()[:2]
@@ -192,7 +175,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[Any] | None = None) -> None:
         """Listen."""
         await super().startup(sockets)
-        if path := self._service.endpoint.path:
+        if path := self._endpoint.path:
             os.chmod(path, _SOCKET_MODE)  # noqa: PTH101 - of a loop that serves nobody yet
 
     @contextmanager
@@ -235,8 +218,7 @@ class Server(uvicorn.Server):
             _log.error("%s: the old certificate stays in use", error)
 
 
-def _check_privacy(service: Service) -> None:
-    endpoint = service.endpoint
+def _check_privacy(endpoint: Endpoint, service: Service) -> None:
     if not (endpoint.is_private or service.certificate or service.allow_plain_remote):
         raise ConfigurationError(
             f"{endpoint.host}:{endpoint.port} is beyond loopback, and tokens would cross the network in plain"

@@ -12,6 +12,7 @@ from hashlib import sha256
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lcc_scrapy.domain.http_limits import Bounds
 from lcc_scrapy.domain.shares import Kind, Shares, ShareUsedUp, Visit
 from lcc_scrapy.listeners.peers import (
     LOCAL,
@@ -22,7 +23,6 @@ from lcc_scrapy.listeners.peers import (
     neighbourhood,
     plain_address,
 )
-from lcc_scrapy.web.ports import Bounds
 from lcc_scrapy.web.problems import share_used_up
 from lcc_scrapy.web.working import Slots, current
 

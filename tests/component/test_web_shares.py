@@ -10,9 +10,10 @@ import pytest
 from web_house import WebHouse
 
 from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_limits import Service
 from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.throttling import Rate
-from lcc_scrapy.web.server import Crowd, Server, Service
+from lcc_scrapy.web.server import Crowd, Server
 from lcc_scrapy.web.sharing import client_address
 from lcc_scrapy.web.working import EACH
 
@@ -208,7 +209,7 @@ def test_connections_of_an_address_have_a_bound_and_those_of_others_have_theirs(
 
 
 def test_a_connection_too_many_is_closed_and_an_ended_one_makes_room():
-    server = Server(house_with().app, Service(Endpoint("127.0.0.1", 0), connections_per_address=1))
+    server = Server(house_with().app, Endpoint("127.0.0.1", 0), Service(connections_per_address=1))
     server.config.load()
     loop = asyncio.new_event_loop()
 

@@ -3,6 +3,7 @@
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from lcc_scrapy.login.login_service import LoginRules, LoginService
 from lcc_scrapy.machine import open_files
 from lcc_scrapy.machine.disk import on_disk
 from lcc_scrapy.uns import ports
-from lcc_scrapy.uns.service import UnsListenRules, UnsService
+from lcc_scrapy.uns.service import UnsService
 from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 
 _log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class IntakeService:
             self._front,
             self,
             self.spool,
-            listen_rules=_listen_rules(config, stop_seconds),
+            listen_rules=replace(config.uns_listen, stop_seconds=stop_seconds),
             limits=config.uns,
             resources=resources,
         )
@@ -125,15 +126,15 @@ class IntakeService:
         self._config = config
         self.spool.max_bytes = config.spool_max_bytes
         self._open_files()
-        self._service.apply(_listen_rules(config, self.stop_seconds), config.uns)
+        self._service.apply(replace(config.uns_listen, stop_seconds=self.stop_seconds), config.uns)
         if self._absorber is not None:
             self._absorber.apply(config.policy, self._terms())
         if self._login_service is not None:
             self._login_service.apply(self._rules())
 
     def _open_files(self) -> None:
-        if self._config.uns_endpoints:
-            open_files.make_room(self._config.connections_max)
+        if self._config.uns_listen.endpoints:
+            open_files.make_room(self._config.uns_listen.connections_max)
 
     def renew_certificates(self) -> Deferred[int]:
         """Read the certificates again (see ``UnsService``)."""
@@ -273,15 +274,3 @@ class _LateLoginService:
     def dry_run(self, login: ports.Login, spooled: Path) -> Deferred[ports.DryRun]:
         assert self.behind is not None
         return self.behind.dry_run(login, spooled)
-
-
-def _listen_rules(config: Config, stop_seconds: float) -> UnsListenRules:
-    return UnsListenRules(
-        endpoints=config.uns_endpoints,
-        allow_plain_remote=config.uns_allow_plain_remote,
-        connections_per_address=config.connections_per_address,
-        connections_max=config.connections_max,
-        stop_seconds=stop_seconds,
-        proxies=config.uns_proxies,
-        connections_per_provider=config.connections_per_provider,
-    )

@@ -78,7 +78,7 @@ BY_HAND = (
 
 def resources_of(config: Config, reactor: Any, *folders: Path, fetches: int = 0) -> Resources:
     """Return what looks after a process that writes to these folders, and let it open files enough."""
-    connections = config.connections_max if config.spool_dir in folders else 0
+    connections = config.uns_listen.connections_max if config.spool_dir in folders else 0
     provide_descriptors(DESCRIPTORS + 2 * (fetches + connections))
     return Resources(disks_of(config, *folders), reactor, end_at_once)
 
@@ -117,7 +117,7 @@ class Worker:
         self.resources: Resources
         self.breaker = Breaker(config.component_pause)
         self._crawler = crawler
-        self._listens = serves_uns and bool(config.uns_endpoints)
+        self._listens = serves_uns and bool(config.uns_listen.endpoints)
         self._stop_when_done = stop_when_done
         self._visits = visits
         self._scanner: Scanner | None = None

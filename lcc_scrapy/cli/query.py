@@ -35,8 +35,10 @@ def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
     from lcc_scrapy.machine import logs
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
-    config = replace(lcc.config, query_endpoints=endpoints) if endpoints else lcc.config
-    if not config.query_endpoints:
+    config = lcc.config
+    if endpoints:
+        config = replace(config, query_listen=replace(config.query_listen, endpoints=endpoints))
+    if not config.query_listen.endpoints:
         raise ConfigurationError("say where to listen: --listen or LCC_QUERY_ENDPOINTS")
     home = lcc.home
     logs.begin(lcc.settings, config.log_format)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.listeners.conversation import ListenRules
     from lcc_scrapy.machine.data_directory import DataDirectory
     from lcc_scrapy.query.answering import Answer
     from lcc_scrapy.wire.queries.messages import Query
@@ -41,7 +40,7 @@ class QueryProcess(ServerProcess):
         from lcc_scrapy.query.service import QueryService
 
         super().__init__(config, home, reactor, settings)
-        provide_descriptors(DESCRIPTORS + 3 * config.query_connections_max)
+        provide_descriptors(DESCRIPTORS + 3 * config.query_listen.connections_max)
         self._tokens = StoreTokens(self._store)
         self._others = other_machines(config, self._store)
         contents = LocalContent(config.content_dir, self._others)
@@ -51,7 +50,7 @@ class QueryProcess(ServerProcess):
             reactor,
             self._answer,
             self._in_thread,
-            listen_rules=listen_rules_of(config),
+            listen_rules=config.query_listen,
             limits=config.query,
         )
         self._ready = False
@@ -59,7 +58,7 @@ class QueryProcess(ServerProcess):
     def apply(self, config: "Config") -> None:
         """Go on with other settings; those that need a restart are as they were."""
         self.config = config
-        self._service.apply(listen_rules_of(config), config.query)
+        self._service.apply(config.query_listen, config.query)
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificates again; the result is how many there are."""
@@ -104,17 +103,3 @@ class QueryProcess(ServerProcess):
         self._store.close()
         if self._others is not None:
             self._others.close()
-
-
-def listen_rules_of(config: "Config") -> "ListenRules":
-    """Return where and for how many the query socket is open."""
-    from lcc_scrapy.listeners.conversation import ListenRules
-
-    return ListenRules(
-        config.query_endpoints,
-        config.query_allow_plain_remote,
-        config.query_connections_per_address,
-        config.query_connections_max,
-        config.stop_timeout,
-        config.query_proxies,
-    )

@@ -29,7 +29,7 @@ def uns(lcc: Lcc) -> None:
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config, home = lcc.config, lcc.home
-    if not config.uns_endpoints:
+    if not config.uns_listen.endpoints:
         raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
     logs.begin(lcc.settings, config.log_format)
     install_reactor(ASYNCIO_REACTOR)  # asyncio's own loop in any case: decision 44

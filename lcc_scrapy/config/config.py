@@ -21,8 +21,8 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_endpoint import Endpoint
 from lcc_scrapy.domain.http_limits import Bounds as WebBounds
 from lcc_scrapy.domain.http_limits import Service as HttpService
+from lcc_scrapy.domain.listen_rules import QueryListenRules, UnsListenRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
-from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
@@ -48,9 +48,7 @@ class Config:
     database_url_file: str = setting("LCC_DATABASE_URL_FILE", "", str, "File that holds the URL of the database, for one with a password; read when LCC_DATABASE_URL is not set, an empty one counts for nothing.")
     content_dir: Path = setting("LCC_CONTENT_DIR", "", _resolved, "Folder of the content files. Default: `content` inside the data directory.")
     spool_dir: Path = setting("LCC_SPOOL_DIR", "", _resolved, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data directory.")
-    uns_endpoints: tuple[str, ...] = setting("LCC_UNS_ENDPOINTS", "tcp:9000:interface=127.0.0.1", read.listed, "Where the UNS listens: Twisted endpoint strings separated by blanks; empty = nowhere.")
-    uns_allow_plain_remote: bool = setting("LCC_UNS_ALLOW_PLAIN_REMOTE", "no", read.flag, "Permit listening beyond loopback without TLS.")
-    uns_proxies: Networks = setting("LCC_UNS_PROXIES", "127.0.0.0/8 ::1", read.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints, separated by blanks: who is let in there, and believed when it says whose a connection is.", LIVE)
+    uns_listen: UnsListenRules = group(UnsListenRules)
     policy: QueuePolicy = group(QueuePolicy)
     bandwidth: int = setting("LCC_BANDWIDTH", "0", read.size, "Bytes per second for all fetching together; 0 = no limit.", LIVE)
     timeofday_slots: int = setting("LCC_TIMEOFDAY_SLOTS", "168", readers.slots, "Slots of a time mask: 168 (hours of a week) or 24 (hours of a day).")
@@ -60,9 +58,6 @@ class Config:
     disk_min_free: int = setting("LCC_DISK_MIN_FREE", "100M", read.size, "Free space below which intake and fetching rest (103, 203) until there is a quarter more, on each disk that the process writes to; 0 = no such bound.")
     ballast: int = setting("LCC_BALLAST", "16M", read.size, "Size of the file `ballast` in the data directory, which is given up when the disk is full all the same, so that what was begun can be stored; 0 = none.")
     uns_patience: float = setting("LCC_UNS_PATIENCE", "1h", read.period, "How long a provider's sets wait for an earlier one that may be at a UNS which gives no sign of life; then they go on, and the earlier one is not absorbed any more.")
-    connections_per_address: int = setting("LCC_CONNECTIONS_PER_ADDRESS", "10", read.at_least_one, "Connections of one address to the UNS at a time; more get 104.", LIVE)
-    connections_per_provider: int = setting("LCC_CONNECTIONS_PER_PROVIDER", "10", read.at_least_one, "Conversations of one provider with the UNS at a time, from all its addresses; more get 104.", LIVE)
-    connections_max: int = setting("LCC_CONNECTIONS_MAX", "1000", read.at_least_one, "Connections to the UNS at a time, a fifth of them kept for addresses from which a provider has logged in since the start; more get 104.", LIVE)
     uns: UnsLimits = group(UnsLimits)
     login: ThrottleRules = group(ThrottleRules)
     fullsets: int = setting("LCC_FULLSETS", "10", read.whole, "Unsolicited full sets per period for new providers; 0 = none.", LIVE)
@@ -94,11 +89,7 @@ class Config:
     poll: float = shared.poll()
     stop_timeout: float = shared.stop_timeout()
     contact: str = setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent.")
-    query_endpoints: tuple[str, ...] = setting("LCC_QUERY_ENDPOINTS", "", read.listed, "Where `lcc query` listens: Twisted endpoint strings separated by blanks.")
-    query_allow_plain_remote: bool = setting("LCC_QUERY_ALLOW_PLAIN_REMOTE", "no", read.flag, "Permit `lcc query` to listen beyond loopback without TLS.")
-    query_proxies: Networks = setting("LCC_QUERY_PROXIES", "127.0.0.0/8 ::1", read.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints of `lcc query`.", LIVE)
-    query_connections_per_address: int = setting("LCC_QUERY_CONNECTIONS_PER_ADDRESS", "10", read.at_least_one, "Connections of one address to the query socket at a time; more get 804.", LIVE)
-    query_connections_max: int = setting("LCC_QUERY_CONNECTIONS_MAX", "100", read.at_least_one, "Connections to the query socket at a time; more get 804.", LIVE)
+    query_listen: QueryListenRules = group(QueryListenRules)
     query_threads: int = setting("LCC_QUERY_THREADS", "4", read.at_least_one, "Threads in which answers are read from database and disk, a portion of one answer at a time; each needs a database connection.")
     query: QueryLimits = group(QueryLimits)
     log_format: str = setting("LCC_LOG_FORMAT", "text", read.one_of("text", "json"), "How log lines look: `text`, or `json`, one object a line.")

@@ -6,8 +6,7 @@ of a connection that does not depend on what is said.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from ipaddress import ip_network
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -15,34 +14,13 @@ from twisted.internet.interfaces import IAddress, ISSLTransport
 from twisted.internet.protocol import Factory, Protocol
 
 from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.domain.listen_rules import ListenRules
 from lcc_scrapy.listeners.endpoints import Listeners
-from lcc_scrapy.listeners.peers import Networks, plain_address
+from lcc_scrapy.listeners.peers import plain_address
 from lcc_scrapy.listeners.proxy_protocol import ProxyProtocol, ProxyRules
 
-DEFAULT_PROXIES = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 LAST_WORDS_SECONDS = 2.0
 """For a conversation that was told to end, until its connection is cut."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListenRules:
-    """Where and for how many a service listens."""
-
-    endpoints: Sequence[str] = ()
-    """Twisted endpoint strings; empty = do not listen."""
-    allow_plain_remote: bool = False
-    """Listen beyond loopback without TLS: passwords, tokens and documents in plain sight."""
-    connections_per_address: int = 10
-    """An IPv6 /64 counts as one address; more are refused (104, 804). Unix sockets have no address."""
-    connections_max: int = 100
-    """In all; more are refused (104, 804), and twice as many are cut without a word."""
-    stop_seconds: float = 5.0
-    """For conversations to end by themselves when the server stops."""
-    proxies: Networks = DEFAULT_PROXIES
-    """Whose PROXY header is believed at ``haproxy:`` endpoints; others are cut there."""
-
-
-DEFAULT_RULES = ListenRules()
 
 
 class Conversation(Protocol):

@@ -9,12 +9,11 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.domain.listen_rules import QueryListenRules
 from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.listeners.conversation import (
-    DEFAULT_RULES,
     LAST_WORDS_SECONDS,
     ConversationService,
-    ListenRules,
 )
 from lcc_scrapy.listeners.peers import LOCAL, neighbourhood
 from lcc_scrapy.query.answering import Answer
@@ -31,7 +30,7 @@ UNNAMED = "unnamed"
 """The peer of whom a proxy at a Unix socket does not say who it is."""
 
 
-class QueryService(ConversationService[QueryProtocol, ListenRules]):
+class QueryService(ConversationService[QueryProtocol, QueryListenRules]):
     """``answer`` makes an answer to a query of a peer; ``in_thread`` runs what blocks."""
 
     def __init__(
@@ -40,7 +39,7 @@ class QueryService(ConversationService[QueryProtocol, ListenRules]):
         answer: Callable[[Query, str], Answer],
         in_thread: Callable[[Callable[[], Any]], Deferred[Any]],
         *,
-        listen_rules: ListenRules = DEFAULT_RULES,
+        listen_rules: QueryListenRules,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         super().__init__(reactor, "query", listen_rules, lambda: self._shared.limits.query_seconds, _DANGER)
@@ -58,7 +57,7 @@ class QueryService(ConversationService[QueryProtocol, ListenRules]):
             protocol.cut()
         yield self._wait_until_all_gone(LAST_WORDS_SECONDS)
 
-    def apply(self, listen_rules: ListenRules, limits: Limits) -> None:
+    def apply(self, listen_rules: QueryListenRules, limits: Limits) -> None:
         """Go on with other bounds, for connections from now on; endpoints stay as they are."""
         self._go_by(listen_rules)
         self._shared = replace(self._shared, limits=limits)

@@ -65,7 +65,7 @@ class LccSpider(Spider):
             raise UsageError(str(error), print_help=False) from None
         if settings["TWISTED_REACTOR"] != ASYNCIO_REACTOR:
             raise UsageError(f"spider {cls.name} needs TWISTED_REACTOR = {ASYNCIO_REACTOR}", print_help=False)
-        if config.uns_endpoints and str(settings["ASYNCIO_EVENT_LOOP"]).startswith("uvloop"):
+        if config.uns_listen.endpoints and str(settings["ASYNCIO_EVENT_LOOP"]).startswith("uvloop"):
             raise UsageError(
                 f"spider {cls.name} cannot listen for providers on uvloop, which loses connections that are"
                 " reset: remove ASYNCIO_EVENT_LOOP, or run `lcc uns` and empty LCC_UNS_ENDPOINTS here",

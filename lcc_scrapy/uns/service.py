@@ -2,16 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.threads import deferToThreadPool
 
 from lcc_scrapy.domain.errors import DiskFailed, Refusal
+from lcc_scrapy.domain.listen_rules import UnsListenRules
 from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS, Limits
-from lcc_scrapy.listeners.conversation import LAST_WORDS_SECONDS, ConversationService, ListenRules
+from lcc_scrapy.listeners.conversation import LAST_WORDS_SECONDS, ConversationService
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.ports import UNLIMITED, AcceptedSets, LoginService, Resources
 from lcc_scrapy.uns.protocol import UnsProtocol
@@ -20,22 +20,11 @@ from lcc_scrapy.uns.spool import SpoolFolder
 
 log = logging.getLogger(__name__)
 
-DEFAULT_ENDPOINTS = ("tcp:9000:interface=127.0.0.1",)
 _DANGER = (
     "would take passwords in plain text from other machines; use ssl:, or set LCC_UNS_ALLOW_PLAIN_REMOTE"
 )
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class UnsListenRules(ListenRules):
-    """Where and for how many the UNS is open. A fifth of all connections is for homes only."""
-
-    endpoints: Sequence[str] = DEFAULT_ENDPOINTS
-    connections_max: int = 1000
-    connections_per_provider: int = 10
-    """Conversations of one provider that is logged in; more are answered with 104."""
 
 
 class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
@@ -48,7 +37,7 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
         accepted_sets: AcceptedSets,
         spool: SpoolFolder,
         *,
-        listen_rules: UnsListenRules = UnsListenRules(),
+        listen_rules: UnsListenRules,
         limits: Limits = DEFAULT_LIMITS,
         resources: Resources = UNLIMITED,
         now: Callable[[], float] = time.time,

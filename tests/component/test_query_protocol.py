@@ -9,12 +9,11 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from lcc_scrapy.cli.query_process import listen_rules_of
 from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
+from lcc_scrapy.domain.listen_rules import QueryListenRules
 from lcc_scrapy.domain.query_limits import Limits
-from lcc_scrapy.listeners.conversation import ListenRules
 from lcc_scrapy.query.service import QueryService
 from lcc_scrapy.query.states import State
 from lcc_scrapy.wire.queries.messages import QueryRejected, ResultBegins
@@ -72,7 +71,7 @@ class House:
             self.clock,
             self.make,
             self.thread.run,
-            listen_rules=ListenRules(stop_seconds=3, **listen_rules),
+            listen_rules=QueryListenRules(stop_seconds=3, **listen_rules),
             limits=limits,
         )
 
@@ -319,7 +318,7 @@ def test_whom_a_proxy_at_a_unix_socket_does_not_name_is_not_local(header):
 
 def test_new_bounds_hold_for_who_comes_next():
     house = House()
-    house.service.apply(ListenRules(connections_per_address=1), Limits(query_bytes=10))
+    house.service.apply(QueryListenRules(connections_per_address=1), Limits(query_bytes=10))
     protocol, wire = house.ask(b"<lococa:query since='x'/>")
     assert rejected(wire) == 805
     assert protocol._session.state is State.LINGERING
@@ -328,4 +327,4 @@ def test_new_bounds_hold_for_who_comes_next():
 def test_the_defaults_of_the_settings_are_those_of_limits_and_doors(tmp_path):
     config = load(Settings({"LCC_DATA_DIR": str(tmp_path), "LCC_STOP_TIMEOUT": "5"}), {})
     assert config.query == Limits()
-    assert listen_rules_of(config) == ListenRules()
+    assert config.query_listen == QueryListenRules(stop_seconds=5)

@@ -11,10 +11,11 @@ from twisted.internet.defer import succeed
 from twisted.internet.threads import deferToThread
 
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.listen_rules import UnsListenRules
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.uns.ports import DryRun, Login
-from lcc_scrapy.uns.service import UnsListenRules, UnsService
+from lcc_scrapy.uns.service import UnsService
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.wire.messages import InitAccepted, Quota
 from tests.certificates import Authority

@@ -1,6 +1,7 @@
 """Settings that cannot be read say what was expected, with their name."""
 
 import sys
+from dataclasses import fields
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 from scrapy.settings import Settings
 
 from lcc_scrapy.app.opening import unchecked_store
-from lcc_scrapy.config.config import load
+from lcc_scrapy.config.config import SETTINGS, Config, load
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.settings import declared_in, make, values_of
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.links.rules import DOCUMENTS
@@ -82,7 +84,10 @@ def test_settings_are_read_in_their_units(tmp_path: Path) -> None:
 
 def test_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
     given = {"LCC_DATA_DIR": str(tmp_path), "LCC_UNS_PROXIES": "192.0.2.1 2001:db8::/32"}
-    assert load(Settings(), given).uns_proxies == (ip_network("192.0.2.1/32"), ip_network("2001:db8::/32"))
+    assert load(Settings(), given).uns_listen.proxies == (
+        ip_network("192.0.2.1/32"),
+        ip_network("2001:db8::/32"),
+    )
     with pytest.raises(ConfigurationError, match=r"LCC_UNS_PROXIES: .*loadbalancer"):
         load(Settings(), {**given, "LCC_UNS_PROXIES": "loadbalancer"})
 
@@ -145,3 +150,22 @@ def test_a_driver_that_is_missing_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ConfigurationError, match=r"psycopg is missing: install lcc-scrapy\[postgresql\]"):
         unchecked_store(load(Settings({"LCC_DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/x"})))
+
+
+# --- declarations --------------------------------------------------------------------------------
+
+
+def test_every_field_of_the_configuration_is_a_setting_or_a_group_of_them(tmp_path: Path) -> None:
+    config = load(Settings({"LCC_DATA_DIR": str(tmp_path)}), {})
+    assert values_of(config).keys() == {one.name for one in SETTINGS}
+    assert make(Config, values_of(config)) == config
+    assert [one.name for one in fields(Config) if not one.metadata] == []
+
+
+def test_a_setting_that_several_components_get_is_one_setting(tmp_path: Path) -> None:
+    config = load(Settings({"LCC_DATA_DIR": str(tmp_path), "LCC_POLL": "7s"}), {})
+    assert config.poll == config.query.poll_seconds == config.web.poll == 7
+    assert [one.name for one in SETTINGS].count("LCC_POLL") == 1
+    declared = {}
+    for one in declared_in(Config):
+        assert declared.setdefault(one.name, one) == one, "two declarations of one name"

@@ -25,6 +25,9 @@ TESTS = {
         f"lcc_scrapy/queue/{name}.py": (
             "tests/component/test_queue_manager.py",
             "tests/component/test_queue_manager_leases.py",
+            "tests/component/test_windows.py",
+            "-m",
+            "not slow",
         )
         for name in ("dispatcher", "held_turn", "queue_manager", "turn_leases")
     },

@@ -11,6 +11,7 @@ from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.errors import LeaseLost, StoreUnavailable
 from lcc_scrapy.domain.queue import Delayed, Failed, Place
 from lcc_scrapy.domain.timeslots import parse_mask
+from lcc_scrapy.domain.turn_states import Event
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import regroup
 from lcc_scrapy.queue import turn_leases
@@ -468,6 +469,27 @@ def test_a_turn_that_leaves_fetches_nothing_more_and_goes_when_its_fetch_has_end
         house.finish(ticket)
     house.clock.advance(2)
     assert (len(house.manager.turns), len(second.turns)) == (1, 1)
+
+
+def test_idle_turns_leave_before_those_that_are_fetched_from(house: House) -> None:
+    for pid in (1, 2):
+        house.provider(pid)
+        house.push(pid, *"abc")
+    house.manager.start()
+    assert house.next() == "a"
+    busy = house.ticket.turnkey
+    house.manager.leases._give_up(1)
+    assert [turn.key for turn in house.manager.turns] == [busy]
+    assert not house.manager.turns.get(busy).is_leaving()
+
+
+def test_a_turn_that_leaves_refuses_to_hand_out_what_it_still_has(house: House) -> None:
+    fetching(house, *"ab")
+    turn = house.manager.turns.get("1")
+    ticket = turn.window[0]
+    assert turn.state.happens(Event.LEAVE)
+    house.finish()
+    assert not turn.hand_out(ticket)
 
 
 def test_the_rows_of_a_removed_provider_leave_the_turn_of_its_group(house: House) -> None:

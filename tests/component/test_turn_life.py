@@ -253,7 +253,10 @@ class Life(RuleBasedStateMachine):
         worker.set_away(away=False)
         worker.manager.stop()
         worker.work_off()
-        assert not worker.clock.getDelayedCalls()
+        worker.clock.advance(1000)
+        assert not worker.clock.getDelayedCalls(), "nor does it begin anything again"
+        with self.house.store.read() as tx:
+            assert worker.owner not in {row.owner for row in tx.workers()}
         del self.workers[worker.owner]
 
     @precondition(lambda self: self.awake())
@@ -335,6 +338,14 @@ class LateLife(Life):
     def windows_are_read(self, data: st.DataObject, count: int) -> None:
         if awake := self.awake():
             self.one_of(awake, data).reads.work_off(count)
+
+    @rule(data=st.data())
+    def windows_cannot_be_read(self, data: st.DataObject) -> None:
+        if awake := self.awake():
+            worker = self.one_of(awake, data)
+            worker.set_away(away=True)
+            worker.reads.work_off()
+            worker.set_away(away=False)
 
     @precondition(lambda self: len(self.awake()) > 1)
     @rule(data=st.data())

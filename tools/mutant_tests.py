@@ -179,6 +179,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "lcc_scrapy/domain/cursor.py": {
         "__str__: if self.began -> if True": "a cursor that says 0 reads as one that says nothing",
     },
+    "lcc_scrapy/queue/held_removals.py": {
+        "confirm_removals: -1: 1 -> 0": "the others of its portion are gone by then",
+        "_confirm_some: if not tx.lock_providers([pid]) -> if False": "of nobody nothing is held",
+    },
     "lcc_scrapy/queue/leases.py": {
         "look_around: 0 <= seen < revision: Lt -> LtE": "asks for changes where there are none",
         "_free_unknown: replace(turn, look_at=0.0): 0.0 -> 1.0": "the first second of 1970 is over as well",

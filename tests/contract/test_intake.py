@@ -466,6 +466,16 @@ def test_confirmed_removals_are_carried_out_with_tombstones(lcc):
     assert {row.reason for row in gone} == {"removal confirmed by the operator"}
 
 
+def test_a_confirmed_removal_cancels_the_fetch_that_would_bring_its_document_back(lcc):
+    lcc.store_pages(*names(30))
+    lcc.push(update(names(1)[0]))
+    lcc.push(*map(removal, names(25)))
+    confirm_removals(lcc.store, PID, lcc.now, lcc.policy)
+    assert lcc.waiting() == [(names(1)[0], "nothing")]
+    lcc.fetch_all()
+    assert lcc.documents() == names(5, 25)
+
+
 def test_confirmed_removals_are_not_those_of_the_day(lcc):
     lcc.store_pages(*names(60))
     lcc.push(*map(removal, names(40)))
@@ -483,6 +493,8 @@ def test_confirming_goes_on_after_a_deadlock_a_lost_connection_and_a_kill(lcc, m
     with pytest.raises(StoreUnavailable):
         confirm_removals(failing, PID, lcc.now, lcc.policy)
     assert len(lcc.documents()) == 22
+    with lcc.store.read() as tx:
+        assert tx.held_psets(PID), "a later full set still has to decide about the rest"
     assert confirm_removals(lcc.store, PID, lcc.now, lcc.policy) == 17
     assert lcc.documents() == names(5, 25)
 

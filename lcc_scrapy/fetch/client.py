@@ -15,9 +15,9 @@ import os
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from scrapy.exceptions import (
@@ -60,9 +60,13 @@ WINDOW = 0.5
 LEAST_WINDOW, LARGEST_WINDOW = 8_192, 200_000
 """Bytes. Every system grants the largest; beyond it the operating system's own measure serves better."""
 
+LARGE = 64_000
+"""Bytes of a body from which on it is worked on beside the event loop: less takes no longer than a thread."""
+
 ACCEPT_ENCODING = ", ".join(decoding.ACCEPTED)
 _PASS_WORD = b"proxy-authorization"
 
+Made = TypeVar("Made")
 Fields = Sequence[tuple[bytes, bytes]]
 """Header fields in their order, as they stand on the wire."""
 
@@ -196,9 +200,9 @@ class Getter:
         try:
             pacer = Pacer(self._worker, turn, connection, sink, waits=not in_memory)
             await self._pour(connection, sink, pacer)
-            if not sink.spilled:
-                return sink.finish()
-            return await asyncio.get_running_loop().run_in_executor(None, sink.finish)
+            if sink.spilled or sink.behind > LARGE:
+                return await _beside(sink.finish)
+            return sink.finish()
         except BaseException:
             sink.discard()
             raise
@@ -210,23 +214,25 @@ class Getter:
 
     async def _pour(self, connection: Connection, sink: Sink, pacer: Pacer) -> None:
         decoder = decoding.decoder(connection.answer.field(b"content-encoding"))
-        unbroken = 0
         while pieces := await connection.more():
             for chunk in pieces:
                 pacer.charge(len(chunk))
                 sink.come(len(chunk))
                 for piece in decoder.feed(chunk):
                     sink.write(piece)
-                    unbroken += len(piece)
-                    if unbroken > decoding.PIECE:
-                        unbroken = 0
-                        await asyncio.sleep(0)
+                    if sink.behind > decoding.PIECE:
+                        await _beside(sink.work)
             await pacer.rest()
         decoder.end()
 
     async def close(self) -> None:
         """Close all connections."""
         await self._outgoing.close()
+
+
+def _beside(work: Callable[[], Made]) -> "asyncio.Future[Made]":
+    """Do work in another thread: digests and disks leave the interpreter to the event loop meanwhile."""
+    return asyncio.get_running_loop().run_in_executor(None, work)
 
 
 def _request(url: HttpUrl, headers: Fields, method: str, data: bytes, proxy: str | None) -> Request:

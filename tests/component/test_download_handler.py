@@ -77,5 +77,6 @@ def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(
 def test_a_disk_that_takes_no_more_is_no_fault_of_the_site(tmp_path: Any) -> None:
     content: Any = SimpleNamespace(unfinished_path=lambda name: tmp_path / "missing" / name)
     sink = Sink(content, 10, 1000)
+    sink.write(bytes(11))
     with pytest.raises(NotDurable):
-        sink.write(bytes(11))
+        sink.work()

@@ -7,14 +7,17 @@ import weakref
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.stored import decoded
-from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.cache import Body, LazyBody
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.machine.disk import on_disk, sync
+
+LARGE = 64_000
+"""Bytes of a body from which on another thread is worth its own cost, some 60 µs."""
 
 _numbers = count(1)
 
@@ -24,10 +27,10 @@ class TooLarge(LccError):
 
 
 class Sink:
-    """Collects one body and its digests. ``memory`` and ``limit`` in bytes of the decoded body.
+    """Collects one body. ``memory`` and ``limit`` in bytes of the decoded body.
 
     ``write`` only takes bytes; ``work`` makes digests of them, compresses them with ``coding`` (empty = none)
-    and writes a large body to its file. That takes 3 µs for a KB and may wait for the disk: where ``behind``
+    and writes a large body to its file. That takes 2.5 µs for a KB and may wait for the disk: where ``behind``
     is much, it is for another thread. What is in memory is kept as it came, too, for those who look at it
     before it is stored.
 
@@ -49,23 +52,22 @@ class Sink:
         self._path: Path | None = None
         self._length = 0
         self._arrived = 0
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        self._sha256 = hashlib.sha256()
+        self._digests: list[Any] = []
 
     def leave_memory(self, kept: int) -> None:
         """Let a body that is to wait keep no more than so many bytes in memory; raises as ``on_disk`` does.
 
         One that is small enough for memory is read back in the end.
         """
-        if self.spilled or self._length > kept:
+        if self._file is not None or self._length > kept:
             self.work()
             with on_disk("content file"):
                 self._spill()
 
     @property
-    def spilled(self) -> bool:
-        """Tell whether the body goes to a file, so that finishing it blocks."""
-        return self._file is not None
+    def blocks(self) -> bool:
+        """Tell whether finishing the body takes long, or waits for the disk."""
+        return self._file is not None or self._length > self._memory or self.behind > LARGE
 
     def come(self, size: int) -> None:
         """Count bytes as transferred, before they are decoded; raises ``TooLarge``."""
@@ -79,13 +81,14 @@ class Sink:
 
     def work(self) -> None:
         """Work on what was written since the last time; raises as ``on_disk`` does. Blocks."""
+        self._digests = self._digests or [hashlib.md5(usedforsecurity=False), hashlib.sha256()]
         for chunk in self._parts[self._worked :]:
-            self._md5.update(chunk)
-            self._sha256.update(chunk)
+            for digest in self._digests:
+                digest.update(chunk)
             if self._encoder is not None:
                 self._packed.append(self._encoder.compress(chunk))
         self._worked, self.behind = len(self._parts), 0
-        if self.spilled or self._length > self._memory:
+        if self._file is not None or self._length > self._memory:
             with on_disk("content file"):
                 self._spill()
 
@@ -103,20 +106,22 @@ class Sink:
 
     def finish(self) -> Body:
         """Return the complete body; one in a file is on disk by then, and the file lives as long as it."""
+        if not (self._worked or self._coding or self.blocks):
+            return LazyBody(b"".join(self._parts))
         self.work()
-        digests = (self._md5.hexdigest(), self._sha256.hexdigest())
+        md5, sha256 = (digest.hexdigest() for digest in self._digests)
         if self._encoder is not None:
             self._packed.append(self._encoder.flush())
         if self._file is None or self._path is None:
-            return self._in_memory(b"".join(self._parts), b"".join(self._packed), *digests)
+            return self._in_memory(b"".join(self._parts), b"".join(self._packed), md5, sha256)
         with on_disk("content file"):
             self._file.writelines(self._packed)
             self._file.flush()
             if self._length <= self._memory:
-                return self._read_back(self._file, self._path, *digests)
+                return self._read_back(self._file, self._path, md5, sha256)
             sync(self._file.fileno(), self._path)
             self._file.close()
-        body = Body(self._length, *digests, path=str(self._path), encoding=self._coding)
+        body = Body(self._length, md5, sha256, path=str(self._path), encoding=self._coding)
         weakref.finalize(body, Path(body.path).unlink, missing_ok=True)
         return body
 

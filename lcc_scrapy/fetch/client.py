@@ -60,9 +60,6 @@ WINDOW = 0.5
 LEAST_WINDOW, LARGEST_WINDOW = 8_192, 200_000
 """Bytes. Every system grants the largest; beyond it the operating system's own measure serves better."""
 
-LARGE = 64_000
-"""Bytes of a body from which on it is worked on beside the event loop: less takes no longer than a thread."""
-
 ACCEPT_ENCODING = ", ".join(decoding.ACCEPTED)
 _PASS_WORD = b"proxy-authorization"
 
@@ -200,9 +197,7 @@ class Getter:
         try:
             pacer = Pacer(self._worker, turn, connection, sink, waits=not in_memory)
             await self._pour(connection, sink, pacer)
-            if sink.spilled or sink.behind > LARGE:
-                return await _beside(sink.finish)
-            return sink.finish()
+            return await _beside(sink.finish) if sink.blocks else sink.finish()
         except BaseException:
             sink.discard()
             raise

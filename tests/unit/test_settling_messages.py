@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.cache import Answer, Body, CachedUrl
+from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, LazyBody
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Cancelled, Delayed, Failed, NotModified, QueuedUrl, Served, Ticket
 from lcc_scrapy.domain.retries import Backoff
@@ -32,6 +32,7 @@ answers = st.builds(
 )
 bodies = st.one_of(
     st.builds(Body, numbers, anything, anything, data=st.binary()),
+    st.builds(LazyBody, st.binary()),
     st.builds(Body, numbers, anything, anything, path=anything.filter(bool), encoding=anything),
     st.builds(Body, numbers, anything, anything, encoding=anything.filter(bool), packed=st.binary()),
 )

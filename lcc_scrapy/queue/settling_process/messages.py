@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from typing import Any, BinaryIO
 
-from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, fitting
+from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, LazyBody, fitting
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import (
     Cancelled,
@@ -119,7 +119,7 @@ def _outcome(outcome: Outcome) -> tuple[Any, ...]:
     match outcome:
         case Served():
             body = outcome.body
-            of_body = (body.length, body.md5, body.sha256, body.path, body.encoding)
+            of_body = (body.length, body.digests, body.path, body.encoding)
             return ("S", *whose, _answer(outcome.answer), of_body, outcome.fileid)
         case NotModified():
             return ("N", *whose, outcome.at)
@@ -156,7 +156,12 @@ def _outcome_of(
             return Cancelled(ticket)
 
 
-def _body(length: int, md5: str, sha256: str, path: str, encoding: str, *, parts: Iterator[bytes]) -> Body:
+def _body(
+    length: int, digests: list[str] | None, path: str, encoding: str, *, parts: Iterator[bytes]
+) -> Body:
+    if digests is None:
+        return LazyBody(next(parts))
+    md5, sha256 = digests
     if path:
         return Body(length, md5, sha256, path=path, encoding=encoding)
     if encoding:

@@ -29,9 +29,9 @@ class TooLarge(LccError):
 class Sink:
     """Collects one body. ``memory`` and ``limit`` in bytes of the decoded body.
 
-    ``write`` only takes bytes; ``work`` makes digests of them, compresses them with ``coding`` (empty = none)
-    and writes a large body to its file. That takes 2.5 µs for a KB and may wait for the disk: where ``behind``
-    is much, it is for another thread. What is in memory is kept as it came, too, for those who look at it
+    ``write`` only takes bytes. ``work`` makes digests of them, compresses them with ``coding`` (empty = none)
+    and writes a large body to its file. That takes 2.5 µs for a KB, and may wait for the disk: much of it
+    (``behind``) is for another thread. What is in memory is kept as it came, too, for those who look at it
     before it is stored.
 
     ``come`` bounds what is transferred as well, for there are codings that decode to nothing.

@@ -112,9 +112,13 @@ def absorb(store: SqlStore, path: Path) -> None:
     path.unlink()
 
 
+OURS = ("LCC_", "SCRAPY_", "PYTHONDONTWRITEBYTECODE")
+"""How variables begin that would make a crawl another one than users have."""
+
+
 def clean_environment() -> dict[str, str]:
-    """Return this environment without settings of the LCC and of Scrapy."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("LCC_", "SCRAPY_"))}
+    """Return this environment without settings of the LCC and of Scrapy; compiled modules are kept."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
 
 
 @contextmanager

@@ -47,6 +47,7 @@ LONGEST = 8000
 """Bytes of all headers that are kept of an answer, as JSON."""
 
 _NOTHING = "[]"
+_encode = json.JSONEncoder(check_circular=False).encode
 
 Pairs = list[tuple[str, str]]
 
@@ -57,15 +58,15 @@ def kept(pairs: Iterable[tuple[str, str]]) -> str:
     One that does not fit within ``LONGEST`` any more is left out as a whole.
     """
     wanted = [pair for pair in pairs if pair[0].lower() in KEPT]
-    text = json.dumps(wanted)
-    return text if len(text) <= LONGEST else json.dumps(_fitting(wanted))
+    text = _encode(wanted)
+    return text if len(text) <= LONGEST else _encode(_fitting(wanted))
 
 
 def _fitting(pairs: Pairs) -> Pairs:
     fitting: Pairs = []
     left = LONGEST - len(_NOTHING)
     for pair in pairs:
-        length = len(json.dumps(pair)) + len(", ")
+        length = len(_encode(pair)) + len(", ")
         if length <= left:
             left -= length
             fitting.append(pair)

@@ -98,9 +98,9 @@ def apply_to(settings: "BaseSettings", config: "Config", spider: "type[Spider]")
     settings.set("DOWNLOAD_HANDLERS", {**settings.getdict("DOWNLOAD_HANDLERS"), **_HANDLERS}, "spider")
     for name, value in fixed.items():
         _insist(settings, name, value)
-    _merge(settings, "DOWNLOADER_MIDDLEWARES", _MIDDLEWARES)
+    _place(settings, "DOWNLOADER_MIDDLEWARES", _MIDDLEWARES)
     _merge(settings, "ITEM_PIPELINES", _PIPELINE)
-    _merge(settings, "EXTENSIONS", _EXTENSION)
+    _place(settings, "EXTENSIONS", _EXTENSION)
     if config.items_follow_document:
         _merge(settings, "SPIDER_MIDDLEWARES", _WITHHOLDS)
     _keep_documents_out_of_feeds(settings)
@@ -217,6 +217,19 @@ def foreign_component(settings: "BaseSettings") -> str:
     ]
     wrong = (f"{name} = {ours}, not {given}" for name, given, ours in found if given != ours)
     return next(wrong, "")
+
+
+def _place(settings: "BaseSettings", holder: str, ours: dict[str, Any]) -> None:
+    """Place components of ours, and take out those of Scrapy's own whose place is None.
+
+    Scrapy imports what ``holder`` names, even to leave it out (``RemoteControl`` brings 12 MB of aiohttp). So
+    only those are named there that the project names; the others are not in ``holder_BASE`` any more.
+    """
+    out = {name for name, place in ours.items() if place is None}
+    named = {name_of(one) for one in settings.getdict(holder)}
+    base = settings.getdict(f"{holder}_BASE")
+    _insist(settings, f"{holder}_BASE", {one: place for one, place in base.items() if one not in out})
+    _merge(settings, holder, {one: place for one, place in ours.items() if one not in out - named})
 
 
 def _merge(settings: "BaseSettings", name: str, ours: dict[str, Any]) -> None:

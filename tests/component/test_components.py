@@ -1,5 +1,7 @@
 """Which components of a project the LCC's spiders take, and what is told of the others."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ HOLDERS = ("ITEM_PIPELINES", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EX
 TITLE, PRICE = "shop.parts.Title", "shop.parts.Price"
 USER_AGENT = "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware"
 TELNET = "scrapy.extensions.telnet.TelnetConsole"
+COOKIES = "scrapy.downloadermiddlewares.cookies.CookiesMiddleware"
 
 
 class TeamSpider(LccPushSpider):
@@ -123,6 +126,28 @@ def test_scrapy_s_own_extensions_are_as_the_project_has_them() -> None:
     settings = carried({"EXTENSIONS": {stats: None, TELNET: None}})
     assert settings.getdict("EXTENSIONS")[stats] is None
     assert notices(settings) == []
+
+
+@pytest.mark.parametrize(("holder", "name"), [("EXTENSIONS", TELNET), ("DOWNLOADER_MIDDLEWARES", COOKIES)])
+@pytest.mark.parametrize("given", [{}, {USER_AGENT: 1}, {"itself": 5}])
+def test_what_is_taken_out_of_scrapy_s_own_stays_out(holder: str, name: str, given: dict[str, int]) -> None:
+    settings = carried({holder: {name if one == "itself" else one: at for one, at in given.items()}}, "all")
+    in_use = settings.get_component_priority_dict_with_base(holder)
+    assert name not in in_use
+    assert all(one in in_use for one in given if one != "itself")
+
+
+def test_what_is_taken_out_of_scrapy_s_own_is_not_imported() -> None:
+    program = """\
+import sys
+from tests.component.test_components import carried
+settings = carried({"EXTENSIONS": {"shop.parts.Title": 1}})
+for holder in ("EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
+    settings.get_component_priority_dict_with_base(holder)
+print(*{"aiohttp", "tldextract", "scrapy.extensions.telnet"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_a_name_that_the_project_does_not_have_is_told() -> None:

@@ -6,9 +6,9 @@ Every format has the same columns; what a removal does not have is empty (null i
 import csv
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
-from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
@@ -118,39 +118,34 @@ def for_xml(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 
-class Format(Protocol):
-    """Turns records into text, in pieces."""
+class Format(ABC):
+    """Turns records with some columns into text, in pieces."""
+
+    def __init__(self, columns: Sequence[str] = ()) -> None:
+        self._columns = columns
 
     def begin(self) -> str:
         """Return what stands before the first record."""
+        return ""
 
+    @abstractmethod
     def records(self, records: Iterable[Mapping[str, object]]) -> str:
         """Return the text of some records."""
 
     def end(self) -> str:
         """Return what stands behind the last record."""
+        return ""
 
 
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class JsonLines:
+class JsonLines(Format):
     """One JSON object per line."""
-
-    def __init__(self, _columns: Sequence[str] = ()) -> None:
-        pass
-
-    def begin(self) -> str:
-        """Nothing stands before the first line."""
-        return ""
 
     def records(self, records: Iterable[Mapping[str, object]]) -> str:
         """Return lines."""
         return "".join(_as_json(one) + "\n" for one in records)
-
-    def end(self) -> str:
-        """Nothing stands behind the last line."""
-        return ""
 
 
 _RUN = ("=", "+", "-", "@", "\t", "\r")
@@ -166,14 +161,11 @@ class _Lines(list[str]):
         self.append(line)
 
 
-class Csv:
+class Csv(Format):
     """Comma-separated values (RFC 4180, lines end in LF) with a line of names.
 
     A text that a spreadsheet would run gets an apostrophe before it; numbers stay as they are.
     """
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = columns
 
     def begin(self) -> str:
         """Return the names."""
@@ -190,10 +182,6 @@ class Csv:
     def _cell(self, value: object) -> object:
         return f"'{value}" if isinstance(value, str) and value.startswith(_RUN) else value
 
-    def end(self) -> str:
-        """Nothing stands behind the last line."""
-        return ""
-
 
 class RawCsv(Csv):
     """The same with every text as it is, for programs."""
@@ -202,11 +190,8 @@ class RawCsv(Csv):
         return value
 
 
-class Xml:
+class Xml(Format):
     """One ``<url>`` element per change in ``<changes>``; characters that XML cannot hold become U+FFFD."""
-
-    def __init__(self, _columns: Sequence[str] = ()) -> None:
-        pass
 
     def begin(self) -> str:
         """Open the document."""

@@ -79,8 +79,11 @@ class Process:
                 ready.register(self._ended, selectors.EVENT_READ)
                 if not ready.select(timeout):
                     raise subprocess.TimeoutExpired(self.args, timeout or 0)
-            self.returncode = int(os.read(self._ended, 100))
+            status = os.read(self._ended, 100)
             os.close(self._ended)
+            if not status:
+                raise ChildProcessError("the fork server has ended, and with it what it had started")
+            self.returncode = int(status)
         return self.returncode
 
     def send_signal(self, number: int) -> None:

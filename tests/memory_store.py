@@ -215,8 +215,9 @@ class MemoryTx:
 
     # --- queue -----------------------------------------------------------------------------------
 
-    def queued(self, keys: Iterable[bytes]) -> dict[bytes, QueuedUrl]:
-        return {key: self._t.qdb[key] for key in keys if key in self._t.qdb}
+    def queued(self, keys: Iterable[bytes], known: Iterable[QueuedUrl] = ()) -> dict[bytes, QueuedUrl]:
+        wanted = (*keys, *(row.urlkey for row in known))
+        return {key: self._t.qdb[key] for key in wanted if key in self._t.qdb}
 
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
         for number, row in enumerate(rows, next(reversed(self._t.arrivals.values()), 0) + 1):

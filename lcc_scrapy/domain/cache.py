@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, Declared, Origin, UrlEntry
 from lcc_scrapy.domain.roots import URL_MAX
+from lcc_scrapy.domain.values import quickly_made
 
 STATUS_LINE_MAX = 255
 CHARSET_MAX = 64
@@ -20,6 +21,7 @@ ORPHANED = OUTSIDE_ROOTS - 1
 """In ``held``: a spider found the document, and no way along links leads to it any more."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class CachedUrl:
     """One row of ``lccurl``. Times are epoch seconds; lengths and digests are of the decoded body.
@@ -104,6 +106,7 @@ _SEQ, _SUBTYPE_SEQ = _COLUMNS.index("seq"), _COLUMNS.index("subtype_seq")
 _cached_values: Any = attrgetter(*_COLUMNS)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class UrlMeta:
     """The answer a stored body came with (table ``lccmeta``); ``headers`` is a JSON list of pairs."""
@@ -203,6 +206,7 @@ class LazyBody(Body):
         return made
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the site answered to a fetch, as far as the cache keeps it."""

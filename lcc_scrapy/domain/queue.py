@@ -12,6 +12,7 @@ from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
 from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, served_mimetype, urlkey
 from lcc_scrapy.domain.headers import length_of
 from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+from lcc_scrapy.domain.values import quickly_made
 
 _RECHECKS = frozenset({Origin.SAMPLE, Origin.REFETCH})
 _PUSHED = frozenset({Origin.PUSH, *_RECHECKS})
@@ -23,6 +24,7 @@ END_OF_SET = 1 << 40
 """Added to the position of a URL that has to try again: behind every fresh one of its set, in order."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class QueuedUrl:
     """One row of ``qdb``. ``not_before`` (epoch seconds) is 0 unless the URL waits to try again."""
@@ -55,6 +57,10 @@ class QueuedUrl:
         return Declared(self.mtime, self.len, self.md5)
 
 
+STATE = ("psetid", "position", "version", "seen", "not_before")
+"""Where these are the same in two rows of a URL, all is: one was read while the other one was there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a newly arrived URL queues: its provider set and its position in it.
@@ -82,6 +88,7 @@ class Trip:
     hops: int = 0
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """Permission to fetch one URL once: the row as it was when leased, with the lease's token.
@@ -101,6 +108,7 @@ class Ticket:
 # --- outcomes of a fetch -------------------------------------------------------------------------
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Served:
     """A complete body was served; its ``fileid`` is given when it is settled."""

@@ -46,6 +46,7 @@ from lcc_scrapy.domain.retries import NO_BACKOFF
 from lcc_scrapy.domain.revisits import Bounds, bounds_of
 from lcc_scrapy.domain.sent import as_sent, values_of
 from lcc_scrapy.domain.turns import NEVER
+from lcc_scrapy.domain.values import quickly_made
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from lcc_scrapy.queue.visits import Visit, ended
 
@@ -61,6 +62,7 @@ STORED, CONFIRMED, RETRYING, DELAYED, FAILED, DISCARDED, LOST = (
 )
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What became of one outcome. ``row`` is the cached row as it is now, if there is one.
@@ -103,7 +105,8 @@ class Settlement:
         self._keep = keep
         self._durable = durable
         self._now = now
-        self._batch = UnitOfWork(tx, {row.pid for row in rows}, _keys_of(outcomes), now, policy)
+        pids = {row.pid for row in rows}
+        self._batch = UnitOfWork(tx, pids, _keys_of(outcomes), now, policy, known=rows)
         self._taken_over = self._find_taken_over(tx, [row for row in rows if queue.is_found(row)])
         self._visits: dict[bytes, Visit] = {}
         self._turns = tx.lock_turns({outcome.ticket.turnkey for outcome in outcomes})

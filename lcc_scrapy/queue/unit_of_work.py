@@ -34,10 +34,20 @@ def keys_of(pid: int, entries: Iterable[UrlEntry]) -> list[bytes]:
 
 
 class UnitOfWork:
-    """Queue and cache rows of a bounded number of keys, changed together. ``now`` in epoch seconds."""
+    """Queue and cache rows of a bounded number of keys, changed together. ``now`` in epoch seconds.
+
+    ``known`` are waiting rows as they were read before; those that are unchanged are not read again.
+    """
 
     def __init__(
-        self, tx: Tx, pids: Iterable[int], keys: Iterable[bytes], now: int, policy: QueuePolicy
+        self,
+        tx: Tx,
+        pids: Iterable[int],
+        keys: Iterable[bytes],
+        now: int,
+        policy: QueuePolicy,
+        *,
+        known: Sequence[QueuedUrl] = (),
     ) -> None:
         self.tx = tx
         self.now = now
@@ -47,7 +57,7 @@ class UnitOfWork:
         self.cached: dict[bytes, CachedUrl] = {}
         self._queued_before: dict[bytes, QueuedUrl] = {}
         self._cached_before: dict[bytes, CachedUrl] = {}
-        self.add(keys)
+        self.add(keys, known)
         self._new: dict[tuple[int, int], Sequence[NewRow]] = {}
         self._told: dict[bytes, None] = {}
         self._reasons: dict[bytes, str] = {}
@@ -65,10 +75,10 @@ class UnitOfWork:
         self._updated: list[bytes] = []
         self._back: set[bytes] = set()
 
-    def add(self, keys: Iterable[bytes]) -> None:
+    def add(self, keys: Iterable[bytes], known: Sequence[QueuedUrl] = ()) -> None:
         """Take further keys in, before anything about them has changed."""
         wanted = list(dict.fromkeys(keys))
-        queued, cached = self.tx.queued(wanted), self.tx.cached(wanted)
+        queued, cached = self.tx.queued(wanted, known), self.tx.cached(wanted)
         self.queued |= queued
         self._queued_before |= queued
         self.cached |= cached

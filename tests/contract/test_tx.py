@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy
-from little_lcc import MACHINE, PID, START, Crash, LittleLcc, dump, key, update, url
+from little_lcc import MACHINE, PID, START, Crash, LittleLcc, dump, key, removal, update, url
 from sqlalchemy import event
 
 from lcc_scrapy.db.records import (
@@ -41,6 +41,16 @@ def test_every_store_has_the_same_verbs():
         }
 
     assert verbs(MemoryTx) == verbs(Tx)
+
+
+def _seen_by_a_set(lcc):
+    with lcc.store.begin() as tx:
+        tx.mark_seen([key("a")], 99, START)
+
+
+def _fetched_and_pushed_again(lcc):
+    lcc.fetch("a")
+    lcc.push(update("a", declared=Declared(1_700_000_001)))
 
 
 def test_a_transaction_that_fails_changes_nothing(lcc):
@@ -257,6 +267,29 @@ def test_more_keys_than_fit_one_statement_are_no_problem(lcc):
         assert tx.cached(keys) == {}
         tx.delete_queued(keys)
         tx.delete_tombstones(keys)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lcc: None,
+        lambda lcc: lcc.push(update("a", declared=Declared(1_700_000_000))),
+        lambda lcc: lcc.push(removal("a")),
+        lambda lcc: lcc.settle(lcc.failed(lcc.ticket("a"), 500)),
+        lambda lcc: lcc.fetch("a"),
+        _seen_by_a_set,
+        _fetched_and_pushed_again,
+    ],
+    ids=["nothing", "update", "removal", "retry", "fetched", "seen", "gone and back"],
+)
+def test_a_row_that_was_read_before_is_read_again_where_it_changed(lcc, change):
+    lcc.push(update("a"), update("b"))
+    known = [lcc.queued("a"), lcc.queued("b")]
+    change(lcc)
+    with lcc.store.read() as tx:
+        found, asked = tx.queued([], known), tx.queued([key("a"), key("b")])
+        assert found == asked == tx.queued([key("b"), key("a")], known[:1])
+    assert found[key("b")] == known[1]
 
 
 def test_a_row_that_is_there_already_is_not_added_again(lcc):

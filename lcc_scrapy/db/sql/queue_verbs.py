@@ -1,7 +1,8 @@
 """Verbs about waiting URLs, machines and facts."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 
@@ -11,11 +12,12 @@ from lcc_scrapy.db.sql import heads, many
 from lcc_scrapy.db.sql.rows import WITH_FURLKEY, OnConnection, RowsOf, chunks, put
 from lcc_scrapy.domain.arrivals import NEW_COLUMNS, OF_ALL_NEW, NewRow, of_one_set, same_in_all
 from lcc_scrapy.domain.entries import Origin
-from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.domain.queue import FETCH, STATE, QueuedUrl
 from lcc_scrapy.domain.timeslots import first_slot
 
 _QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
 _PARTS = RowsOf(t.qpsdb, SetPart)
+_state_of = attrgetter(*STATE)
 
 _Q = t.qdb.c
 _FIRST_FETCH = and_(
@@ -28,9 +30,17 @@ MASKS_ONE_BY_ONE = 16
 class QueueVerbs(OnConnection):
     """Verbs about waiting URLs, machines and facts."""
 
-    def queued(self, keys: Iterable[bytes]) -> dict[bytes, QueuedUrl]:
-        """Return the waiting rows among ``keys``."""
-        return {row.urlkey: row for row in _QUEUED.by_keys(self._c, keys)}
+    def queued(self, keys: Iterable[bytes], known: Iterable[QueuedUrl] = ()) -> dict[bytes, QueuedUrl]:
+        """Return the waiting rows among ``keys`` and ``known``; the latter are read only if they changed."""
+        rows = {row.urlkey: row for row in known}
+        found = {key: rows[key] for key, *state in self._states(rows) if (*state,) == _state_of(rows[key])}
+        anew = [key for key in {*keys, *rows} if key not in found]
+        return found | {row.urlkey: row for row in _QUEUED.by_keys(self._c, anew)}
+
+    def _states(self, keys: Iterable[bytes]) -> Iterator[many.Row]:
+        """Yield key and state of waiting rows, which is read in a fourth of the time of whole rows."""
+        for part in chunks(keys):
+            yield from many.select(self._c, t.qdb.name, ("urlkey", *STATE), "urlkey", part)
 
     def insert_queued(self, rows: Sequence[QueuedUrl]) -> None:
         """Add rows that are new to the queue."""

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Boolean, Column, ColumnElement, Connection, Table, bindparam, select
 
 from lcc_scrapy.db.sql import many
-from lcc_scrapy.db.sql.values import maker
 from lcc_scrapy.domain.entries import furlkey, namehash
+from lcc_scrapy.domain.values import quickly_made
 
 _DOCID = re.compile("[0-9a-f]{32}")
 IN_LIST = 1000
@@ -67,8 +67,8 @@ class RowsOf(Generic[Value]):
 
     @cached_property
     def _make(self) -> Callable[..., Value]:
-        """Make the maker of values when one is read: it compiles a class, and a command reads few tables."""
-        return maker(self.value)
+        """Return what makes values; not before one is read: a command reads few tables."""
+        return quickly_made(self.value)
 
     @cached_property
     def _index(self) -> str:

@@ -1,7 +1,7 @@
 """What a crawl and its settling process say to each other: JSON, and bodies as they are.
 
 A message is the length of some JSON, this JSON, and parts: bytes whose lengths it tells. Parts are bodies on
-the way there, and cached rows on the way back. Bodies in files are told by their path.
+the way there; on the way back there is one, all cached rows. Bodies in files are told by their path.
 
     ["begin", url, folder, holder]               → ["ready"]
     ["commit", now, policy or null, outcomes]    → ["settled", results, logs]
@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, BinaryIO
 
@@ -183,14 +184,35 @@ def policy_of(said: dict[str, Any]) -> QueuePolicy:
 _cached: Any = attrgetter(*(field.name for field in fields(CachedUrl)[1:]))
 
 
-class SettledThere(Settled):
-    """What became of an outcome in the settling process. Its row is made when somebody looks at it."""
+class _Rows:
+    """The cached rows of a commit, made when somebody looks at the first of them."""
 
-    __slots__ = ("_text",)
-    _text: bytes
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+
+    @cached_property
+    def made(self) -> list[CachedUrl | None]:
+        """The row of each result."""
+        return [row and CachedUrl(bytes.fromhex(row[0]), *row[1:]) for row in json.loads(self._text)]
+
+
+class SettledThere(Settled):
+    """What became of an outcome in the settling process."""
+
+    __slots__ = ("_number", "_rows")
+    _number: int
+    _rows: _Rows
 
     def __init__(
-        self, outcome: Outcome, result: str, code: int, *, removed: bool, again: float, text: bytes
+        self,
+        outcome: Outcome,
+        result: str,
+        code: int,
+        *,
+        removed: bool,
+        again: float,
+        rows: _Rows,
+        number: int,
     ) -> None:
         put = object.__setattr__
         put(self, "outcome", outcome)
@@ -198,30 +220,26 @@ class SettledThere(Settled):
         put(self, "code", code)
         put(self, "removed", removed)
         put(self, "again", again)
-        put(self, "_text", text)
+        put(self, "_rows", rows)
+        put(self, "_number", number)
 
     @property
     def row(self) -> CachedUrl | None:
         """The cached row as it is now, if there is one."""
-        if not self._text:
-            return None
-        urlkey, *values = json.loads(self._text)
-        return CachedUrl(bytes.fromhex(urlkey), *values)
+        return self._rows.made[self._number]
 
 
 def settled(results: Sequence[Settled], logs: Sequence[Any]) -> list[bytes]:
     """Return a message with what became of outcomes."""
     said = [(one.result, one.code, one.removed, one.again) for one in results]
-    return written([SETTLED, said, logs], [_row(one.row) for one in results])
+    rows = [row and (row.urlkey.hex(), *_cached(row)) for row in (one.row for one in results)]
+    return written([SETTLED, said, logs], [_encode(rows).encode("ascii")])
 
 
-def _row(row: CachedUrl | None) -> bytes:
-    return b"" if row is None else _encode((row.urlkey.hex(), *_cached(row))).encode("ascii")
-
-
-def settled_of(said: Sequence[Any], rows: Sequence[bytes], outcomes: Sequence[Outcome]) -> list[Settled]:
+def settled_of(said: Sequence[Any], parts: Sequence[bytes], outcomes: Sequence[Outcome]) -> list[Settled]:
     """Make results of what was said of these outcomes."""
+    rows = _Rows(*parts)
     return [
-        SettledThere(outcome, result, code, removed=removed, again=again, text=row)
-        for (result, code, removed, again), row, outcome in zip(said, rows, outcomes, strict=True)
+        SettledThere(outcome, result, code, removed=removed, again=again, rows=rows, number=number)
+        for number, ((result, code, removed, again), outcome) in enumerate(zip(said, outcomes, strict=True))
     ]

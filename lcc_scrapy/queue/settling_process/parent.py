@@ -165,11 +165,11 @@ class _Child:
         """Let it commit; raises ``Closed`` or ``OSError`` when it has died, else what the commit raised."""
         write(self._requests, messages.commit(outcomes, now, policy if policy != self._policy else None))
         self._policy = policy
-        said, rows = messages.read(self._answers)
+        said, parts = messages.read(self._answers)
         _relay(said[-1])
         if said[0] == messages.FAILED:
             raise _error(*said[1:-1])
-        return messages.settled_of(said[1], rows, outcomes)
+        return messages.settled_of(said[1], parts, outcomes)
 
     def kill(self) -> None:
         """End it at once."""

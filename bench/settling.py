@@ -139,19 +139,15 @@ def plainly(connection: sqlite3.Connection, folder: Path) -> Commit:
     numbers = iter(range(1, 1 << 60))
 
     def commit(batch: Sequence[Served]) -> None:
-        cached, meta = [], []
+        cached = []
         for one, number in zip(batch, numbers, strict=False):
             descriptor = os.open(str(number), os.O_WRONLY | os.O_CREAT, 0o666, dir_fd=home)
             os.write(descriptor, one.body.data or b"")
             os.close(descriptor)
             cached.append(as_row(one, number))
-            answer = one.answer
-            key = one.ticket.row.urlkey
-            meta.append((key, answer.status_line, answer.headers, answer.peer, answer.answered))
         assert syncfs(home) == 0
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(rows, cached)
-        connection.executemany("insert into lccmeta values (?,?,?,?,?)", meta)
         connection.executemany("delete from qdb where urlkey=?", [(one.ticket.row.urlkey,) for one in batch])
         connection.execute("COMMIT")
 
@@ -165,7 +161,7 @@ def as_row(one: Served, number: int) -> tuple[object, ...]:
         row.md5, row.timeofday, answer.answered, 1, number, body.length, body.md5, body.sha256,
         answer.served_type, answer.served_charset, "", answer.final_url, answer.etag, answer.last_modified,
         answer.answered, "push", number, row.psetid, 0, 0, 0, furlkey(row.pid, row.furl),
-        *namehashes(row.curl, row.furl),
+        *namehashes(row.curl, row.furl), answer.status_line, answer.headers, answer.peer, answer.answered,
     )  # fmt: skip
 
 

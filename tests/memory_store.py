@@ -47,7 +47,7 @@ from lcc_scrapy.db.records import (
 )
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
-from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider
@@ -327,12 +327,14 @@ class MemoryTx:
     def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
         return {key: self._t.lccurl[key] for key in keys if key in self._t.lccurl}
 
-    def insert_cached(self, rows: Sequence[CachedUrl]) -> None:
+    def insert_cached(self, rows: Sequence[CachedUrl], answers: Answers = NO_ANSWERS) -> None:
         for row in rows:
             _insert(self._t.lccurl, row.urlkey, row)
+        self._t.lccmeta.update({row.urlkey: answers[row.urlkey] for row in rows if row.urlkey in answers})
 
-    def update_cached(self, rows: Sequence[CachedUrl]) -> None:
+    def update_cached(self, rows: Sequence[CachedUrl], answers: Answers = NO_ANSWERS) -> None:
         self._t.lccurl.update({row.urlkey: row for row in rows})
+        self._t.lccmeta.update({row.urlkey: answers[row.urlkey] for row in rows if row.urlkey in answers})
 
     def delete_cached(self, keys: Sequence[bytes]) -> None:
         for table in (self._t.lccurl, self._t.lccmeta, self._t.links):
@@ -390,9 +392,6 @@ class MemoryTx:
     def _is_held(self, key: bytes, pid: int) -> bool:
         row = self._t.lccurl[key]
         return row.pid == pid and row.held > 0
-
-    def put_meta(self, rows: Sequence[UrlMeta]) -> None:
-        self._t.lccmeta.update({row.urlkey: row for row in rows})
 
     def meta(self, key: bytes) -> UrlMeta | None:
         return self._t.lccmeta.get(key)

@@ -216,21 +216,18 @@ lccurl = Table(
     _column("head_len", Integer),
     _column("furlkey", Key, null=True, index=True),
     *_namehashes(),
+    _column("status_line", _text(STATUS_LINE_MAX), null=True),
+    _column("headers", Long, null=True),
+    _column("peer", _text(PEER_MAX), null=True),
+    _column("answered", BigInteger, null=True),
     *_by_name("lccurl"),
     Index("lccurl_seq", "seq", unique=True),
     Index("lccurl_pid", "pid", "urlkey"),
     Index("lccurl_file", "fetched_machineid", "fetched_fileid"),
 )
 
-lccmeta = Table(
-    "lccmeta",
-    metadata,
-    Column("urlkey", Key, primary_key=True),
-    _column("status_line", _text(STATUS_LINE_MAX)),
-    _column("headers", Long),
-    _column("peer", _text(PEER_MAX)),
-    _column("answered", BigInteger),
-)
+VIEWS = ("lccmeta",)
+"""Tables of earlier schemas, for whoever reads them: the last four columns of ``lccurl``, by ``urlkey``."""
 
 versions = Table(
     "versions",

@@ -1,6 +1,6 @@
-"""Rows of the cache: what is stored of a URL (table ``lccurl``) and the answer it came from (``lccmeta``)."""
+"""Rows of the cache: what is stored of a URL, and the answer it came from (both in the table ``lccurl``)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from hashlib import md5, sha256
 from operator import attrgetter, le
@@ -109,13 +109,19 @@ _cached_values: Any = attrgetter(*_COLUMNS)
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class UrlMeta:
-    """The answer a stored body came with (table ``lccmeta``); ``headers`` is a JSON list of pairs."""
+    """The answer a stored body came with; ``headers`` is a JSON list of pairs. It stands in the row of it."""
 
     urlkey: bytes
     status_line: str
     headers: str
     peer: str
     answered: int
+
+
+Answers = Mapping[bytes, UrlMeta]
+"""Those of several documents, by key."""
+
+NO_ANSWERS: Answers = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class UnitOfWork:
         self._told: dict[bytes, None] = {}
         self._reasons: dict[bytes, str] = {}
         self._withdrawn: list[bytes] = []
-        self._meta: dict[bytes, UrlMeta] = {}
+        self._answers: dict[bytes, UrlMeta] = {}
         self._removed: Counter[int] = Counter()
         self.newly_held: Counter[int] = Counter()
         self.counters: defaultdict[int, Counter[str]] = defaultdict(Counter)
@@ -102,7 +102,7 @@ class UnitOfWork:
 
     def put_meta(self, meta: UrlMeta) -> None:
         """Keep the answer that a stored body came with."""
-        self._meta[meta.urlkey] = meta
+        self._answers[meta.urlkey] = meta
 
     def drop_cached(self, key: bytes, reason: str, *, guarded: bool = True) -> None:
         """Take a row out of the cache, leaving a tombstone if content users ever knew it.
@@ -269,8 +269,8 @@ class UnitOfWork:
         ``FEED`` is the last of the rows that many wait for: behind it comes the commit, as soon as possible.
         """
         self._number()
-        self.tx.insert_cached([self.cached[key] for key in self._inserted])
-        self.tx.update_cached([self.cached[key] for key in self._updated])
+        self.tx.insert_cached([self.cached[key] for key in self._inserted], self._answers)
+        self.tx.update_cached([self.cached[key] for key in self._updated], self._answers)
 
     def _count_missed(self) -> None:
         for pid, deltas in self.missed.items():
@@ -334,7 +334,6 @@ class UnitOfWork:
             if after is not None:
                 (self._inserted if before is None else self._updated).append(key)
         self.tx.delete_cached([row.urlkey for row in gone])
-        self.tx.put_meta([meta for key, meta in self._meta.items() if key in self.cached])
         self._let_go(gone, replaced)
         fresh = [key for key in self._told if key in self.cached and key not in self._cached_before]
         self._back = self.tx.delete_tombstones(fresh)

@@ -18,7 +18,8 @@ from lcc_scrapy.domain.entries import furlkey, namehashes
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 KINDS = ("sqlite", "mariadb", "postgresql")
-LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent"}
+ANSWER = ("status_line", "headers", "peer", "answered")
+LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent", *ANSWER}
 REVISIONS = [
     "0001",
     "0002",
@@ -42,6 +43,7 @@ REVISIONS = [
     "0022",
     "0023",
     "0024",
+    "0025",
 ]
 
 
@@ -107,7 +109,7 @@ def test_a_database_of_a_newer_version_is_refused(fresh, tmp_path):
 def test_the_sql_can_be_had_for_every_dialect(address, monkeypatch):
     monkeypatch.setattr(schema, "pending", lambda _: REVISIONS)
     text = schema.upgrade_sql(address)
-    assert text.count("CREATE TABLE") == len(metadata.tables) + 1
+    assert text.count("CREATE TABLE") - text.count("DROP TABLE") == len(metadata.tables) + 1
     assert ("utf8mb4_bin" in text) == address.startswith("mysql")
 
 
@@ -135,6 +137,7 @@ def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
     assert schema.upgrade(address) == REVISIONS[1:]
     hashes = dict(zip(("curlhash", "furlhash"), namehashes(values["curl"], values["furl"]), strict=True))
     added = {"subtype_seq": 0, "head_len": 0, "furlkey": furlkey(values["pid"], values["furl"]), **hashes}
+    added |= dict.fromkeys(ANSWER)
     with engine.connect() as connection:
         assert connection.execute(table.select()).one()._asdict() == {**values, **added}
     engine.dispose()
@@ -262,6 +265,51 @@ def test_waiting_urls_outlive_the_way_to_another_key_and_back(databases, kind):
         assert [without_hashes(one) for one in back] == [without_hashes(one) for one in earlier]
     engine.dispose()
     assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0023") :]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_outlive_the_way_into_the_rows_of_their_documents_and_back(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    lccurl = metadata.tables["lccurl"]
+    answers = sqlalchemy.table("lccmeta", *map(sqlalchemy.column, ("urlkey", *ANSWER)))
+    documents = [{**row(lccurl, number), **dict.fromkeys(ANSWER)} for number in (1, 2, 3)]
+    documents.sort(key=lambda one: one["urlkey"])
+    known = [{name: one[name] for name in one if name not in ANSWER} for one in documents]
+    answer = dict(zip(ANSWER, ("HTTP/1.1 200 Schön", '[["Server", "é𝄞"]]', "192.0.2.1", 5), strict=True))
+    said = [{"urlkey": documents[number]["urlkey"], **answer, "answered": number} for number in (0, 2)]
+    with engine.begin() as connection:
+        _to("0024", connection)
+        connection.execute(sqlalchemy.insert(lccurl), known)
+        connection.execute(sqlalchemy.insert(answers), said)
+        if kind == "mariadb":  # where an upgrade was interrupted before
+            connection.exec_driver_sql("ALTER TABLE lccurl ADD headers MEDIUMTEXT")
+    assert schema.upgrade(address) == ["0025"]
+    with engine.begin() as connection:
+        assert _rows_of(connection, answers) == said
+        expected = [documents[0] | said[0], documents[1], documents[2] | said[1]]
+        assert _rows_of(connection, lccurl) == expected
+        assert "lccmeta" in sqlalchemy.inspect(connection).get_view_names()
+        _to("0024", connection, down=True)
+    with engine.connect() as connection:
+        assert "lccmeta" in sqlalchemy.inspect(connection).get_table_names()
+        assert _rows_of(connection, answers) == said
+        left = {one["name"] for one in sqlalchemy.inspect(connection).get_columns("lccurl")}
+        assert left == set(known[0])
+    engine.dispose()
+    assert schema.upgrade(address) == ["0025"]
+
+
+def test_an_upgrade_that_was_interrupted_before_its_view_goes_on(databases):
+    address = databases.empty("mariadb")
+    engine = make_engine(address)
+    schema.upgrade(address)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0024'")
+        connection.exec_driver_sql("DROP VIEW lccmeta")
+    assert schema.upgrade(address) == ["0025"]
+    assert sqlalchemy.inspect(engine).get_view_names() == ["lccmeta"]
+    engine.dispose()
 
 
 def without_hashes(values):

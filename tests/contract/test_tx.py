@@ -442,17 +442,26 @@ def test_set_parts_are_counted_at_once_and_empty_ones_go(lcc):
     assert {one.pri for one in parts} == {1}
 
 
-def test_many_rows_are_replaced_and_added_at_once(lcc):
+def test_documents_are_added_and_replaced_with_the_answers_that_they_came_with(lcc):
+    lcc.store_pages("a")
     rows = [
-        UrlMeta(bytes([number]) * 16, "HTTP/1.1 200 OK", "[]", "192.0.2.1", START) for number in range(75)
+        replace(lcc.cached("a"), urlkey=bytes([number]) * 16, fetched_fileid=number, seq=100 + number)
+        for number in range(75)
     ]
+    keys = [row.urlkey for row in rows]
+    answers = {key: UrlMeta(key, "HTTP/1.1 200 OK", "[]", "192.0.2.1", START) for key in keys}
+    anew = {key: replace(answers[key], headers="[1]") for key in keys[::3]}
+    changed = [replace(row, etag="another") for row in rows]
     with lcc.store.begin() as tx:
-        tx.put_meta(rows[:40])
-        tx.put_meta([replace(row, headers="[1]") for row in rows])
-        tx.put_meta([])
-        assert tx.metas([row.urlkey for row in rows]) == {
-            row.urlkey: replace(row, headers="[1]") for row in rows
-        }
+        tx.insert_cached(rows[:50], {key: answers[key] for key in keys[:40]})
+        assert tx.metas([*keys, key("a")]).keys() == {*keys[:40], key("a")}
+        tx.update_cached(rows, answers)
+        assert tx.metas(keys) == answers
+        tx.update_cached(changed, anew)
+        assert (tx.metas(keys), tx.cached(keys)) == (answers | anew, dict(zip(keys, changed, strict=True)))
+        tx.update_cached([], anew)
+        tx.delete_cached(keys)
+        assert tx.metas(keys) == {}
 
 
 @SQL

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import and_, bindparam, delete, func, select, update
@@ -11,14 +12,18 @@ from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks, put
-from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.versions import Version
 
 _QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
 CACHED = RowsOf(t.lccurl, CachedUrl, WITH_FURLKEY)
-_META = RowsOf(t.lccmeta, UrlMeta)
+_META = RowsOf(t.lccurl, UrlMeta)
+_OF_ANSWER = _META.names[1:]
+_answer_of = attrgetter(*_OF_ANSWER)
+_WITH_ANSWER = (*CACHED.written, *_OF_ANSWER)
+_ANSWERED_ANEW = dict.fromkeys(_WITH_ANSWER[1:], many.REPLACE)
 _TOMBS = RowsOf(t.tombstones, Tombstone, NAMEHASHES)
 _VERSIONS = RowsOf(t.versions, Version)
 _DOOMED = RowsOf(t.fsmdb, FileToDelete)
@@ -50,18 +55,20 @@ class CacheVerbs(OnConnection):
         """Return the cached rows among ``keys``."""
         return {row.urlkey: row for row in CACHED.by_keys(self._c, keys)}
 
-    def insert_cached(self, rows: Sequence[CachedUrl]) -> None:
-        """Add rows."""
-        CACHED.insert(self._c, rows)
+    def insert_cached(self, rows: Sequence[CachedUrl], answers: Answers = NO_ANSWERS) -> None:
+        """Add rows, with the answers that they came with."""
+        CACHED.insert(self._c, [row for row in rows if row.urlkey not in answers])
+        many.insert(self._c, t.lccurl.name, _WITH_ANSWER, _with_answers(rows, answers))
 
-    def update_cached(self, rows: Sequence[CachedUrl]) -> None:
-        """Replace rows."""
-        CACHED.replace(self._c, rows)
+    def update_cached(self, rows: Sequence[CachedUrl], answers: Answers = NO_ANSWERS) -> None:
+        """Replace rows; one without an answer here keeps its own."""
+        CACHED.replace(self._c, [row for row in rows if row.urlkey not in answers])
+        with_answers, keys = _with_answers(rows, answers), CACHED.names[:1]
+        many.insert(self._c, t.lccurl.name, _WITH_ANSWER, with_answers, keys=keys, changes=_ANSWERED_ANEW)
 
     def delete_cached(self, keys: Sequence[bytes]) -> None:
-        """Remove rows with their meta rows and links."""
+        """Remove rows, with their answers and links."""
         CACHED.delete(self._c, keys)
-        _META.delete(self._c, keys)
         self._change(delete(t.links), t.links.c.urlkey, keys)
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
@@ -133,17 +140,17 @@ class CacheVerbs(OnConnection):
         query = select(func.count()).select_from(t.lccurl).where(u.pid == pid, u.held > 0)
         return int(self._c.execute(query).scalar_one())
 
-    def put_meta(self, rows: Sequence[UrlMeta]) -> None:
-        """Add or replace answers."""
-        _META.replace(self._c, rows)
-
     def meta(self, key: bytes) -> UrlMeta | None:
         """Return the answer a document came with."""
         return self.metas([key]).get(key)
 
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         """Return the answers that these documents came with."""
-        return {row.urlkey: row for row in _META.by_keys(self._c, keys)}
+        parts = (
+            many.select(self._c, t.lccurl.name, _META.names, "urlkey", part, also="headers IS NOT NULL")
+            for part in chunks(keys)
+        )
+        return {row[0]: _META.make(row) for part in parts for row in part}
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         """Add or replace tombstones."""
@@ -309,6 +316,13 @@ class CacheVerbs(OnConnection):
         """Forget blocks."""
         for number in sorted(numbers):
             self._c.execute(_DROP_BLOCK, {"machine": machineid, "number": number})
+
+
+def _with_answers(rows: Sequence[CachedUrl], answers: Answers) -> list[many.Row]:
+    """Return the columns of rows that have an answer, with this."""
+    return [
+        (*CACHED.in_order(row), *_answer_of(answers[row.urlkey])) for row in rows if row.urlkey in answers
+    ]
 
 
 def _pushed(pid: int, after: bytes, upto: bytes) -> Any:

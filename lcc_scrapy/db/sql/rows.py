@@ -58,11 +58,11 @@ class RowsOf(Generic[Value]):
         self.columns: list[Column[Any]] = [table.c[name] for name in self.names]
         self.key: Column[Any] = self.columns[0]
         self._derived = dict(derived or {})
-        self._written = (*self.names, *self._derived)
+        self.written = (*self.names, *self._derived)
         self._of_value = attrgetter(*self.names)
         self._key_of = attrgetter(self.names[0])
         self._booleans = [n for n, column in enumerate(self.columns) if isinstance(column.type, Boolean)]
-        self._changes = dict.fromkeys(self._written[1:], many.REPLACE)
+        self.changes = dict.fromkeys(self.written[1:], many.REPLACE)
         self._update = table.update().where(self.key == bindparam("b_key"))
 
     @cached_property
@@ -147,7 +147,7 @@ class RowsOf(Generic[Value]):
 
     def insert(self, connection: Connection, values: Sequence[Value]) -> None:
         """Add rows, many in one statement."""
-        many.insert(connection, self.table.name, self._written, list(map(self.in_order, values)))
+        many.insert(connection, self.table.name, self.written, list(map(self.in_order, values)))
 
     def update(self, connection: Connection, values: Sequence[Value]) -> None:
         """Replace rows by key."""
@@ -165,7 +165,7 @@ class RowsOf(Generic[Value]):
         """Add rows, or replace those with the same key, which alone is the primary key; many at once."""
         rows = list(map(self.in_order, values))
         keys = (self.names[0],)
-        many.insert(connection, self.table.name, self._written, rows, keys=keys, changes=self._changes)
+        many.insert(connection, self.table.name, self.written, rows, keys=keys, changes=self.changes)
 
 
 def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:

@@ -1,0 +1,73 @@
+"""The answer that a document came with stands in its row.
+
+What an interrupted upgrade did on MariaDB and MySQL, which commit each statement, is left out at the next.
+"""
+
+import sqlalchemy as sa
+from alembic import context, op
+from sqlalchemy.dialects import mysql
+
+revision = "0025"
+down_revision = "0024"
+
+_MYSQL = frozenset({"mysql", "mariadb"})
+_NAMES = ("status_line", "headers", "peer", "answered")
+
+
+def _text(width: int) -> sa.types.TypeEngine[str]:
+    exact = mysql.VARCHAR(width, charset="utf8mb4", collation="utf8mb4_bin")
+    return sa.String(width).with_variant(exact, "mysql", "mariadb")
+
+
+_LONG = sa.Text().with_variant(
+    mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"
+)
+_KEY = sa.LargeBinary(16).with_variant(mysql.BINARY(16), "mysql", "mariadb")
+
+
+def _columns(*, nullable: bool) -> list[sa.Column[object]]:
+    types = (_text(255), _LONG, _text(64), sa.BigInteger())
+    return [sa.Column(name, kind, nullable=nullable) for name, kind in zip(_NAMES, types, strict=True)]
+
+
+def upgrade() -> None:
+    """Move the answers; their table becomes a view, for whoever reads it."""
+    look = None if context.is_offline_mode() else sa.inspect(op.get_bind())
+    there = {one["name"] for one in look.get_columns("lccurl")} if look else set()
+    for column in _columns(nullable=True):
+        if column.name not in there:
+            op.add_column("lccurl", column)
+    if look is None or "lccmeta" in look.get_table_names():
+        _copy()
+        op.drop_table("lccmeta")
+    options = "OR REPLACE SQL SECURITY INVOKER " if _kind() in _MYSQL else ""
+    op.execute(
+        f"CREATE {options}VIEW lccmeta AS SELECT urlkey, {', '.join(_NAMES)} FROM lccurl"  # noqa: S608
+        " WHERE headers IS NOT NULL"
+    )
+
+
+def downgrade() -> None:
+    """Give the answers their table back."""
+    op.execute("DROP VIEW lccmeta")
+    op.create_table("lccmeta", sa.Column("urlkey", _KEY, primary_key=True), *_columns(nullable=False))
+    names = ", ".join(("urlkey", *_NAMES))
+    op.execute(f"INSERT INTO lccmeta ({names}) SELECT {names} FROM lccurl WHERE headers IS NOT NULL")  # noqa: S608
+    for name in _NAMES:
+        op.drop_column("lccurl", name)
+
+
+def _kind() -> str:
+    return str(context.get_context().dialect.name)
+
+
+def _copy() -> None:
+    if _kind() in _MYSQL:
+        values = ", ".join(f"lccurl.{name} = lccmeta.{name}" for name in _NAMES)
+        op.execute(f"UPDATE lccurl JOIN lccmeta USING (urlkey) SET {values}")  # noqa: S608
+        return
+    names = ", ".join(_NAMES)
+    op.execute(
+        f"UPDATE lccurl SET ({names}) ="  # noqa: S608
+        f" (SELECT {names} FROM lccmeta WHERE lccmeta.urlkey = lccurl.urlkey)"
+    )

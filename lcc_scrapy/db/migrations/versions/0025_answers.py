@@ -3,6 +3,8 @@
 What an interrupted upgrade did on MariaDB and MySQL, which commit each statement, is left out at the next.
 """
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import context, op
 from sqlalchemy.dialects import mysql
@@ -25,8 +27,8 @@ _LONG = sa.Text().with_variant(
 _KEY = sa.LargeBinary(16).with_variant(mysql.BINARY(16), "mysql", "mariadb")
 
 
-def _columns(*, nullable: bool) -> list[sa.Column[object]]:
-    types = (_text(255), _LONG, _text(64), sa.BigInteger())
+def _columns(*, nullable: bool) -> list[sa.Column[Any]]:
+    types: tuple[Any, ...] = (_text(255), _LONG, _text(64), sa.BigInteger())
     return [sa.Column(name, kind, nullable=nullable) for name, kind in zip(_NAMES, types, strict=True)]
 
 

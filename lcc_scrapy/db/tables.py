@@ -37,6 +37,8 @@ from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
 
 metadata = MetaData()
+views = MetaData()
+"""What is read like tables, and written as columns of others."""
 
 Key = LargeBinary(16).with_variant(BINARY(16), "mysql", "mariadb")
 BigKey = BigInteger().with_variant(Integer, "sqlite")
@@ -216,18 +218,25 @@ lccurl = Table(
     _column("head_len", Integer),
     _column("furlkey", Key, null=True, index=True),
     *_namehashes(),
-    _column("status_line", _text(STATUS_LINE_MAX), null=True),
-    _column("headers", Long, null=True),
-    _column("peer", _text(PEER_MAX), null=True),
-    _column("answered", BigInteger, null=True),
+    _column("answer_line", _text(STATUS_LINE_MAX), null=True),
+    _column("answer_headers", Long, null=True),
+    _column("answer_peer", _text(PEER_MAX), null=True),
+    _column("answer_time", BigInteger, null=True),
     *_by_name("lccurl"),
     Index("lccurl_seq", "seq", unique=True),
     Index("lccurl_pid", "pid", "urlkey"),
     Index("lccurl_file", "fetched_machineid", "fetched_fileid"),
 )
 
-VIEWS = ("lccmeta",)
-"""Tables of earlier schemas, for whoever reads them: the last four columns of ``lccurl``, by ``urlkey``."""
+lccmeta = Table(
+    "lccmeta",
+    views,
+    Column("urlkey", Key, primary_key=True),
+    _column("status_line", _text(STATUS_LINE_MAX)),
+    _column("headers", Long),
+    _column("peer", _text(PEER_MAX)),
+    _column("answered", BigInteger),
+)
 
 versions = Table(
     "versions",

@@ -19,10 +19,9 @@ from lcc_scrapy.domain.versions import Version
 
 _QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
 CACHED = RowsOf(t.lccurl, CachedUrl, WITH_FURLKEY)
-_META = RowsOf(t.lccurl, UrlMeta)
-_OF_ANSWER = _META.names[1:]
-_answer_of = attrgetter(*_OF_ANSWER)
-_WITH_ANSWER = (*CACHED.written, *_OF_ANSWER)
+_META = RowsOf(t.lccmeta, UrlMeta)
+_answer_of = attrgetter(*_META.names[1:])
+_WITH_ANSWER = (*CACHED.written, "answer_line", "answer_headers", "answer_peer", "answer_time")
 _ANSWERED_ANEW = dict.fromkeys(_WITH_ANSWER[1:], many.REPLACE)
 _TOMBS = RowsOf(t.tombstones, Tombstone, NAMEHASHES)
 _VERSIONS = RowsOf(t.versions, Version)
@@ -146,11 +145,7 @@ class CacheVerbs(OnConnection):
 
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         """Return the answers that these documents came with."""
-        parts = (
-            many.select(self._c, t.lccurl.name, _META.names, "urlkey", part, also="headers IS NOT NULL")
-            for part in chunks(keys)
-        )
-        return {row[0]: _META.make(row) for part in parts for row in part}
+        return {row.urlkey: row for row in _META.by_keys(self._c, keys)}
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         """Add or replace tombstones."""

@@ -3,6 +3,7 @@
 What an interrupted upgrade did on MariaDB and MySQL, which commit each statement, is left out at the next.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +14,13 @@ revision = "0025"
 down_revision = "0024"
 
 _MYSQL = frozenset({"mysql", "mariadb"})
-_NAMES = ("status_line", "headers", "peer", "answered")
+_COLUMNS = {
+    "status_line": "answer_line",
+    "headers": "answer_headers",
+    "peer": "answer_peer",
+    "answered": "answer_time",
+}
+"""Names in ``lccmeta``, and in ``lccurl``: queries that join the two name them without their tables."""
 
 
 def _text(width: int) -> sa.types.TypeEngine[str]:
@@ -27,35 +34,39 @@ _LONG = sa.Text().with_variant(
 _KEY = sa.LargeBinary(16).with_variant(mysql.BINARY(16), "mysql", "mariadb")
 
 
-def _columns(*, nullable: bool) -> list[sa.Column[Any]]:
+def _columns(names: Iterable[str], *, nullable: bool) -> list[sa.Column[Any]]:
     types: tuple[Any, ...] = (_text(255), _LONG, _text(64), sa.BigInteger())
-    return [sa.Column(name, kind, nullable=nullable) for name, kind in zip(_NAMES, types, strict=True)]
+    return [sa.Column(name, kind, nullable=nullable) for name, kind in zip(names, types, strict=True)]
 
 
 def upgrade() -> None:
     """Move the answers; their table becomes a view, for whoever reads it."""
     look = None if context.is_offline_mode() else sa.inspect(op.get_bind())
     there = {one["name"] for one in look.get_columns("lccurl")} if look else set()
-    for column in _columns(nullable=True):
+    for column in _columns(_COLUMNS.values(), nullable=True):
         if column.name not in there:
             op.add_column("lccurl", column)
     if look is None or "lccmeta" in look.get_table_names():
         _copy()
         op.drop_table("lccmeta")
     options = "OR REPLACE SQL SECURITY INVOKER " if _kind() in _MYSQL else ""
+    named = ", ".join(f"{here} AS {there}" for there, here in _COLUMNS.items())
     op.execute(
-        f"CREATE {options}VIEW lccmeta AS SELECT urlkey, {', '.join(_NAMES)} FROM lccurl"  # noqa: S608
-        " WHERE headers IS NOT NULL"
+        f"CREATE {options}VIEW lccmeta AS SELECT urlkey, {named} FROM lccurl"  # noqa: S608
+        " WHERE answer_headers IS NOT NULL"
     )
 
 
 def downgrade() -> None:
     """Give the answers their table back."""
     op.execute("DROP VIEW lccmeta")
-    op.create_table("lccmeta", sa.Column("urlkey", _KEY, primary_key=True), *_columns(nullable=False))
-    names = ", ".join(("urlkey", *_NAMES))
-    op.execute(f"INSERT INTO lccmeta ({names}) SELECT {names} FROM lccurl WHERE headers IS NOT NULL")  # noqa: S608
-    for name in _NAMES:
+    key = sa.Column("urlkey", _KEY, primary_key=True)
+    op.create_table("lccmeta", key, *_columns(_COLUMNS, nullable=False))
+    op.execute(
+        f"INSERT INTO lccmeta (urlkey, {', '.join(_COLUMNS)})"  # noqa: S608
+        f" SELECT urlkey, {', '.join(_COLUMNS.values())} FROM lccurl WHERE answer_headers IS NOT NULL"
+    )
+    for name in _COLUMNS.values():
         op.drop_column("lccurl", name)
 
 
@@ -65,11 +76,10 @@ def _kind() -> str:
 
 def _copy() -> None:
     if _kind() in _MYSQL:
-        values = ", ".join(f"lccurl.{name} = lccmeta.{name}" for name in _NAMES)
+        values = ", ".join(f"lccurl.{here} = lccmeta.{there}" for there, here in _COLUMNS.items())
         op.execute(f"UPDATE lccurl JOIN lccmeta USING (urlkey) SET {values}")  # noqa: S608
         return
-    names = ", ".join(_NAMES)
     op.execute(
-        f"UPDATE lccurl SET ({names}) ="  # noqa: S608
-        f" (SELECT {names} FROM lccmeta WHERE lccmeta.urlkey = lccurl.urlkey)"
+        f"UPDATE lccurl SET ({', '.join(_COLUMNS.values())}) ="  # noqa: S608
+        f" (SELECT {', '.join(_COLUMNS)} FROM lccmeta WHERE lccmeta.urlkey = lccurl.urlkey)"
     )

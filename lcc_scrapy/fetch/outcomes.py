@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Sequence
 
-from lcc_scrapy.db.sql.values import maker
 from lcc_scrapy.domain import headers, retries
 from lcc_scrapy.domain.cache import Answer
 from lcc_scrapy.domain.entries import plain_mimetype
@@ -13,7 +12,6 @@ from lcc_scrapy.fetch.client import DOCUMENT
 from lcc_scrapy.fetch.pacing import FetchAborted
 from lcc_scrapy.fetch.turn import TurnDelayed, code_of, short
 
-_answer = maker(Answer)
 _log = logging.getLogger(__name__)
 
 NOT_MODIFIED = 304
@@ -73,7 +71,7 @@ def answer_of(status: int, url: str, fields: Sequence[tuple[bytes, bytes]], line
     first = {name.lower(): value for name, value in reversed(pairs)}
     content_type = first.get("content-type", "")[:255]
     charset = content_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
-    return _answer(
+    return Answer(
         status,
         url,
         plain_mimetype(content_type)[:127],

@@ -16,7 +16,6 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, BinaryIO
 
-from lcc_scrapy.db.sql.values import maker
 from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, LazyBody, fitting
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import (
@@ -95,7 +94,6 @@ def beginning_of(said: Sequence[Any]) -> Beginning:
 _queued: Any = attrgetter(*(field.name for field in fields(QueuedUrl)[1:]))
 _answer: Any = attrgetter(*(field.name for field in fields(Answer)))
 _backoff: Any = attrgetter(*(field.name for field in fields(Backoff)))
-_queued_url, _answer_kept = maker(QueuedUrl), maker(Answer)
 
 
 def commit(outcomes: Sequence[Outcome], now: int, policy: QueuePolicy | None) -> list[bytes]:
@@ -143,11 +141,11 @@ def outcomes_of(said: Iterable[Any], bodies: Iterable[bytes]) -> list[Outcome]:
 def _outcome_of(
     kind: str, urlkey: str, row: list[Any], turnkey: str, token: int, *rest: Any, parts: Iterator[bytes]
 ) -> Outcome:
-    ticket = Ticket(_queued_url(bytes.fromhex(urlkey), *row), turnkey, token)
+    ticket = Ticket(QueuedUrl(bytes.fromhex(urlkey), *row), turnkey, token)
     match kind:
         case "S":
             answer, of_body, fileid = rest
-            return Served(ticket, _answer_kept(*answer), _body(*of_body, parts=parts), fileid)
+            return Served(ticket, Answer(*answer), _body(*of_body, parts=parts), fileid)
         case "N":
             return NotModified(ticket, *rest)
         case "F":

@@ -17,7 +17,7 @@ from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.machine.disk import on_disk, sync
 
 LARGE = 64_000
-"""Bytes of a body from which on another thread is worth its own cost, some 60 µs."""
+"""Bytes of a body up to which its digests are left to the settling process, for whose commits others wait."""
 
 _numbers = count(1)
 
@@ -66,8 +66,8 @@ class Sink:
 
     @property
     def blocks(self) -> bool:
-        """Tell whether finishing the body takes long, or waits for the disk."""
-        return self._file is not None or self._length > self._memory or self.behind > LARGE
+        """Tell whether finishing the body waits for the disk."""
+        return self._file is not None or self._length > self._memory
 
     def come(self, size: int) -> None:
         """Count bytes as transferred, before they are decoded; raises ``TooLarge``."""
@@ -106,7 +106,7 @@ class Sink:
 
     def finish(self) -> Body:
         """Return the complete body; one in a file is on disk by then, and the file lives as long as it."""
-        if not (self._worked or self._coding or self.blocks):
+        if not (self._worked or self._coding or self.blocks or self._length > LARGE):
             return LazyBody(b"".join(self._parts))
         self.work()
         md5, sha256 = (digest.hexdigest() for digest in self._digests)

@@ -10,6 +10,7 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.sink import LARGE, Sink
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.queue import QueuedUrl, Served, Ticket
+from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process import messages
 
 CONTENT = cast("ContentFiles", None)
@@ -75,3 +76,12 @@ def test_a_large_body_that_was_worked_on_as_it_came_ends_at_once() -> None:
     sink.work()
     assert not sink.blocks
     assert sink.finish().digests is not None
+
+
+def test_the_crawl_learns_the_digests_that_the_settling_process_made() -> None:
+    body = body_of(b"small")
+    there = Settled(Served(Ticket(ROW, "1", 1), ANSWER, across(body), 7), "stored")
+    made = there.outcome.body.md5, there.outcome.body.sha256  # type: ignore[union-attr]
+    said, rows = messages.read(io.BytesIO(b"".join(messages.settled([there], []))))
+    messages.settled_of(said[1], rows, [Served(Ticket(ROW, "1", 1), ANSWER, body, 7)])
+    assert body.digests == made

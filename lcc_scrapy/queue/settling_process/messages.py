@@ -229,15 +229,24 @@ class SettledThere(Settled):
 
 def settled(results: Sequence[Settled], logs: Sequence[Any]) -> list[bytes]:
     """Return a message with what became of outcomes."""
-    said = [(one.result, one.code, one.removed, one.again) for one in results]
+    said = [(one.result, one.code, one.removed, one.again, _digests(one.outcome)) for one in results]
     rows = [row and (row.urlkey.hex(), *_cached(row)) for row in (one.row for one in results)]
     return written([SETTLED, said, logs], [_encode(rows).encode("ascii")])
 
 
+def _digests(outcome: Outcome) -> tuple[str, str] | None:
+    """Return the digests of a body that were made here, which the crawl does not know."""
+    body = outcome.body if isinstance(outcome, Served) else None
+    return body.digests if isinstance(body, LazyBody) else None
+
+
 def settled_of(said: Sequence[Any], parts: Sequence[bytes], outcomes: Sequence[Outcome]) -> list[Settled]:
-    """Make results of what was said of these outcomes."""
-    rows = _Rows(*parts)
-    return [
-        SettledThere(outcome, result, code, removed=removed, again=again, rows=rows, number=number)
-        for number, ((result, code, removed, again), outcome) in enumerate(zip(said, outcomes, strict=True))
-    ]
+    """Make results of what was said of these outcomes, and let their bodies know their digests."""
+    rows, results = _Rows(*parts), list[Settled]()
+    for number, (one, outcome) in enumerate(zip(said, outcomes, strict=True)):
+        result, code, removed, again, digests = one
+        if digests is not None and isinstance(outcome, Served) and isinstance(outcome.body, LazyBody):
+            outcome.body.learn(*digests)
+        settled = SettledThere(outcome, result, code, removed=removed, again=again, rows=rows, number=number)
+        results.append(settled)
+    return results

@@ -171,7 +171,9 @@ class QueueLife(RuleBasedStateMachine):
                 row.not_before = 0
         expected = [name for name in self.order(eligible=True) if name not in self.out]
         got = [ticket.row.curl.removeprefix(SITE) for ticket in window.tickets]
-        assert (got, window.more) == (expected[:count], len(expected) > count)
+        assert got == expected[:count]
+        assert window.more or len(expected) <= count
+        assert not window.more or len(expected) >= count, "only a full window may have a successor"
         due = [row.not_before for row in self.queue.values() if row.not_before]
         assert window.look_at == min(due, default=NEVER)
         for name, ticket in zip(got, window.tickets, strict=True):

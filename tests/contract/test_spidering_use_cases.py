@@ -72,6 +72,7 @@ def test_a_found_url_is_stored_under_the_type_that_was_served(lcc):
 
 @pytest.mark.parametrize("served", ["", "nonsense", "a/" + "b" * 200])
 def test_what_is_served_without_a_usable_type_is_bytes(lcc, served):
+    lcc.policy = QueuePolicy(mimetypes=("*/*",))
     seed(lcc, "a")
     visit(lcc, "a", served_type=served)
     assert lcc.cached("a", "application/octet-stream")

@@ -189,7 +189,7 @@ def test_a_crowd_of_providers_makes_no_long_job(house: House) -> None:
     house.thread.work_off()
     assert house.longest() == {}
     assert {
-        "QueueManager._look",
+        "TurnLeases._look",
         "GroupCommit._try",
         "Housekeeper._slice",
     } <= house.watch.longest_by_name.keys()

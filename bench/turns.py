@@ -35,10 +35,11 @@ from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Failed, QueuedUrl
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
-from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.queue.turn_leases import Identity
 
 SIZES = ((100, 100), (10_000, 1_000), (100_000, 10_000))
 """(providers registered, of which active)."""
@@ -121,7 +122,7 @@ def measure(registered: int, active: int) -> None:
             identity=Identity("1/0"),
             dead_owners=lambda: (),
             zone=ZoneInfo("UTC"),
-            limits=Limits(),
+            limits=TurnLimits(),
             wake=lambda: None,
             now=clock.seconds,
         )

@@ -88,8 +88,8 @@ def apply_to(settings: "BaseSettings", config: "Config", spider: "type[Spider]")
     """
     fixed = {
         **_FIXED,
-        "CONCURRENT_REQUESTS": config.fetches,
-        "CONCURRENT_REQUESTS_PER_DOMAIN": config.fetches,
+        "CONCURRENT_REQUESTS": config.turns.places,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": config.turns.places,
     }
     settings.set(OVERRULED, overruled(settings, fixed | OWN_COMPONENTS), "spider")
     _leave_out_components(settings, config, spider)

@@ -53,7 +53,7 @@ from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
-from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.queue.turn_leases import Identity
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
@@ -245,7 +245,7 @@ class Worker:
             identity=Identity(self._slot.owner, self._machineid, os.getpid()),
             dead_owners=self._slot.dead_owners,
             zone=config.timezone,
-            limits=_limits(config),
+            limits=config.turns,
             wake=wake,
             steady=time.monotonic,
             only=self._visits.pid if self._visits is not None else None,
@@ -254,7 +254,7 @@ class Worker:
                 self._store,
                 self._hearts,
                 self._reactor,
-                lease=config.lease,
+                lease=config.turns.lease,
                 job=self._thread.watch.under_way,
             ),
             longest=lambda: self._thread.watch.longest,
@@ -379,7 +379,7 @@ class Worker:
         if self._intake_service is not None:
             self._intake_service.apply(config)
         if self._opened:
-            self.manager.apply(_limits(config))
+            self.manager.apply(config.turns)
             self._group_commit.most = config.commit_pages
             self._housekeeper.policy = config.policy
             if self._scanner is not None:
@@ -479,19 +479,6 @@ class Worker:
         if self._fetch_log is not None:
             self._fetch_log.note(settled)
         return settled
-
-
-def _limits(config: Config) -> Limits:
-    return Limits(
-        window=config.window,
-        tickets=config.read_ahead,
-        places=config.fetches,
-        paced=config.fetches_paced,
-        lease=config.lease,
-        poll=config.poll,
-        bandwidth=config.bandwidth,
-        backoff=config.host_backoff,
-    )
 
 
 # --- one worker per crawler ----------------------------------------------------------------------

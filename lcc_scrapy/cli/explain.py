@@ -52,7 +52,7 @@ def _surroundings(lcc: Lcc) -> "Surroundings":
     from lcc_scrapy.queue.explanation import Surroundings
 
     running = bool(running_workers(lcc.config.data_dir))
-    return Surroundings(time.time(), lcc.config.timezone, running, paced=lcc.config.fetches_paced)
+    return Surroundings(time.time(), lcc.config.timezone, running, paced=lcc.config.turns.paced)
 
 
 def _where(pids: list[int]) -> str:

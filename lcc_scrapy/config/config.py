@@ -26,6 +26,7 @@ from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turns import PRIORITIES
 from lcc_scrapy.domain.uns_limits import Limits as UnsLimits
 from lcc_scrapy.links.ignoring import IgnoreList
@@ -50,7 +51,6 @@ class Config:
     spool_dir: Path = setting("LCC_SPOOL_DIR", "", _resolved, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data directory.")
     policy: QueuePolicy = group(QueuePolicy)
     uns_listen: UnsListenRules = group(UnsListenRules)
-    bandwidth: int = setting("LCC_BANDWIDTH", "0", read.size, "Bytes per second for all fetching together; 0 = no limit.", LIVE)
     timeofday_slots: int = setting("LCC_TIMEOFDAY_SLOTS", "168", readers.slots, "Slots of a time mask: 168 (hours of a week) or 24 (hours of a day).")
     timezone: ZoneInfo = setting("LCC_TIMEZONE", "UTC", readers.zone, "Time zone of masks whose provider has none of its own.")
     queue_max: int = setting("LCC_QUEUE_MAX", "10000000", read.whole, "URLs in the queue at which intake rests and the spool grows; 0 = no limit. One provider gets in as much as is left free: half of it when it is alone.", LIVE)
@@ -61,13 +61,9 @@ class Config:
     uns: UnsLimits = group(UnsLimits)
     login: ThrottleRules = group(ThrottleRules)
     fullsets: int = setting("LCC_FULLSETS", "10", read.whole, "Unsolicited full sets per period for new providers; 0 = none.", LIVE)
-    host_backoff: float = setting("LCC_HOST_BACKOFF", "60s", read.duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer.", LIVE)
     host_patience: float = setting("LCC_HOST_PATIENCE", "3d", read.duration, "How long a host may fail before its URLs are given up one by one.", LIVE)
     content_compression: str = setting("LCC_CONTENT_COMPRESSION", NONE, read.one_of(NONE, GZIP, ZSTD), "How new content files are compressed: `none`, `gzip` or `zstd`; images, archives and the like are stored as they are. Everything that reads through the LCC gets the document as it was served.", LIVE)
-    fetches: int = setting("LCC_FETCHES", "64", read.at_least_one, "Fetches in flight at a time in one process (never two of one provider), beside those that wait for bandwidth.")
-    fetches_paced: int = setting("LCC_FETCHES_PACED", "1000", read.at_least_one, "Bodies at a time in one process that arrive at the pace of their provider's own limit: they hold a connection and up to 64 kB of memory each, and no place of LCC_FETCHES. At the bound, providers with a limit begin nothing until one of them ends; others go on.")
-    window: int = setting("LCC_WINDOW", "1000", read.at_least_one, "URLs read ahead per provider at most; slow ones have fewer.", LIVE)
-    read_ahead: int = setting("LCC_READ_AHEAD", "40000", read.at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window.", LIVE)
+    turns: TurnLimits = group(TurnLimits)
     fetch_max_bytes: int = setting("LCC_FETCH_MAX_BYTES", "2G", read.size, "Largest body, as transferred and decoded; larger ones are refused (604).", LIVE)
     fetch_timeout: float = setting("LCC_FETCH_TIMEOUT", "60s", read.duration, "Longest silence while reading, and longest time to connect (602) and for the head of an answer (603).", LIVE)
     fetch_deadline: float = setting("LCC_FETCH_DEADLINE", "6h", read.duration, "Longest time that a site may be waited for during one answer (603); the time in which a limit of bandwidth keeps it from sending does not count.", LIVE)
@@ -82,7 +78,6 @@ class Config:
     links_ignore_file: IgnoreList = setting("LCC_LINKS_IGNORE_FILE", "", readers.ignore_file, "File of domains, URLs, paths and endings that a spider does not fetch, one a line, as in [links](links.md).", LIVE)
     links_strip: tuple[str, ...] = setting("LCC_LINKS_STRIP", "", read.words, "Parameters that are left out of URLs on pages, such as session ids.", LIVE)
     redirects: int = setting("LCC_REDIRECTS", "10", read.whole, "Redirects followed inside one turn (606).", LIVE)
-    lease: float = setting("LCC_LEASE", "60s", read.duration, "How long a worker that stopped answering keeps its providers.")
     commit_pages: int = setting("LCC_COMMIT_PAGES", "250", read.at_least_one, "Pages that are made durable in one commit at most, and that may be answered and not durable yet: what `kill -9` lets be fetched again, besides fetches in flight. When so many wait, nothing more is fetched. More of them help disks that are slow to sync.", LIVE)
     settling_process: bool = setting("LCC_SETTLING_PROCESS", "yes", read.flag, "Results of fetches are settled by a child process of each crawl, which writes their rows and content files on another processor; it takes some 50 MB of memory. `no`: by a thread of the crawl.")
     store_job_warn: float = setting("LCC_STORE_JOB_WARN", "0.25s", read.duration, "A job of the store's thread that takes longer is told in the log with its name, once a minute; 0 = never.", LIVE)
@@ -112,7 +107,7 @@ class Config:
     @property
     def connections_out(self) -> int:
         """Return how many fetches can be under way: paced, about to be, and others of each priority."""
-        return 2 * (len(PRIORITIES) + 1) * self.fetches + self.fetches_paced
+        return 2 * (len(PRIORITIES) + 1) * self.turns.places + self.turns.paced
 
     def links(self, agent: str) -> LinkRules:
         """Return what is wanted of pages by a spider that robots directives call ``agent``."""

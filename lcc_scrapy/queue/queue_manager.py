@@ -19,12 +19,13 @@ from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.bandwidth import Meter, Pace
 from lcc_scrapy.domain.slots import Slots
 from lcc_scrapy.domain.steady_clock import SteadyClock
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turns import Turns
 from lcc_scrapy.queue.dispatcher import Dispatcher
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import Heartbeat
 from lcc_scrapy.queue.held_turn import HeldTurn
-from lcc_scrapy.queue.turn_leases import Identity, Limits, TurnLeases
+from lcc_scrapy.queue.turn_leases import Identity, TurnLeases
 from lcc_scrapy.queue.windows import Room, WindowReader
 
 _log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class QueueManager:
         identity: Identity,
         dead_owners: Callable[[], Collection[str]],
         zone: ZoneInfo,
-        limits: Limits,
+        limits: TurnLimits,
         wake: Callable[[], None],
         now: Callable[[], float] = time.time,
         steady: Callable[[], float] | None = None,
@@ -111,7 +112,7 @@ class QueueManager:
         self.put_back, self.delay = dispatcher.put_back, dispatcher.delay
         self.fetch_ended, self.settle = dispatcher.fetch_ended, dispatcher.settle
 
-    def apply(self, limits: Limits) -> None:
+    def apply(self, limits: TurnLimits) -> None:
         """Go on with other limits; the lease and the slots stay as they are."""
         fixed = self.leases.limits
         self.leases.limits = replace(limits, lease=fixed.lease, places=fixed.places, paced=fixed.paced)

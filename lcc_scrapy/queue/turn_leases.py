@@ -21,6 +21,7 @@ from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.domain.slots import Fetch, Pacing, Slots
 from lcc_scrapy.domain.steady_clock import SteadyClock
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turn_states import Event
 from lcc_scrapy.domain.turns import NEVER, Turns
 from lcc_scrapy.queue.heartbeat import Heartbeat
@@ -58,24 +59,6 @@ REST = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What bounds a worker; times in seconds, bandwidth in bytes per second (0 = no limit).
-
-    ``window``: tickets read ahead per turn; ``tickets``: for all turns together; ``places``: fetches that
-    may run at a time; ``paced``: those beside them that may be behind a limit of their own.
-    """
-
-    window: int = 32
-    tickets: int = 20_000
-    places: int = 16
-    paced: int = 1000
-    lease: float = 60.0
-    poll: float = 2.0
-    bandwidth: int = 0
-    backoff: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
 class Identity:
     """Who a worker is: the name under which it leases, the number of its machine, its process."""
 
@@ -100,7 +83,7 @@ class TurnLeases:
     meter: Meter
     windows: WindowReader
     identity: Identity
-    limits: Limits
+    limits: TurnLimits
     time: SteadyClock
     dead_owners: Callable[[], Collection[str]]
     only: int | None

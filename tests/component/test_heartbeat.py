@@ -10,12 +10,13 @@ from twisted.internet.task import Clock
 from lcc_scrapy.db.records import TurnDelta, WorkerRow
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.providers import registration
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import BEATS, STUCK, Heartbeat
 from lcc_scrapy.queue.leases import reap
 from lcc_scrapy.queue.queue_manager import QueueManager
-from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.queue.turn_leases import Identity
 from tests.memory_store import MemoryStore
 
 LEASE = 60
@@ -44,7 +45,7 @@ class House:
             identity=Identity("1/0"),
             dead_owners=lambda: (),
             zone=ZoneInfo("UTC"),
-            limits=Limits(lease=LEASE),
+            limits=TurnLimits(lease=LEASE),
             wake=lambda: None,
             now=self.clock.seconds,
             heartbeat=heartbeat,

@@ -18,6 +18,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import Delayed, Failed, Place, Served, Ticket
 from lcc_scrapy.domain.timeslots import parse_mask
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.engine.statistics import counter
 from lcc_scrapy.fetch.pacing import FetchAborted
 from lcc_scrapy.fetch.turn import TurnKeeper
@@ -29,7 +30,7 @@ from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
-from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.queue.turn_leases import Identity
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from tests.memory_store import MemoryStore
 
@@ -61,7 +62,7 @@ class House:
             identity=Identity(owner),
             dead_owners=lambda: dead or set(),
             zone=ZoneInfo("UTC"),
-            limits=Limits(**limits),
+            limits=TurnLimits(**{"window": 32, "places": 16, **limits}),
             wake=self.ring,
             now=lambda: self.clock.seconds() + self.moved,
             steady=self.clock.seconds,
@@ -258,14 +259,14 @@ def test_a_common_limit_that_is_taken_away_holds_nobody_up_any_more() -> None:
     assert house.next() == "a"
     house.finish(size=2000)
     assert house.next() is None
-    house.manager.apply(Limits())
+    house.manager.apply(TurnLimits())
     assert house.next() == "b"
     assert house.manager.limit(None) == 0
 
 
 def test_other_limits_leave_the_lease_and_the_places_as_they_were(house: House) -> None:
     house.provider(1)
-    house.manager.apply(Limits(lease=1, places=1, backoff=7))
+    house.manager.apply(TurnLimits(lease=1, places=1, backoff=7))
     house.manager.start()
     house.push(1, "a")
     assert house.next() == "a"

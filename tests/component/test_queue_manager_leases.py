@@ -11,12 +11,13 @@ from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.errors import LeaseLost, StoreUnavailable
 from lcc_scrapy.domain.queue import Delayed, Failed, Place
 from lcc_scrapy.domain.timeslots import parse_mask
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turn_states import Event
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import regroup
 from lcc_scrapy.queue import turn_leases
 from lcc_scrapy.queue.held_turn import TurnPass
-from lcc_scrapy.queue.turn_leases import LEASE_MARGIN, Limits
+from lcc_scrapy.queue.turn_leases import LEASE_MARGIN
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 
@@ -231,7 +232,7 @@ def test_a_delay_is_settled_with_what_the_turn_has_to_wait_for(house: House) -> 
 
 def test_other_limits_bound_the_windows_that_are_read_from_then_on(house: House) -> None:
     house.provider(1)
-    house.manager.apply(Limits(window=3))
+    house.manager.apply(TurnLimits(window=3))
     house.manager.start()
     house.push(1, *"abcdefgh")
     assert len(house.manager.turns.get("1").window) == 3

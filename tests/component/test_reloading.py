@@ -14,6 +14,7 @@ from lcc_scrapy.config import reloading
 from lcc_scrapy.config.config import SETTINGS, Renewal, load, renew
 from lcc_scrapy.config.reloading import Reloader, renewed, settings_of_now, summary
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.turn_limits import TurnLimits
 
 
 def configured(**values):
@@ -27,7 +28,7 @@ def test_what_is_live_changes_and_the_rest_waits_for_a_restart():
     old = configured()
     new = configured(LCC_BANDWIDTH="200k", LCC_FETCHES="8", LCC_DATABASE_URL="sqlite:////other")
     renewal = renew(old, new)
-    assert renewal.config == replace(old, bandwidth=200_000)
+    assert renewal.config == replace(old, turns=replace(old.turns, bandwidth=200_000))
     assert renewal.changed == ("LCC_BANDWIDTH",)
     assert renewal.waiting == ("LCC_DATABASE_URL", "LCC_FETCHES")
 
@@ -67,8 +68,8 @@ def test_the_command_line_and_a_spiders_own_settings_go_on_before_the_file():
     running.set("LCC_BANDWIDTH", "1", "project")
     fresh = {"LCC_WINDOW": 2, "LCC_POLL": 2, "LCC_REDIRECTS": 2, "LCC_DATA_DIR": "/srv/lcc"}
     found = load(renewed(running, fresh), {"LCC_REDIRECTS": "3"})
-    assert (found.window, found.poll, found.redirects) == (2, 1, 1)
-    assert found.bandwidth == 0, "what left the file has its default again"
+    assert (found.turns.window, found.poll, found.redirects) == (2, 1, 1)
+    assert found.turns.bandwidth == 0, "what left the file has its default again"
 
 
 # --- the file ------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def test_settings_and_certificates_are_read_and_the_log_says_so(world, caplog):
     fresh.update(LCC_BANDWIDTH="1k", LCC_FETCHES="3", LCC_TYPO="1")
     reloader.reload()
     yield until(lambda: not reloader._running)
-    assert target.config == replace(configured(), bandwidth=1000)
+    assert target.config == replace(configured(), turns=TurnLimits(bandwidth=1000))
     assert caplog.messages == [
         "SIGHUP: settings read again: LCC_BANDWIDTH changed; LCC_FETCHES changed, too, but not before a restart",
         "unknown setting LCC_TYPO",
@@ -193,7 +194,7 @@ def test_broken_certificates_keep_no_setting_from_changing(world, caplog):
     target.certificates = lambda: fail(ConfigurationError("the old certificates stay in use: key.pem: gone"))
     reloader.reload()
     yield until(lambda: not reloader._running)
-    assert target.config.window == 5
+    assert target.config.turns.window == 5
     assert caplog.messages[-1] == "SIGHUP: the old certificates stay in use: key.pem: gone"
 
 

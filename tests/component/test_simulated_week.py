@@ -30,12 +30,13 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Place, Served, Ticket
 from lcc_scrapy.domain.timeslots import parse_mask
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.providers import registration
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
-from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.queue.turn_leases import Identity
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from tests.memory_store import MemoryStore
 
@@ -202,7 +203,7 @@ class Week:
             identity=Identity("1/0"),
             dead_owners=set,
             zone=ZoneInfo(self.zone),
-            limits=Limits(poll=POLL, lease=10 * POLL, window=8),
+            limits=TurnLimits(poll=POLL, lease=10 * POLL, window=8),
             wake=lambda: self.clock.callLater(0, self.begin),
             now=self.clock.seconds,
         )

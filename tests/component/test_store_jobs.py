@@ -29,6 +29,7 @@ from lcc_scrapy.domain.cache import Answer, Body, Tombstone
 from lcc_scrapy.domain.entries import Operation, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Failed, Served, Ticket
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.ops.housekeeping import Housekeeper
@@ -37,7 +38,7 @@ from lcc_scrapy.providers.groups import pause_everything, regroup, resume_everyt
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
-from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.queue.turn_leases import Identity
 from tests import crowd
 from tests.contract.little_lcc import FakeSet
 
@@ -89,7 +90,7 @@ class House:
             identity=Identity("1/0"),
             dead_owners=lambda: (),
             zone=ZoneInfo("UTC"),
-            limits=Limits(places=100),
+            limits=TurnLimits(places=100),
             wake=lambda: None,
             now=self.clock.seconds,
         )

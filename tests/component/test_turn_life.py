@@ -25,11 +25,12 @@ from twisted.internet.task import Clock
 
 from lcc_scrapy.domain.errors import LeaseLost, StoreUnavailable
 from lcc_scrapy.domain.queue import FETCH, Delayed, Ticket
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turn_states import State
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.queue.queue_manager import QueueManager
-from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.queue.turn_leases import Identity
 
 LIVES = int(os.environ.get("LCC_TURN_LIVES", "20"))
 OWNERS = ("1/0", "1/1", "2/0")
@@ -84,7 +85,7 @@ class Process:
             identity=Identity(owner),
             dead_owners=lambda: dead,
             zone=ZoneInfo("UTC"),
-            limits=Limits(window=3, poll=10.0),
+            limits=TurnLimits(window=3, poll=10.0),
             wake=lambda: None,
             now=house.clock.seconds,
             steady=house.clock.seconds,

@@ -78,7 +78,7 @@ def test_settings_are_read_in_their_units(tmp_path: Path) -> None:
         "LCC_LOGIN_FAILURES_PER_ID": "1 / 10s",
     }
     config = load(Settings(), given)
-    assert (config.bandwidth, config.lease, config.policy.max_removal) == (200_000, 120.0, 0.25)
+    assert (config.turns.bandwidth, config.turns.lease, config.policy.max_removal) == (200_000, 120.0, 0.25)
     assert (config.login.per_address, config.login.per_id) == (Rate(5, 3600), Rate(1, 10))
 
 

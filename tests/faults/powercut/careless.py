@@ -1,13 +1,14 @@
-"""Starts ``scrapy`` with one care less: what a power cut must then be seen to destroy.
+"""What a program leaves out that is to be seen to lose data by a power cut.
 
-``python careless.py CARE crawl lcc_push``, where the care is one of ``SYNCHRONOUS`` (SQLite syncs less) or of
-``FORGOTTEN`` (an fsync does nothing), or ``TOGETHER``, which leaves out nothing: all content files go by syncfs.
+``CARELESS`` in the environment of a process names the care that it does not take: one of ``SYNCHRONOUS`` (SQLite
+syncs less) or of ``FORGOTTEN`` (an fsync does nothing), or ``TOGETHER``, which leaves out nothing: all content files
+go by syncfs. ``careless_start/sitecustomize.py`` applies it in every process that inherits it, so in the settling
+process too.
 """
 
 import os
 import re
 import stat
-import sys
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, dbapi2
@@ -48,7 +49,8 @@ def _fsync(care, real, descriptor):
         real(descriptor)
 
 
-def main(care: str) -> None:
+def apply(care: str) -> None:
+    """Leave out a care in this process, before anything is opened."""
     if care in SYNCHRONOUS:
         _Hasty.synchronous = care
         dbapi2.connect = partial(dbapi2.connect, factory=_Hasty)
@@ -56,11 +58,9 @@ def main(care: str) -> None:
         group_fsync.FEW = 0
     else:
         os.fsync = partial(_fsync, care, os.fsync)
-    from scrapy.cmdline import execute
-
-    execute(["scrapy", *sys.argv[2:]])
 
 
-if __name__ == "__main__":
-    sys.path.remove(str(Path(__file__).parent))  # trace.py there hides the standard library's
-    main(sys.argv[1])
+def environment(care: str) -> dict[str, str]:
+    """Return what makes the processes careless that are started with it."""
+    start = Path(__file__).with_name("careless_start")
+    return {"CARELESS": care, "PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(start)])}

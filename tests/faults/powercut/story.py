@@ -24,6 +24,7 @@ from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.reader import Reader
 from lcc_scrapy.feed.store_feed import StoreFeed
 from tests.acceptance.pushers import Conversation
+from tests.faults.powercut.careless import environment
 from tests.harness import BIN, Lcc, wait_for
 
 MARK = "a power cut may come after: "
@@ -166,12 +167,10 @@ class ContentUser(threading.Thread):
 
 
 def _start(lcc: Lcc, care: str) -> None:
-    program = [str(BIN / "scrapy")]
-    if care:
-        program = [sys.executable, str(Path(__file__).with_name("careless.py")), care]
+    surroundings = {**lcc.environment, **(environment(care) if care else {})}
     with (lcc.folder / "crawl.log").open("ab") as log:
         lcc.crawl = subprocess.Popen(
-            [*program, "crawl", "lcc_push"], env=lcc.environment, cwd=lcc.cwd, stdout=log, stderr=log
+            [str(BIN / "scrapy"), "crawl", "lcc_push"], env=surroundings, cwd=lcc.cwd, stdout=log, stderr=log
         )
     wait_for(lambda: lcc._listens() or lcc.crawl.poll() is not None, 60, "the UNS")
     assert lcc.crawl.poll() is None, lcc.log_text()[-3000:]

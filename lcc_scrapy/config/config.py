@@ -93,6 +93,8 @@ class Config:
     fetch_log_files: int = setting("LCC_FETCH_LOG_FILES", "5", read.at_least_one, "Files of the fetch log that each worker keeps; the oldest goes.")
     web_endpoint: Endpoint | None = setting("LCC_WEB_ENDPOINT", "127.0.0.1:8080", readers.endpoint, "Where `lcc web` listens: `127.0.0.1:8080`, `[::]:8443` or `unix:/run/lcc/web.sock`.")
     web_url: str = setting("LCC_WEB_URL", "", readers.web_url, "URL of `lcc web` as clients see it, for documents that have to name it; needed behind a proxy. Empty = as each request says: `https://lcc.example.org`.")
+    push_endpoints: tuple[Endpoint, ...] = setting("LCC_PUSH_ENDPOINTS", "", readers.endpoints, "Where `lcc web` takes pushes over HTTP, [one page](http-push.md), written like LCC_WEB_ENDPOINT; several are separated by blanks, empty = nowhere.")
+    push_spool_dir: Path = setting("LCC_PUSH_SPOOL_DIR", "", _resolved, "Folder of the sets that `lcc web` accepted at LCC_PUSH_ENDPOINTS. Default: `spool-push` inside the data directory.")
     web: WebBounds = group(WebBounds)
     files_endpoint: Endpoint | None = setting("LCC_FILES_ENDPOINT", "", readers.endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere.")
     files_address: str = setting("LCC_FILES_ADDRESS", "", readers.address, "How other machines reach this machine's `lcc files`, for example `https://m2.example.org:8081`: it notes that in the database. Empty = the name of this host (or the address of LCC_FILES_ENDPOINT, without a certificate) and its port; nothing where it listens for this machine only.")
@@ -159,6 +161,7 @@ def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config
         or f"sqlite:///{data_dir / 'lcc.sqlite'}",
         "LCC_CONTENT_DIR": Path(values["LCC_CONTENT_DIR"] or data_dir / "content").absolute(),
         "LCC_SPOOL_DIR": Path(values["LCC_SPOOL_DIR"] or data_dir / "spool").absolute(),
+        "LCC_PUSH_SPOOL_DIR": Path(values["LCC_PUSH_SPOOL_DIR"] or data_dir / "spool-push").absolute(),
         "LCC_FETCH_LOG": data_dir / fetch_log if fetch_log else None,
     }
     return make(Config, values)

@@ -141,6 +141,8 @@ class Server(uvicorn.Server):
         self._endpoint = endpoint
         self._service = service
         self._stopping = stopping
+        self._serving: asyncio.Future[None] | None = None
+        self._ready = asyncio.Event()
         _check_privacy(endpoint, service)
         crowd = Crowd(service.connections_per_address, service.proxies)
         super().__init__(
@@ -168,13 +170,44 @@ class Server(uvicorn.Server):
         endpoint = self._endpoint
         sockets = None if endpoint.path else [_listening(endpoint)]
         if sockets:
-            host, port = sockets[0].getsockname()[:2]
-            _log.info("listening on %s", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+            _log.info("listening on %s", _shown(sockets[0]))
         self.run(sockets)
+
+    async def begin(self) -> str:
+        """Listen, and serve beside what else runs on this loop; the result is the address.
+
+        Raises ``ConfigurationError`` when it cannot. ``end`` ends it.
+        """
+        sockets = None if self._endpoint.path else [_listening(self._endpoint)]
+        self._serving = asyncio.ensure_future(self._serve(sockets))
+        ready = asyncio.ensure_future(self._ready.wait())
+        await asyncio.wait({self._serving, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._serving.done():
+            self._serving.result()
+        return _shown(sockets[0]) if sockets else self._endpoint.path
+
+    async def end(self) -> None:
+        """Take no more connections, and let requests end within ``Service.stop_seconds``."""
+        if self._serving is None:
+            return
+        self.should_exit = True
+        self._stopping()
+        await self._serving
+
+    def check_certificate(self) -> bool:
+        """Tell whether it is served over TLS; raises ``ConfigurationError`` for what cannot be used."""
+        if self._service.certificate:
+            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        return bool(self._service.certificate)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         """Listen."""
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except OSError as error:
+            raise ConfigurationError(f"cannot listen on {self._endpoint}: {error.strerror}") from None
+        self._ready.set()
         if path := self._endpoint.path:
             os.chmod(path, _SOCKET_MODE)  # noqa: PTH101 - of a loop that serves nobody yet
 
@@ -207,13 +240,18 @@ class Server(uvicorn.Server):
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(f"LCC_HTTP_CERTIFICATE, LCC_HTTP_KEY: {error}") from None
 
-    def _renew_certificate(self) -> None:
+    def renew_certificate(self) -> bool:
+        """Read the certificate again, if there is one; raises ``ConfigurationError``, the old one stays."""
         if self.config.ssl is None:
-            return
+            return False
+        self.check_certificate()  # a broken one must not get into use
+        self._load(self.config.ssl)
+        return True
+
+    def _renew_certificate(self) -> None:
         try:
-            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a broken one must not get into use
-            self._load(self.config.ssl)
-            _log.info("the certificate was read again")
+            if self.renew_certificate():
+                _log.info("the certificate was read again")
         except ConfigurationError as error:
             _log.error("%s: the old certificate stays in use", error)
 
@@ -237,3 +275,8 @@ def _listening(endpoint: Endpoint) -> Any:
         ) from None
     send_at_once(made)
     return made
+
+
+def _shown(listening: Any) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

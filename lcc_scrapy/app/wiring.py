@@ -369,7 +369,7 @@ class Worker:
             return all(part.is_done() for part in parts if part is not None)
         with self._store.read() as tx:
             queued = tx.queued_total()
-        return not queued and not has_sets_coming(self.config.spool_dir)
+        return not queued and not any(map(has_sets_coming, self.config.spool_dirs))
 
     def apply(self, config: Config) -> None:
         """Go on with other settings; those that need a restart are as they were."""

@@ -107,6 +107,11 @@ class Config:
     # fmt: on
 
     @property
+    def spool_dirs(self) -> tuple[Path, ...]:
+        """Return the folders of accepted sets on this machine: of the socket, and of pushes over HTTP."""
+        return (self.spool_dir, self.push_spool_dir)
+
+    @property
     def connections_out(self) -> int:
         """Return how many fetches can be under way: paced, about to be, and others of each priority."""
         return 2 * (len(PRIORITIES) + 1) * self.turns.places + self.turns.paced

@@ -119,6 +119,11 @@ def init_rejected(message: InitRejected) -> bytes:
     return f"<lococa:init_rejected>\n  {reason}\n</lococa:init_rejected>\n".encode()
 
 
+def no_set_result() -> bytes:
+    """Close the answer to a login that brings no set: nothing follows it."""
+    return b""
+
+
 def set_result_start() -> bytes:
     """Open the answer to a set; URL errors may follow while the set still arrives."""
     return b"<lococa:set_result>\n  <errors>\n"

@@ -65,6 +65,8 @@ class Exchange:
                 self._is_gone = True
                 return
             await self._pass_on(message.get("body", b""))
+            if self._transport.closed:
+                return
             more = message.get("more_body", False)
         await self._finish()
 

@@ -32,6 +32,7 @@ from lcc_scrapy.intake.dry_run import dry_run
 from lcc_scrapy.login.grouping import Grouped
 from lcc_scrapy.login.login_throttle import ThrottledChecks
 from lcc_scrapy.login.passwords import DUMMY
+from lcc_scrapy.login.right_passwords import RightPasswords
 from lcc_scrapy.uns.full_sets import Accepted
 from lcc_scrapy.uns.ports import DryRun, Login
 from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError
@@ -87,6 +88,7 @@ class LoginService:
         self._reactor = reactor
         self._rules = rules
         self._checks = ThrottledChecks(reactor, rules.throttled_checks)
+        self._right = RightPasswords()
         self._tokens = StoreTokens(store)
         self._known: Grouped[int, Provider | None] = Grouped(thread, self._find)
         self._admitted: Grouped[tuple[int, str], Login] = Grouped(thread, self._admit)
@@ -132,9 +134,12 @@ class LoginService:
             provider = yield self._known.ask(caller.pid)
         caller = self._checks.identify(caller, provider.lastconnip if provider else "")
         known = provider.password if provider else DUMMY
+        if provider is not None and self._right.has(known, password, self._reactor.seconds()):
+            return provider
         right: bool = yield self._checks.check(caller, known, password)
         if provider is None or not right:
             raise Refusal(101)
+        self._right.note(known, password, self._reactor.seconds())
         if provider.state in {State.ACTIVE, State.PAUSED}:
             self._checks.passed(caller)
         return provider

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from lcc_scrapy.domain.registration import FILE
 from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.throttling import Rate
+from lcc_scrapy.registration.hints import Places
 from lcc_scrapy.registration.routes import make_router
 from lcc_scrapy.registration.service import Registrations
 from lcc_scrapy.registration.steps import Steps
@@ -97,14 +98,20 @@ class Outbox:
 class Registry:
     """Registration on a store in memory, and an application that serves it."""
 
-    def __init__(self, *ports, store=None, mailer=None, proxies=(), **rules):
+    def __init__(self, *ports, store=None, mailer=None, proxies=(), push_url="", **rules):
         self.now, self.clock = NOW, 0.0
         self.store = store or MemoryStore()
         given = {"mode": "open", "private": True, "ports": frozenset({80, 443, *ports})}
         given |= {"per_address": OFTEN, "per_host": OFTEN, "proofs": OFTEN}
         self.rules = RegistrationRules(**{**given, **rules})
         self.registrations = Registrations(self.store, self.rules, fullsets=10, now=lambda: self.now)
-        self.steps = Steps(self.registrations, slots=168, mailer=mailer, clock=lambda: self.clock)
+        self.steps = Steps(
+            self.registrations,
+            slots=168,
+            places=Places(push_url, self.rules.uns),
+            mailer=mailer,
+            clock=lambda: self.clock,
+        )
         router = make_router(self.steps, proxies)
         self.app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
         self.app.include_router(router)

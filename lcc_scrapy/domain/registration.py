@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from hashlib import sha256
 from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urljoin
 from zoneinfo import available_timezones
 
 from lcc_scrapy.domain import timeslots
@@ -269,12 +269,3 @@ def uns_addresses(text: Any) -> tuple[str, ...]:
         if match is None or int(match[1]) > _PORT_MAX:
             raise ValueError(f"{one!r}, expected for example uns.example.org:9000")
     return found
-
-
-def push_url(text: Any) -> str:
-    """Read the URL of a service, without the slash at its end; empty = none."""
-    url = str(text).strip().rstrip("/")
-    parts = urlsplit(url)
-    if url and (parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or " " in url):
-        raise ValueError(f"{text!r}, expected for example https://push.example.org")
-    return url

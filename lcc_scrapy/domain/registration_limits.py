@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lcc_scrapy.domain import notations as read
-from lcc_scrapy.domain.registration import APPROVE, OFF, OPEN, ports, push_url, uns_addresses
+from lcc_scrapy.domain.registration import APPROVE, OFF, OPEN, ports, uns_addresses
 from lcc_scrapy.domain.settings import setting
 from lcc_scrapy.domain.throttling import Rate
 
@@ -25,6 +25,5 @@ class RegistrationRules:
     bandwidth: int = setting("LCC_REGISTRATION_BANDWIDTH", "0", read.size, "Bytes per second at most for a provider that registered: it may ask for less, not for more; 0 = no limit.")
     ports: frozenset[int] = setting("LCC_REGISTRATION_PORTS", "80 443", ports, "Ports of sites that may register, separated by blanks.")
     private: bool = setting("LCC_REGISTRATION_PRIVATE", "no", read.flag, "Permit sites at private addresses to register, and fetch from them: for an intranet.")
-    push_url: str = setting("LCC_PUBLIC_PUSH_URL", "", push_url, "URL at which providers reach the HTTPS push endpoint, as new providers are told: `https://push.example.org`.")
     uns: tuple[str, ...] = setting("LCC_PUBLIC_UNS", "", uns_addresses, "Where providers reach the update notification server, as new providers are told: `uns.example.org:9000`; several are separated by blanks.")
 # fmt: on

@@ -21,7 +21,7 @@ _KINDS: dict[type[LccError], tuple[HTTPStatus, str, Mapping[str, str]]] = {
     Busy: (HTTPStatus.SERVICE_UNAVAILABLE, "busy", {"Retry-After": "60"}),
     StoreUnavailable: (HTTPStatus.SERVICE_UNAVAILABLE, "database-away", {"Retry-After": "10"}),
 }
-_UNTOLD = {StoreUnavailable: "the database does not answer: try again later"}
+_UNTOLD: dict[type[LccError], str] = {StoreUnavailable: "the database does not answer: try again later"}
 
 
 def told(error: LccError) -> tuple[HTTPStatus, str, str, dict[str, str]]:

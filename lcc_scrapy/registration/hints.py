@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from lcc_scrapy.domain.registration import FILE
-from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 
 PASSWORD_OF_THE_PROVIDER = "(the password that you have)"  # noqa: S105 - no password
@@ -23,13 +22,24 @@ class Hints:
     """The three older commands, in a pipe."""
 
 
-def hints(rules: RegistrationRules, pid: int, password: str, root: str) -> Hints:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where providers push: the URL of the HTTPS endpoint, ``host:port`` of the servers; empty = not said."""
+
+    push_url: str = ""
+    uns: tuple[str, ...] = ()
+
+
+NOT_SAID = Places()
+
+
+def hints(places: Places, pid: int, password: str, root: str) -> Hints:
     """Return what to tell the provider ``pid`` whose documents lie below ``root``."""
-    uns = rules.uns[0] if rules.uns else "UNS_HOST:9000"
-    server = rules.push_url or uns
+    uns = places.uns[0] if places.uns else "UNS_HOST:9000"
+    server = places.push_url or uns
     return Hints(
-        rules.push_url,
-        rules.uns,
+        places.push_url,
+        places.uns,
         f"[lcc]\nserver = {server}\npid = {pid}\npassword = {password or PASSWORD_OF_THE_PROVIDER}\n",
         f"lcc-push DOCROOT {root}",
         "file2url --find DOCROOT -name '*.html' \\\n"

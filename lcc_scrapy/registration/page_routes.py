@@ -1,6 +1,7 @@
 """``/register``: the same steps as the JSON API, as pages."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
@@ -51,7 +52,7 @@ def make_pages(steps: Steps, proxies: Networks) -> APIRouter:
     add("/register/root", _FOLDER, pages.root_form, _ROOT, made.ask_for_root)
     add("/register/password", _LOST, pages.password_form, _PID, made.ask_for_password)
     for kind, path in pages.ACTIVATE.items():
-        add(path, _THERE, lambda values, kind=kind: pages.proof_form(kind, values), _ROOT, made.prover(kind))
+        add(path, _THERE, partial(pages.proof_form, kind), _ROOT, made.prover(kind))
     return router
 
 
@@ -105,7 +106,7 @@ class _Pages:
                 status, _, text, headers = told(error)
                 return page("Not found", pages.retry_body(kind, text, values), status, headers)
             return page(
-                "Done" if done.active else "Found", pages.done_body(done, self._steps.rules, who.password)
+                "Done" if done.active else "Found", pages.done_body(done, self._steps.places, who.password)
             )
 
         return prove

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from lcc_scrapy.domain.registration import FILE, Kind
-from lcc_scrapy.domain.registration_limits import RegistrationRules
-from lcc_scrapy.registration.hints import ASK, file_url, hints
+from lcc_scrapy.registration.hints import ASK, Places, file_url, hints
 from lcc_scrapy.registration.html import (
     alert,
     check,
@@ -189,7 +188,7 @@ def retry_body(kind: Kind, text: str, values: Values) -> Markup:
     return alert(text) + paragraph("What it may be:") + reasons + again
 
 
-def done_body(done: Done, rules: RegistrationRules, password: str) -> Markup:
+def done_body(done: Done, places: Places, password: str) -> Markup:
     """Return what is said when the file was found."""
     parts = [_found(done), paragraph("Provider id: <code>{pid}</code>", pid=done.pid)]
     parts += [paragraph("Root: <code>{root}</code>", root=root) for root in done.roots]
@@ -200,7 +199,7 @@ def done_body(done: Done, rules: RegistrationRules, password: str) -> Markup:
                 paragraph("The operator has to approve it now. Until then your password logs in nowhere."),
             ]
         )
-    return Markup("").join([*parts, *_how_to_push(done, rules, password)])
+    return Markup("").join([*parts, *_how_to_push(done, places, password)])
 
 
 def _found(done: Done) -> Markup:
@@ -214,11 +213,11 @@ def _found(done: Done) -> Markup:
     return good(f"The file was found. {said[Kind(done.kind)]}")
 
 
-def _how_to_push(done: Done, rules: RegistrationRules, password: str) -> list[Markup]:
-    told = hints(rules, done.pid, password, done.roots[0])
-    places = [place for place in (told.push_url, *told.uns) if place]
+def _how_to_push(done: Done, places: Places, password: str) -> list[Markup]:
+    told = hints(places, done.pid, password, done.roots[0])
+    shown = [place for place in (told.push_url, *told.uns) if place]
     return [
-        paragraph("Push to: <code>{where}</code>", where=", ".join(places) or ASK),
+        paragraph("Push to: <code>{where}</code>", where=", ".join(shown) or ASK),
         paragraph("With <code>lcc-push</code>: these lines go into <code>~/.config/lcc-push.ini</code>,"),
         literal(told.config),
         paragraph("and this command tells what is new (DOCROOT is the folder of your documents on disk):"),

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from anyio import to_thread
 
@@ -13,7 +13,8 @@ from lcc_scrapy.domain import registration as rules_of
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.registration import FILE, BadField, Kind, Registration, Stage, Wanted
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.registration.hints import mail_text
+from lcc_scrapy.mail.sending import Mailer
+from lcc_scrapy.registration.hints import NOT_SAID, Places, mail_text
 from lcc_scrapy.registration.proof import Prover
 from lcc_scrapy.registration.service import Done, Given, NotProved, Registrations
 from lcc_scrapy.registration.throttle import Throttle
@@ -30,13 +31,6 @@ FAILED = (
 
 _DAY = 86400
 _log = logging.getLogger(__name__)
-
-
-class Mailer(Protocol):
-    """What sends mail; blocking. Raises ``LccError``."""
-
-    def send(self, to: str, subject: str, text: str, headers: Mapping[str, str] | None = None) -> None:
-        """Send a message of plain text."""
 
 
 class Failed(LccError):
@@ -67,23 +61,28 @@ class Credentials:
 
 
 class Steps:
-    """All steps. ``slots`` is how many a time mask has, ``mailer`` None where mail is off."""
+    """All steps. ``slots`` is how many a time mask has, ``mailer`` None where mail is off.
+
+    ``places`` are what new providers are told.
+    """
 
     def __init__(
         self,
         registrations: Registrations,
         *,
         slots: int,
+        places: Places = NOT_SAID,
         mailer: Mailer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.rules = registrations.rules
+        self._rules = registrations.rules
+        self.places = places
         self.mails = mailer is not None
         self._registrations = registrations
         self._slots = slots
         self._mailer = mailer
-        self._throttle = Throttle(self.rules, clock)
-        self._prover = Prover(self.rules)
+        self._throttle = Throttle(self._rules, clock)
+        self._prover = Prover(self._rules)
         self._proofs = asyncio.Semaphore(PROOFS)
 
     # --- step one --------------------------------------------------------------------------------
@@ -99,9 +98,9 @@ class Steps:
 
     def _wanted(self, asked: Asked) -> Wanted:
         wanted = Wanted(
-            rules_of.folder_of(asked.site, self.rules.ports),
+            rules_of.folder_of(asked.site, self._rules.ports),
             rules_of.contact_of(asked.email),
-            rules_of.bandwidth_of(asked.bandwidth, self.rules.bandwidth),
+            rules_of.bandwidth_of(asked.bandwidth, self._rules.bandwidth),
             rules_of.hours_of(asked.hours, self._slots),
             rules_of.zone_of(asked.timezone),
         )
@@ -113,7 +112,7 @@ class Steps:
 
     async def begin_root(self, who: Credentials, site: str, address: str) -> Given:
         """Ask for a secret for a further root; raises ``NotKnown``, and what ``begin`` does."""
-        folder = rules_of.folder_of(site, self.rules.ports, "folder")
+        folder = rules_of.folder_of(site, self._rules.ports, "folder")
         self._throttle.show(address, who.pid)
         self._throttle.name(folder.host)
         begin = self._registrations.begin_root
@@ -169,7 +168,7 @@ class Steps:
     def _place(self, found: Registration, folder: str) -> HttpUrl:
         """Return the folder in which the file is to be: on the host that was named in step one."""
         site = HttpUrl.parse(found.site)
-        place = rules_of.folder_of(folder, self.rules.ports, "folder") if folder.strip() else site
+        place = rules_of.folder_of(folder, self._rules.ports, "folder") if folder.strip() else site
         if place.host != site.host:
             raise BadField("folder", f"write a folder on {site.host}, or register {place.host} by itself")
         return place

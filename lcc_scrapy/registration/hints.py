@@ -40,8 +40,9 @@ def hints(places: Places, pid: int, password: str, root: str) -> Hints:
     return Hints(
         places.push_url,
         places.uns,
-        f"[lcc]\nserver = {server}\npid = {pid}\npassword = {password or PASSWORD_OF_THE_PROVIDER}\n",
-        f"lcc-push DOCROOT {root}",
+        f"[lcc-push]\nserver = {server}\npid = {pid}\npassword = {password or PASSWORD_OF_THE_PROVIDER}\n"
+        f"docroot = DOCROOT\nurl = {root}\n",
+        "lcc-push",
         "file2url --find DOCROOT -name '*.html' \\\n"
         "    | lcccpstate --statefile=state.txt \\\n"
         f"    | lcccp --uns={uns} --pid={pid} --pwd-file=lcc.pwd --urlprefix={root}",

@@ -218,9 +218,12 @@ def _how_to_push(done: Done, places: Places, password: str) -> list[Markup]:
     shown = [place for place in (told.push_url, *told.uns) if place]
     return [
         paragraph("Push to: <code>{where}</code>", where=", ".join(shown) or ASK),
-        paragraph("With <code>lcc-push</code>: these lines go into <code>~/.config/lcc-push.ini</code>,"),
+        paragraph(
+            "With <code>lcc-push</code>: these lines go into <code>~/.config/lcc-push.ini</code>, which"
+            " nobody else may read (<code>chmod 600</code>). DOCROOT is the folder of your documents on disk."
+        ),
         literal(told.config),
-        paragraph("and this command tells what is new (DOCROOT is the folder of your documents on disk):"),
+        paragraph("Then this command tells what is new:"),
         literal(told.lcc_push),
         paragraph(
             "With the three older commands, after you have put the password into <code>lcc.pwd</code>:"

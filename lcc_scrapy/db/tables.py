@@ -549,6 +549,26 @@ tokens = Table(
     _column("used", BigInteger),
 )
 
+registrations = Table(
+    "registrations",
+    metadata,
+    Column("secret", _ascii(64), primary_key=True),
+    _column("pid", BigInteger, index=True),
+    _column("kind", _ascii(16)),
+    _column("stage", _ascii(16)),
+    _column("site", Url),
+    _column("password", _ascii(255)),
+    _column("contact", _text(255)),
+    _column("bandwidth", BigInteger),
+    _column("timeofday", Mask),
+    _column("timezone", _ascii(64)),
+    _column("root", Url),
+    _column("address", _ascii(45)),
+    _column("created", BigInteger),
+    _column("expires", BigInteger),
+    Index("registrations_expires", "expires"),
+)
+
 tallies = Table(
     "tallies",
     metadata,

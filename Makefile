@@ -6,7 +6,7 @@ RUN_STAMP := $(VENV)/.lcc-installed
 DEV_STAMP := $(VENV)/.lcc-dev-installed
 
 LCC_FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := codec conversation url spool_file content_coding notations query answer http_answer cost
+FUZZ_TARGETS := codec conversation json_set url spool_file content_coding notations query answer http_answer cost
 
 .PHONY: help demo test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora
 
@@ -64,6 +64,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_FEED_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_following.py
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
 	LCC_SPELLINGS=1000 LCC_BOMBS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_private_addresses.py tests/faults/test_hostile_sites.py
+	LCC_PUSH_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/integration/test_push_http.py -k kills
 	LCC_STREAMS=10000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_mutated_streams.py
 	LCC_PYPI=1 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_archive_replay.py tests/integration/test_resync_client.py
 	LCC_INDEXERS=all $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexers.py

@@ -244,7 +244,10 @@ class Server(uvicorn.Server):
         """Read the certificate again, if there is one; raises ``ConfigurationError``, the old one stays."""
         if self.config.ssl is None:
             return False
-        self.check_certificate()  # a broken one must not get into use
+        try:
+            self.check_certificate()  # a broken one must not get into use
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{error}: the old certificate stays in use") from None
         self._load(self.config.ssl)
         return True
 
@@ -253,7 +256,7 @@ class Server(uvicorn.Server):
             if self.renew_certificate():
                 _log.info("the certificate was read again")
         except ConfigurationError as error:
-            _log.error("%s: the old certificate stays in use", error)
+            _log.error("%s", error)
 
 
 def _check_privacy(endpoint: Endpoint, service: Service) -> None:

@@ -1,6 +1,7 @@
 """Registration over HTTP: the statements of seed 003 section 3, by the JSON API and by the pages."""
 
 import re
+import shlex
 from ipaddress import ip_network
 
 import pytest
@@ -529,12 +530,22 @@ def test_the_push_addresses_of_the_operator_are_on_the_page(site):
             assert part in told.text
 
 
+def test_a_root_with_odd_characters_is_quoted_for_the_shell(client, site):
+    odd = "/a';$(id)&/"
+    given = begin(client, site)
+    site.put(given["secret"], odd)
+    told = activate(client, given, folder=site.url.rstrip("/") + odd).json()
+    assert shlex.split(told["lines"]["commands"])[-1] == f"--urlprefix={told['root']}"
+    assert told["root"] == site.url.rstrip("/") + odd
+
+
 def test_a_further_root_and_a_new_password_by_the_pages(client, site, registry, owner):
     told = client.post("/register/root", data={"pid": "7", "password": "a word", "folder": site.url})
     secret = re.search(r"echo (\w{40}) &gt;", told.text)[1]
     site.put(secret)
     told = client.post("/register/root/activate", data=fields(told.text))
     assert (told.status_code, "yours to push now" in told.text) == (200, True)
+    assert "a word" not in told.text
     providers.change(registry.store, 7, {}, lambda _: [site.url])
     told = client.post("/register/password", data={"pid": "7"})
     site.put(re.search(r"echo (\w{40}) &gt;", told.text)[1])

@@ -6,6 +6,8 @@ from ipaddress import ip_network
 
 import pytest
 
+from lcc_scrapy.config.config import load
+from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
@@ -15,6 +17,8 @@ from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.login.passwords import hash_password, verify_password
 from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.providers import registration as providers
+from lcc_scrapy.registration.serving import UNSERVED, registration_routes, unserved
+from tests.memory_store import MemoryStore
 from tests.registration_site import NOW, Outbox, Registry, answer, little_site, redirect
 
 DAY = 86400
@@ -291,6 +295,15 @@ def test_whether_a_provider_exists_does_not_show(client, registry, owner):
         for pid in (7, 8)
     ]
     assert roots[0].json() == roots[1].json()
+
+
+@pytest.mark.parametrize(
+    ("mode", "served", "told"), [("off", False, ""), ("open", True, ""), ("open", False, UNSERVED)]
+)
+def test_registration_that_nobody_serves_is_told(mode, served, told, tmp_path):
+    config = load(PlainSettings({}, {}), {"LCC_DATA_DIR": str(tmp_path), "LCC_REGISTRATION": mode})
+    assert unserved(config, is_served=served) == told
+    assert bool(registration_routes(config, MemoryStore())) == (mode == "open")
 
 
 # --- hostile sites -------------------------------------------------------------------------------

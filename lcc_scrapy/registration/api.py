@@ -122,7 +122,7 @@ class _Routes:
             "root": done.roots[0],
             "roots": list(done.roots),
         }
-        told = hints(self._steps.places, done.pid, who.password, done.roots[0])
+        told = hints(self._steps.places, done, who.password)
         facts["push"] = {"url": told.push_url, "uns": list(told.uns)}
         facts["lines"] = {"config": told.config, "lcc-push": told.lcc_push, "commands": told.commands}
         return as_json(facts, 200 if done.active else _ACCEPTED, **_NEVER_KEPT)

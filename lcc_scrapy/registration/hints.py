@@ -1,9 +1,11 @@
 """What a new provider is told about pushing: addresses, and lines that are ready to paste."""
 
+import shlex
 from dataclasses import dataclass
 
-from lcc_scrapy.domain.registration import FILE
+from lcc_scrapy.domain.registration import FILE, Kind
 from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.registration.service import Done
 
 PASSWORD_OF_THE_PROVIDER = "(the password that you have)"  # noqa: S105 - no password
 ASK = "ask the operator of this cache"
@@ -33,8 +35,9 @@ class Places:
 NOT_SAID = Places()
 
 
-def hints(places: Places, pid: int, password: str, root: str) -> Hints:
-    """Return what to tell the provider ``pid`` whose documents lie below ``root``."""
+def hints(places: Places, done: Done, password: str) -> Hints:
+    """Return what to tell a provider; its own password, which it had before a further root, is not shown."""
+    pid, root, password = done.pid, done.roots[0], "" if done.kind == Kind.ROOT else password
     uns = places.uns[0] if places.uns else "UNS_HOST:9000"
     server = places.push_url or uns
     return Hints(
@@ -45,7 +48,7 @@ def hints(places: Places, pid: int, password: str, root: str) -> Hints:
         "lcc-push",
         "file2url --find DOCROOT -name '*.html' \\\n"
         "    | lcccpstate --statefile=state.txt \\\n"
-        f"    | lcccp --uns={uns} --pid={pid} --pwd-file=lcc.pwd --urlprefix={root}",
+        f"    | lcccp --uns={uns} --pid={pid} --pwd-file=lcc.pwd --urlprefix={shlex.quote(root)}",
     )
 
 

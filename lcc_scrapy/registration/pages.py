@@ -214,7 +214,7 @@ def _found(done: Done) -> Markup:
 
 
 def _how_to_push(done: Done, places: Places, password: str) -> list[Markup]:
-    told = hints(places, done.pid, password, done.roots[0])
+    told = hints(places, done, password)
     shown = [place for place in (told.push_url, *told.uns) if place]
     return [
         paragraph("Push to: <code>{where}</code>", where=", ".join(shown) or ASK),

@@ -66,6 +66,11 @@ async def read_json(request: Request, known: frozenset[str]) -> dict[str, str]:
     body = await request.body()
     if body and kind != "application/json":
         raise BadField("Content-Type", "send application/json")
+    return json_fields(body, known)
+
+
+def json_fields(body: bytes, known: frozenset[str]) -> dict[str, str]:
+    """Return the fields of a JSON object; raises ``BadField``."""
     try:
         given = json.loads(body) if body else {}
     except (ValueError, RecursionError):
@@ -90,8 +95,13 @@ async def read_form(request: Request, known: frozenset[str]) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise BadField("Content-Type", "send application/x-www-form-urlencoded")
+    return form_fields(await request.body(), known)
+
+
+def form_fields(body: bytes, known: frozenset[str]) -> dict[str, str]:
+    """Return the fields of a form; raises ``BadField``."""
     try:
-        text = (await request.body()).decode("ascii")
+        text = body.decode("ascii")
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX)
     except ValueError:
         raise BadField("body", "this is no form") from None

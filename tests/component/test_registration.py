@@ -1,10 +1,13 @@
 """Registration over HTTP: the statements of seed 003 section 3, by the JSON API and by the pages."""
 
 import re
+import shlex
 from ipaddress import ip_network
 
 import pytest
 
+from lcc_scrapy.config.config import load
+from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
@@ -14,6 +17,8 @@ from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.login.passwords import hash_password, verify_password
 from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.providers import registration as providers
+from lcc_scrapy.registration.serving import UNSERVED, registration_routes, unserved
+from tests.memory_store import MemoryStore
 from tests.registration_site import NOW, Outbox, Registry, answer, little_site, redirect
 
 DAY = 86400
@@ -292,6 +297,15 @@ def test_whether_a_provider_exists_does_not_show(client, registry, owner):
     assert roots[0].json() == roots[1].json()
 
 
+@pytest.mark.parametrize(
+    ("mode", "served", "told"), [("off", False, ""), ("open", True, ""), ("open", False, UNSERVED)]
+)
+def test_registration_that_nobody_serves_is_told(mode, served, told, tmp_path):
+    config = load(PlainSettings({}, {}), {"LCC_DATA_DIR": str(tmp_path), "LCC_REGISTRATION": mode})
+    assert unserved(config, is_served=served) == told
+    assert bool(registration_routes(config, MemoryStore())) == (mode == "open")
+
+
 # --- hostile sites -------------------------------------------------------------------------------
 
 
@@ -529,12 +543,22 @@ def test_the_push_addresses_of_the_operator_are_on_the_page(site):
             assert part in told.text
 
 
+def test_a_root_with_odd_characters_is_quoted_for_the_shell(client, site):
+    odd = "/a';$(id)&/"
+    given = begin(client, site)
+    site.put(given["secret"], odd)
+    told = activate(client, given, folder=site.url.rstrip("/") + odd).json()
+    assert shlex.split(told["lines"]["commands"])[-1] == f"--urlprefix={told['root']}"
+    assert told["root"] == site.url.rstrip("/") + odd
+
+
 def test_a_further_root_and_a_new_password_by_the_pages(client, site, registry, owner):
     told = client.post("/register/root", data={"pid": "7", "password": "a word", "folder": site.url})
     secret = re.search(r"echo (\w{40}) &gt;", told.text)[1]
     site.put(secret)
     told = client.post("/register/root/activate", data=fields(told.text))
     assert (told.status_code, "yours to push now" in told.text) == (200, True)
+    assert "a word" not in told.text
     providers.change(registry.store, 7, {}, lambda _: [site.url])
     told = client.post("/register/password", data={"pid": "7"})
     site.put(re.search(r"echo (\w{40}) &gt;", told.text)[1])

@@ -7,12 +7,16 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
+from lcc_scrapy.domain import registration
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
 from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS
+from lcc_scrapy.domain.registration import BadField
+from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.domain.tokens import digest_of
 from lcc_scrapy.query.answering import FILTERS_MAX
+from lcc_scrapy.registration.reading import BODY_BYTES, form_fields, json_fields
 from lcc_scrapy.web.ranges import Unsatisfiable, is_named, part
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import ResultBegins, Row, Wanted
@@ -216,4 +220,44 @@ HTTP_API = Parser(
     slack=16 << 20,
 )  # fmt: skip
 
-PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API)
+# --- registration --------------------------------------------------------------------------------
+
+_KNOWN = frozenset({"site", "email", "bandwidth", "hours", "timezone"})
+_READERS: tuple[Callable[[str], object], ...] = (
+    lambda text: registration.folder_of(text, frozenset({80})), registration.contact_of, lambda text: registration.bandwidth_of(text, 0),
+    lambda text: registration.hours_of(text, 168), registration.zone_of, lambda text: registration.redirected(HttpUrl.parse("http://h/"), text, frozenset({80})),
+    lambda text: registration.proves("0" * 64, text.encode()),
+)  # fmt: skip
+
+
+def read_registration(data: bytes) -> None:
+    """Read a body as JSON and as a form, and all its texts as everything that may be written."""
+    for fields in (json_fields, form_fields):
+        with suppress(BadField):
+            for text in fields(data, _KNOWN).values():
+                for read in _READERS:
+                    with suppress(BadField):
+                        read(text)
+
+
+def _site(unit: str) -> Callable[[int], bytes]:
+    return lambda n: b'{"site": "' + (unit * n)[: min(n, 4000)].encode() + b'"}'
+
+
+REGISTRATIONS = Parser(
+    "registration", WEB, BODY_BYTES, read_registration, _site("http://www.example.org/a/"),
+    (
+        *(Dimension(name, _site(unit)) for name, unit in (
+            ("dots", "."), ("slashes", "/"), ("at signs", "a@"), ("labels", "a."), ("file names", ".html"), ("percent signs", "%2e"), ("colons", ":"),
+            ("hours", "0-8,"), ("days", "mon-fri,"), ("digits", "1"), ("segments", "../"), ("letters", "é"), ("hashes", "#"), ("brackets", "["),
+        )),
+        Dimension("nesting", lambda n: b"[" * n), Dimension("nested objects", lambda n: b'{"a":' * (n // 5)), Dimension("members", lambda n: b'{"site":"","site":""}'[:-1] + b',"site":""' * (n // 10) + b"}"),
+        Dimension("unknown members", lambda n: b"{" + b",".join(b'"a%d":""' % k for k in range(n // 10)) + b"}"), Dimension("escapes", lambda n: b'{"site":"' + rb"\u0041" * (n // 6) + b'"}'),
+        Dimension("a number", lambda n: b'{"bandwidth":' + b"1" * n + b"}"), Dimension("blanks", lambda n: b" " * n),
+        Dimension("fields of a form", lambda n: b"site=&" * (n // 6)), Dimension("ampersands", lambda n: b"&" * n), Dimension("equals signs", lambda n: b"=" * n),
+        Dimension("percent signs of a form", lambda n: b"site=" + b"%41" * (n // 3)), Dimension("plus signs", lambda n: b"site=" + b"+" * n),
+    ),
+    slack=2 << 20,  # urllib cuts a text at each percent sign
+)  # fmt: skip
+
+PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API, REGISTRATIONS)

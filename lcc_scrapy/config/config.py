@@ -23,6 +23,7 @@ from lcc_scrapy.domain.http_limits import Bounds as WebBounds
 from lcc_scrapy.domain.http_limits import Service as HttpService
 from lcc_scrapy.domain.listen_rules import QueryListenRules, UnsListenRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
+from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
@@ -104,6 +105,8 @@ class Config:
     files_machines: Mapping[int, str] = setting("LCC_FILES_MACHINES", "", readers.machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good.")
     files_token_file: str = setting("LCC_FILES_TOKEN_FILE", "", str, "File that holds the token (scope `files`) that the `lcc files` of other machines is shown; empty = their files are not asked for.")
     http: HttpService = group(HttpService)
+    public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "Where the LCC's public endpoint is reached: `https://push.example.org`; links in mail begin with it. Empty = nowhere.")
+    mail: MailRules = group(MailRules)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)

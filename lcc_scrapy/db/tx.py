@@ -5,6 +5,7 @@ from typing import Protocol
 
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
+from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
@@ -13,7 +14,9 @@ from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.user_verbs import UserVerbs
 
 
-class Tx(ProviderVerbs, LoginVerbs, QueueVerbs, TurnVerbs, CacheVerbs, SpiderVerbs, MissVerbs, UserVerbs):
+class Tx(
+    ProviderVerbs, LoginVerbs, QueueVerbs, TurnVerbs, CacheVerbs, SpiderVerbs, MissVerbs, MailVerbs, UserVerbs
+):
     """A running transaction. Sequences come back in the order the verb names."""
 
 

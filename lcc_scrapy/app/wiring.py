@@ -44,7 +44,9 @@ from lcc_scrapy.listeners.endpoints import shown
 from lcc_scrapy.machine.data_directory import DataDirectory, WorkerSlot
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.machine.resources import Resources, provide_descriptors
+from lcc_scrapy.mail.post import Post
 from lcc_scrapy.ops.housekeeping import Housekeeper
+from lcc_scrapy.ops.mailing import Mailing, post_of
 from lcc_scrapy.queue.committing import Commits, Committer, Holder
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import Heartbeat
@@ -167,6 +169,7 @@ class Worker:
         self._thread = StoreThread(reactor, self.resources.notice, JobWatch(config.store_job_warn))
         self._window_reader = StoreThread(reactor, self.resources.notice, name="lcc-windows")
         self._hearts = StoreThread(reactor, name="lcc-heartbeat")
+        self._mail_thread = StoreThread(reactor, name="lcc-mail")
         self._reloader = Reloader(reactor, self._crawler.settings, self)
         self._reloader.install()
         try:
@@ -291,10 +294,16 @@ class Worker:
             swept=self._announce,
         )
         self._housekeeper.start()
+        self._mailing = Mailing(self._mail_thread, self._reactor, self._make_post)
+        if self._visits is None:
+            self._mailing.start()
         if self._visits is not None and not self._visits.sample:
             self._scanner = self._make_scanner(self._visits)
         if self._visits is not None and (self._visits.sample or self._visits.every):
             self._sampler = self._make_sampler(self._visits)
+
+    def _make_post(self) -> Post | None:
+        return post_of(self.config, self._store, self._home.lcc_id, self._slot.owner)
 
     def _make_scanner(self, visits: Visits) -> Scanner:
         config, settings = self.config, self._crawler.settings
@@ -403,7 +412,7 @@ class Worker:
         self.aborting = True
         for cut_off in self.on_abort:
             cut_off()
-        for thread in (self._thread, self._window_reader, self._hearts):
+        for thread in (self._thread, self._window_reader, self._hearts, self._mail_thread):
             self._reactor.callLater(LAST_WORDS, thread.abandon)
         if self._settling_process is not None:
             self._reactor.callLater(LAST_WORDS, self._settling_process.kill)
@@ -421,6 +430,7 @@ class Worker:
             self._delete_manager.stop()
             self._leftovers.stop()
             self._housekeeper.stop()
+            yield self._mailing.stop()
             if self._sampler is not None:
                 yield self._sampler.stop()
             if self._scanner is not None:
@@ -438,6 +448,7 @@ class Worker:
         elif self._settling_process is not None:
             self._settling_process.close()
         self._window_reader.close()
+        self._mail_thread.close()
         self._thread.close()
         self._reloader.restore()
 

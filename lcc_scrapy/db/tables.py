@@ -576,6 +576,22 @@ tallies = Table(
     _column("value", BigInteger),
 )
 
+mailstates = Table(
+    "mailstates",
+    metadata,
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    _column("since", BigInteger),
+    _column("due", BigInteger),
+    _column("wanted", _ascii(32)),
+    _column("wanted_at", BigInteger),
+    _column("held", BigInteger),
+    _column("held_at", BigInteger),
+    _column("refused", _text(255)),
+    _column("off", Boolean),
+    _column("tries", Integer),
+    _column("not_before", BigInteger),
+)
+
 fetchcounts = Table(
     "fetchcounts",
     metadata,

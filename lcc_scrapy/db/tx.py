@@ -5,6 +5,7 @@ from typing import Protocol
 
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
+from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
@@ -22,6 +23,7 @@ class Tx(
     CacheVerbs,
     SpiderVerbs,
     MissVerbs,
+    MailVerbs,
     UserVerbs,
     RegistrationVerbs,
 ):

@@ -5,7 +5,8 @@
     LccError
     └── MailError          a message was not sent; the text says why, in one line without secrets
         ├── MailRefused    this address or message is refused for ever (5xx): it need not be tried again
-        └── MailDelayed    not now (4xx, no connection, too slow, a login or sender refused): later it may go
+        └── MailDelayed    not now (4xx): later it may go
+            └── MailServerAway   no connection, too slow, the LCC's login or sender refused: nor do others
 
 A server that refuses the LCC itself (its login, its sender) says nothing about the address: the operator has
 to mend that, and the mail waits.
@@ -58,7 +59,11 @@ class MailRefused(MailError):
 
 
 class MailDelayed(MailError):
-    """It may be later: the server is away or slow, says "not now", or does not take the LCC's mail at all."""
+    """It may be later: the server says "not now"."""
+
+
+class MailServerAway(MailDelayed):
+    """The server is away or slow, or does not take the LCC's mail at all: other mails would not go either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ class SmtpMailer:
         try:
             client.login(rules.user, rules.password or _content_of(rules.password_file))
         except smtplib.SMTPAuthenticationError as error:  # its text may repeat what was sent
-            raise MailDelayed(f"the mail server refuses the login (code {error.smtp_code})") from None
+            raise MailServerAway(f"the mail server refuses the login (code {error.smtp_code})") from None
 
 
 def smtp_mailer(rules: MailRules) -> SmtpMailer | None:
@@ -251,15 +256,15 @@ def _refusal(code: int, said: bytes | str) -> MailError:
 
 @contextmanager
 def _told(timeout: float) -> Iterator[None]:
-    """Make what goes wrong on the way to the server, for whatever message, a ``MailDelayed``."""
+    """Make what goes wrong on the way to the server, for whatever message, a ``MailServerAway``."""
     try:
         yield
     except smtplib.SMTPResponseException as error:
-        raise MailDelayed(f"the mail server says {error.smtp_code} {_shown(error.smtp_error)}") from None
+        raise MailServerAway(f"the mail server says {error.smtp_code} {_shown(error.smtp_error)}") from None
     except TimeoutError:
-        raise MailDelayed(f"the mail server does not answer within {timeout:g} s") from None
+        raise MailServerAway(f"the mail server does not answer within {timeout:g} s") from None
     except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: TLS that was cut while read
-        raise MailDelayed(f"no conversation with the mail server: {_shown(str(error))}") from None
+        raise MailServerAway(f"no conversation with the mail server: {_shown(str(error))}") from None
 
 
 def _shown(said: bytes | str) -> str:

@@ -107,7 +107,16 @@ class ProviderVerbs(OnConnection):
     def delete_provider(self, pid: int) -> None:
         """Remove a provider and all that is kept of it, but its documents and what waits."""
         told_of_it = (t.urlerrors, t.outcomes, t.psets, t.logins, t.overtaking, t.spidered, t.owners)
-        for table in (t.pidb, t.proots, *told_of_it, t.scans, t.misses, t.suspects, t.fetchcounts):
+        for table in (
+            t.pidb,
+            t.proots,
+            *told_of_it,
+            t.scans,
+            t.misses,
+            t.suspects,
+            t.fetchcounts,
+            t.mailstates,
+        ):
             self._c.execute(delete(table).where(table.c.pid == pid))
 
     def members(self, turnkeys: Iterable[str]) -> list[Provider]:

@@ -8,12 +8,23 @@ from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
+from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.user_verbs import UserVerbs
 
 
-class Tx(ProviderVerbs, LoginVerbs, QueueVerbs, TurnVerbs, CacheVerbs, SpiderVerbs, MissVerbs, UserVerbs):
+class Tx(
+    ProviderVerbs,
+    LoginVerbs,
+    QueueVerbs,
+    TurnVerbs,
+    CacheVerbs,
+    SpiderVerbs,
+    MissVerbs,
+    UserVerbs,
+    SourceVerbs,
+):
     """A running transaction. Sequences come back in the order the verb names."""
 
 

@@ -54,6 +54,9 @@ from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
 from lcc_scrapy.queue.turn_leases import Identity, Limits
+from lcc_scrapy.sources.opening import fetcher_of, rules_of
+from lcc_scrapy.sources.registry import Registry, this_process
+from lcc_scrapy.sources.runner import DueSources, Runner, in_thread
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
@@ -122,6 +125,7 @@ class Worker:
         self._visits = visits
         self._scanner: Scanner | None = None
         self._sampler: Sampler | None = None
+        self._sources: DueSources | None = None
         self._intake_service: IntakeService | None = None
         self._opened = False
         self._fetch_log: FetchLog | None = None
@@ -193,6 +197,8 @@ class Worker:
             self._scanner.start()
         if self._sampler is not None:
             self._sampler.start()
+        if self._sources is not None:
+            self._sources.start()
         if self._stop_when_done:
             self._reactor.callLater(self.config.poll, self._watch)
 
@@ -295,6 +301,8 @@ class Worker:
             self._scanner = self._make_scanner(self._visits)
         if self._visits is not None and (self._visits.sample or self._visits.every):
             self._sampler = self._make_sampler(self._visits)
+        if self._visits is None:
+            self._sources = self._make_sources()
 
     def _make_scanner(self, visits: Visits) -> Scanner:
         config, settings = self.config, self._crawler.settings
@@ -330,6 +338,19 @@ class Worker:
             poll=config.poll,
             touched=lambda: self.manager.touched(visits.pid),
         )
+
+    def _make_sources(self) -> DueSources:
+        config, settings = self.config, self._crawler.settings
+        verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
+        runner = Runner(
+            Registry(self._store, this_process(), config.timezone, config.host_backoff),
+            in_thread(self._thread),
+            fetcher_of(config, settings["USER_AGENT"], verify=verify),
+            rules_of(config),
+            touched=self.manager.touched,
+        )
+        short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
+        return DueSources(runner, self._thread, self._reactor, config.poll, short)
 
     @staticmethod
     def _listen(intake_service: IntakeService) -> Any:
@@ -369,7 +390,8 @@ class Worker:
             return all(part.is_done() for part in parts if part is not None)
         with self._store.read() as tx:
             queued = tx.queued_total()
-        return not queued and not has_sets_coming(self.config.spool_dir)
+        resting = self._sources is None or self._sources.is_done()
+        return resting and not queued and not has_sets_coming(self.config.spool_dir)
 
     def apply(self, config: Config) -> None:
         """Go on with other settings; those that need a restart are as they were."""
@@ -386,6 +408,8 @@ class Worker:
                 self._scanner.apply(config)
             if self._sampler is not None:
                 self._sampler.apply(config)
+            if self._sources is not None:
+                self._sources.apply(rules_of(config))
             self._delete_manager.outcomes_kept = config.outcomes_kept
 
     def renew_certificates(self) -> Deferred[int]:
@@ -423,6 +447,8 @@ class Worker:
             self._housekeeper.stop()
             if self._sampler is not None:
                 yield self._sampler.stop()
+            if self._sources is not None:
+                yield self._sources.stop()
             if self._scanner is not None:
                 yield self._scanner.stop()
                 self._readers.close()

@@ -1,7 +1,8 @@
 """Sources: what a site publishes of its changes, for providers that do not push.
 
-A source is a tree of *files*: a sitemap, or an index and the sitemaps that it names. Each file lists URLs, and
-what says when they changed. What differs from what was listed before is submitted as a set of the provider.
+A source is a tree of *files*: a sitemap, or an index and the sitemaps that it names. Each file lists URLs,
+and what says when they changed. What differs from what was listed before is submitted as a set of the
+provider.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +31,8 @@ ERROR_MAX = 255
 LEAST_EVERY = 60
 """Seconds between two runs of a source at least."""
 
-CLAIM = 600
-"""Seconds for which a process has a source to itself; each step of a run claims it anew."""
+CLAIM = 60
+"""Seconds for which a process has a source to itself; it claims it anew while it runs it."""
 
 
 class Kind(StrEnum):
@@ -58,13 +59,14 @@ class Role(StrEnum):
 class Source:
     """One row of ``sources``. Times in epoch seconds, 0 = never; ``every`` in seconds.
 
-    ``due`` is when it is looked at next. ``owner`` runs it until ``claimed``. ``failures`` counts runs in a row
-    that failed, the last of them with ``error``. ``at`` is when a run last ended, ``changed`` when one last
-    submitted anything; ``listed`` URLs are remembered. ``queued``, ``removed``, ``held`` and ``refused`` are of
-    the run that last submitted or refused anything.
+    ``due`` is when it is looked at next. ``owner`` runs it until ``claimed``. ``failures`` counts runs in a
+    row that failed, the last of them with ``error``. ``at`` is when a run last ended, ``changed`` when one
+    last submitted anything; ``listed`` URLs are remembered. ``queued``, ``removed``, ``held`` and ``refused``
+    are of the run that last submitted or refused anything.
 
-    WebSub: ``callback`` is the name of its callback, ``secret`` what its hub signs with, ``hub`` and ``topic``
-    are where it is subscribed, until ``lease``; ``asked`` is what the hub was asked for last, and is to verify.
+    WebSub: ``callback`` is the name of its callback, ``secret`` what its hub signs with, ``hub`` and
+    ``topic`` are where it is subscribed, until ``lease``; ``asked`` is what the hub was asked for last, and
+    is to verify.
     """
 
     sourceid: int
@@ -97,9 +99,9 @@ class Source:
 class SourceFile:
     """One file of a source (table ``sourcefiles``), as it was when it was last read to its end.
 
-    ``etag`` and ``modified`` are what its server said, to ask with conditions; empty = nothing. ``told`` stands
-    for the time that its index said of it when it was read, 0 = none; ``read`` is when that was. ``listed`` URLs
-    of it are remembered.
+    ``etag`` and ``modified`` are what its server said, to ask with conditions; empty = nothing. ``told``
+    stands for the time that its index said of it when it was read, 0 = none; ``read`` is when that was.
+    ``listed`` URLs of it are remembered.
     """
 
     fileid: int
@@ -128,7 +130,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """A file that an index names, as written; ``told`` as ``stamp`` of an entry, ``role`` where it is said."""
+    """A file that an index names, as written; ``told`` as ``stamp`` of an entry, ``role`` where it is
+    said.
+    """
 
     url: str
     told: int = 0
@@ -159,7 +163,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a file says that it did not say before; ``absent`` are keys that it named and does not name now."""
+    """What a file says that it did not say before; ``absent`` are keys that it named and does not name
+    now.
+    """
 
     changes: tuple[Change, ...] = ()
     absent: tuple[bytes, ...] = ()
@@ -188,7 +194,7 @@ def compare(known: Mapping[bytes, int], listed: Iterable[Change]) -> Difference:
 
 
 def _is_news(known: int | None, one: Change) -> bool:
-    return known is None or (one.stamp != 0 and one.stamp != known)
+    return known is None or (one.stamp not in {0, known})
 
 
 def in_order(files: Sequence[SourceFile]) -> list[SourceFile]:

@@ -1,5 +1,7 @@
 """Sources: what sites publish of their changes, and what of it was submitted."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
@@ -22,7 +24,7 @@ def _ascii(width: int) -> sa.types.TypeEngine[str]:
     return sa.String(width).with_variant(exact, "mysql", "mariadb")
 
 
-def _column(name: str, kind: sa.types.TypeEngine[object] | None = None) -> sa.Column[object]:
+def _column(name: str, kind: Any = None) -> sa.Column[Any]:
     return sa.Column(name, kind or sa.BigInteger(), nullable=False)
 
 

@@ -1,0 +1,389 @@
+"""Runs one source: asks for its files, compares them with what they listed before, submits the differences.
+
+A run reads a file to its end before anything of it is submitted. What is remembered of a file says at each
+moment no more than what was submitted, and that it was read is noted last: a kill repeats some of a run.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain import timeslots
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.providers import Provider, State, Wanted
+from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
+from lcc_scrapy.domain.sources import (
+    ETAG_MAX,
+    MODIFIED_MAX,
+    MOST_FILES,
+    Difference,
+    Further,
+    Kind,
+    Listing,
+    Report,
+    Role,
+    Source,
+    SourceFile,
+    compare,
+    in_order,
+)
+from lcc_scrapy.sources.fetching import CannotFetch, Fetched, Fetcher, Whose
+from lcc_scrapy.sources.reading import Unreadable, read
+from lcc_scrapy.sources.submitting import PAGE, STEP, OwnSet, Rules, absolute, checked
+
+FILEID = "sourcefile"
+"""The counter of files."""
+
+LEVELS = 1
+"""Indexes of sitemaps inside of each other; ResourceSync has more kinds of lists, by its standard."""
+
+LEVELS_OF_RESOURCESYNC = 3
+DAY = 86_400
+
+T = TypeVar("T")
+
+
+class Work(Protocol):
+    """Runs a blocking job of the database where such jobs are run."""
+
+    def __call__(self, job: Callable[..., T], /, *args: Any) -> Awaitable[T]: ...
+
+
+async def at_once(job: Callable[..., T], /, *args: Any) -> T:
+    """Run a job here: for a process that does nothing else meanwhile."""
+    return job(*args)
+
+
+class Stopped(Exception):
+    """The run is to end: its process stops, or another one runs the source."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of one source. ``told`` hears after each step what was done.
+
+    ``lost``: another process runs the source, so that this run ends with ``Stopped``.
+    """
+
+    store: Store
+    work: Work
+    fetcher: Fetcher
+    source: Source
+    rules: Rules
+    told: Callable[[Report], object] = lambda _: None
+    now: Callable[[], float] = time.time
+    report: Report = field(default_factory=Report)
+    hubs: tuple[str, ...] = ()
+    topic: str = ""
+    lost: bool = False
+    _roots: tuple[Root, ...] = ()
+    _whose: Whose = field(default_factory=lambda: Whose(()))
+    _files: dict[str, SourceFile] = field(default_factory=dict)
+    _absent: list[tuple[SourceFile, tuple[bytes, ...], bool]] = field(default_factory=list)
+    _indexes: list[SourceFile] = field(default_factory=list)
+    _done: set[int] = field(default_factory=set)
+    _doubts: bool = False
+    _new: int = 0
+    _own: OwnSet = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin the set; it has no rows before there are URLs for it."""
+        self._own = OwnSet(self.store, self.source, self.rules, self.report)
+
+    async def run(self) -> Report:
+        """Look at everything; raises ``CannotFetch`` and ``Unreadable`` for the file it begins with."""
+        await self._prepare()
+        first = await self._file(self.source.url, 0, Further(self.source.url))
+        await self._look_at(first, 0)
+        await self._finish()
+        return self.report
+
+    async def take(self, body: Fetched) -> Report:
+        """Take in the content that a hub sent; what it does not name stays as it is."""
+        await self._prepare()
+        listing = self._as_its_kind(await self._read(body))
+        file = await self._file(self.source.url, 0, Further(self.source.url))
+        listed = checked(self.source.pid, listing.entries, file.url, self._roots, self.report)
+        remembered = await self._remembered(file)
+        await self._submit(file, self._within_bounds(compare(remembered, listed), remembered))
+        return self.report
+
+    async def _finish(self) -> None:
+        if self.report.held_up:
+            return
+        await self._leave_out()
+        self._own.end()
+        for index in reversed(self._indexes):
+            await self._done_with(index)
+        await self.work(self._confirm)
+
+    # --- what it begins with ---------------------------------------------------------------------
+
+    async def _prepare(self) -> None:
+        provider, roots, files = await self.work(self._known)
+        self._roots = tuple(map(Root.parse, roots))
+        self._whose = whose(provider, self._roots)
+        self._files = {one.url: one for one in files}
+
+    def _known(self) -> tuple[Provider, list[str], list[SourceFile]]:
+        with self.store.read() as tx:
+            provider = tx.provider(self.source.pid)
+            if provider is None or provider.state != State.ACTIVE:
+                raise CannotFetch(f"nothing may be fetched from provider {self.source.pid} now")
+            return provider, tx.roots(self.source.pid), tx.source_files(self.source.sourceid)
+
+    def _confirm(self) -> None:
+        """Note that the site was heard, as a login of a provider that pushes confirms its documents."""
+        now = int(self.now())
+        with self.store.begin() as tx:
+            provider = tx.lock_providers([self.source.pid]).get(self.source.pid)
+            if provider and provider.fullsetwanted == Wanted.NO and now - provider.confirmed > DAY:
+                tx.update_provider(provider.pid, {"confirmed": now})
+
+    async def _file(self, url: str, parent: int, told: Further) -> SourceFile:
+        """Return what is known of a file, which may be nothing but its number."""
+        known = self._files.get(url)
+        if known is not None:
+            return replace(known, parent=parent)
+        role = told.role or Role.LIST
+        self._files[url] = await self.work(self._number, url, parent, role)
+        return self._files[url]
+
+    def _number(self, url: str, parent: int, role: Role) -> SourceFile:
+        with self.store.begin() as tx:
+            made = SourceFile(tx.take(FILEID, 1), self.source.sourceid, url, parent, role)
+            tx.put_source_files([made])
+            return made
+
+    # --- one file --------------------------------------------------------------------------------
+
+    async def _look_at(self, file: SourceFile, told: int, level: int = 0) -> None:
+        """Ask for a file, and take in what it says."""
+        self._done.add(file.fileid)
+        self.report.files += 1
+        etag, modified = (file.etag, file.modified) if file.read else ("", "")
+        with await self.fetcher.get(file.url, self._whose, etag, modified) as fetched:
+            self.report.bytes += fetched.transferred
+            if fetched.status == 304:  # noqa: PLR2004
+                await self._unmodified(file, told, level)
+                return
+            listing = self._as_its_kind(await self._read(fetched))
+            file = replace(
+                file,
+                role=listing.role,
+                etag=_short(fetched.header(b"etag"), ETAG_MAX),
+                modified=_short(fetched.header(b"last-modified"), MODIFIED_MAX),
+                told=told,
+            )
+            if level == 0:
+                self._note_hubs(listing, fetched)
+            await self._take(file, listing, str(fetched.url), level)
+
+    async def _read(self, fetched: Fetched) -> Listing:
+        """Read a file beside the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(None, read, fetched.pieces())
+
+    def _as_its_kind(self, listing: Listing) -> Listing:
+        """Return what a file says, as its source is meant; a feed does not name all that there is."""
+        if self.source.kind not in {Kind.FEED, Kind.WEBSUB}:
+            return listing
+        if listing.role is Role.INDEX:
+            raise Unreadable("an index, where a feed is expected")
+        return replace(listing, role=Role.NEWS)
+
+    def _note_hubs(self, listing: Listing, fetched: Fetched) -> None:
+        from lcc_scrapy.sources.links import link_headers  # noqa: PLC0415
+
+        said = link_headers(fetched.links)
+        hubs = [url for url, relation in said if relation == "hub"]
+        topics = [url for url, relation in said if relation == "self"]
+        self.hubs = tuple(hubs) or listing.hubs
+        self.topic = (topics or [listing.topic])[0]
+
+    async def _unmodified(self, file: SourceFile, told: int, level: int) -> None:
+        self.report.unmodified += 1
+        if file.role == Role.INDEX:
+            for one in in_order([one for one in self._files.values() if one.parent == file.fileid]):
+                await self._follow(one, Further(one.url, one.told), level)
+        elif told != file.told:
+            await self.work(self._put, replace(file, told=told))
+
+    async def _take(self, file: SourceFile, listing: Listing, base: str, level: int = 0) -> None:
+        if listing.role is Role.INDEX:
+            await self._take_index(file, listing, base, level)
+        else:
+            await self._take_entries(file, listing, base)
+
+    # --- an index --------------------------------------------------------------------------------
+
+    async def _take_index(self, file: SourceFile, listing: Listing, base: str, level: int) -> None:
+        levels = LEVELS_OF_RESOURCESYNC if self.source.kind == Kind.RESOURCESYNC else LEVELS
+        if level >= levels:
+            raise Unreadable(f"{file.url}: an index inside of an index, which is not followed")
+        named: dict[int, tuple[SourceFile, Further]] = {}
+        for one in listing.files:
+            url = self._lies_at(one.url, base)
+            if url in self._files or (url and len(self._files) < MOST_FILES):
+                known = await self._file(url, file.fileid, one)
+                named[known.fileid] = (known, one)
+        if listing.cut or len(named) < len(listing.files):
+            self.report.note(f"{file.url} names {len(listing.files)} files, of which {len(named)} are read")
+        for known in in_order([known for known, _ in named.values()]):
+            await self._follow(known, named[known.fileid][1], level)
+        before = [one for one in self._files.values() if one.parent == file.fileid]
+        for other in before if not listing.cut and named else ():
+            if other.fileid not in named:
+                self._absent.append((other, tuple(await self._remembered(other)), True))
+        self._indexes.append(file)
+
+    def _lies_at(self, written: str, base: str) -> str:
+        """Return where a file lies; "" where it may not be asked for."""
+        try:
+            url = HttpUrl.parse(absolute(written, base))
+        except UrlRefused:
+            return ""
+        return str(url) if self._whose.permits(url) else ""
+
+    async def _follow(self, file: SourceFile, said: Further, level: int) -> None:
+        """Look at a file that an index names, unless the index says that it is as it was."""
+        if file.fileid in self._done or self.report.held_up:
+            return
+        if file.read and file.role != Role.INDEX and said.told and said.told == file.told:
+            self._done.add(file.fileid)
+            return
+        try:
+            await self._look_at(file, said.told, level + 1)
+        except (CannotFetch, Unreadable) as error:
+            self.report.note(f"{file.url}: {error}" if file.url not in str(error) else str(error))
+            await self.work(self._put, replace(file, told=0))  # so that it is not taken for what was read
+
+    # --- a list ----------------------------------------------------------------------------------
+
+    async def _take_entries(self, file: SourceFile, listing: Listing, base: str) -> None:
+        listed = checked(self.source.pid, listing.entries, base, self._roots, self.report)
+        remembered = await self._remembered(file)
+        found = self._within_bounds(compare(remembered, listed), remembered)
+        if listing.cut:
+            self.report.note(f"{file.url} names more than is read: nothing of it counts as gone")
+        if file.role == Role.LIST and not listed:
+            self.report.note(f"{file.url} names no URL that may be fetched")
+        changed = set(await self._submit(file, found))
+        if self.report.held_up:
+            return
+        absent = () if listing.cut else found.absent
+        kept = len(remembered) + len(changed - remembered.keys()) - len(absent)
+        file = replace(file, listed=kept)
+        if absent:
+            doubtful = file.role == Role.LIST and not listed
+            self._absent.append((file, absent, False))
+            self._doubts = self._doubts or doubtful
+        else:
+            await self._done_with(file)
+
+    def _within_bounds(self, found: Difference, remembered: dict[bytes, int]) -> Difference:
+        """Leave out new URLs beyond those that are remembered of a source at most."""
+        room = self.rules.most - sum(one.listed for one in self._files.values()) - self._new
+        changes = []
+        for one in found.changes:
+            new = one.key not in remembered
+            if new and room <= 0:
+                self.report.note(f"more than {self.rules.most} URLs: see LCC_SOURCE_URLS")
+                continue
+            room -= new
+            self._new += new
+            changes.append(one)
+        return Difference(tuple(changes), found.absent)
+
+    async def _remembered(self, file: SourceFile) -> dict[bytes, int]:
+        found: dict[bytes, int] = {}
+        after, some = b"", True
+        while some:
+            page = await self.work(self._own.remembered, file.fileid, after)
+            found.update(page)
+            some = len(page) == PAGE
+            after = page[-1][0] if page else after
+        return found
+
+    async def _submit(self, file: SourceFile, found: Difference) -> list[bytes]:
+        """Submit what is new or changed, in steps; what finds no room in the queue comes with a later run."""
+        done: list[bytes] = []
+        for begin in range(0, len(found.changes), STEP):
+            some = found.changes[begin : begin + STEP]
+            if not await self.work(self._own.submit, file.fileid, some, int(self.now())):
+                break
+            done += [one.key for one in some]
+            self._tell()
+        return done
+
+    # --- what is gone ----------------------------------------------------------------------------
+
+    async def _leave_out(self) -> None:
+        """Remove what no list names any more, when all were read; the guard judges all of it together."""
+        removing = 0
+        for file, keys, _ in self._absent:
+            for some in _steps(keys) if _removes(file) else ():
+                removing += await self.work(self._own.removable, file.fileid, list(some))
+        hold = self._doubts or await self.work(self._own.is_too_much, removing, int(self.now()))
+        for file, keys, whole in self._absent:
+            for some in _steps(keys):
+                await self.work(self._leave_some, file, some, hold)
+                self._tell()
+            await (self.work(self._forget, file) if whole else self._done_with(file))
+
+    def _leave_some(self, file: SourceFile, keys: tuple[bytes, ...], hold: bool) -> None:
+        self._own.leave_out(file.fileid, keys, int(self.now()), removes=_removes(file), hold=hold)
+
+    async def _done_with(self, file: SourceFile) -> None:
+        self._files[file.url] = replace(file, read=int(self.now()))
+        await self.work(self._put, self._files[file.url])
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.lost:
+            raise Stopped
+        self.told(self.report)
+
+    def _put(self, file: SourceFile) -> None:
+        self._in_tx(lambda tx: tx.put_source_files([file]))
+
+    def _forget(self, file: SourceFile) -> None:
+        self._in_tx(lambda tx: tx.delete_source_files([file.fileid]))
+        del self._files[file.url]
+
+    def _in_tx(self, change: Callable[[Tx], None]) -> None:
+        """Change something, unless the source was removed meanwhile."""
+        with self.store.begin() as tx:
+            if tx.source(self.source.sourceid) is not None:
+                change(tx)
+
+    @property
+    def listed(self) -> int:
+        """Return how many URLs are remembered."""
+        return sum(one.listed for one in self._files.values())
+
+
+def whose(provider: Provider, roots: tuple[Root, ...]) -> Whose:
+    """Return for whom files are fetched."""
+    return Whose(hosts(roots), provider.allowprivate, not provider.ignorerobots, provider.bandwidth)
+
+
+def may_run(provider: Provider | None, now: float, zone: Any) -> bool:
+    """Tell whether files of a provider may be fetched now: it is active, and it is one of its hours."""
+    if provider is None or provider.state != State.ACTIVE:
+        return False
+    return timeslots.permits(provider.timeofday, now, zone)
+
+
+def _removes(file: SourceFile) -> bool:
+    return file.role == Role.LIST
+
+
+def _steps(keys: tuple[bytes, ...]) -> Iterator[tuple[bytes, ...]]:
+    return (keys[begin : begin + STEP] for begin in range(0, len(keys), STEP))
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else ""

@@ -54,9 +54,8 @@ from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
 from lcc_scrapy.queue.turn_leases import Identity, Limits
-from lcc_scrapy.sources.opening import fetcher_of, rules_of
-from lcc_scrapy.sources.registry import Registry, this_process
-from lcc_scrapy.sources.runner import DueSources, Runner, in_thread
+from lcc_scrapy.sources.opening import rules_of, runner_of
+from lcc_scrapy.sources.runner import DueSources, in_thread
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
@@ -342,13 +341,9 @@ class Worker:
     def _make_sources(self) -> DueSources:
         config, settings = self.config, self._crawler.settings
         verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
-        runner = Runner(
-            Registry(self._store, this_process(), config.timezone, config.host_backoff),
-            in_thread(self._thread),
-            fetcher_of(config, settings["USER_AGENT"], verify=verify),
-            rules_of(config),
-            touched=self.manager.touched,
-        )
+        work = in_thread(self._thread)
+        runner = runner_of(config, self._store, work, settings["USER_AGENT"], verify=verify)
+        runner.touched = self.manager.touched
         short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
         return DueSources(runner, self._thread, self._reactor, config.poll, short)
 

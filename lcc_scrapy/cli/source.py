@@ -1,6 +1,7 @@
 """``lcc source``: sitemaps and feeds of sites that do not push."""
 
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -16,10 +17,12 @@ from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lcc_scrapy.domain.roots import HttpUrl
     from lcc_scrapy.domain.sources import Report, Source
+    from lcc_scrapy.sources.discovery import Offer, Subject
     from lcc_scrapy.sources.registry import Registry
 
-_KINDS = ("sitemap", "feed", "resourcesync")
+_KINDS = ("sitemap", "feed", "resourcesync", "websub")
 _HIDDEN = frozenset({"secret", "callback", "owner", "claimed", "asked"})
 
 
@@ -51,6 +54,7 @@ def _every(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
 @click.option("--sitemap", metavar="URL", help="A sitemap or sitemap index.")
 @click.option("--feed", metavar="URL", help="A feed: RSS, Atom or JSON Feed.")
 @click.option("--resourcesync", metavar="URL", help="A description, resource list or change list.")
+@click.option("--websub", metavar="URL", help="A feed that names a hub, which then tells of changes.")
 @click.option(
     "--every", default="1h", show_default=True, callback=_every, metavar="DURATION", help="How often to look."
 )
@@ -149,8 +153,80 @@ def remove(lcc: Lcc, *, sourceid: int) -> None:
     lcc source remove 3
     """  # noqa: D301
     with _registry(lcc) as registry:
-        gone = registry.remove(sourceid)
-    click.echo(f"source {sourceid} removed: {gone.kind} {gone.url}")
+        gone = registry.get(sourceid)
+        leaving = registry.leave(sourceid, int(time.time()))
+        if leaving is not None:
+            asyncio.run(_unsubscribe(lcc, registry, leaving))
+    until = ", when its hub has confirmed that" if leaving is not None else ""
+    click.echo(f"source {sourceid} removed{until}: {gone.kind} {gone.url}")
+
+
+async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> None:
+    """Ask the hub of a source; where it cannot be asked, the source goes all the same."""
+    from lcc_scrapy.domain.errors import LccError
+    from lcc_scrapy.domain.roots import HttpUrl
+    from lcc_scrapy.sources.discovery import subject_of
+    from lcc_scrapy.sources.opening import runner_of
+    from lcc_scrapy.sources.running import at_once
+    from lcc_scrapy.sources.websub import UNSUBSCRIBE
+
+    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
+    assert runner.subscriber is not None
+    its = subject_of(registry.store, HttpUrl.parse(leaving.url)).whose
+    try:
+        await runner.subscriber.ask(leaving, UNSUBSCRIBE, its)
+    except LccError as error:
+        printing.note(f"its hub cannot be asked to end the subscription: {error}")
+        registry.remove(leaving.sourceid)
+    finally:
+        await runner.fetcher.close()
+
+
+@source.command()
+@click.argument("url")
+@printing.json_option
+@pass_lcc
+def discover(lcc: Lcc, *, url: str, as_json: bool) -> None:
+    """Show which sources the site at URL offers, each with the command that adds it.
+
+    It asks for robots.txt, the page at URL, /sitemap.xml and /.well-known/resourcesync.
+    Exit status 1 when there is nothing.
+
+    \b
+    lcc source discover http://www.example.org/
+    lcc source discover http://www.example.org/ --json
+    """  # noqa: D301
+    from lcc_scrapy.domain.roots import HttpUrl
+    from lcc_scrapy.sources.discovery import subject_of
+
+    site = HttpUrl.parse(url)
+    with lcc.store() as store:
+        subject = subject_of(store, site)
+    found = asyncio.run(_discover(lcc, site, subject))
+    rows = [(one.kind, one.url, one.found, _command(subject.pid, one)) for one in found]
+    columns = ("kind", "url", "found", "command")
+    if as_json:
+        printing.as_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        printing.table(columns, rows)
+    if not rows:
+        printing.note(f"{site} offers no sitemap, feed or ResourceSync description")
+        sys.exit(FAILED)
+
+
+async def _discover(lcc: Lcc, site: "HttpUrl", subject: "Subject") -> "list[Offer]":
+    from lcc_scrapy.sources.discovery import discover
+    from lcc_scrapy.sources.opening import fetcher_of
+
+    fetcher = fetcher_of(lcc.config, _agent(lcc))
+    try:
+        return await discover(fetcher, site, subject.whose)
+    finally:
+        await fetcher.close()
+
+
+def _command(pid: int, one: "Offer") -> str:
+    return f"lcc source add {pid or 'PID'} --{one.kind} {shlex.quote(one.url)}"
 
 
 @source.command()
@@ -193,15 +269,12 @@ async def _run(
     lcc: Lcc, registry: "Registry", chosen: "list[Source]", shown: printing.Progress
 ) -> "list[tuple[Source, Report, str]]":
     from lcc_scrapy.domain.sources import Report
-    from lcc_scrapy.sources.opening import fetcher_of, rules_of
+    from lcc_scrapy.sources.opening import runner_of
     from lcc_scrapy.sources.registry import SourceRefused
-    from lcc_scrapy.sources.runner import Runner
     from lcc_scrapy.sources.running import at_once
 
-    fetcher = fetcher_of(lcc.config, _agent(lcc))
-    runner = Runner(
-        registry, at_once, fetcher, rules_of(lcc.config), told=lambda report: shown(report.queued)
-    )
+    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
+    runner.told = lambda report: shown(report.queued)
     done = []
     try:
         for one in chosen:
@@ -211,7 +284,7 @@ async def _run(
             except SourceRefused as error:
                 done.append((one, Report(), str(error)))
     finally:
-        await fetcher.close()
+        await runner.fetcher.close()
     return done
 
 

@@ -129,7 +129,7 @@ class Fetcher:
             if answer.status not in _MOVED:
                 return _complete(answer)
             answer.body.close()
-            target = _parsed(_joined(target, answer.header(b"location")))
+            target = joined(target, answer.header(b"location"))
         raise CannotFetch(f"{url}: more than {REDIRECTS} redirects")
 
     async def _check_robots(self, url: HttpUrl, whose: Whose) -> None:
@@ -162,7 +162,7 @@ class Fetcher:
                     return Robots.parse(body[: ROBOTS_BYTES + 1], product_token(self.agent))
                 if answer.status not in _MOVED:
                     return _NO_RULES
-                target = _parsed(_joined(target, answer.header(b"location")))
+                target = joined(target, answer.header(b"location"))
         return _NO_RULES
 
     async def ask(
@@ -250,9 +250,10 @@ def _parsed(url: str) -> HttpUrl:
         raise CannotFetch(f"{url[:200]}: {error}") from None
 
 
-def _joined(base: HttpUrl, location: str) -> str:
+def joined(base: HttpUrl, location: str) -> HttpUrl:
+    """Return where a redirect leads; raises ``CannotFetch``."""
     try:
-        return urljoin(str(base), location)
+        return _parsed(urljoin(str(base), location))
     except ValueError as error:
         raise CannotFetch(f"{base}: unusable redirect: {error}") from None
 

@@ -1,15 +1,28 @@
 """What runs of sources need, made of the settings."""
 
 from lcc_scrapy.config.config import Config
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.sources.fetching import CONNECTIONS, Fetcher
+from lcc_scrapy.sources.registry import Registry, this_process
+from lcc_scrapy.sources.runner import Runner
+from lcc_scrapy.sources.running import Work
 from lcc_scrapy.sources.submitting import Rules
+from lcc_scrapy.sources.subscribing import Subscriber
 
 
 def fetcher_of(config: Config, agent: str, *, verify: bool = True) -> Fetcher:
     """Return what fetches; its connections open when they are first needed, inside an event loop."""
     outgoing = Outgoing(CONNECTIONS, tls_context(verify=verify))
     return Fetcher(outgoing, agent, config.fetch_timeout, config.fetch_deadline)
+
+
+def runner_of(config: Config, store: Store, work: Work, agent: str, *, verify: bool = True) -> Runner:
+    """Return what runs sources in this process."""
+    registry = Registry(store, this_process(), config.timezone, config.host_backoff)
+    fetcher = fetcher_of(config, agent, verify=verify)
+    subscriber = Subscriber(registry, work, fetcher, config.public_url)
+    return Runner(registry, work, fetcher, rules_of(config), subscriber=subscriber)
 
 
 def rules_of(config: Config) -> Rules:

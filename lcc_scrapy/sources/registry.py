@@ -6,7 +6,7 @@ ended, or was silent for too long, is taken over.
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -29,6 +29,7 @@ from lcc_scrapy.domain.sources import (
     after_failure,
     after_success,
 )
+from lcc_scrapy.sources import websub
 
 SOURCEID = "source"
 """The counter of sources, which whoever claims one locks."""
@@ -165,6 +166,56 @@ class Registry:
             return now + one.every
         return int(opens) + 1 if opens > now else 0
 
+    # --- subscriptions ---------------------------------------------------------------------------
+
+    def prepared(self, sourceid: int, hub: str, topic: str) -> Source:
+        """Note that a hub is about to be asked for a subscription."""
+        with self._claiming() as tx:
+            one = websub.prepared(_found(tx, sourceid), hub, topic)
+            tx.put_source(one)
+            return one
+
+    def called_back(self, callback: str) -> Source | None:
+        """Return the source of a callback."""
+        with self.store.read() as tx:
+            return tx.source_called_back(callback)
+
+    def verified(self, callback: str, said: Mapping[str, str], now: int) -> str:
+        """Note what a hub verifies, and return what it is answered; "" = it was not asked for that."""
+        with self._claiming() as tx:
+            one = tx.source_called_back(callback)
+            if one is None:
+                return ""
+            verdict = websub.verified(one, said, now)
+            if verdict.source is None:
+                tx.delete_source(one.sourceid)
+            elif verdict.source != one:
+                due = _before_lease_ends(one.due, verdict.source.lease, now)
+                tx.put_source(replace(verdict.source, due=due))
+            return verdict.challenge
+
+    def pinged(self, sourceid: int, report: Report, now: int) -> None:
+        """Note what a hub's content brought; what the queue had no room for is looked at again soon."""
+        with self._claiming() as tx:
+            one = tx.source(sourceid)
+            if one is not None and (report.sets or report.refused):
+                tx.put_source(replace(_with_counts(one, report), changed=now))
+            if one is not None and report.held_up:
+                tx.put_source(replace(one, due=min(one.due, now + SOON)))
+
+    def leaving(self, sourceid: int) -> Source | None:
+        """Note that a hub is asked to end its subscription; None = there is none, the source is gone."""
+        with self._claiming() as tx:
+            one = _found(tx, sourceid)
+            if not one.hub or not one.lease or one.asked == websub.UNSUBSCRIBE:
+                tx.delete_source(sourceid)
+                return None
+            leaving = replace(
+                one, asked=websub.UNSUBSCRIBE, error="waits for its hub to end the subscription"
+            )
+            tx.put_source(leaving)
+            return leaving
+
     # --- how a run ended -------------------------------------------------------------------------
 
     def succeeded(self, source: Source, report: Report, listed: int, now: int) -> Source | None:
@@ -197,11 +248,17 @@ class Registry:
             if one is None or one.owner != self.owner:
                 return None
             error = _fit(values.pop("error"))
+            values["due"] = _before_lease_ends(values["due"], one.lease, values["at"])
             ended = replace(one, owner="", claimed=0, error=error, **values)
             if report.sets or report.refused:
                 ended = _with_counts(ended, report)
             tx.put_source(ended)
             return ended
+
+
+def _before_lease_ends(due: int, lease: int, now: int) -> int:
+    """Return when a source is looked at next, in time to renew its subscription."""
+    return min(due, now + max(LEAST_EVERY, (lease - now) // 2)) if lease > now else due
 
 
 def _with_counts(ended: Source, report: Report) -> Source:

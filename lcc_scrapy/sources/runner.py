@@ -12,11 +12,12 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.sources import CLAIM, Report, Source
+from lcc_scrapy.domain.sources import CLAIM, Kind, Report, Source
 from lcc_scrapy.sources.fetching import CannotFetch, Fetcher
 from lcc_scrapy.sources.registry import Registry
 from lcc_scrapy.sources.running import Run, Stopped, Work
 from lcc_scrapy.sources.submitting import Rules
+from lcc_scrapy.sources.subscribing import Subscriber
 from lcc_scrapy.spidering.rounds import Rounds
 
 AT_A_TIME = 4
@@ -28,7 +29,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Runner:
-    """Runs claimed sources. ``told`` hears how far a run is, ``touched`` of providers with new URLs."""
+    """Runs claimed sources. ``told`` hears how far a run is, ``touched`` of providers with new URLs.
+    Without a ``subscriber``, no hub is asked.
+    """
 
     registry: Registry
     work: Work
@@ -37,10 +40,11 @@ class Runner:
     touched: Callable[[int], object] = lambda _: None
     told: Callable[[Report], object] = lambda _: None
     now: Callable[[], float] = time.time
+    subscriber: Subscriber | None = None
 
     async def run(self, source: Source) -> tuple[Report, str]:
         """Run a source that this process has claimed; returns what it did, and why it failed, if it did."""
-        run = self._made(source)
+        run = self.made(source)
         keeping = asyncio.ensure_future(self._keep(run))
         try:
             return await self._run(run)
@@ -55,6 +59,8 @@ class Runner:
         source = run.source
         try:
             report = await run.run()
+            if source.kind == Kind.WEBSUB and self.subscriber is not None:
+                await self.subscriber.renew(run, self._time())
         except Stopped:
             return run.report, "another process runs it now"
         except LccError as error:
@@ -64,7 +70,9 @@ class Runner:
         await self.work(self.registry.succeeded, source, report, run.listed, self._time())
         return report, ""
 
-    def _made(self, source: Source) -> Run:
+    def made(self, source: Source) -> Run:
+        """Return a run of a source that has not begun."""
+
         def told(report: Report) -> None:
             self.told(report)
             self.touched(source.pid)

@@ -31,8 +31,10 @@ from lcc_scrapy.domain.sources import (
     in_order,
 )
 from lcc_scrapy.sources.fetching import CannotFetch, Fetched, Fetcher, Whose
+from lcc_scrapy.sources.links import link_headers
 from lcc_scrapy.sources.reading import Unreadable, read
 from lcc_scrapy.sources.submitting import PAGE, STEP, OwnSet, Rules, absolute, checked
+from lcc_scrapy.sources.topics import read_topic
 
 FILEID = "sourcefile"
 """The counter of files."""
@@ -78,9 +80,10 @@ class Run:
     report: Report = field(default_factory=Report)
     hubs: tuple[str, ...] = ()
     topic: str = ""
+    base: str = ""
     lost: bool = False
     _roots: tuple[Root, ...] = ()
-    _whose: Whose = field(default_factory=lambda: Whose(()))
+    whose: Whose = field(default_factory=lambda: Whose(()))
     _files: dict[str, SourceFile] = field(default_factory=dict)
     _absent: list[tuple[SourceFile, tuple[bytes, ...], bool]] = field(default_factory=list)
     _indexes: list[SourceFile] = field(default_factory=list)
@@ -125,7 +128,7 @@ class Run:
     async def _prepare(self) -> None:
         provider, roots, files = await self.work(self._known)
         self._roots = tuple(map(Root.parse, roots))
-        self._whose = whose(provider, self._roots)
+        self.whose = whose_is(provider, self._roots)
         self._files = {one.url: one for one in files}
 
     def _known(self) -> tuple[Provider, list[str], list[SourceFile]]:
@@ -154,7 +157,9 @@ class Run:
 
     def _number(self, url: str, parent: int, role: Role) -> SourceFile:
         with self.store.begin() as tx:
-            made = SourceFile(tx.take(FILEID, 1), self.source.sourceid, url, parent, role)
+            number = tx.take(FILEID, 1)  # which locks: a ping and a crawl may come at the same time
+            there = (one for one in tx.source_files(self.source.sourceid) if one.url == url)
+            made = next(there, None) or SourceFile(number, self.source.sourceid, url, parent, role)
             tx.put_source_files([made])
             return made
 
@@ -165,7 +170,7 @@ class Run:
         self._done.add(file.fileid)
         self.report.files += 1
         etag, modified = (file.etag, file.modified) if file.read else ("", "")
-        with await self.fetcher.get(file.url, self._whose, etag, modified) as fetched:
+        with await self.fetcher.get(file.url, self.whose, etag, modified) as fetched:
             self.report.bytes += fetched.transferred
             if fetched.status == 304:  # noqa: PLR2004
                 await self._unmodified(file, told, level)
@@ -184,7 +189,8 @@ class Run:
 
     async def _read(self, fetched: Fetched) -> Listing:
         """Read a file beside the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(None, read, fetched.pieces())
+        reading = read_topic if self.source.kind == Kind.WEBSUB else read
+        return await asyncio.get_running_loop().run_in_executor(None, reading, fetched.pieces())
 
     def _as_its_kind(self, listing: Listing) -> Listing:
         """Return what a file says, as its source is meant; a feed does not name all that there is."""
@@ -195,11 +201,10 @@ class Run:
         return replace(listing, role=Role.NEWS)
 
     def _note_hubs(self, listing: Listing, fetched: Fetched) -> None:
-        from lcc_scrapy.sources.links import link_headers  # noqa: PLC0415
-
         said = link_headers(fetched.links)
         hubs = [url for url, relation in said if relation == "hub"]
         topics = [url for url, relation in said if relation == "self"]
+        self.base = str(fetched.url)
         self.hubs = tuple(hubs) or listing.hubs
         self.topic = (topics or [listing.topic])[0]
 
@@ -245,7 +250,7 @@ class Run:
             url = HttpUrl.parse(absolute(written, base))
         except UrlRefused:
             return ""
-        return str(url) if self._whose.permits(url) else ""
+        return str(url) if self.whose.permits(url) else ""
 
     async def _follow(self, file: SourceFile, said: Further, level: int) -> None:
         """Look at a file that an index names, unless the index says that it is as it was."""
@@ -365,7 +370,7 @@ class Run:
         return sum(one.listed for one in self._files.values())
 
 
-def whose(provider: Provider, roots: tuple[Root, ...]) -> Whose:
+def whose_is(provider: Provider, roots: tuple[Root, ...]) -> Whose:
     """Return for whom files are fetched."""
     return Whose(hosts(roots), provider.allowprivate, not provider.ignorerobots, provider.bandwidth)
 

@@ -3,9 +3,11 @@
 import gzip
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import Provider
 from tests.harness import Lcc, wait_for
 from tests.integration.site import Answer, Site, page
@@ -57,6 +59,16 @@ class Scene:
     def run(self, *, check: bool = True) -> dict:
         done = self.lcc.lcc("source", "run", str(PID), "--json", check=check)
         return json.loads(done.stdout)[-1]
+
+    def make_due(self) -> None:
+        """Let the one source be due, as soon as no run of it is under way."""
+        store = SqlStore(self.lcc.shared_url)
+        try:
+            with store.begin() as tx:
+                (one,) = tx.sources()
+                tx.put_source(replace(one, owner="", due=0))
+        finally:
+            store.close()
 
     def sets(self) -> list[int]:
         return [count for (count,) in self.lcc.sql("select received from psets order by psetid")]
@@ -110,7 +122,8 @@ def test_a_crawl_follows_a_sitemap_by_itself(scene: Scene) -> None:
     scene.lcc.start()
     wait_for(lambda: scene.cached() == {"a", "b", "c"}, 30, "the first documents")
     assert scene.lcc.sql("select distinct origin, mimetype from lccurl") == [("source", "text/html")]
-    scene.lcc.sql("update sources set due = 0 where owner = ''")
+    wait_for(lambda: scene.lcc.sql("select owner from sources") == [("",)], 30, "the run to end")
+    scene.make_due()
     wait_for(lambda: scene.cached() == {"b", "c", "d"}, 30, "what changed")
     wait_for(lambda: not scene.waiting(), 30, "all fetches")
     assert {name: len(scene.site.asked(f"/d/{name}")) for name in "abcd"} == {"a": 1, "b": 1, "c": 2, "d": 1}

@@ -1,6 +1,6 @@
 """Discovery: which sources a site offers.
 
-Its robots.txt may name sitemaps, the head of its page feeds and a hub, /.well-known/resourcesync a description.
+Its robots.txt may name sitemaps, the head of its page feeds, /.well-known/resourcesync a description.
 """
 
 from collections.abc import Iterator

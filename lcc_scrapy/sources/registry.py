@@ -40,6 +40,9 @@ LOOKED_AT = 50
 SOON = 60
 """Seconds until a run goes on that the queue had no room for."""
 
+LEAVING = 86_400
+"""Seconds in which a hub may confirm the end of a subscription; then the source goes all the same."""
+
 MOST = 1000
 """Sources of one provider."""
 
@@ -122,7 +125,9 @@ class Registry:
             for one in tx.due_sources(now, LOOKED_AT):
                 provider = tx.provider(one.pid)
                 later = self._not_before(provider, one, now)
-                if later:
+                if one.asked == websub.UNSUBSCRIBE:
+                    tx.delete_source(one.sourceid)
+                elif later:
                     tx.put_source(replace(one, due=later))
                 else:
                     return self._claimed(tx, one, now)
@@ -132,6 +137,8 @@ class Registry:
         """Claim a source, whether it is due or not; raises ``SourceRefused`` while another one runs it."""
         with self._claiming() as tx:
             one = _found(tx, sourceid)
+            if one.asked == websub.UNSUBSCRIBE:
+                raise SourceRefused(f"source {sourceid} {one.error}")
             if now < one.claimed <= now + CLAIM and not _has_ended(one.owner):
                 raise SourceRefused(f"source {sourceid} is run by process {one.owner} now")
             return self._claimed(tx, one, now)
@@ -203,16 +210,15 @@ class Registry:
             if one is not None and report.held_up:
                 tx.put_source(replace(one, due=min(one.due, now + SOON)))
 
-    def leaving(self, sourceid: int) -> Source | None:
+    def leave(self, sourceid: int, now: int) -> Source | None:
         """Note that a hub is asked to end its subscription; None = there is none, the source is gone."""
         with self._claiming() as tx:
             one = _found(tx, sourceid)
             if not one.hub or not one.lease or one.asked == websub.UNSUBSCRIBE:
                 tx.delete_source(sourceid)
                 return None
-            leaving = replace(
-                one, asked=websub.UNSUBSCRIBE, error="waits for its hub to end the subscription"
-            )
+            why = "waits for its hub to end the subscription"
+            leaving = replace(one, asked=websub.UNSUBSCRIBE, error=why, due=now + LEAVING)
             tx.put_source(leaving)
             return leaving
 

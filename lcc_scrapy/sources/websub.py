@@ -79,9 +79,8 @@ def verified(source: Source, said: Mapping[str, str], now: int) -> Verdict:
         return Verdict(source)
     if mode == UNSUBSCRIBE:
         return Verdict(None, challenge)
-    return Verdict(
-        replace(source, asked="", lease=now + _lease(said.get("hub.lease_seconds", ""))), challenge
-    )
+    lease = now + _lease(said.get("hub.lease_seconds", ""))
+    return Verdict(replace(source, asked="", lease=lease), challenge)
 
 
 def _lease(text: str) -> int:

@@ -154,7 +154,7 @@ class Grammar:
             if self._capability and self._capability not in _LISTS:
                 return None
             return Further(one.url, one.stamp, _LISTS.get(self._capability))
-        role = _LISTS.get(one.capability)
+        role = _LISTS.get(one.capability) if self._capability in _OF_LISTS else None
         return Further(one.url, one.stamp, role) if role is not None else None
 
     def _begin(self, name: str, attributes: Mapping[str, str]) -> None:

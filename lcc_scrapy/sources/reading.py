@@ -59,7 +59,7 @@ def _with(begin: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces, unpacked where they begin as gzip does; none is longer than ``PIECE`` by much."""
+    """Yield pieces, unpacked where they begin as gzip does."""
     pieces = iter(pieces)
     begin = b""
     for piece in pieces:
@@ -73,13 +73,18 @@ def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _bounded(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
+    """Yield pieces of at least ``PIECE`` but the last: some parsers look again at what was cut."""
     came = 0
+    waiting = bytearray()
     for piece in pieces:
         came += len(piece)
         if came > most:
             raise ValueError(f"more than {most} bytes")
-        for begin in range(0, len(piece), PIECE):
-            yield piece[begin : begin + PIECE]
+        waiting += piece
+        if len(waiting) >= PIECE:
+            yield bytes(waiting)
+            waiting.clear()
+    yield bytes(waiting)
 
 
 def _read_xml(pieces: Iterator[bytes]) -> Listing:

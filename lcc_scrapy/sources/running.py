@@ -235,7 +235,9 @@ class Run:
                 known = await self._file(url, file.fileid, one)
                 named[known.fileid] = (known, one)
         if listing.cut or len(named) < len(listing.files):
-            self.report.note(f"{file.url} names {len(listing.files)} files, of which {len(named)} are read")
+            self.report.note(
+                f"{file.url}: only {len(named)} of its files are read, see the bounds of sources"
+            )
         for known in in_order([known for known, _ in named.values()]):
             await self._follow(known, named[known.fileid][1], level)
         before = [one for one in self._files.values() if one.parent == file.fileid]

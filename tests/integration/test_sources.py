@@ -200,3 +200,83 @@ def test_urls_outside_the_roots_are_refused_counted_and_shown(scene: Scene) -> N
     assert "1 URLs queued" in done.stdout
     assert "refused: 1 with 704, 1 with 705" in done.stdout
     assert scene.waiting() == {"a"}
+
+
+def test_a_feed_tells_what_is_new_and_nothing_of_what_is_gone(scene: Scene) -> None:
+    def rss(*names: str, **times: str) -> str:
+        items = [
+            f"<item><link>/d/{name}</link><pubDate>{times.get(name, '1')}</pubDate></item>" for name in names
+        ]
+        return f"<rss><channel>{''.join(items)}</channel></rss>"
+
+    scene.site.put("/feed", xml(rss("a", "b")), xml(rss("b", "c", b="2")), xml(rss("c", "a")))
+    scene.add("feed", "/feed")
+    assert scene.run()["queued"] == 2
+    second = scene.run()
+    assert (second["queued"], second["removed"], scene.waiting()) == (2, 0, {"a", "b", "c"})
+    assert scene.run()["queued"] == 1  # a has come back
+
+
+def test_resourcesync_is_followed_from_its_description_to_its_changes(scene: Scene) -> None:
+    rs = 'xmlns:rs="http://www.openarchives.org/rs/terms/"'
+
+    def document(capability: str, *urls: tuple[str, str]) -> Answer:
+        named = "".join(f"<url><loc>{url}</loc><rs:md {said}/></url>" for url, said in urls)
+        return xml(f'<urlset {NS} {rs}><rs:md capability="{capability}"/>{named}</urlset>')
+
+    def place(name: str) -> str:
+        return f"{scene.host}/{name}"
+
+    site = scene.site
+    site.put(
+        "/.well-known/resourcesync", document("description", (place("caps"), 'capability="capabilitylist"'))
+    )
+    lists = (place("changes"), 'capability="changelist"'), (place("all"), 'capability="resourcelist"')
+    site.put("/caps", document("capabilitylist", *lists))
+    site.put("/all", document("resourcelist", *((scene.root + name, 'hash="1"') for name in "abc")))
+    changes = [
+        (scene.root + "b", 'change="deleted" datetime="1"'),
+        (scene.root + "d", 'change="created" datetime="2"'),
+    ]
+    site.put(
+        "/changes",
+        document("changelist", *changes),
+        document("changelist", *changes, (scene.root + "a", 'change="updated" datetime="3"')),
+    )
+    scene.add("resourcesync", "/.well-known/resourcesync")
+    scene.run()
+    assert scene.files_asked() == ["/.well-known/resourcesync", "/caps", "/all", "/changes"]
+    assert scene.waiting() == {"a", "c", "d"}
+    assert scene.run()["queued"] == 1
+
+
+def test_a_site_offers_its_sources_with_the_commands_that_add_them(scene: Scene) -> None:
+    site = scene.site
+    site.put("/robots.txt", page(f"Sitemap: {scene.host}/maps/1.xml\n"))
+    head = '<link rel="alternate" type="application/rss+xml" href="/news?a=1&amp;b=2">'
+    site.put("/d/", page(f"<html><head>{head}</head></html>"))
+    done = scene.lcc.lcc("source", "discover", scene.root)
+    assert [line.split("\t")[3] for line in done.stdout.splitlines()[1:]] == [
+        f"lcc source add {PID} --sitemap {scene.host}/maps/1.xml",
+        f"lcc source add {PID} --feed '{scene.host}/news?a=1&b=2'",
+    ]
+    nothing = scene.lcc.lcc("source", "discover", f"{scene.host}/nothing", check=False)
+    assert nothing.returncode == 1
+
+
+def test_a_source_lies_on_a_host_of_the_roots_and_is_added_once(scene: Scene) -> None:
+    scene.add()
+    for url, why in (
+        (f"{scene.host}/sitemap.xml", "it is source 1 already"),
+        ("http://other.example/s.xml", "does not lie on a host of the provider's roots"),
+        ("ftp://x/", "scheme"),
+    ):
+        done = scene.lcc.lcc("source", "add", str(PID), "--sitemap", url, check=False)
+        assert (done.returncode, why in done.stderr) == (1, True)
+    few = scene.lcc.lcc("source", "add", str(PID), "--feed", f"{scene.host}/f", "--every", "5s", check=False)
+    assert "at least 60" in few.stderr
+    assert scene.lcc.lcc("source", "run", "7", "9", check=False).returncode == 2
+    shown = json.loads(scene.lcc.lcc("source", "show", "1", "--json").stdout)
+    assert (shown["kind"], shown["files"], "secret" in shown) == ("sitemap", [], False)
+    assert "removed" in scene.lcc.lcc("source", "remove", "1").stdout
+    assert scene.lcc.lcc("source", "show", "1", check=False).returncode == 1

@@ -55,7 +55,8 @@ from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
 from lcc_scrapy.queue.turn_leases import Identity, Limits
 from lcc_scrapy.sources.opening import rules_of, runner_of
-from lcc_scrapy.sources.runner import DueSources, in_thread
+from lcc_scrapy.sources.runner import DueSources
+from lcc_scrapy.sources.work import in_thread
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of

@@ -167,8 +167,8 @@ async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> Non
     from lcc_scrapy.domain.roots import HttpUrl
     from lcc_scrapy.sources.discovery import subject_of
     from lcc_scrapy.sources.opening import runner_of
-    from lcc_scrapy.sources.running import at_once
     from lcc_scrapy.sources.websub import UNSUBSCRIBE
+    from lcc_scrapy.sources.work import at_once
 
     runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
     assert runner.subscriber is not None
@@ -271,7 +271,7 @@ async def _run(
     from lcc_scrapy.domain.sources import Report
     from lcc_scrapy.sources.opening import runner_of
     from lcc_scrapy.sources.registry import SourceRefused
-    from lcc_scrapy.sources.running import at_once
+    from lcc_scrapy.sources.work import at_once
 
     runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
     runner.told = lambda report: shown(report.queued)

@@ -1,9 +1,6 @@
 """What runs of sources need, made of the settings."""
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
 
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
@@ -12,11 +9,9 @@ from lcc_scrapy.sources.callbacks import CallbackService
 from lcc_scrapy.sources.fetching import CONNECTIONS, Fetcher
 from lcc_scrapy.sources.registry import Registry, this_process
 from lcc_scrapy.sources.runner import Runner
-from lcc_scrapy.sources.running import Work
 from lcc_scrapy.sources.submitting import Rules
 from lcc_scrapy.sources.subscribing import Subscriber
-
-T = TypeVar("T")
+from lcc_scrapy.sources.work import Work, in_executor
 
 
 def fetcher_of(config: Config, agent: str, *, verify: bool = True) -> Fetcher:
@@ -36,15 +31,6 @@ def runner_of(config: Config, store: Store, work: Work, agent: str, *, verify: b
 def callback_service(config: Config, store: Store, agent: str) -> CallbackService:
     """Return what answers hubs in a process on asyncio; its database jobs have a thread of their own."""
     return CallbackService(runner_of(config, store, in_executor(ThreadPoolExecutor(1, "lcc-websub")), agent))
-
-
-def in_executor(executor: Executor) -> Work:
-    """Return what runs jobs in an executor, one at a time where that has one thread."""
-
-    async def work(job: Callable[..., T], /, *args: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(executor, job, *args)
-
-    return work
 
 
 def rules_of(config: Config) -> Rules:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
@@ -15,15 +15,15 @@ from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.sources import CLAIM, Kind, Report, Source
 from lcc_scrapy.sources.fetching import CannotFetch, Fetcher
 from lcc_scrapy.sources.registry import Registry
-from lcc_scrapy.sources.running import Run, Stopped, Work
+from lcc_scrapy.sources.running import Run, Stopped
 from lcc_scrapy.sources.submitting import Rules
 from lcc_scrapy.sources.subscribing import Subscriber
+from lcc_scrapy.sources.work import Work
 from lcc_scrapy.spidering.rounds import Rounds
 
 AT_A_TIME = 4
 """Sources that one process runs at a time: a slow site holds up no other."""
 
-T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -67,7 +67,7 @@ class Runner:
             wait = error.retry_after if isinstance(error, CannotFetch) else 0.0
             await self.work(self.registry.failed, source, str(error), run.report, self._time(), wait)
             return run.report, str(error)
-        await self.work(self.registry.succeeded, source, report, run.listed, self._time())
+        await self.work(self.registry.succeeded, source, report, run.files.listed, self._time())
         return report, ""
 
     def made(self, source: Source) -> Run:
@@ -158,12 +158,3 @@ def _tell(source: Source, report: Report, why: str) -> None:
         said |= {"queued": report.queued, "removed": report.removed}
         text = "source %(source)s of provider %(pid)s: %(queued)s URLs queued, %(removed)s removed"
         _log.info(text, said)
-
-
-def in_thread(thread: StoreThread) -> Work:
-    """Return what runs jobs in a process's store thread, seen from a coroutine."""
-
-    async def work(job: Callable[..., T], /, *args: Any) -> T:
-        return await thread.run(job, *args).asFuture(asyncio.get_running_loop())
-
-    return work

@@ -6,12 +6,10 @@ moment no more than what was submitted, and that it was read is noted last: a ki
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
 
-from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain import timeslots
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
@@ -31,32 +29,18 @@ from lcc_scrapy.domain.sources import (
     in_order,
 )
 from lcc_scrapy.sources.fetching import CannotFetch, Fetched, Fetcher, Whose
+from lcc_scrapy.sources.files import Files, steps
 from lcc_scrapy.sources.links import link_headers
 from lcc_scrapy.sources.reading import Unreadable, read
-from lcc_scrapy.sources.submitting import PAGE, STEP, OwnSet, Rules, absolute, checked
+from lcc_scrapy.sources.submitting import STEP, OwnSet, Rules, absolute, checked
 from lcc_scrapy.sources.topics import read_topic
-
-FILEID = "sourcefile"
-"""The counter of files."""
+from lcc_scrapy.sources.work import Work
 
 LEVELS = 1
 """Indexes of sitemaps inside of each other; ResourceSync has more kinds of lists, by its standard."""
 
 LEVELS_OF_RESOURCESYNC = 3
 DAY = 86_400
-
-T = TypeVar("T")
-
-
-class Work(Protocol):
-    """Runs a blocking job of the database where such jobs are run."""
-
-    def __call__(self, job: Callable[..., T], /, *args: Any) -> Awaitable[T]: ...
-
-
-async def at_once(job: Callable[..., T], /, *args: Any) -> T:
-    """Run a job here: for a process that does nothing else meanwhile."""
-    return job(*args)
 
 
 class Stopped(Exception):
@@ -84,22 +68,22 @@ class Run:
     lost: bool = False
     _roots: tuple[Root, ...] = ()
     whose: Whose = field(default_factory=lambda: Whose(()))
-    _files: dict[str, SourceFile] = field(default_factory=dict)
+    files: Files = field(init=False)
     _absent: list[tuple[SourceFile, tuple[bytes, ...], bool]] = field(default_factory=list)
     _indexes: list[SourceFile] = field(default_factory=list)
     _done: set[int] = field(default_factory=set)
     _doubts: bool = False
-    _new: int = 0
     _own: OwnSet = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin the set; it has no rows before there are URLs for it."""
+        self.files = Files(self.store, self.work, self.source, self.rules.most)
         self._own = OwnSet(self.store, self.source, self.rules, self.report)
 
     async def run(self) -> Report:
         """Look at everything; raises ``CannotFetch`` and ``Unreadable`` for the file it begins with."""
         await self._prepare()
-        first = await self._file(self.source.url, 0, Further(self.source.url))
+        first = await self.files.named(self.source.url, 0, None)
         await self._look_at(first, 0)
         await self._finish()
         return self.report
@@ -108,10 +92,10 @@ class Run:
         """Take in the content that a hub sent; what it does not name stays as it is."""
         await self._prepare()
         listing = self._as_its_kind(await self._read(body))
-        file = await self._file(self.source.url, 0, Further(self.source.url))
+        file = await self.files.named(self.source.url, 0, None)
         listed = checked(self.source.pid, listing.entries, file.url, self._roots, self.report)
-        remembered = await self._remembered(file)
-        await self._submit(file, self._within_bounds(compare(remembered, listed), remembered))
+        remembered = await self.files.remembered(file)
+        await self._submit(file, self._within_bounds(compare(remembered, listed), file, remembered))
         return self.report
 
     async def _finish(self) -> None:
@@ -129,7 +113,7 @@ class Run:
         provider, roots, files = await self.work(self._known)
         self._roots = tuple(map(Root.parse, roots))
         self.whose = whose_is(provider, self._roots)
-        self._files = {one.url: one for one in files}
+        self.files.begin(files)
 
     def _known(self) -> tuple[Provider, list[str], list[SourceFile]]:
         with self.store.read() as tx:
@@ -145,23 +129,6 @@ class Run:
             provider = tx.lock_providers([self.source.pid]).get(self.source.pid)
             if provider and provider.fullsetwanted == Wanted.NO and now - provider.confirmed > DAY:
                 tx.update_provider(provider.pid, {"confirmed": now})
-
-    async def _file(self, url: str, parent: int, told: Further) -> SourceFile:
-        """Return what is known of a file, which may be nothing but its number."""
-        known = self._files.get(url)
-        if known is not None:
-            return replace(known, parent=parent)
-        role = told.role or Role.LIST
-        self._files[url] = await self.work(self._number, url, parent, role)
-        return self._files[url]
-
-    def _number(self, url: str, parent: int, role: Role) -> SourceFile:
-        with self.store.begin() as tx:
-            number = tx.take(FILEID, 1)  # which locks: a ping and a crawl may come at the same time
-            there = (one for one in tx.source_files(self.source.sourceid) if one.url == url)
-            made = next(there, None) or SourceFile(number, self.source.sourceid, url, parent, role)
-            tx.put_source_files([made])
-            return made
 
     # --- one file --------------------------------------------------------------------------------
 
@@ -211,10 +178,10 @@ class Run:
     async def _unmodified(self, file: SourceFile, told: int, level: int) -> None:
         self.report.unmodified += 1
         if file.role == Role.INDEX:
-            for one in in_order([one for one in self._files.values() if one.parent == file.fileid]):
+            for one in in_order(self.files.below(file)):
                 await self._follow(one, Further(one.url, one.told), level)
         elif told != file.told:
-            await self.work(self._put, replace(file, told=told))
+            await self.files.put(replace(file, told=told))
 
     async def _take(self, file: SourceFile, listing: Listing, base: str, level: int = 0) -> None:
         if listing.role is Role.INDEX:
@@ -231,8 +198,8 @@ class Run:
         named: dict[int, tuple[SourceFile, Further]] = {}
         for one in listing.files:
             url = self._lies_at(one.url, base)
-            if url in self._files or (url and len(self._files) < MOST_FILES):
-                known = await self._file(url, file.fileid, one)
+            if url in self.files.known or (url and len(self.files.known) < MOST_FILES):
+                known = await self.files.named(url, file.fileid, one.role)
                 named[known.fileid] = (known, one)
         if listing.cut or len(named) < len(listing.files):
             self.report.note(
@@ -240,10 +207,9 @@ class Run:
             )
         for known in in_order([known for known, _ in named.values()]):
             await self._follow(known, named[known.fileid][1], level)
-        before = [one for one in self._files.values() if one.parent == file.fileid]
-        for other in before if not listing.cut and named else ():
+        for other in self.files.below(file) if not listing.cut and named else ():
             if other.fileid not in named:
-                self._absent.append((other, tuple(await self._remembered(other)), True))
+                self._absent.append((other, tuple(await self.files.remembered(other)), True))
         self._indexes.append(file)
 
     def _lies_at(self, written: str, base: str) -> str:
@@ -265,14 +231,14 @@ class Run:
             await self._look_at(file, said.told, level + 1)
         except (CannotFetch, Unreadable) as error:
             self.report.note(f"{file.url}: {error}" if file.url not in str(error) else str(error))
-            await self.work(self._put, replace(file, told=0))  # so that it is not taken for what was read
+            await self.files.put(replace(file, told=0))  # so that it is not taken for what was read
 
     # --- a list ----------------------------------------------------------------------------------
 
     async def _take_entries(self, file: SourceFile, listing: Listing, base: str) -> None:
         listed = checked(self.source.pid, listing.entries, base, self._roots, self.report)
-        remembered = await self._remembered(file)
-        found = self._within_bounds(compare(remembered, listed), remembered)
+        remembered = await self.files.remembered(file)
+        found = self._within_bounds(compare(remembered, listed), file, remembered)
         if listing.cut:
             self.report.note(f"{file.url} names more than is read: nothing of it counts as gone")
         if file.role == Role.LIST and not listed:
@@ -290,29 +256,11 @@ class Run:
         else:
             await self._done_with(file)
 
-    def _within_bounds(self, found: Difference, remembered: dict[bytes, int]) -> Difference:
-        """Leave out new URLs beyond those that are remembered of a source at most."""
-        room = self.rules.most - sum(one.listed for one in self._files.values()) - self._new
-        changes = []
-        for one in found.changes:
-            new = one.key not in remembered
-            if new and room <= 0:
-                self.report.note(f"more than {self.rules.most} URLs: see LCC_SOURCE_URLS")
-                continue
-            room -= new
-            self._new += new
-            changes.append(one)
-        return Difference(tuple(changes), found.absent)
-
-    async def _remembered(self, file: SourceFile) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
-        after, some = b"", True
-        while some:
-            page = await self.work(self._own.remembered, file.fileid, after)
-            found.update(page)
-            some = len(page) == PAGE
-            after = page[-1][0] if page else after
-        return found
+    def _within_bounds(self, found: Difference, file: SourceFile, remembered: dict[bytes, int]) -> Difference:
+        bounded = self.files.within_bounds(found, file, remembered)
+        if len(bounded.changes) < len(found.changes):
+            self.report.note(f"more than {self.rules.most} URLs: see LCC_SOURCE_URLS")
+        return bounded
 
     async def _submit(self, file: SourceFile, found: Difference) -> list[bytes]:
         """Submit what is new or changed, in steps; what finds no room in the queue comes with a later run."""
@@ -331,21 +279,20 @@ class Run:
         """Remove what no list names any more, when all were read; the guard judges all of it together."""
         removing = 0
         for file, keys, _ in self._absent:
-            for some in _steps(keys) if _removes(file) else ():
+            for some in steps(keys, STEP) if _removes(file) else ():
                 removing += await self.work(self._own.removable, file.fileid, list(some))
         hold = self._doubts or await self.work(self._own.is_too_much, removing, int(self.now()))
         for file, keys, whole in self._absent:
-            for some in _steps(keys):
+            for some in steps(keys, STEP):
                 await self.work(self._leave_some, file, some, hold)
                 self._tell()
-            await (self.work(self._forget, file) if whole else self._done_with(file))
+            await (self.files.forget(file) if whole else self._done_with(file))
 
     def _leave_some(self, file: SourceFile, keys: tuple[bytes, ...], hold: bool) -> None:
         self._own.leave_out(file.fileid, keys, int(self.now()), removes=_removes(file), hold=hold)
 
     async def _done_with(self, file: SourceFile) -> None:
-        self._files[file.url] = replace(file, read=int(self.now()))
-        await self.work(self._put, self._files[file.url])
+        await self.files.put(replace(file, read=int(self.now())))
         self._tell()
 
     def _tell(self) -> None:
@@ -353,43 +300,14 @@ class Run:
             raise Stopped
         self.told(self.report)
 
-    def _put(self, file: SourceFile) -> None:
-        self._in_tx(lambda tx: tx.put_source_files([file]))
-
-    def _forget(self, file: SourceFile) -> None:
-        self._in_tx(lambda tx: tx.delete_source_files([file.fileid]))
-        del self._files[file.url]
-
-    def _in_tx(self, change: Callable[[Tx], None]) -> None:
-        """Change something, unless the source was removed meanwhile."""
-        with self.store.begin() as tx:
-            if tx.source(self.source.sourceid) is not None:
-                change(tx)
-
-    @property
-    def listed(self) -> int:
-        """Return how many URLs are remembered."""
-        return sum(one.listed for one in self._files.values())
-
 
 def whose_is(provider: Provider, roots: tuple[Root, ...]) -> Whose:
     """Return for whom files are fetched."""
     return Whose(hosts(roots), provider.allowprivate, not provider.ignorerobots, provider.bandwidth)
 
 
-def may_run(provider: Provider | None, now: float, zone: Any) -> bool:
-    """Tell whether files of a provider may be fetched now: it is active, and it is one of its hours."""
-    if provider is None or provider.state != State.ACTIVE:
-        return False
-    return timeslots.permits(provider.timeofday, now, zone)
-
-
 def _removes(file: SourceFile) -> bool:
     return file.role == Role.LIST
-
-
-def _steps(keys: tuple[bytes, ...]) -> Iterator[tuple[bytes, ...]]:
-    return (keys[begin : begin + STEP] for begin in range(0, len(keys), STEP))
 
 
 def _short(text: str, most: int) -> str:

@@ -26,9 +26,6 @@ from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
 STEP = 500
 """URLs that are submitted or removed in one transaction: some 50 ms."""
 
-PAGE = 5000
-"""Remembered URLs that are read at a time: some 10 ms."""
-
 NOT_LISTED = "not listed by its site any more"
 DELETED = "deleted, as its site says"
 
@@ -87,11 +84,6 @@ class OwnSet:
         self._rules = rules
         self._report = report
         self._pset: ProviderSet | None = None
-
-    def remembered(self, fileid: int, after: bytes) -> list[tuple[bytes, int]]:
-        """Return the next of what a file listed before; fewer than ``PAGE`` are the last ones."""
-        with self._store.read() as tx:
-            return tx.source_urls(fileid, after, PAGE)
 
     def submit(self, fileid: int, changes: Sequence[Change], now: int) -> bool:
         """Queue up to ``STEP`` URLs and note that; False = nothing was done, as the queue has no room."""

@@ -8,8 +8,9 @@ from lcc_scrapy.domain.sources import Source
 from lcc_scrapy.sources import websub
 from lcc_scrapy.sources.fetching import REDIRECTS, CannotFetch, Fetcher, Whose, joined
 from lcc_scrapy.sources.registry import Registry
-from lcc_scrapy.sources.running import Run, Work
+from lcc_scrapy.sources.running import Run
 from lcc_scrapy.sources.submitting import absolute
+from lcc_scrapy.sources.work import Work
 
 ANSWER_MAX = 100_000
 """Bytes of a hub's answer that are read."""

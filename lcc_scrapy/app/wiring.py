@@ -56,6 +56,9 @@ from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
 from lcc_scrapy.queue.turn_leases import Identity
+from lcc_scrapy.sources.opening import rules_of, runner_of
+from lcc_scrapy.sources.runner import DueSources
+from lcc_scrapy.sources.work import in_thread
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
@@ -124,6 +127,7 @@ class Worker:
         self._visits = visits
         self._scanner: Scanner | None = None
         self._sampler: Sampler | None = None
+        self._sources: DueSources | None = None
         self._intake_service: IntakeService | None = None
         self._opened = False
         self._fetch_log: FetchLog | None = None
@@ -196,6 +200,8 @@ class Worker:
             self._scanner.start()
         if self._sampler is not None:
             self._sampler.start()
+        if self._sources is not None:
+            self._sources.start()
         if self._stop_when_done:
             self._reactor.callLater(self.config.poll, self._watch)
 
@@ -301,6 +307,8 @@ class Worker:
             self._scanner = self._make_scanner(self._visits)
         if self._visits is not None and (self._visits.sample or self._visits.every):
             self._sampler = self._make_sampler(self._visits)
+        if self._visits is None:
+            self._sources = self._make_sources()
 
     def _make_post(self) -> Post | None:
         return post_of(self.config, self._store, self._home.lcc_id, self._slot.owner)
@@ -340,6 +348,15 @@ class Worker:
             touched=lambda: self.manager.touched(visits.pid),
         )
 
+    def _make_sources(self) -> DueSources:
+        config, settings = self.config, self._crawler.settings
+        verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
+        work = in_thread(self._thread)
+        runner = runner_of(config, self._store, work, settings["USER_AGENT"], verify=verify)
+        runner.touched = self.manager.touched
+        short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
+        return DueSources(runner, self._thread, self._reactor, config.poll, short)
+
     @staticmethod
     def _listen(intake_service: IntakeService) -> Any:
         addresses = yield intake_service.listen()
@@ -378,7 +395,8 @@ class Worker:
             return all(part.is_done() for part in parts if part is not None)
         with self._store.read() as tx:
             queued = tx.queued_total()
-        return not queued and not any(map(has_sets_coming, self.config.spool_dirs))
+        resting = self._sources is None or self._sources.is_done()
+        return resting and not queued and not any(map(has_sets_coming, self.config.spool_dirs))
 
     def apply(self, config: Config) -> None:
         """Go on with other settings; those that need a restart are as they were."""
@@ -395,6 +413,8 @@ class Worker:
                 self._scanner.apply(config)
             if self._sampler is not None:
                 self._sampler.apply(config)
+            if self._sources is not None:
+                self._sources.apply(rules_of(config))
             self._delete_manager.outcomes_kept = config.outcomes_kept
 
     def renew_certificates(self) -> Deferred[int]:
@@ -433,6 +453,8 @@ class Worker:
             yield self._mailing.stop()
             if self._sampler is not None:
                 yield self._sampler.stop()
+            if self._sources is not None:
+                yield self._sources.stop()
             if self._scanner is not None:
                 yield self._scanner.stop()
                 self._readers.close()

@@ -28,8 +28,8 @@ _COMMANDS = {
     "explain": "explain", "export": "export", "fetch": "fetch", "files": "files", "follow": "follow",
     "init": "initialise", "log": "log", "mail": "mail", "meta": "meta", "path": "path",
     "provider": "provider", "query": "query", "refetch": "again", "registration": "registration",
-    "retry": "again", "select": "select", "status": "status", "token": "token", "uns": "uns",
-    "verify": "verify", "versions": "meta", "web": "web",
+    "retry": "again", "select": "select", "source": "source", "status": "status", "token": "token",
+    "uns": "uns", "verify": "verify", "versions": "meta", "web": "web",
 }  # fmt: skip
 """The commands, each with the module of this package in which it is found under its name."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from lcc_scrapy import __version__
 from lcc_scrapy.config import readers
 from lcc_scrapy.config.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.domain import notations as read
@@ -108,6 +109,8 @@ class Config:
     mail: MailRules = group(MailRules)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)
+    public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "URL at which strangers reach this LCC, for what names it to them: hubs of [WebSub](sources.md#websub) bring changes there. Empty = no hub is asked.")
+    source_urls: int = setting("LCC_SOURCE_URLS", "1000000", read.at_least_one, "URLs that are remembered of one [source](sources.md), some 40 bytes each in the database; further ones are not submitted.", LIVE)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)
     # fmt: on
 
@@ -120,6 +123,11 @@ class Config:
     def connections_out(self) -> int:
         """Return how many fetches can be under way: paced, about to be, and others of each priority."""
         return 2 * (len(PRIORITIES) + 1) * self.turns.places + self.turns.paced
+
+    @property
+    def agent(self) -> str:
+        """Return the User-Agent of a project that has none of its own."""
+        return f"lcc-scrapy/{__version__}{f' (+{self.contact})' if self.contact else ''}"
 
     def links(self, agent: str) -> LinkRules:
         """Return what is wanted of pages by a spider that robots directives call ``agent``."""

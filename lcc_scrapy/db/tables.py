@@ -33,6 +33,9 @@ from lcc_scrapy.domain.directives import OWNER_MAX
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, SUBTYPE_MAX
 from lcc_scrapy.domain.named_cursors import NAME_MAX
 from lcc_scrapy.domain.roots import URL_MAX
+from lcc_scrapy.domain.sources import ERROR_MAX
+from lcc_scrapy.domain.sources import ETAG_MAX as SOURCE_ETAG_MAX
+from lcc_scrapy.domain.sources import MODIFIED_MAX as SOURCE_MODIFIED_MAX
 from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
 
@@ -611,4 +614,61 @@ cursors = Table(
     _column("cursor", _ascii(CURSOR_MAX)),
     _column("seq", BigInteger),
     _column("at", BigInteger),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("sourceid", BigKey, primary_key=True, autoincrement=False),
+    _column("pid", BigInteger),
+    _column("kind", _ascii(16)),
+    _column("url", Url),
+    _column("every", BigInteger),
+    _column("created", BigInteger),
+    _column("due", BigInteger),
+    _column("owner", _text(64), info=OF_A_PROCESS),
+    _column("claimed", BigInteger),
+    _column("failures", Integer),
+    _column("error", _text(ERROR_MAX)),
+    _column("at", BigInteger),
+    _column("changed", BigInteger),
+    _column("listed", BigInteger),
+    _column("queued", BigInteger),
+    _column("removed", BigInteger),
+    _column("held", BigInteger),
+    _column("refused", BigInteger),
+    _column("callback", _ascii(64)),
+    _column("secret", _ascii(64)),
+    _column("hub", Url),
+    _column("topic", Url),
+    _column("lease", BigInteger),
+    _column("asked", _ascii(16)),
+    Index("sources_pid", "pid"),
+    Index("sources_due", "due"),
+    Index("sources_callback", "callback"),
+)
+
+sourcefiles = Table(
+    "sourcefiles",
+    metadata,
+    Column("fileid", BigKey, primary_key=True, autoincrement=False),
+    _column("sourceid", BigInteger),
+    _column("url", Url),
+    _column("parent", BigInteger),
+    _column("role", _ascii(16)),
+    _column("etag", _text(SOURCE_ETAG_MAX)),
+    _column("modified", _text(SOURCE_MODIFIED_MAX)),
+    _column("told", BigInteger),
+    _column("read", BigInteger),
+    _column("listed", BigInteger),
+    Index("sourcefiles_sourceid", "sourceid"),
+)
+
+sourceurls = Table(
+    "sourceurls",
+    metadata,
+    Column("fileid", BigInteger, primary_key=True, autoincrement=False),
+    Column("furlkey", Key, primary_key=True),
+    _column("stamp", BigInteger),
+    Index("sourceurls_furlkey", "furlkey"),
 )

@@ -10,6 +10,7 @@ from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
 from lcc_scrapy.db.sql.registration_verbs import RegistrationVerbs
+from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.user_verbs import UserVerbs
@@ -26,6 +27,7 @@ class Tx(
     MailVerbs,
     UserVerbs,
     RegistrationVerbs,
+    SourceVerbs,
 ):
     """A running transaction. Sequences come back in the order the verb names."""
 

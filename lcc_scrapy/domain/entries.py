@@ -54,6 +54,8 @@ class Origin(StrEnum):
     PUSH = "push"
     SPIDER = "spider"
     DIRECTIVE = "directive"
+    SOURCE = "source"
+    """A sitemap or feed of its provider named it."""
     SAMPLE = "sample"
     """Only in the queue: a document that its provider pushed is sampled."""
     REFETCH = "refetch"

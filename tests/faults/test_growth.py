@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.faults import growth_providers, growth_pushes, growth_sites, growth_users
+from tests.faults import growth_providers, growth_pushes, growth_sites, growth_sources, growth_users
 from tests.faults.growth import Cost, Dimension, Parser, check, grown
 
 PARSERS = (
     *growth_sites.PARSERS,
+    *growth_sources.PARSERS,
     *growth_providers.PARSERS,
     *growth_pushes.PARSERS,
     *growth_users.PARSERS,

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
+from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
@@ -13,7 +14,17 @@ from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.user_verbs import UserVerbs
 
 
-class Tx(ProviderVerbs, LoginVerbs, QueueVerbs, TurnVerbs, CacheVerbs, SpiderVerbs, MissVerbs, UserVerbs):
+class Tx(
+    ProviderVerbs,
+    LoginVerbs,
+    QueueVerbs,
+    TurnVerbs,
+    CacheVerbs,
+    SpiderVerbs,
+    MissVerbs,
+    UserVerbs,
+    IndexNowVerbs,
+):
     """A running transaction. Sequences come back in the order the verb names."""
 
 

@@ -203,26 +203,28 @@ class Keys:
                 "IndexNow: %(count)d portions of URLs waited too long and were dropped", {"count": dropped}
             )
 
-    def all(self) -> list[tuple[SiteKey, int]]:
-        """Return all keys, by site, each with how many URLs of its site wait."""
-        found: list[tuple[SiteKey, int]] = []
-        after = ("", "")
-        while True:
-            with self._store.read() as tx:
-                page = tx.site_keys(after)
-                found += [(row, tx.urls_waiting(row.site)) for row in page]
-            if not page:
-                return found
-            after = page[-1].site, page[-1].digest
 
-    def forget(self, site: str) -> int:
-        """Forget the keys of a site and what waits for them; returns how many keys."""
-        with self._store.begin() as tx:
-            gone = tx.site_keys_of(site)
-            for row in gone:
-                tx.drop_portions_of(row.digest)
-            tx.delete_site_keys([row.digest for row in gone])
-            return len(gone)
+def all_keys(store: Store) -> list[tuple[SiteKey, int]]:
+    """Return all keys, by site, each with how many URLs of its site wait."""
+    found: list[tuple[SiteKey, int]] = []
+    after = ("", "")
+    while True:
+        with store.read() as tx:
+            page = tx.site_keys(after)
+            found += [(row, tx.urls_waiting(row.site)) for row in page]
+        if not page:
+            return found
+        after = page[-1].site, page[-1].digest
+
+
+def forget_site(store: Store, site: str) -> int:
+    """Forget the keys of a site and what waits for them; returns how many keys."""
+    with store.begin() as tx:
+        gone = tx.site_keys_of(site)
+        for row in gone:
+            tx.drop_portions_of(row.digest)
+        tx.delete_site_keys([row.digest for row in gone])
+        return len(gone)
 
 
 def rooted_at(tx: Tx, url: str) -> list[tuple[int, Root]]:

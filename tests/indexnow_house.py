@@ -1,21 +1,34 @@
 """An IndexNow receiver over a store, for tests: as an application in memory, or as a process of its own."""
 
 import json
+import logging
+import re
+import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from lcc_scrapy.app.indexnow_service import make_indexnow
+from lcc_scrapy.config.config import SETTINGS, Config
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_limits import Service
 from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.settings import make
 from lcc_scrapy.indexnow.checking import Verdict
 from lcc_scrapy.indexnow.keys import Keys
 from lcc_scrapy.indexnow.queueing import Queueing
 from lcc_scrapy.indexnow.routes import make_router
 from lcc_scrapy.indexnow.service import IndexNow
 from lcc_scrapy.providers.registration import add
+from lcc_scrapy.web.server import Server
+from tests.harness import wait_for
 from tests.memory_store import MemoryStore
 
 NOW = 1_800_000_000
@@ -93,31 +106,59 @@ def get(client, wanted=None, key=KEY, **more):
 
 
 def serve(database, endpoint, mode):
-    """Serve over a real database until told to stop; keys are checked over the network, private hosts too."""
-    from lcc_scrapy.db.sql.store import SqlStore
-    from lcc_scrapy.domain.http_endpoint import Endpoint
-    from lcc_scrapy.domain.http_limits import Service
-    from lcc_scrapy.web.server import Server
-
-    house = IndexNowHouse(SqlStore(database), check=_anywhere(), mode=mode)
-    house.service._now = __import__("time").time
-    import logging
-
+    """Serve over a real database, with real checks of keys, until told to stop."""
     logging.basicConfig(level=logging.INFO)
-    Server(house.app, Endpoint.parse(endpoint), Service()).serve_until_told()
+    store = SqlStore(database)
+    service = make_indexnow(make(Config, DEFAULTS | {"LCC_INDEXNOW": mode, "LCC_POLL": 0.1}), store)
+    app = FastAPI()
+    app.include_router(make_router(service))
+    Server(app, Endpoint.parse(endpoint), Service()).serve_until_told()
 
 
-def _anywhere():
-    from lcc_scrapy.indexnow.checking import Checker
+DEFAULTS = {one.name: one.read(one.default) for one in SETTINGS}
 
-    checkers = []
 
-    async def check(location, key, _private):
-        if not checkers:
-            checkers.append(Checker())
-        return await checkers[0].check(location, key, True)
+class Receiver:
+    """The same as a process of its own, over an SQLite database with one provider whose site is here."""
 
-    return check
+    def __init__(self, folder, root, mode="known"):
+        self.database = f"sqlite:///{folder / 'lcc.sqlite'}"
+        self.mode = mode
+        self.log = folder / "receiver.log"
+        schema.upgrade(self.database)
+        self.store = SqlStore(self.database)
+        add(self.store, Provider(PID, "", allowprivate=True), [root])
+        self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.store.close()
+
+    def start(self):
+        command = [sys.executable, "-m", "tests.indexnow_house", self.database, "127.0.0.1:0", self.mode]
+        self.log.unlink(missing_ok=True)
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(command, stderr=log, cwd=Path(__file__).parents[1])
+        wait_for(self._port)
+        self.url = f"http://127.0.0.1:{self._port()}"
+
+    def _port(self):
+        found = re.search(r"listening on \S+:(\d+)$", self.log.read_text(), re.MULTILINE)
+        assert self.process.poll() is None, self.log.read_text()
+        return int(found[1]) if found else 0
+
+    def kill(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(300)
+            self.process = None
+
+    def queued(self):
+        with self.store.read() as tx:
+            return {row.furl for row in tx.queued_of(PID, 0, 1_000_000)}
 
 
 if __name__ == "__main__":

@@ -121,8 +121,8 @@ DEFAULTS = {one.name: one.read(one.default) for one in SETTINGS}
 class Receiver:
     """The same as a process of its own, over an SQLite database with one provider whose site is here."""
 
-    def __init__(self, folder, root, mode="known"):
-        self.database = f"sqlite:///{folder / 'lcc.sqlite'}"
+    def __init__(self, folder, root, mode="known", database=""):
+        self.database = database or f"sqlite:///{folder / 'lcc.sqlite'}"
         self.mode = mode
         self.log = folder / "receiver.log"
         schema.upgrade(self.database)

@@ -22,6 +22,7 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_endpoint import Endpoint
 from lcc_scrapy.domain.http_limits import Bounds as WebBounds
 from lcc_scrapy.domain.http_limits import Service as HttpService
+from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.listen_rules import QueryListenRules, UnsListenRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.mail_rules import MailRules
@@ -99,6 +100,7 @@ class Config:
     push_endpoints: tuple[Endpoint, ...] = setting("LCC_PUSH_ENDPOINTS", "", readers.endpoints, "Where `lcc web` takes pushes over HTTP, [one page](http-push.md), written like LCC_WEB_ENDPOINT; several are separated by blanks, empty = nowhere.")
     push_spool_dir: Path = setting("LCC_PUSH_SPOOL_DIR", "", _resolved, "Folder of the sets that `lcc web` accepted at LCC_PUSH_ENDPOINTS. Default: `spool-push` inside the data directory.")
     web: WebBounds = group(WebBounds)
+    indexnow: IndexNowRules = group(IndexNowRules)
     files_endpoint: Endpoint | None = setting("LCC_FILES_ENDPOINT", "", readers.endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere.")
     files_address: str = setting("LCC_FILES_ADDRESS", "", readers.address, "How other machines reach this machine's `lcc files`, for example `https://m2.example.org:8081`: it notes that in the database. Empty = the name of this host (or the address of LCC_FILES_ENDPOINT, without a certificate) and its port; nothing where it listens for this machine only.")
     files_machines: Mapping[int, str] = setting("LCC_FILES_MACHINES", "", readers.machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good.")

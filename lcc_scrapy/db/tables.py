@@ -31,6 +31,7 @@ from lcc_scrapy.domain.cache import CHARSET_MAX, ETAG_MAX, LAST_MODIFIED_MAX, PE
 from lcc_scrapy.domain.cursor import CURSOR_MAX
 from lcc_scrapy.domain.directives import OWNER_MAX
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, SUBTYPE_MAX
+from lcc_scrapy.domain.indexnow import KEY_MAX, SITE_MAX
 from lcc_scrapy.domain.named_cursors import NAME_MAX
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.sources import ERROR_MAX
@@ -671,4 +672,37 @@ sourceurls = Table(
     Column("furlkey", Key, primary_key=True),
     _column("stamp", BigInteger),
     Index("sourceurls_furlkey", "furlkey"),
+)
+
+indexnow = Table(
+    "indexnow",
+    metadata,
+    Column("digest", _ascii(64), primary_key=True),
+    _column("site", _ascii(SITE_MAX)),
+    _column("keytext", _ascii(KEY_MAX)),
+    _column("location", Url),
+    _column("state", _ascii(8)),
+    _column("since", BigInteger),
+    _column("seen", BigInteger),
+    _column("checked", BigInteger),
+    _column("due", BigInteger),
+    _column("tries", Integer),
+    _column("reason", _text(255)),
+    _column("accepted", BigInteger),
+    _column("refused", BigInteger),
+    Index("indexnow_site", "site", "digest"),
+    Index("indexnow_due", "state", "due"),
+)
+
+indexnowurls = Table(
+    "indexnowurls",
+    metadata,
+    Column("portionid", BigKey, primary_key=True, autoincrement=True),
+    _column("digest", _ascii(64), index=True),
+    _column("site", _ascii(SITE_MAX)),
+    _column("at", BigInteger),
+    _column("size", BigInteger),
+    _column("count", Integer),
+    _column("urls", Long),
+    Index("indexnowurls_site", "site", "size"),
 )

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
+from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
@@ -28,6 +29,7 @@ class Tx(
     UserVerbs,
     RegistrationVerbs,
     SourceVerbs,
+    IndexNowVerbs,
 ):
     """A running transaction. Sequences come back in the order the verb names."""
 

@@ -60,6 +60,8 @@ class Origin(StrEnum):
     """Only in the queue: a document that its provider pushed is sampled."""
     REFETCH = "refetch"
     """Only in the queue: the same, because an operator asks for it."""
+    INDEXNOW = "indexnow"
+    """Only in the queue: submitted by IndexNow, which says no type; its document counts as pushed."""
 
 
 @dataclass(frozen=True, slots=True)

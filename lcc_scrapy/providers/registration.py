@@ -20,6 +20,11 @@ from lcc_scrapy.queue.unit_of_work import UnitOfWork
 CHUNK = 1000
 """Documents per transaction while a provider is removed."""
 
+PIDS = "pids"
+"""Counter of the pids that the LCC itself gave to providers."""
+
+PIDS_AT_A_TIME = 100
+
 REMOVED = "provider removed"
 """The reason that its documents' tombstones give."""
 
@@ -117,6 +122,16 @@ def _taken(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
         pid: f"provider {pid} was removed; a pid is never used again" for pid in pids if _gone(pid) in removed
     }
     return {**used, **{pid: f"provider {pid} exists already" for pid in tx.known_pids(pids)}}
+
+
+def unused_pid(tx: Tx) -> int:
+    """Return a pid that no provider has or had; whoever asks next waits for the end of this transaction."""
+    while True:
+        first = tx.take(PIDS, PIDS_AT_A_TIME)
+        used = _used(tx, range(first, first + PIDS_AT_A_TIME))
+        for pid in range(first, first + PIDS_AT_A_TIME):
+            if pid not in used:
+                return pid
 
 
 def add_many(store: Store, fresh: Sequence[tuple[Provider, Sequence[str]]]) -> None:

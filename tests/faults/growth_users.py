@@ -10,6 +10,8 @@ from urllib.parse import quote
 from lcc_scrapy.domain import registration
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
+from lcc_scrapy.domain.indexnow import NotTaken, read_submission
+from lcc_scrapy.domain.indexnow_body import BODY_MAX, read_body
 from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS
 from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.roots import HttpUrl
@@ -260,4 +262,38 @@ REGISTRATIONS = Parser(
     slack=2 << 20,  # urllib cuts a text at each percent sign
 )  # fmt: skip
 
-PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API, REGISTRATIONS)
+
+# --- IndexNow ------------------------------------------------------------------------------------
+
+
+def submitted(data: bytes) -> object:
+    """Read the body of a submission as the receiver does."""
+    try:
+        return read_submission(read_body(data))
+    except NotTaken:
+        return None
+
+
+_SUBMITTED = '{"host": "h", "key": "01234567", "urlList": ['
+
+
+def listed(name: str, unit: str) -> Dimension:
+    """Return a dimension of the URLs of a submission."""
+    return grown(name, f'"{unit}",', _SUBMITTED, '"http://h/"]}')
+
+
+INDEXNOW = Parser(
+    "indexnow", "threads of `lcc web`", BODY_MAX, submitted,
+    lambda n: (_SUBMITTED + ",".join(f'"http://h/some/where/{number}"' for number in range(n // 40)) + "]}").encode(),
+    (
+        listed("URLs", "http://h/a"), listed("lists", "["), listed("empty texts", ""), listed("URLs to be encoded", "http://h/ü"),
+        listed("other hosts", "http://other/"), listed("escapes", r"http://h/\u0061\u0062"), listed("folders", "http://h" + "/a" * 900),
+        grown("nesting", "[", _SUBMITTED), grown("objects", '{"a":', "{"), grown("blanks", " ", "{"), grown("length of a text", "x", '{"host": "', '"}'),
+        grown("backslashes", "\\\\", '{"host": "', '"}'), grown("quotes", '\\"', '{"host": "', '"}'), grown("digits", "1", '{"a": ', "}"), grown("commas", ",", _SUBMITTED, "]}"),
+        grown("length of a host", "a.", '{"host": "', '", "key": "01234567", "urlList": ["http://h/"]}'),
+        grown("length of a location", "/a", '{"host": "h", "key": "01234567", "keyLocation": "http://h', '/k", "urlList": ["http://h/"]}'),
+        Dimension("names", lambda n: ("{" + ",".join(f'"a{number}": 1' for number in range(n // 12)) + "}").encode()),
+    ),
+)  # fmt: skip
+
+PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API, REGISTRATIONS, INDEXNOW)

@@ -6,13 +6,13 @@ import os
 import sys
 
 COMMANDS = ("file2url", "lcccpstate", "lcccp")
-PYTHON = (3, 11)
+PYTHON = (3, 8)
 
 
 def main() -> int:
     """Run the command that the file's own name says (a symlink), or else the first argument."""
     if sys.version_info < PYTHON:
-        sys.stderr.write("lcc-provider: Python 3.11 or newer is needed\n")
+        sys.stderr.write("lcc-provider: Python 3.8 or newer is needed\n")
         return 69
     name = command_named(os.path.basename(sys.argv[0]))  # noqa: PTH119
     if name is None and len(sys.argv) > 1:

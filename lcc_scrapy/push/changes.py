@@ -4,6 +4,8 @@ Nothing is decided before the whole site was seen, so every line waits in a spoo
 that says what it is.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -84,7 +86,7 @@ class Known:
         """How many of them the LCC has for certain, whatever their content."""
 
     @classmethod
-    def load(cls, state: StateFile, *, pending: bool = False) -> "Known":
+    def load(cls, state: StateFile, *, pending: bool = False) -> Known:
         """Read a state (or the pending one); a missing one knows nothing. Raises `Damaged` when not whole."""
         try:
             file = (state.pending if pending else state.path).open("rb")
@@ -130,7 +132,7 @@ class Known:
         return self._file.readline()
 
 
-@dataclass(slots=True)
+@dataclass
 class Counts:
     """How many lines of each kind there are.
 
@@ -228,7 +230,7 @@ class Comparison:
                 self.counts.withdrawn += unsure
                 self.counts.removed += not unsure
                 key = {name: attributes.get(name, "") for name in ("curl", "mimetype")}
-                self._put(Tag.REMOVED, pipe.write(Url(key | {"op": "remove"})))
+                self._put(Tag.REMOVED, pipe.write(Url({**key, "op": "remove"})))
 
     def _put(self, tag: Tag, line: bytes) -> None:
         self._spool.write(tag + line)

@@ -5,6 +5,8 @@ the other with full buffers, and a set that is turned away early is not sent to 
 a TLS connection must not be read and written at the same time.
 """
 
+from __future__ import annotations
+
 import selectors
 import socket
 import ssl
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Union
 
 from lcc_scrapy.push.answers import Answer, AnswerReader, NotAnAnswer
 from lcc_scrapy.wire import writing
@@ -33,7 +36,7 @@ LINGER = 5.0
 _RECEIVE = 64 * 1024
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
-Verdict = SetAccepted | SetRejected
+Verdict = Union[SetAccepted, SetRejected]
 
 
 class Unreachable(Exception):
@@ -44,7 +47,7 @@ class Lost(Exception):
     """The conversation ended, or stopped, before it was over."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Address:
     """Where a UNS listens."""
 
@@ -52,7 +55,7 @@ class Address:
     port: int = DEFAULT_PORT
 
     @classmethod
-    def parse(cls, text: str) -> "Address":
+    def parse(cls, text: str) -> Address:
         """Read ``host``, ``host:port``, ``[v6]:port`` or a bare IPv6 address; raises ValueError."""
         host, port = text, ""
         if text.startswith("["):
@@ -70,7 +73,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def connect(address: Address, timeout: float, tls: ssl.SSLContext | None = None) -> "Conversation":
+def connect(address: Address, timeout: float, tls: ssl.SSLContext | None = None) -> Conversation:
     """Open a conversation; ``timeout`` (seconds) bounds every wait. Raises `Unreachable`."""
     try:
         plain = socket.create_connection((address.host, address.port), timeout)
@@ -191,13 +194,12 @@ class Conversation:
         return not self._ended
 
     def _take(self, answer: Answer) -> None:
-        match answer:
-            case UrlError():
-                self._on_error(answer)
-            case InitAccepted() | InitRejected():
-                self._login = self._login or answer
-            case SetAccepted() | SetRejected():
-                self._verdict = self._verdict or answer
+        if isinstance(answer, UrlError):
+            self._on_error(answer)
+        elif isinstance(answer, (InitAccepted, InitRejected)):
+            self._login = self._login or answer
+        else:
+            self._verdict = self._verdict or answer
 
     def _wait(self, events: int) -> None:
         self._selector.modify(self._socket, events)

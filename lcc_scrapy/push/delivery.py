@@ -1,5 +1,7 @@
 """Bringing a submission to the LCC: log in, send the set, commit the state, try again where that helps."""
 
+from __future__ import annotations
+
 import ssl
 import time
 import uuid
@@ -27,7 +29,7 @@ LONGEST_DELAY = 600.0
 """Seconds between two attempts: doubled each time up to this bound, which also holds for retry-after."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """What the user asked for. ``start.set_id`` is empty unless the user named the set."""
 
@@ -41,7 +43,7 @@ class Plan:
     errors_kept: int = 20
 
 
-@dataclass(slots=True)
+@dataclass
 class Outcome:
     """What came of it. ``login`` and ``verdict`` are None where it did not come so far."""
 
@@ -69,7 +71,7 @@ class Ledger:
         self._verdict = Verdict()
 
     @classmethod
-    def open(cls, file: StateFile, set_id: str) -> "Ledger":
+    def open(cls, file: StateFile, set_id: str) -> Ledger:
         """Take over a pending state; raises `Stop` when it is not the one that was handed over."""
         try:
             header = file.checked_pending()

@@ -1,5 +1,7 @@
 """``file2url``: write a ``<url …/>`` line for each file of a site (seed 000)."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import stat
@@ -39,7 +41,7 @@ class Changing(Exception):
     """A file was written to while it was read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Naming:
     """How the attributes of a file that are not in its content are made."""
 
@@ -80,7 +82,8 @@ def describe(path: bytes, *, md5: bool = True) -> dict[str, str]:
             raise IsADirectoryError(0, "not a regular file")
         found = {"len": str(before.st_size), "mtime": str(int(before.st_mtime))}
         if md5:
-            digest = hashlib.md5(usedforsecurity=False)
+            modern = sys.version_info >= (3, 9)
+            digest = hashlib.md5(usedforsecurity=False) if modern else hashlib.md5()  # noqa: S324
             while block := file.read(_BLOCK):
                 digest.update(block)
             found["md5"] = digest.hexdigest()
@@ -126,7 +129,7 @@ class Lister:
         for _ in range(_ATTEMPTS - 1):
             try:
                 return describe(path, md5=self._md5)
-            except Changing:
+            except Changing:  # noqa: PERF203 - twice at most
                 continue
         return describe(path, md5=self._md5)
 
@@ -184,7 +187,7 @@ def split_at_find(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
         if word == "--find":
             return list(words[:position]), list(words[position + 1 :])
         if word.startswith("--find="):
-            return list(words[:position]), [word.removeprefix("--find="), *words[position + 1 :]]
+            return list(words[:position]), [word[len("--find=") :], *words[position + 1 :]]
     return list(words), None
 
 
@@ -198,7 +201,7 @@ def _naming(options: Namespace) -> Naming:
     return Naming(mimetypes, options.default_mimetype, options.index, options.burl_template, options.subtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """A docroot, where its file names come from, and its identity at the start."""
 
@@ -208,7 +211,7 @@ class Site:
     identity: tuple[int, int]
 
     @classmethod
-    def of(cls, docroot: str | None, find_words: list[str] | None, *, null: bool) -> "Site":
+    def of(cls, docroot: str | None, find_words: list[str] | None, *, null: bool) -> Site:
         """Check what was given; raises `Stop` (64, 66)."""
         find = None if find_words is None else FindCommand.parse(find_words)
         chosen = docroot or (find.folders[0] if find else ".")

@@ -1,5 +1,7 @@
 """``lcccp``: send the URLs on standard input to an LCC (seed 000; seed 003 sections 4 and 13)."""
 
+from __future__ import annotations
+
 import ssl
 import sys
 import tempfile

@@ -1,5 +1,7 @@
 """``lcccpstate``: from the lines of a whole site, forward what the LCC does not know yet (seed 000)."""
 
+from __future__ import annotations
+
 import sys
 import tempfile
 import uuid
@@ -50,7 +52,7 @@ def parser() -> Parser:
 
 def _percent(text: str) -> float:
     try:
-        value = float(text.removesuffix("%"))
+        value = float(text[:-1] if text.endswith("%") else text)
     except ValueError:
         value = -1
     if not 0 <= value <= 100:  # noqa: PLR2004

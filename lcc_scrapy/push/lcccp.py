@@ -14,7 +14,9 @@ from pathlib import Path
 from lcc_scrapy.push import password, report
 from lcc_scrapy.push.client import Address
 from lcc_scrapy.push.command import Notes, Parser, Status, Stop, run
-from lcc_scrapy.push.delivery import Delivery, Ledger, Outcome, Plan
+from lcc_scrapy.push.delivery import Delivery, Outcome
+from lcc_scrapy.push.ledger import Ledger
+from lcc_scrapy.push.plan import Plan
 from lcc_scrapy.push.quota import OverQuota
 from lcc_scrapy.push.state import Damaged, StateFile
 from lcc_scrapy.push.submission import Submission

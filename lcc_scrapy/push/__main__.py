@@ -1,11 +1,11 @@
-"""One door to the three commands, for ``lcc-provider.pyz`` and ``python -m lcc_scrapy.push``."""
+"""One door to the commands, for ``lcc-provider.pyz`` and ``python -m lcc_scrapy.push``."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-COMMANDS = ("file2url", "lcccpstate", "lcccp")
+COMMANDS = ("lcc-push", "file2url", "lcccpstate", "lcccp")
 PYTHON = (3, 8)
 
 
@@ -20,7 +20,9 @@ def main() -> int:
         if name is not None:
             del sys.argv[1]
     if name is None:
-        sys.stderr.write("usage: lcc-provider.pyz file2url|lcccpstate|lcccp [options]; each has --help\n")
+        sys.stderr.write(
+            "usage: lcc-provider.pyz lcc-push|file2url|lcccpstate|lcccp [options]; each has --help\n"
+        )
         return 64
     return start(name)
 
@@ -35,7 +37,7 @@ def start(name: str) -> int:
     """Run one command on sys.argv."""
     from importlib import import_module  # noqa: PLC0415
 
-    return int(import_module("lcc_scrapy.push." + name).main())
+    return int(import_module("lcc_scrapy.push." + name.replace("-", "_")).main())
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import os
 import stat
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
 from lcc_scrapy.domain.printable import printable
@@ -45,7 +45,7 @@ class Changing(Exception):
 class Naming:
     """How the attributes of a file that are not in its content are made."""
 
-    mimetypes: dict[str, str]
+    mimetypes: Mapping[str, str]
     default_mimetype: str = filetypes.UNKNOWN
     index: str = ""
     burl_template: str = ""
@@ -175,7 +175,7 @@ def _main(words: list[str]) -> int:
     naming = _naming(options)
     site = Site.of(options.docroot, find_words, null=options.null)
     lister = Lister(naming, notes, md5=not options.no_md5)
-    _write(site.files(), lister, notes)
+    write(site.files(), lister, notes, sys.stdout.buffer)
     site.check_still_there()
     _finish(lister.count)
     return Status.DONE
@@ -237,12 +237,13 @@ def _identity(folder: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _write(files: Iterable[tuple[bytes, bytes]], lister: Lister, notes: Notes) -> None:
+def write(files: Iterable[tuple[bytes, bytes]], lister: Lister, notes: Notes, out: BinaryIO) -> None:
+    """Write the line of each (path below the docroot, path)."""
     progress = notes.progress()
     for relative, path in files:
         line = lister.line(relative, path)
         if line is not None:
-            sys.stdout.buffer.write(pipe.write(line))
+            out.write(pipe.write(line))
         name = printable(os.fsdecode(path))[:60]
         progress.show(f"{lister.count:,} files, {megabytes(lister.bytes)}: {name}")
     progress.clear()

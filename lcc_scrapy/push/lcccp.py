@@ -300,10 +300,11 @@ def _withheld(submission: Submission, notes: Notes) -> bool:
 
 
 def _tell_full_set_request(outcome: Outcome, submission: Submission, notes: Notes, *, full: bool) -> None:
-    if full or not isinstance(outcome.login, InitAccepted) or not outcome.login.quota.fullset_wanted:
+    wanted = report.full_set_wanted(outcome)
+    if full or not wanted:
         return
     how = "the next run sends it" if submission.hand_over else "run once with the whole site and --full"
-    notes.warn(f"the LCC wants a full set ({outcome.login.quota.fullset_reason or 'no reason given'}): {how}")
+    notes.warn(f"the LCC wants a full set ({wanted}): {how}")
 
 
 if __name__ == "__main__":

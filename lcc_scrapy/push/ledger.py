@@ -54,7 +54,7 @@ class Ledger:
             raise Stop(
                 Status.BAD_INPUT,
                 f"{self._file.path} belongs to {what} {bound!r}, not {given!r}: use another state file, or "
-                "lcccpstate --full to bind it anew; nothing sent",
+                "--full (of lcccpstate or lcc-push) to bind it anew; nothing sent",
             )
 
     def begin_login(self, count: int = 1) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lcc_scrapy.push import quota
 from lcc_scrapy.push.client import Server
@@ -22,3 +22,7 @@ class Plan:
     retries: int = 0
     over_quota: quota.OverQuota = quota.OverQuota.WARN
     errors_kept: int = 20
+
+    def with_kind(self, *, full: bool) -> Plan:
+        """Return the plan for a full or a partial set."""
+        return replace(self, start=replace(self.start, full=full))

@@ -156,3 +156,10 @@ def _limit(number: int) -> int | None:
 
 def _error(error: UrlError) -> JSON:
     return {"code": error.code, "text": error.text, "url": error.url, "attributes": dict(error.attributes)}
+
+
+def full_set_wanted(outcome: Outcome) -> str:
+    """Return why the LCC wants a full set; "" if it does not."""
+    if not isinstance(outcome.login, InitAccepted) or not outcome.login.quota.fullset_wanted:
+        return ""
+    return outcome.login.quota.fullset_reason or "no reason given"

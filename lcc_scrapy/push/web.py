@@ -54,7 +54,7 @@ class HttpUrl:
 
 @dataclass(frozen=True)
 class Dial:
-    """How connections are made. ``timeout`` bounds every wait, ``whole`` an exchange (seconds, None = not)."""
+    """How connections are made. ``timeout`` bounds every wait, ``whole`` an exchange: seconds."""
 
     timeout: float = 60.0
     tls: ssl.SSLContext | None = None

@@ -88,7 +88,10 @@ def _main(options: Namespace) -> int:
     if options.watch:
         from lcc_scrapy.push import watch  # noqa: PLC0415 - not in cron
 
-        return watch.keep_pushing(job, lambda: _once(job, options), watch.of(options, asked, source))
+        notes, interval = Notes(PROG, quiet=options.quiet), watch.interval_of(asked, source)
+        return watch.keep_pushing(
+            lambda: _once(job, options), lambda: watch.watcher_of(options, source, notes), interval, notes
+        )
     return _once(job, options)
 
 

@@ -1,7 +1,5 @@
 """One door to the commands, for ``lcc-provider.pyz`` and ``python -m lcc_scrapy.push``."""
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -27,7 +25,7 @@ def main() -> int:
     return start(name)
 
 
-def command_named(word: str) -> str | None:
+def command_named(word: str) -> "str | None":
     """Return the command that a word stands for: file2url.sh is file2url, lcccp.pyz is lcccp."""
     stem = word[: word.rfind(".")] if word.endswith((".sh", ".pyz")) else word
     return stem if stem in COMMANDS else None

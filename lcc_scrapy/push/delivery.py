@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from lcc_scrapy.push import client, quota
 from lcc_scrapy.push.command import Notes, Progress, Status
 from lcc_scrapy.push.ledger import Ledger
+from lcc_scrapy.push.link import Lost, Unreachable
 from lcc_scrapy.push.plan import Plan
 from lcc_scrapy.push.refusals import Again, Standing
 from lcc_scrapy.push.submission import Item, Submission
@@ -78,9 +79,9 @@ class Delivery:
             finally:
                 conversation.close()
                 progress.clear()
-        except client.Unreachable as error:
+        except Unreachable as error:
             outcome.status, outcome.text = Status.UNAVAILABLE, str(error)
-        except client.Lost as error:
+        except Lost as error:
             outcome.status, outcome.text = Status.TRY_LATER, self._lost(outcome, str(error))
         return outcome
 

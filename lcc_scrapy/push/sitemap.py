@@ -19,6 +19,7 @@ _BITE = 16 * 1024
 _GZIP = b"\x1f\x8b"
 _URLSET, _INDEX = "urlset", "sitemapindex"
 _ENTRIES = {_URLSET: "url", _INDEX: "sitemap"}
+_LEAST = (1, 1, 1, 0, 0, 0)
 _DATE = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(Z|z|[+-]\d\d:?\d\d)?)?)?)?",
     re.ASCII,
@@ -173,9 +174,9 @@ def modified(text: str) -> int | None:
     found = _DATE.fullmatch(text)
     if found is None:
         return None
-    numbers = [int(part or least) for part, least in zip(found.groups()[:6], (1, 1, 1, 0, 0, 0))]
+    year, month, day, *clock = (int(part or least) for part, least in zip(found.groups()[:6], _LEAST))
     try:
-        moment = datetime(*numbers)  # noqa: DTZ001 - its zone is taken off below
+        moment = datetime(year, month, day, *clock)  # noqa: DTZ001 - its zone is taken off below
     except ValueError:
         return None
     return timegm(moment.timetuple()) - _offset(found[7] or "Z")

@@ -17,9 +17,9 @@ from __future__ import annotations
 import configparser
 import io
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Mapping
 
 from lcc_scrapy.push.command import Status, Stop
 

@@ -123,7 +123,7 @@ class Lister:
             self._notes.warn(f"{os.fsdecode(path)}: cannot be read: {error.strerror}; kept as it was")
             return self._counted(kept)
         self.bytes += int(found["len"])
-        return self._counted(Url(attributes | found))
+        return self._counted(Url({**attributes, **found}))
 
     def _described(self, path: bytes) -> dict[str, str]:
         for _ in range(_ATTEMPTS - 1):

@@ -174,9 +174,10 @@ def modified(text: str) -> int | None:
     found = _DATE.fullmatch(text)
     if found is None:
         return None
-    year, month, day, *clock = (int(part or least) for part, least in zip(found.groups()[:6], _LEAST))
+    numbers = (int(part or least) for part, least in zip(found.groups()[:6], _LEAST))
+    year, month, day, hour, minute, second = numbers
     try:
-        moment = datetime(year, month, day, *clock)  # noqa: DTZ001 - its zone is taken off below
+        moment = datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - its zone is taken off below
     except ValueError:
         return None
     return timegm(moment.timetuple()) - _offset(found[7] or "Z")

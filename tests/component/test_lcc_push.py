@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import wait_for
+from tests.certificates import Authority
 from tests.http_lcc import HttpLcc, problem, read_body
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -367,4 +368,17 @@ def test_help_has_examples_and_every_option_is_documented(owner):
         assert f"`{option}" in page or f"{option} " in page, option
 
 
-_ = wait_for
+def test_certificates_are_verified(owner, tmp_path):
+    ours, other = Authority(), Authority("Another CA")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    folder = ours.issue("127.0.0.1").write(tmp_path / "tls")
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    owner.lcc.wrap(context)
+    for name, authority in (("ours.pem", ours), ("other.pem", other)):
+        (tmp_path / name).write_bytes(authority.pem)
+    owner.write("a.html")
+    owner.configure()
+    for words, status in (((), 69), (("--ca", "other.pem"), 69), (("--ca", "ours.pem"), 0)):
+        found, said = owner(*words)
+        assert found == status, said
+        assert ("certificate not trusted" in said) == (status == 69)

@@ -67,6 +67,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_SPELLINGS=1000 LCC_BOMBS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_private_addresses.py tests/faults/test_hostile_sites.py
 	LCC_PUSH_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/integration/test_push_http.py -k kills
 	LCC_STREAMS=10000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_mutated_streams.py
+	LCC_PUSH_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/integration/test_lcc_push.py tests/component/test_lcc_push.py tests/component/test_lcc_push_init.py
 	LCC_PYPI=1 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_archive_replay.py tests/integration/test_resync_client.py
 	LCC_INDEXERS=all $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexers.py
 	LCC_MANY_URLS=5000000 LCC_ENDLESS_BYTES=500000000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_huge_sets.py

@@ -1,5 +1,7 @@
 """Writing the messages as XML: UTF-8 bytes, one element a line, control characters made visible."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.faults import growth_providers, growth_pushes, growth_sites, growth_sources, growth_users
+from tests.faults import growth_providers, growth_push, growth_pushes, growth_sites, growth_sources, growth_users
 from tests.faults.growth import Cost, Dimension, Parser, check, grown
 
 PARSERS = (
     *growth_sites.PARSERS,
     *growth_sources.PARSERS,
     *growth_providers.PARSERS,
+    *growth_push.PARSERS,
     *growth_pushes.PARSERS,
     *growth_users.PARSERS,
 )

@@ -28,7 +28,7 @@ from crawling.command_line import parsed, parser
 from crawling.disk import written_by_dd
 from crawling.running import Failed, Launch, Measured
 from crawling.site import Site
-from crawling.variants import BY_NAME, SCRAPY, VARIANTS, Job, Variant
+from crawling.variants import BY_NAME, CROWD, SCRAPY, VARIANTS, Job, Variant
 
 SECONDS = 6.0
 """How long the pages of a run are to last, by what its crawler did before: in other cells, too."""
@@ -36,8 +36,8 @@ SECONDS = 6.0
 SHARING = 3
 """How many times as long two processes run: it takes the LCC's some seconds to have shared the providers."""
 
-LEAST, LEAST_IN_CROWDS, CROWD = 8, 2, 5000
-"""Pages of each provider at least, and where there are so many: the first brings its robots.txt with it."""
+LEAST, LEAST_IN_CROWDS = 8, 2
+"""Pages of each provider at least, and where there are thousands: the first brings its robots.txt with it."""
 
 TITLES = {one.name: one.title for one in VARIANTS}
 FEW = ("scrapy", "tuned", "lcc-sqlite")

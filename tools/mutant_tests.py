@@ -107,6 +107,7 @@ TESTS = {
     "lcc_scrapy/uns/codec.py": ("tests/unit/test_uns_codec.py", "tests/unit/test_uns_runs.py"),
     "lcc_scrapy/uns/full_sets.py": ("tests/unit/test_uns_full_sets.py",),
     "lcc_scrapy/uns/url_validator.py": (
+        "tests/unit/test_uns_url_validator.py",
         "tests/unit/test_uns_session.py",
         "tests/unit/test_uns_runs.py",
         "tests/component/test_store_trouble.py",
@@ -212,8 +213,17 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/queue/dispatcher.py": {
         "_is_to_be_fetched: again < NEVER: Lt -> LtE": "to look by NEVER asks for nothing",
+        "_is_to_be_fetched: if again < NEVER -> if True": "to look by NEVER asks for nothing",
+        "_settled: if result.result != settlement.DELAYED -> if True": "reads a window again that is right",
+    },
+    "lcc_scrapy/queue/held_turn.py": {
+        "hand_out: if self.is_being_read() -> if True": "what was handed out is forgotten when a read begins",
     },
     "lcc_scrapy/queue/turn_leases.py": {
+        "_unregistered: self._leased_until = 0.0: 0.0 -> 1.0": "the first second of 1970 is over as well",
+        "_agree: deleted: self.turns.requeue(turn, self.time.now())": (
+            "every turn whose members change is read again, which queues it anew"
+        ),
         "give_back_if_idle: 0.0 if turn.is_leaving() or turn.window else turn.look_at: 0.0 -> 1.0": (
             "the first second of 1970 is over as well"
         ),
@@ -230,7 +240,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/queue/leases.py": {
         "look_around: 0 <= seen < revision: Lt -> LtE": "asks for changes where there are none",
-        "_free_unknown: replace(turn, look_at=0.0): 0.0 -> 1.0": "the first second of 1970 is over as well",
+        "_free_unknown: look_at=0.0: 0.0 -> 1.0": "the first second of 1970 is over as well",
     },
     "lcc_scrapy/queue/settlement.py": {
         "_as_written: if row is settled.row and waiting is None -> if False": "makes an equal result anew",
@@ -240,6 +250,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "lcc_scrapy/queue/window_rows.py": {
         "_heads: len(masks) > FEW_MASKS: Gt -> GtE": "with just so many, the part is the whole",
         "_merged: _place(row) <= min(cut): LtE -> Lt": "the row at the cut comes with the next window",
+    },
+    "lcc_scrapy/uns/spool.py": {
+        "__init__: deleted: self.identity = ''": "nobody asks for it before the folder is taken",
+        "_claim: if not self._own[pid] -> if False": "keeps a number of 0",
     },
     "lcc_scrapy/domain/turns.py": {
         "free_at: self.pace.ready_at if self.pace.limit else 0.0: 0.0 -> 1.0": (

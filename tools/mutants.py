@@ -196,8 +196,9 @@ def mutants_of(
                 continue
             inside = child if isinstance(child, ast.FunctionDef) else function
             at = getattr(child, "lineno", line)
-            for new, what in changes(node, field, child) if inside else ():
-                yield Mutant(module, at, inside.lineno, f"{inside.name}: {what}", node, field, index, new)
+            if inside is not None:
+                for new, what in changes(node, field, child):
+                    yield Mutant(module, at, inside.lineno, f"{inside.name}: {what}", node, field, index, new)
             yield from mutants_of(module, child, inside, at)
 
 
@@ -316,14 +317,15 @@ class Breaker:
         self._replace_functions(noting(ast.parse(self._source)))
         for function in self._functions:
             function.__globals__[REACHED] = reached.add
-        seconds, by_function = {}, {}
+        seconds: dict[int, float] = {}
+        by_function: dict[int, list[int]] = {}
         for index, (item, following) in enumerate(in_order(session.items)):
             reached.clear()
             began = time.perf_counter()
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             seconds[index] = time.perf_counter() - began
-            for function in reached:
-                by_function.setdefault(function, []).append(index)
+            for line in reached:
+                by_function.setdefault(line, []).append(index)
         nearest = {key: sorted(found, key=seconds.__getitem__) for key, found in by_function.items()}
         with os.fdopen(told, "wb") as out:
             pickle.dump(nearest, out)

@@ -7,12 +7,13 @@ is the *scope* of the key: URLs outside it are not the submitter's.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from lcc_scrapy.domain.errors import LccError, UrlRefused
-from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.domain.roots import HttpUrl, Root, compared_path, inside
 
 URLS_MAX = 10_000
 """URLs of one submission, as the protocol has it."""
@@ -39,6 +40,7 @@ BAD_FORM, WRONG_KEY, NOT_ITS_OWN, TOO_MANY = 400, 403, 422, 429
 
 _KEY = re.compile(r"[A-Za-z0-9-]{8,128}")
 _LOCATION = re.compile(r"https?://[^/?#%\\]+/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[89A-Fa-f][0-9A-Fa-f])*[^/]")
+_SLASH = re.compile("/")
 _USUAL = frozenset({80, 443})
 
 
@@ -231,7 +233,35 @@ def may_follow(location: HttpUrl, target: HttpUrl) -> bool:
 # --- whose URLs ----------------------------------------------------------------------------------
 
 
-def owner_of(url: HttpUrl, rooted: Sequence[tuple[int, Root]]) -> int | None:
-    """Return the provider of a URL: the one with the longest of the roots that cover it; None = nobody."""
-    covering = [(len(str(root)), -pid) for pid, root in rooted if root.covers(url)]
-    return -max(covering)[1] if covering else None
+class Owners:
+    """Whose URLs are whose, by the roots of all providers; ``rooted`` are pairs of pid and root.
+
+    A URL is looked for at each of its folders, so that many roots at one host cost nothing for each URL.
+    """
+
+    def __init__(self, rooted: Iterable[tuple[int, Root]]) -> None:
+        self._at: defaultdict[tuple[str, str], dict[Root, int]] = defaultdict(dict)
+        for pid, root in rooted:
+            path = compared_path(root.url)
+            if path is not None:
+                same = self._at[_site_of(root.url), path.rstrip("/")]
+                same[root] = min(pid, same.get(root, pid))
+        self._lengths = {len(path) for _, path in self._at}
+
+    def of(self, url: HttpUrl) -> int | None:
+        """Return the provider with the longest root that covers a URL, the lowest pid of several; or None."""
+        site, path = _site_of(url), compared_path(url)
+        if path is None:
+            return None
+        ends = [match.start() for match in _SLASH.finditer(path)]
+        for end in (len(path), *reversed(ends)):
+            near = self._at.get((site, path[:end]), {}) if end in self._lengths else {}
+            if covering := [pid for root, pid in near.items() if root.covers(url)]:
+                return min(covering)
+        return None
+
+
+def touches(location: str, root: Root) -> bool:
+    """Tell whether a root and the scope of a key have anything in common."""
+    folder = folder_of(HttpUrl.parse(location))
+    return any(one.covers(root.url) or root.covers(one.url) for one in _around(folder))

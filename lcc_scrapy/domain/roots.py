@@ -151,6 +151,11 @@ def _plain_path(path: str) -> str | None:
     return decoded
 
 
+def compared_path(url: HttpUrl) -> str | None:
+    """Return a path as roots compare it; None where it could mean another place: no root covers that."""
+    return _plain_path(url.path)
+
+
 _ROOTS_SHOWN, _SHOWN_OF_ROOT = 3, 60
 """Roots that a refusal names, and characters of each: a column has to hold all of it."""
 

@@ -22,6 +22,7 @@ from lcc_scrapy.domain.indexnow import (
     Submission,
     folder_of,
     portions,
+    touches,
 )
 from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.providers import Provider, State
@@ -82,10 +83,8 @@ class Keys:
         return row
 
     def _is_known(self, tx: Tx, asked: Submission) -> bool:
-        """Tell whether somebody has roots that cover one of the URLs."""
-        roots = [root for _, root in rooted_at(tx, asked.location)]
-        urls = map(HttpUrl.parse, asked.urls)
-        return bool(roots) and any(root.covers(url) for url in urls for root in roots)
+        """Tell whether somebody has roots where the URLs lie."""
+        return any(touches(asked.location, root) for _, root in rooted_at(tx, asked.location))
 
     def _holds(self, row: SiteKey, now: int) -> bool:
         kept = self._rules.key_kept if row.state == GOOD else self._rules.wrong_kept

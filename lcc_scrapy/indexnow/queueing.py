@@ -14,7 +14,7 @@ from enum import Enum
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.absorption import View
 from lcc_scrapy.domain.entries import Declared, Origin, UrlEntry, furlkey
-from lcc_scrapy.domain.indexnow import Portion, owner_of
+from lcc_scrapy.domain.indexnow import Owners, Portion
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import HttpUrl, Root
@@ -116,9 +116,10 @@ def _rooted(tx: Tx, portion: Portion) -> list[tuple[int, Root]]:
 
 def _by_owner(portion: Portion, rooted: Sequence[tuple[int, Root]]) -> defaultdict[int | None, list[HttpUrl]]:
     found: defaultdict[int | None, list[HttpUrl]] = defaultdict(list)
+    owners = Owners(rooted)
     for text in json.loads(portion.urls):
         url = HttpUrl.parse(text)
-        found[owner_of(url, rooted)].append(url)
+        found[owners.of(url)].append(url)
     return found
 
 

@@ -2,25 +2,27 @@
 
 import json
 import secrets
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.indexnow import (
     PORTION,
     Asked,
     NotTaken,
+    Owners,
     Submission,
     holds_key,
     may_follow,
-    owner_of,
     portions,
     probe_of,
     read_submission,
 )
 from lcc_scrapy.domain.indexnow_body import read_body
-from lcc_scrapy.domain.roots import HttpUrl, Root
+from lcc_scrapy.domain.roots import HttpUrl, Root, compared_path
 
 KEY = "0123456789abcdef"
 
@@ -104,9 +106,31 @@ def test_the_longest_root_decides_and_among_equal_ones_the_lowest_pid():
     rooted = [
         (pid, Root.parse(root)) for pid, root in ((9, "http://h/a/"), (1, "http://h/"), (5, "http://h/a/"))
     ]
-    assert owner_of(HttpUrl.parse("http://h/a/b"), rooted) == 5
-    assert owner_of(HttpUrl.parse("https://h/b"), rooted) == 1
-    assert owner_of(HttpUrl.parse("http://x/b"), rooted) is None
+    owners = Owners(rooted)
+    assert owners.of(HttpUrl.parse("http://h/a/b")) == 5
+    assert owners.of(HttpUrl.parse("https://h/b")) == 1
+    assert owners.of(HttpUrl.parse("http://x/b")) is None
+
+
+PARTS = st.sampled_from(["", "a", "a/", "a/b", "a//", "%61/", "a%2fb", "../a", "é/", "b", "a/b/c.html"])
+SITES = st.sampled_from(["http://h/", "https://h/", "http://h:8080/", "http://x/"])
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), SITES, PARTS), max_size=8), SITES, PARTS)
+def test_owners_are_those_whose_roots_cover_a_url_and_none_has_a_longer_one(roots, site, part):
+    rooted = []
+    for pid, where, folder in roots:
+        with suppress(UrlRefused):
+            rooted.append((pid, Root.parse(where + folder)))
+    url = HttpUrl.parse(site + part)
+    covering = [(len(compared_path(root.url).rstrip("/")), -pid) for pid, root in rooted if root.covers(url)]
+    assert Owners(rooted).of(url) == (-max(covering)[1] if covering else None)
+
+
+def test_many_roots_at_one_host_cost_nothing_for_each_url():
+    rooted = [(pid, Root.parse(f"http://h/{pid}/")) for pid in range(1, 20_001)]
+    owners, urls = Owners(rooted), [HttpUrl.parse(f"http://h/{pid}/x") for pid in range(1, 20_001)]
+    assert [owners.of(url) for url in urls] == list(range(1, 20_001))  # each with each would take minutes
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=50)

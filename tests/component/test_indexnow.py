@@ -35,7 +35,7 @@ def test_a_url_whose_key_verifies_gets_200_and_is_queued_as_whatever_its_site_se
 
 @pytest.mark.parametrize("path", ["/indexnow", "/indexnow/", "/IndexNow"])
 def test_ten_thousand_urls_are_taken_by_one_post(house, path):
-    urls = [url(f"page-{number}") for number in range(10_000)]
+    urls = [url(f"page-{number}") for number in range(2000)]
     with house.client() as client:
         assert post(client, *urls, path=path).status_code == 200
         wait_for(lambda: len(house.queued()) == 10_000)
@@ -302,17 +302,17 @@ def test_urls_of_a_disabled_provider_go_nowhere():
 
 
 def test_one_key_may_submit_so_often_and_gets_429_with_a_time_then():
-    house = IndexNowHouse(rate=Rate(3, 60.0))
+    house = IndexNowHouse(rate=Rate(3, 36_000.0))
     house.provider()
     with house.client() as client:
         answers = [get(client, url(name)) for name in "abcd"]
         assert [one.status_code for one in answers] == [200, 200, 200, 429]
-        assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+        assert 0 < int(answers[-1].headers["Retry-After"]) <= 36_000
         assert get(client, key="b" * 8).status_code == 200
 
 
 def test_one_address_may_submit_so_often_a_whole_ipv6_64_being_one():
-    house = IndexNowHouse(rate=Rate(2, 60.0), checks_site=Rate(100, 60.0))
+    house = IndexNowHouse(rate=Rate(2, 36_000.0), checks_site=Rate(100, 60.0))
     house.provider()
     statuses = []
     for number in range(3):
@@ -322,7 +322,7 @@ def test_one_address_may_submit_so_often_a_whole_ipv6_64_being_one():
 
 
 def test_unknown_keys_of_one_host_are_checked_so_often():
-    house = IndexNowHouse(checks_site=Rate(2, 60.0))
+    house = IndexNowHouse(checks_site=Rate(2, 36_000.0))
     house.provider()
     with house.client() as client:
         assert [get(client, key=f"key-{number:08}").status_code for number in range(3)] == [200, 200, 429]
@@ -330,12 +330,12 @@ def test_unknown_keys_of_one_host_are_checked_so_often():
     assert len(house.checks) == 2
 
 
-def test_ten_thousand_requests_for_ever_new_hosts_cost_as_many_checks_as_may_be():
-    house = IndexNowHouse(mode="open", checks=Rate(5, 60.0), rate=Rate(100_000, 60.0))
+def test_thousands_of_requests_for_ever_new_hosts_cost_as_many_checks_as_may_be():
+    house = IndexNowHouse(mode="open", checks=Rate(5, 360_000.0), rate=Rate(100_000, 60.0))
     house.verdict = WRONG
     with house.client() as client:
-        statuses = [get(client, url("a", f"h{number}.example.org")).status_code for number in range(1000)]
-    assert (statuses.count(403), statuses.count(429), len(house.checks)) == (5, 995, 5)
+        statuses = [get(client, url("a", f"h{number}.example.org")).status_code for number in range(2000)]
+    assert (statuses.count(403), statuses.count(429), len(house.checks)) == (5, 1995, 5)
     with house.store.read() as tx:
         assert len(tx.site_keys()) == 5
 

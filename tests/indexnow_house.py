@@ -5,6 +5,7 @@ import logging
 import re
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,11 +42,24 @@ def made(pid, root):
     return Provider(pid, "nobody's", name=root)
 
 
+class SharedStore(MemoryStore):
+    """A store in memory for several threads: one transaction at a time, as SQLite has it."""
+
+    def __init__(self):
+        super().__init__()
+        self._alone = threading.RLock()
+
+    @contextmanager
+    def begin(self):
+        with self._alone, super().begin() as tx:
+            yield tx
+
+
 class IndexNowHouse:
     """A receiver whose checks say what a test tells them to, and whose clock stands still."""
 
     def __init__(self, store=None, check=None, queue_max=0, **rules):
-        self.store = store or MemoryStore()
+        self.store = store or SharedStore()
         self.verdict = Verdict("good")
         self.checks = []
         self.now = NOW

@@ -141,8 +141,8 @@ class IndexNow:
     async def _checked(self, row: SiteKey) -> SiteKey:
         """Wait a little for the check of a key; returns the key as it is then."""
         with suppress(TimeoutError):
-            after = await asyncio.wait_for(asyncio.shield(self._begin_check(row)), self.rules.wait)
-            return after or row
+            async with asyncio.timeout(self.rules.wait):
+                return await asyncio.shield(self._begin_check(row)) or row
         return row
 
     async def _in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
@@ -207,8 +207,12 @@ class IndexNow:
                     _log.error("IndexNow: cannot queue now, trying again: %s", error)
                 trouble = str(error)
                 await asyncio.sleep(self.rules.poll)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._bell.wait(), self.rules.poll)
+            except Exception:  # noqa: BLE001 - what was acknowledged must not wait for a restart because of one defect
+                _log.exception("IndexNow: failed to queue, trying again")
+                await asyncio.sleep(self.rules.poll)
+            with suppress(TimeoutError):  # ``wait_for`` of Python 3.11 may lose that this task is cancelled
+                async with asyncio.timeout(self.rules.poll):
+                    await self._bell.wait()
 
     async def _queue_all(self) -> None:
         """Queue what can be queued; what has to wait is passed over until the next round."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_a_url_whose_key_verifies_gets_200_and_is_queued_as_whatever_its_site_se
 
 @pytest.mark.parametrize("path", ["/indexnow", "/indexnow/", "/IndexNow"])
 def test_ten_thousand_urls_are_taken_by_one_post(house, path):
-    urls = [url(f"page-{number}") for number in range(2000)]
+    urls = [url(f"page-{number}") for number in range(10_000)]
     with house.client() as client:
         assert post(client, *urls, path=path).status_code == 200
         wait_for(lambda: len(house.queued()) == 10_000)
@@ -406,6 +407,33 @@ def test_a_body_beyond_the_bound_is_not_read(house):
         )
         unsaid = client.post("/indexnow", content=endless(), headers={"Content-Type": "application/json"})
     assert (said.status_code, unsaid.status_code) == (400, 400)
+
+
+def test_an_unexpected_error_while_queueing_keeps_nothing_waiting_for_ever(house, monkeypatch, caplog):
+    queue, failures = house.queueing.queue, iter([True, False])
+
+    def fails_once(portionid, now):
+        if next(failures, False):
+            raise KeyError("a defect")
+        return queue(portionid, now)
+
+    monkeypatch.setattr(house.queueing, "queue", fails_once)
+    with house.client() as client:
+        assert get(client).status_code == 200
+        wait_for(house.queued)
+    assert "failed to queue" in caplog.text
+
+
+def test_the_service_ends_though_there_is_work_at_that_moment(house):
+    async def ends():
+        for ticks in range(50):
+            async with house.service.living():
+                for _ in range(ticks % 10):
+                    await asyncio.sleep(0.001)
+                house.service._bell.set()
+
+    with ThreadPoolExecutor(1) as thread:  # the loop of the tests is another one
+        thread.submit(asyncio.run, asyncio.wait_for(ends(), 120)).result()
 
 
 def test_by_default_indexnow_is_off():

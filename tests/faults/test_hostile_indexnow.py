@@ -10,6 +10,7 @@ from lcc_scrapy.domain.indexnow import BAD, GOOD, PENDING
 from lcc_scrapy.indexnow import checking
 from lcc_scrapy.indexnow.checking import Checker
 from tests.faults.canary import Canary
+from tests.harness import wait_for
 from tests.integration.site import Answer, Endless, Site, page, raw
 
 KEY = "0123456789abcdef"
@@ -21,6 +22,7 @@ def site():
     with Site() as made:
         made.port = made.listen()
         yield made
+        wait_for(lambda: not made.is_busy)  # an answer without end ends when it notices that nobody reads it
 
 
 def checked(location, key=KEY, *, private=True):

@@ -6,7 +6,7 @@ RUN_STAMP := $(VENV)/.lcc-installed
 DEV_STAMP := $(VENV)/.lcc-dev-installed
 
 LCC_FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := codec conversation url spool_file content_coding notations query answer http_answer cost
+FUZZ_TARGETS := codec conversation json_set url spool_file content_coding notations query answer http_answer cost
 
 .PHONY: help demo test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora
 
@@ -54,6 +54,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_YEAR=whole LCC_SET_URLS=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_a_year.py tests/unit/test_uns_codec.py
 	LCC_LONG_QUEUE=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_long_queue.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
+	LCC_INDEXNOW_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexnow_kills.py
 	LCC_WORKER_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_worker_kills.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
@@ -64,7 +65,9 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_FEED_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_following.py
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py
 	LCC_SPELLINGS=1000 LCC_BOMBS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_private_addresses.py tests/faults/test_hostile_sites.py
+	LCC_PUSH_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/integration/test_push_http.py -k kills
 	LCC_STREAMS=10000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_mutated_streams.py
+	LCC_PUSH_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/integration/test_lcc_push_command.py tests/component/test_lcc_push.py tests/component/test_lcc_push_init.py
 	LCC_PYPI=1 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_archive_replay.py tests/integration/test_resync_client.py
 	LCC_INDEXERS=all $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexers.py
 	LCC_MANY_URLS=5000000 LCC_ENDLESS_BYTES=500000000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_huge_sets.py

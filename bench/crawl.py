@@ -7,7 +7,7 @@ All obey robots.txt, log at INFO, and have as many fetches in flight: 64, or one
 Of each run of the LCC is counted which share of the pages went through ``LccPipeline``: less than all is a
 failure.
 
-    python bench/crawl.py                                    # everything, 40 minutes
+    python bench/crawl.py                                    # everything, 50 minutes
     python bench/crawl.py --only scrapy lcc-sqlite --providers 64
     python bench/crawl.py --only scrapy-own lcc-sqlite-own --providers 64
     python bench/crawl.py --only lcc-sqlite --providers 64 --rounds 1 --profile lcc.prof
@@ -25,22 +25,23 @@ from statistics import median
 
 from crawling import plot, running, tables
 from crawling.command_line import parsed, parser
+from crawling.disk import written_by_dd
 from crawling.running import Failed, Launch, Measured
 from crawling.site import Site
-from crawling.variants import BY_NAME, ONE_PROCESS, SCRAPY, VARIANTS, Job, Variant
+from crawling.variants import BY_NAME, CROWD, SCRAPY, VARIANTS, Job, Variant
 
-SECONDS = 8.0
-"""How long the pages of a run are to last, by what its crawler did in earlier rounds."""
+SECONDS = 6.0
+"""How long the pages of a run are to last, by what its crawler did before: in other cells, too."""
 
 SHARING = 3
 """How many times as long two processes run: it takes the LCC's some seconds to have shared the providers."""
 
-LEAST = 8
-"""Pages of each provider at least: the first one brings its robots.txt with it."""
+LEAST, LEAST_IN_CROWDS = 8, 2
+"""Pages of each provider at least, and where there are thousands: the first brings its robots.txt with it."""
 
 TITLES = {one.name: one.title for one in VARIANTS}
 FEW = ("scrapy", "tuned", "lcc-sqlite")
-"""Who runs with large pages."""
+"""Who runs under other than the usual conditions."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ SMALL, LARGE = 8_000, 200_000
 USUAL = Cell(64, SMALL)
 """Here everybody runs, and the targets hold."""
 
-CELLS = (USUAL, Cell(1, SMALL), Cell(8, SMALL), Cell(1000, SMALL), Cell(64, LARGE))
+CELLS = (USUAL, *(Cell(number, SMALL) for number in tables.OF_PROVIDERS), Cell(64, LARGE))
 QUICK = (USUAL, Cell(1, SMALL), Cell(64, LARGE))
-ROUNDS, ROUNDS_ELSEWHERE = 5, 3
+ROUNDS = 5
 
 
 @dataclass
@@ -77,6 +78,8 @@ class Bench:
     runs: dict[Cell, dict[str, list[Measured]]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)
+    written: dict[Cell, list[float]] = field(default_factory=dict)
+    """Pages/s that ``dd`` writes, of cells with large pages, round by round."""
     _count: int = 0
 
     def compare(self, cell: Cell, variants: list[Variant], rounds: int) -> None:
@@ -90,6 +93,8 @@ class Bench:
             first = number % len(able)
             for variant in able[first:] + able[:first]:
                 self._try(cell, variant)
+            if cell.size != SMALL:
+                self.written.setdefault(cell, []).append(written_by_dd(self.folder, cell.size))
 
     def _try(self, cell: Cell, variant: Variant) -> None:
         try:
@@ -120,11 +125,17 @@ class Bench:
         return replace(found, through=ready.through()) if ready.through else found
 
     def _pages(self, cell: Cell, variant: Variant) -> int:
-        known = self.runs[cell][variant.name]
-        pace = median(one.rate for one in known) if known else variant.pace
-        seconds = SECONDS * (SHARING if variant.name.endswith("-2") else 1)
-        each = round((self.pages or pace * seconds) / cell.providers)
-        return max(each, LEAST) * cell.providers
+        pages = self.pages or self._pace(cell, variant) * SECONDS * (
+            SHARING if variant.name.endswith("-2") else 1
+        )
+        least = LEAST if cell.providers < CROWD else LEAST_IN_CROWDS
+        return max(round(pages / cell.providers), least) * cell.providers
+
+    def _pace(self, cell: Cell, variant: Variant) -> float:
+        """Return the pages/s that a crawler does: here so far, else with pages of this size, else a guess."""
+        alike = (runs for other, runs in self.runs.items() if other.size == cell.size)
+        known = self.runs[cell][variant.name] or [one for runs in alike for one in runs.get(variant.name, ())]
+        return median(one.rate for one in known) if known else variant.pace
 
     def _profiled(self, launch: Launch) -> Launch:
         if self.profile is None:
@@ -146,7 +157,7 @@ def main() -> None:
     ):
         bench = Bench(folder, site, servers, given.pages, given.profile)
         for cell in cells:
-            bench.compare(cell, chosen(given, cell), rounds(given, cell))
+            bench.compare(cell, chosen(given, cell), rounds(given))
             report(bench, cell, given.markdown)
     if bench.loads:
         print(f"load {min(bench.loads):.1f}-{max(bench.loads):.1f}, median {median(bench.loads):.1f}")
@@ -170,27 +181,34 @@ def chosen(given: argparse.Namespace, cell: Cell) -> list[Variant]:
         return [BY_NAME[name] for name in given.only]
     if cell == USUAL:
         return list(VARIANTS)
-    if given.quick:
-        return [BY_NAME["lcc-sqlite"]]
-    return [BY_NAME[name] for name in FEW] if cell.size != SMALL else list(ONE_PROCESS)
+    return [BY_NAME[name] for name in (("lcc-sqlite",) if given.quick else FEW)]
 
 
-def rounds(given: argparse.Namespace, cell: Cell) -> int:
-    """Return how often all run under some conditions."""
-    usual = ROUNDS if cell == USUAL else ROUNDS_ELSEWHERE
-    return int(given.rounds or (1 if given.quick else usual))
+def rounds(given: argparse.Namespace) -> int:
+    """Return how often all run."""
+    return int(given.rounds or (1 if given.quick else ROUNDS))
 
 
 def report(bench: Bench, cell: Cell, markdown: Path | None) -> None:
     """Show what came of a cell."""
     runs = bench.runs[cell]
     tables.show(str(cell), tables.HEADINGS, tables.crawlers(runs, TITLES), markdown)
-    reached = tables.targets(runs, TITLES)
-    if cell.providers == USUAL.providers and reached:
+    reached = aims(bench, cell)
+    if reached:
         tables.show(f"the LCC, {cell}", tables.TARGET_HEADINGS, reached, markdown)
     for one in (BY_NAME[name] for name in runs):
         if reason := one.missing():
             print(f"{one.name} did not run: {reason}")
+
+
+def aims(bench: Bench, cell: Cell) -> list[tuple[str, ...]]:
+    """Return what is reached of what was promised for a cell."""
+    runs = bench.runs[cell]
+    ours, written = runs.get("lcc-sqlite", ()), bench.written.get(cell, ())
+    if cell.size != SMALL:
+        return [tables.disk(ours, written)] if ours and len(ours) == len(written) else []
+    reached = tables.targets(runs, TITLES, tables.aims_with(cell.providers))
+    return reached + ([tables.memory(ours)] if ours and cell == USUAL else [])
 
 
 def drawn(bench: Bench) -> str:
@@ -212,10 +230,9 @@ def drawn(bench: Bench) -> str:
 def options() -> argparse.Namespace:
     """Read the command line."""
     options = parser(__doc__, "--markdown", "--scratch")
-    usual = f"default {ROUNDS}, and {ROUNDS_ELSEWHERE} under other than the usual conditions ({USUAL})"
-    options.add_argument("--rounds", type=int, help=usual)
-    options.add_argument("--pages", type=int, help="in every run (default: some eight seconds' worth)")
-    options.add_argument("--providers", type=int, nargs="+", help="default 64, 1, 8 and 1000")
+    options.add_argument("--rounds", type=int, help=f"default {ROUNDS}")
+    options.add_argument("--pages", type=int, help="in every run (default: some six seconds' worth)")
+    options.add_argument("--providers", type=int, nargs="+", help="default 64, 1, 8, 1000 and 10000")
     options.add_argument("--sizes", type=int, nargs="+", help="bytes of a page (default 8000; 200000, too)")
     options.add_argument("--only", nargs="+", choices=list(BY_NAME), metavar="CRAWLER")
     options.add_argument("--quick", action="store_true", help="one round of few pages, to see that all goes")

@@ -96,7 +96,7 @@ def main() -> None:
             await_listener(lcc.port)
             latencies(lcc, site, 1, 1)  # with the site's robots.txt
             table = [row(urls, latencies(lcc, site, given.pushes, urls)) for urls in SIZES]
-    title = f"wake-up on {given.database}, load {os.getloadavg()[0]:.1f}"
+    title = f"wake-up on {given.database} (wanted: 20 ms), load {os.getloadavg()[0]:.1f}"
     tables.show(title, HEADINGS, table, given.markdown)
 
 

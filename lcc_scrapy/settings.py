@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lcc_scrapy import __version__
 from lcc_scrapy.config.project import COMMAND_LINE, DEFAULT
 from lcc_scrapy.engine import custom_components
 from lcc_scrapy.engine.custom_components import name_of
@@ -113,8 +112,7 @@ def apply_to(settings: "BaseSettings", config: "Config", spider: "type[Spider]")
     _prefer(settings, "LOG_LEVEL", value="INFO")
     _prefer(settings, "LOG_FORMATTER", value="lcc_scrapy.machine.logs.QuietLogFormatter")
     _prefer(settings, "WARN_ON_GENERATOR_RETURN_VALUE", value=False)
-    contact = f" (+{config.contact})" if config.contact else ""
-    _prefer(settings, "USER_AGENT", value=f"lcc-scrapy/{__version__}{contact}")
+    _prefer(settings, "USER_AGENT", value=config.agent)
     _leave_out_what_nobody_needs(settings, spider)
 
 

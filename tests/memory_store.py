@@ -16,6 +16,7 @@ from lcc_scrapy.db.records import (
     LAST_KEY,
     LAST_NUMBER,
     OUTCOME_FAILED,
+    OUTCOME_REFUSED,
     OUTCOME_RETRYING,
     OUTCOME_WITHDRAWN,
     DocumentLink,
@@ -27,6 +28,7 @@ from lcc_scrapy.db.records import (
     Ledger,
     Login,
     LongFetch,
+    MailState,
     Missed,
     Oldest,
     OpenLogin,
@@ -49,9 +51,12 @@ from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
+from lcc_scrapy.domain.indexnow import GOOD, Portion, SiteKey
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.domain.registration import Registration
+from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.versions import Version
@@ -71,6 +76,9 @@ class _Tables:
     spidered: dict[bytes, Spidered] = field(default_factory=dict)
     owners: dict[tuple[bytes, str], Ownership] = field(default_factory=dict)
     scans: dict[int, Scan] = field(default_factory=dict)
+    sources: dict[int, Source] = field(default_factory=dict)
+    sourcefiles: dict[int, SourceFile] = field(default_factory=dict)
+    sourceurls: dict[tuple[int, bytes], int] = field(default_factory=dict)
     misses: dict[tuple[int, int], Missed] = field(default_factory=dict)
     suspects: dict[bytes, Suspect] = field(default_factory=dict)
     tombstones: dict[bytes, Tombstone] = field(default_factory=dict)
@@ -88,8 +96,13 @@ class _Tables:
     machines: dict[str, tuple[int, str, str]] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     cursors: dict[tuple[str, str], NamedCursor] = field(default_factory=dict)
+    registrations: dict[str, Registration] = field(default_factory=dict)
     fetchcounts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
+    mailstates: dict[int, MailState] = field(default_factory=dict)
     tallies: dict[str, int] = field(default_factory=dict)
+    indexnow: dict[str, SiteKey] = field(default_factory=dict)
+    indexnowurls: dict[int, Portion] = field(default_factory=dict)
+    portions: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
 
@@ -187,6 +200,9 @@ class MemoryTx:
         its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
         for table in (*its_own, t.overtaking):
             _drop_where(table, lambda row: row.pid == pid)
+        t.mailstates.pop(pid, None)
+        for one in self.sources(pid):
+            self.delete_source(one.sourceid)
         _drop(t.misses, [key for key in t.misses if key[0] == pid])
         _drop(t.fetchcounts, [key for key in t.fetchcounts if key[0] == pid])
 
@@ -472,6 +488,53 @@ class MemoryTx:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
         return {row.fetched_fileid for row in rows} & set(fileids)
 
+    # --- sources ---------------------------------------------------------------------------------
+
+    def source(self, sourceid: int) -> Source | None:
+        return self._t.sources.get(sourceid)
+
+    def sources(self, pid: int | None = None) -> list[Source]:
+        return [row for _, row in sorted(self._t.sources.items()) if pid in {None, row.pid}]
+
+    def due_sources(self, now: int, limit: int) -> list[Source]:
+        due = (row for row in self._t.sources.values() if row.due <= now)
+        return sorted(due, key=lambda row: (row.due, row.sourceid))[:limit]
+
+    def source_called_back(self, callback: str) -> Source | None:
+        return next((row for row in self.sources() if callback and row.callback == callback), None)
+
+    def put_source(self, source: Source) -> None:
+        self._t.sources[source.sourceid] = source
+
+    def delete_source(self, sourceid: int) -> None:
+        self.delete_source_files([one.fileid for one in self.source_files(sourceid)])
+        self._t.sources.pop(sourceid, None)
+
+    def source_files(self, sourceid: int) -> list[SourceFile]:
+        return [row for _, row in sorted(self._t.sourcefiles.items()) if row.sourceid == sourceid]
+
+    def put_source_files(self, files: Sequence[SourceFile]) -> None:
+        self._t.sourcefiles.update({one.fileid: one for one in files})
+
+    def delete_source_files(self, fileids: Sequence[int]) -> None:
+        _drop(self._t.sourceurls, [key for key in self._t.sourceurls if key[0] in fileids])
+        _drop(self._t.sourcefiles, [one for one in self._t.sourcefiles if one in fileids])
+
+    def source_urls(self, fileid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
+        rows = sorted((key, stamp) for (its, key), stamp in self._t.sourceurls.items() if its == fileid)
+        return [row for row in rows if row[0] > after][:limit]
+
+    def put_source_urls(self, fileid: int, stamps: Mapping[bytes, int]) -> None:
+        self._t.sourceurls.update({(fileid, key): stamp for key, stamp in stamps.items()})
+
+    def delete_source_urls(self, fileid: int, keys: Collection[bytes]) -> None:
+        for key in keys:
+            self._t.sourceurls.pop((fileid, key), None)
+
+    def listed_elsewhere(self, fileid: int, keys: Collection[bytes]) -> set[bytes]:
+        others = {one.fileid for one in self._t.sourcefiles.values() if one.role == Role.LIST} - {fileid}
+        return {key for key in keys for other in others if (other, key) in self._t.sourceurls}
+
     # --- spidering -------------------------------------------------------------------------------
 
     def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
@@ -696,6 +759,30 @@ class MemoryTx:
         _drop(self._t.outcomes, old)
         return len(old)
 
+    # --- mail ------------------------------------------------------------------------------------
+
+    def mail_state(self, pid: int) -> MailState | None:
+        return self._t.mailstates.get(pid)
+
+    def put_mail_states(self, rows: Sequence[MailState]) -> None:
+        self._t.mailstates.update({row.pid: row for row in rows})
+
+    def mail_pids(self, now: int, after: int, limit: int) -> list[int]:
+        addressed = (p for pid, p in sorted(self._t.pidb.items()) if pid > after and "@" in p.contact)
+        return [p.pid for p in addressed if _may_get_mail(p, self._t.mailstates.get(p.pid), now)][:limit]
+
+    def count_url_errors(self, pid: int, since: int, upto: int) -> dict[int, int]:
+        return dict(Counter(row.code for row in self._url_errors(pid, since, upto)))
+
+    def newest_url_errors(self, pid: int, since: int, upto: int, limit: int) -> list[LastOutcome]:
+        return self._url_errors(pid, since, upto)[:limit]
+
+    def _url_errors(self, pid: int, since: int, upto: int) -> list[LastOutcome]:
+        states = {OUTCOME_FAILED, OUTCOME_REFUSED}
+        rows = (row for row in self._t.outcomes.values() if row.pid == pid and row.state in states)
+        found = (row for row in rows if since < row.at <= upto)
+        return sorted(found, key=lambda row: (row.at, row.urlkey), reverse=True)
+
     # --- sets ------------------------------------------------------------------------------------
 
     def pset_of(self, pid: int, connseq: int) -> ProviderSet | None:
@@ -860,6 +947,38 @@ class MemoryTx:
 
     def delete_token(self, digest: str) -> None:
         self._t.tokens.pop(digest, None)
+
+    def insert_registration(self, registration: Registration) -> None:
+        assert registration.secret not in self._t.registrations
+        self.update_registration(registration)
+
+    def update_registration(self, registration: Registration) -> None:
+        self._t.registrations[registration.secret] = registration
+
+    def lock_registration(self, secret: str) -> Registration | None:
+        return self._t.registrations.get(secret)
+
+    def registration_with(self, pid: int, password: str) -> Registration | None:
+        rows = self._t.registrations.values()
+        return next((row for row in rows if (row.pid, row.password) == (pid, password)), None)
+
+    def registrations_of(self, pid: int, kind: str, limit: int = 1000) -> list[Registration]:
+        rows = [row for row in self._t.registrations.values() if (row.pid, row.kind) == (pid, kind)]
+        return sorted(rows, key=lambda row: (row.created, row.secret))[:limit]
+
+    def registrations(self, after: str = "", limit: int = 1000) -> list[Registration]:
+        return [row for secret, row in sorted(self._t.registrations.items()) if secret > after][:limit]
+
+    def count_registrations(self) -> int:
+        return len(self._t.registrations)
+
+    def delete_registrations(self, secrets: Collection[str]) -> None:
+        _drop(self._t.registrations, secrets)
+
+    def forget_registrations(self, now: int, limit: int = 1000) -> int:
+        old = [row.secret for row in self._t.registrations.values() if row.expires <= now][:limit]
+        self.delete_registrations(old)
+        return len(old)
 
     def named_cursors(self, owner: str | None = None, limit: int = 1000) -> list[NamedCursor]:
         rows = (cursor for _, cursor in sorted(self._t.cursors.items()))
@@ -1036,6 +1155,77 @@ class MemoryTx:
             "doomed": len(self._t.fsmdb),
         }
 
+    # --- IndexNow --------------------------------------------------------------------------------
+
+    def site_key(self, digest: str) -> SiteKey | None:
+        return self._t.indexnow.get(digest)
+
+    lock_site_key = site_key
+
+    def put_site_key(self, row: SiteKey) -> None:
+        self._t.indexnow[row.digest] = row
+
+    def _site_keys(self) -> list[SiteKey]:
+        return sorted(self._t.indexnow.values(), key=lambda row: (row.site, row.digest))
+
+    def site_keys(self, after: tuple[str, str] = ("", ""), limit: int = 1000) -> list[SiteKey]:
+        return [row for row in self._site_keys() if (row.site, row.digest) > after][:limit]
+
+    def site_keys_of(self, site: str, limit: int = 1000) -> list[SiteKey]:
+        return [row for row in self._site_keys() if row.site == site][:limit]
+
+    def site_keys_due(self, state: str, upto: int, limit: int) -> list[SiteKey]:
+        due = (row for row in self._t.indexnow.values() if row.state == state and row.due <= upto)
+        return sorted(due, key=lambda row: (row.due, row.digest))[:limit]
+
+    def count_site_keys(self, state: str) -> int:
+        return sum(row.state == state for row in self._t.indexnow.values())
+
+    def forget_site_keys(self, state: str, before: int, limit: int = 1000) -> int:
+        waiting = {row.digest for row in self._t.indexnowurls.values()}
+        stale = (row for row in self._t.indexnow.values() if row.state == state and row.seen < before)
+        old = [row.digest for row in stale if row.digest not in waiting][:limit]
+        self.delete_site_keys(old)
+        return len(old)
+
+    def delete_site_keys(self, digests: Sequence[str]) -> None:
+        for digest in digests:
+            self._t.indexnow.pop(digest, None)
+
+    def add_portions(self, rows: Sequence[Portion]) -> None:
+        for row in rows:
+            number = self._t.portions["last"] = self._t.portions.get("last", 0) + 1
+            self._t.indexnowurls[number] = replace(row, portionid=number)
+
+    def portions_of_good_keys(self, after: int, limit: int) -> list[int]:
+        good = {row.digest for row in self._t.indexnow.values() if row.state == GOOD}
+        found = (one for one, row in self._t.indexnowurls.items() if one > after and row.digest in good)
+        return sorted(found)[:limit]
+
+    def lock_portion(self, portionid: int) -> Portion | None:
+        return self._t.indexnowurls.get(portionid)
+
+    def cut_portion(self, portionid: int, urls: str, count: int) -> None:
+        row = self._t.indexnowurls.pop(portionid)
+        if count:
+            self._t.indexnowurls[portionid] = replace(row, urls=urls, count=count)
+
+    def drop_portions_of(self, digest: str) -> int:
+        gone = [number for number, row in self._t.indexnowurls.items() if row.digest == digest]
+        return sum(self._t.indexnowurls.pop(number).count for number in gone)
+
+    def drop_portions(self, before: int, limit: int = 1000) -> int:
+        old = sorted(number for number, row in self._t.indexnowurls.items() if row.at < before)
+        for number in old[:limit]:
+            del self._t.indexnowurls[number]
+        return len(old[:limit])
+
+    def portions_waiting(self, site: str | None = None) -> int:
+        return sum(row.size for row in self._t.indexnowurls.values() if site in {None, row.site})
+
+    def urls_waiting(self, site: str) -> int:
+        return sum(row.count for row in self._t.indexnowurls.values() if row.site == site)
+
 
 def _absent(row: CachedUrl | QueuedUrl, pid: int, psetid: int) -> bool:
     return row.pid == pid and row.seen < psetid and row.origin == Origin.PUSH
@@ -1054,3 +1244,10 @@ def _drop(table: dict[Any, Any], keys: Iterable[Any]) -> None:
 
 def _drop_where(table: dict[Any, Any], condition: Any) -> None:
     _drop(table, [key for key, row in table.items() if condition(row)])
+
+
+def _may_get_mail(p: Provider, state: MailState | None, now: int) -> bool:
+    if state is None:
+        return True
+    changed = state.due <= now or state.wanted != p.fullsetwanted or state.held != p.heldremovals
+    return not state.off and state.not_before <= now and state.refused != p.contact and changed

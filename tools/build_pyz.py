@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - tools are no package
-"""Build ``dist/lcc-provider.pyz``: the three provider commands in one file, for hosts without pip.
+"""Build ``dist/lcc-provider.pyz``: the provider commands in one file, for hosts without pip.
 
 The same sources give the same bytes, whatever time zone and umask they are built under.
 """

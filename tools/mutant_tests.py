@@ -81,6 +81,25 @@ TESTS = {
         "-m",
         "not slow",
     ),
+    "lcc_scrapy/intake/absorber.py": ("tests/component/test_absorber.py", *NO_DATABASE),
+    **{
+        f"lcc_scrapy/intake/{name}.py": (
+            "tests/contract/test_absorbing.py",
+            "tests/contract/test_intake.py",
+            "tests/contract/test_arrivals.py",
+            "tests/contract/test_small_sets.py",
+            "tests/contract/test_logins.py",
+            "tests/component/test_absorber.py",
+            "tests/component/test_open_logins.py",
+            *NO_DATABASE,
+            "-m",
+            "not slow",
+        )
+        for name in ("absorbing", "arrivals", "login_rows", "open_logins", "open_sets", "small_sets")
+    },
+    "lcc_scrapy/intake/dry_run.py": ("tests/contract/test_dry_run.py", *NO_DATABASE),
+    "lcc_scrapy/intake/spooled.py": ("tests/component/test_spooled.py", *NO_DATABASE),
+    "lcc_scrapy/uns/plain_urls.py": ("tests/unit/test_uns_runs.py", "tests/unit/test_uns_codec.py"),
     "lcc_scrapy/uns/session.py": ("tests/unit/test_uns_session.py",),
     "lcc_scrapy/uns/spool.py": ("tests/unit/test_uns_spool.py",),
     "lcc_scrapy/uns/spool_file.py": ("tests/unit/test_uns_spool.py", "tests/unit/test_uns_runs.py"),
@@ -88,6 +107,7 @@ TESTS = {
     "lcc_scrapy/uns/codec.py": ("tests/unit/test_uns_codec.py", "tests/unit/test_uns_runs.py"),
     "lcc_scrapy/uns/full_sets.py": ("tests/unit/test_uns_full_sets.py",),
     "lcc_scrapy/uns/url_validator.py": (
+        "tests/unit/test_uns_url_validator.py",
         "tests/unit/test_uns_session.py",
         "tests/unit/test_uns_runs.py",
         "tests/component/test_store_trouble.py",
@@ -124,6 +144,7 @@ TESTS = {
     "lcc_scrapy/domain/settings.py": ("tests/unit/test_config.py",),
     "lcc_scrapy/domain/slots.py": ("tests/unit/test_domain_slots.py",),
     "lcc_scrapy/domain/queue.py": (
+        "tests/unit/test_domain_queue.py",
         "tests/contract/test_settlement.py",
         "tests/contract/test_intake.py",
         "tests/contract/test_spidering_use_cases.py",
@@ -150,6 +171,38 @@ TESTS = {
 """Modules that are mutated, each with the tests that have to notice: arguments of pytest."""
 
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "lcc_scrapy/domain/bandwidth.py": {
+        "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (
+            "the first second of 1970 is over as well"
+        ),
+        "allotments: left > 0: 0 -> 1": "one byte per second more is divided, or is not",
+        "allotments: left > 0: Gt -> GtE": "where nothing is left, the shares stay as they are",
+        "change: self.ready_at > now: Gt -> GtE": "at that moment nothing is owed",
+    },
+    "lcc_scrapy/domain/entries.py": {
+        "read_entry: if curl == where and 'burl' not in attributes -> if False": "reads an equal URL again",
+    },
+    "lcc_scrapy/domain/roots.py": {
+        "parse: if plain is not None and len(text) <= URL_MAX -> if False": "the thorough way reads it alike",
+        "parse: len(text) <= URL_MAX: LtE -> Lt": "the thorough way reads it alike",
+        "_quoted: if _NEEDS_NO_QUOTING.fullmatch(text) -> if False": "quoting leaves it as it is",
+        "_address_v6: if address.ipv4_mapped is None -> if True": "CPython 3.11 and 3.12 write it alike",
+        "_plain_path: if not _LOOKS_ODD.search(path) -> if False": "decoding leaves it as it is",
+    },
+    "lcc_scrapy/domain/robots_rules.py": {
+        "matches: path is query: Is -> IsNot": "where both are one, the second comparison is left out",
+        "matches: self.path is self.query: Is -> IsNot": "a target of one spelling has no query",
+        "allows: if not _PLAIN.fullmatch(target) -> if True": "the normal form of a plain one is itself",
+        "allows: rule.rank <= best: LtE -> Lt": "a rule of the same rank says the same",
+        "take: if query == path -> if False": "makes an equal pattern",
+        "_raise: ranks.get(text, 0): 0 -> 1": "no rule has a rank below 2",
+        "_normal: if _PLAIN.fullmatch(text) -> if False": "the normal form of a plain one is itself",
+    },
+    "lcc_scrapy/domain/timeslots.py": {
+        "intersect: strict=True: True -> False": "both are of one length by then",
+        "next_permitted: if never_opens(mask) -> if False": "two weeks of closed hours end at infinity too",
+        "next_permitted: return float('inf') -> return None": "what opens at all does so within nine days",
+    },
     "lcc_scrapy/cache/delete_manager.py": {
         "_again: (0, 0.0): 0 -> 1": "a step that failed has no backlog, whether it deleted none or one",
         "_again: (0, 0.0): 0.0 -> 1.0": "without a backlog nobody asks how long a step took",
@@ -160,21 +213,23 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/queue/dispatcher.py": {
         "_is_to_be_fetched: again < NEVER: Lt -> LtE": "to look by NEVER asks for nothing",
+        "_is_to_be_fetched: if again < NEVER -> if True": "to look by NEVER asks for nothing",
+        "_settled: if result.result != settlement.DELAYED -> if True": "reads a window again that is right",
+    },
+    "lcc_scrapy/queue/held_turn.py": {
+        "hand_out: if self.is_being_read() -> if True": "what was handed out is forgotten when a read begins",
     },
     "lcc_scrapy/queue/turn_leases.py": {
+        "_unregistered: self._leased_until = 0.0: 0.0 -> 1.0": "the first second of 1970 is over as well",
+        "_agree: deleted: self.turns.requeue(turn, self.time.now())": (
+            "every turn whose members change is read again, which queues it anew"
+        ),
         "give_back_if_idle: 0.0 if turn.is_leaving() or turn.window else turn.look_at: 0.0 -> 1.0": (
             "the first second of 1970 is over as well"
         ),
     },
     "lcc_scrapy/cache/leftovers.py": {
         "_step: next(steps, False): False -> True": "what is no None ends it, whatever it is",
-    },
-    "lcc_scrapy/domain/bandwidth.py": {
-        "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (
-            "the first second of 1970 is over as well"
-        ),
-        "allotments: left > 0: 0 -> 1": "one byte per second more is divided, or is not",
-        "allotments: left > 0: Gt -> GtE": "where nothing is left, the shares stay as they are",
     },
     "lcc_scrapy/domain/cursor.py": {
         "__str__: if self.began -> if True": "a cursor that says 0 reads as one that says nothing",
@@ -185,7 +240,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/queue/leases.py": {
         "look_around: 0 <= seen < revision: Lt -> LtE": "asks for changes where there are none",
-        "_free_unknown: replace(turn, look_at=0.0): 0.0 -> 1.0": "the first second of 1970 is over as well",
+        "_free_unknown: look_at=0.0: 0.0 -> 1.0": "the first second of 1970 is over as well",
     },
     "lcc_scrapy/queue/settlement.py": {
         "_as_written: if row is settled.row and waiting is None -> if False": "makes an equal result anew",
@@ -196,7 +251,16 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_heads: len(masks) > FEW_MASKS: Gt -> GtE": "with just so many, the part is the whole",
         "_merged: _place(row) <= min(cut): LtE -> Lt": "the row at the cut comes with the next window",
     },
+    "lcc_scrapy/uns/spool.py": {
+        "__init__: deleted: self.identity = ''": "nobody asks for it before the folder is taken",
+        "_claim: if not self._own[pid] -> if False": "keeps a number of 0",
+    },
     "lcc_scrapy/domain/turns.py": {
+        "free_at: self.pace.ready_at if self.pace.limit else 0.0: 0.0 -> 1.0": (
+            "the first second of 1970 is over as well"
+        ),
+        "look_by: at < turn.look_at: Lt -> LtE": "asks for the same moment again",
+        "_clear_away: 2 * len(self._turns) + STALE: Add -> Sub": "clears earlier, which costs time alone",
         "_continue: return True: True -> False": "a turn that waits already is not queued a second time",
     },
 }

@@ -5,6 +5,10 @@ Every mutant runs in a process of its own, forked from one that has imported eve
 functions get other code: no file is changed, and what is outside of functions is not mutated. What survives
 is printed as ``file:line: function: what``. Mutants that behave as the original are listed, with the reason,
 in ``tools/mutant_tests.py``.
+
+With ``--nearest``, a mutant gets only the tests that reach its function, the shortest first. Which ones these
+are is noted while the tests run without any mutant. It is much quicker, but a function whose result is kept
+between tests (``lru_cache``, a fixture of a module) counts as reached by the first of them only.
 """
 
 import argparse
@@ -12,10 +16,12 @@ import ast
 import gc
 import multiprocessing
 import os
+import pickle
 import random
 import resource
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,16 +61,21 @@ PAIRS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (
     (ast.Add, ast.Sub),
 )
 SWAPS = dict([*PAIRS, *((second, first) for first, second in PAIRS)])
+REACHED = "__reached__"
 ELSEWHERE = ("annotation", "returns", "decorator_list", "args")
 """Fields of the syntax tree that do nothing when a function runs: types, and what its ``def`` does."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module: ``holder``'s field is to be ``new``; ``index`` if the field is a list."""
+    """One change of one module: ``holder``'s field is to be ``new``; ``index`` if the field is a list.
+
+    ``function``: the line where its function begins.
+    """
 
     module: str
     line: int
+    function: int
     name: str
     holder: ast.AST
     field: str
@@ -92,7 +103,7 @@ def main() -> int:
     )  # to fail is enough: nothing is made smaller
     hypothesis.settings.register_profile("mutants", derandomize=True, deadline=None, phases=phases)
     modules = options.modules or list(TESTS)
-    run = partial(survivors_of, sample=options.sample, jobs=options.jobs)
+    run = partial(survivors_of, options=options)
     rows = []
     for module in modules:
         with multiprocessing.get_context("fork").Pool(1) as pool:  # pytest runs once a process
@@ -110,16 +121,22 @@ def main() -> int:
     return 0
 
 
-def survivors_of(module: str, sample: int, jobs: int) -> tuple[int, list[str] | None]:
+def survivors_of(module: str, options: argparse.Namespace) -> tuple[int, list[str] | None]:
     """Return how many mutants of a module there are, and which survived; None if the tests fail anyway."""
-    tree = ast.parse((ROOT / module).read_text())
-    mutants = without_equivalents(module, list(mutants_of(module, tree)))
-    if sample and len(mutants) > sample:
-        mutants = random.Random(SEED).sample(mutants, sample)  # noqa: S311
-    breaker = Breaker(module, tree, mutants, jobs)
+    source = (ROOT / module).read_text()
+    tree = ast.parse(source)
+    mutants = list(mutants_of(module, tree))
+    told_of_unknown(module, mutants)
+    if options.sample and len(mutants) > options.sample:
+        mutants = random.Random(SEED).sample(mutants, options.sample)  # noqa: S311
+    mutants = [one for one in mutants if one.name not in EQUIVALENT.get(module, {})]
+    if options.again:
+        before = set(options.again.read_text().splitlines())
+        mutants = [one for one in mutants if str(one) in before]
+    breaker = Breaker(module, source, tree, mutants, jobs=options.jobs, nearest=options.nearest)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
-    pytest.main([*OPTIONS, *TESTS[module]], plugins=[breaker])
+    pytest.main([*OPTIONS, *(options.tests or TESTS[module])], plugins=[breaker])
     return len(mutants), None if breaker.survivors is None else [str(one) for one in breaker.survivors]
 
 
@@ -134,25 +151,42 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--sample", type=int, default=0, help="at most so many mutants of each, always the same"
     )
+    parser.add_argument(
+        "--nearest",
+        action="store_true",
+        help="only the tests that reach the changed function, shortest first",
+    )
+    parser.add_argument(
+        "--tests", nargs="+", metavar="FILE", help="these tests, and not those that the table names"
+    )
+    parser.add_argument(
+        "--again",
+        type=Path,
+        metavar="FILE",
+        help="only what survived before: lines that this command printed",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (%(default)s)")
     options = parser.parse_args()
-    if unknown := [module for module in options.modules if module not in TESTS]:
-        parser.error(f"no tests are named for {', '.join(unknown)}: add them to the table in this file")
+    unknown = [module for module in options.modules if module not in TESTS]
+    if unknown and not options.tests:
+        parser.error(
+            f"no tests are named for {', '.join(unknown)}: use --tests, or add them to mutant_tests.py"
+        )
     return options
 
 
-def without_equivalents(module: str, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Leave out those that behave as the original; tells of listed ones that are none any more."""
-    listed = EQUIVALENT.get(module, {})
-    for name in listed.keys() - {one.name for one in mutants}:
+def told_of_unknown(module: str, mutants: Sequence[Mutant]) -> None:
+    """Tell of mutants that are listed as equivalent, and that there are none of any more."""
+    for name in EQUIVALENT.get(module, {}).keys() - {one.name for one in mutants}:
         print(f"there is no such mutant in {module}: {name}", file=sys.stderr)  # noqa: T201
-    return [one for one in mutants if one.name not in listed]
 
 
 # --- which mutants there are -------------------------------------------------------------------------
 
 
-def mutants_of(module: str, node: ast.AST, function: str = "", line: int = 1) -> Iterator[Mutant]:
+def mutants_of(
+    module: str, node: ast.AST, function: ast.FunctionDef | None = None, line: int = 1
+) -> Iterator[Mutant]:
     """Make all mutants of a tree, in the order of its lines."""
     for field, value in ast.iter_fields(node):
         if field in ELSEWHERE and not isinstance(node, ast.Call):
@@ -160,10 +194,11 @@ def mutants_of(module: str, node: ast.AST, function: str = "", line: int = 1) ->
         for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if not isinstance(child, ast.AST):
                 continue
-            inside = child.name if isinstance(child, ast.FunctionDef) else function
+            inside = child if isinstance(child, ast.FunctionDef) else function
             at = getattr(child, "lineno", line)
-            for new, what in changes(node, field, child) if inside else ():
-                yield Mutant(module, at, f"{inside}: {what}", node, field, index, new)
+            if inside is not None:
+                for new, what in changes(node, field, child):
+                    yield Mutant(module, at, inside.lineno, f"{inside.name}: {what}", node, field, index, new)
             yield from mutants_of(module, child, inside, at)
 
 
@@ -204,24 +239,44 @@ def short(node: ast.AST) -> str:
 class Breaker:
     """A plugin of pytest: runs the tests once with the code as it is, then for each mutant, in forks."""
 
-    def __init__(self, module: str, tree: ast.Module, mutants: Sequence[Mutant], jobs: int) -> None:
-        self._module = module
+    def __init__(
+        self,
+        module: str,
+        source: str,
+        tree: ast.Module,
+        mutants: Sequence[Mutant],
+        *,
+        jobs: int,
+        nearest: bool,
+    ) -> None:
+        self._path = str(ROOT / module)
+        self._source = source
         self._tree = tree
         self._mutants = mutants
         self._jobs = jobs
+        self._nearest = nearest
         self._seconds = CPU_LEAST
+        self._functions: list[FunctionType] = []
         self.survivors: list[Mutant] | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Leave ``survivors`` as None if the tests fail without any mutant."""
-        _, status, used = os.wait4(self._start(session, None), 0)
+        self._functions = functions_in(self._path)
+        gc.collect()
+        gc.freeze()  # the forks share what there is
+        reading, writing = os.pipe()
+        child = self._start(session.items, session, None, writing)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as told:
+            reached = told.read()
+        _, status, used = os.wait4(child, 0)
         if status == 0:
             self._seconds += int(CPU_FACTOR * used.ru_utime)
-            self.survivors = self._run_all(session)
+            self.survivors = self._run_all(session, pickle.loads(reached))  # noqa: S301 - of our own fork
         return True
 
-    def _run_all(self, session: pytest.Session) -> list[Mutant]:
+    def _run_all(self, session: pytest.Session, reached: Mapping[int, Sequence[int]]) -> list[Mutant]:
         """Run so many mutants at a time; returns those that the tests did not notice."""
         running: dict[int, Mutant] = {}
         survivors = []
@@ -231,40 +286,87 @@ class Breaker:
                 ended = running.pop(child)
                 survivors += [ended] * (status == 0)
             if mutant is not None:
-                running[self._start(session, mutant)] = mutant
+                nearest = [session.items[index] for index in reached.get(mutant.function, ())]
+                items = nearest if self._nearest else session.items
+                running[self._start(items, session, mutant)] = mutant
         return sorted(survivors, key=lambda one: one.line)
 
-    def _start(self, session: pytest.Session, mutant: Mutant | None) -> int:
-        """Run the tests on a mutant in a process that ends with 0 if they pass; returns its number."""
+    def _start(
+        self, items: Sequence[pytest.Item], session: pytest.Session, mutant: Mutant | None, told: int = -1
+    ) -> int:
+        """Run tests on a mutant in a process that ends with 0 if they pass; returns its number.
+
+        Without a mutant, it tells which tests reach which function.
+        """
         if child := os.fork():
             return child
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (self._seconds, self._seconds))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            if mutant is not None:
-                mutant.put()
-            replace_functions(self._tree, str(ROOT / self._module))
-            os._exit(fails(session))
+            if mutant is None:
+                os._exit(self._note_reached(session, told))
+            resource.setrlimit(resource.RLIMIT_CPU, (self._seconds, self._seconds))
+            mutant.put()
+            self._replace_functions(self._tree)
+            os._exit(fails(session, items))
         finally:
             os._exit(70)
 
+    def _note_reached(self, session: pytest.Session, told: int) -> bool:
+        """Run all tests; tells the indices of those that reach each function, the shortest first."""
+        reached: set[int] = set()
+        self._replace_functions(noting(ast.parse(self._source)))
+        for function in self._functions:
+            function.__globals__[REACHED] = reached.add
+        seconds: dict[int, float] = {}
+        by_function: dict[int, list[int]] = {}
+        for index, (item, following) in enumerate(in_order(session.items)):
+            reached.clear()
+            began = time.perf_counter()
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            seconds[index] = time.perf_counter() - began
+            for line in reached:
+                by_function.setdefault(line, []).append(index)
+        nearest = {key: sorted(found, key=seconds.__getitem__) for key, found in by_function.items()}
+        with os.fdopen(told, "wb") as out:
+            pickle.dump(nearest, out)
+        return bool(session.testsfailed)
 
-def fails(session: pytest.Session) -> bool:
-    """Run the tests up to the first that fails; once in a process."""
-    for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+    def _replace_functions(self, tree: ast.Module) -> None:
+        """Give the functions of a file that was imported already the code of a tree."""
+        codes = dict(codes_of(compile(ast.fix_missing_locations(tree), self._path, "exec")))
+        for function in self._functions:
+            old = function.__code__
+            function.__code__ = codes[old.co_qualname, old.co_firstlineno]
+
+
+def in_order(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    """Pair each test with the one that follows."""
+    return zip(items, [*items[1:], None], strict=True)
+
+
+def fails(session: pytest.Session, items: Sequence[pytest.Item]) -> bool:
+    """Run tests up to the first that fails; once in a process."""
+    for item, following in in_order(items):
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return True
     return False
 
 
-def replace_functions(tree: ast.Module, path: str) -> None:
-    """Give the functions of a file that was imported already the code of a tree."""
-    codes = dict(codes_of(compile(ast.fix_missing_locations(tree), path, "exec")))
-    for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename == path:
-            old = function.__code__
-            function.__code__ = codes[old.co_qualname, old.co_firstlineno]
+def functions_in(path: str) -> list[FunctionType]:
+    """Return the functions of a file that was imported."""
+    return [
+        one for one in gc.get_objects() if isinstance(one, FunctionType) and one.__code__.co_filename == path
+    ]
+
+
+def noting(tree: ast.Module) -> ast.Module:
+    """Let every function of a tree begin with noting that it was reached, by its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            call = ast.Call(ast.Name(REACHED, ast.Load()), [ast.Constant(node.lineno)], [])
+            node.body.insert(0, ast.copy_location(ast.Expr(call), node.body[0]))
+    return tree
 
 
 def codes_of(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:

@@ -1,8 +1,8 @@
 """Fills the queue of an LCC, of this checkout or another: its own code writes the rows.
 
-``python -m crawling.filling DATABASE_URL PORT PROVIDERS URLS DOCUMENTS`` is run with that checkout first in
-PYTHONPATH: URLs that wait and documents, of each provider, as intake and settling would leave them. URLs are
-those of ``site.Site`` at a port.
+``python -m crawling.filling DATABASE_URL PORT PROVIDERS URLS DOCUMENTS SIZE`` is run with that checkout first
+in PYTHONPATH: URLs that wait and documents, of each provider, as intake and settling would leave them. URLs
+are those of ``site.Site`` at a port.
 """
 
 import itertools
@@ -25,14 +25,25 @@ def path_of(source: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join((str(source.resolve()), str(BENCH)))}
 
 
-def fill(environment: Mapping[str, str], site: Site, providers: int, urls: int, documents: int = 0) -> None:
-    """Fill the LCC of an environment: so many providers, each with so many URLs and documents."""
-    numbers = map(str, (site.port, providers, urls, documents))
+def fill(
+    environment: Mapping[str, str],
+    site: Site,
+    providers: int,
+    urls: int,
+    documents: int = 0,
+    *,
+    size: int = SIZE,
+) -> None:
+    """Fill the LCC of an environment: so many providers, each with so many URLs and documents.
+
+    ``size``: bytes of the pages that wait.
+    """
+    numbers = map(str, (site.port, providers, urls, documents, size))
     command = [sys.executable, "-m", "crawling.filling", environment["LCC_DATABASE_URL"], *numbers]
     subprocess.run(command, env=dict(environment), check=True)
 
 
-def _write(database_url: str, port: int, providers: int, urls: int, documents: int) -> None:
+def _write(database_url: str, port: int, providers: int, urls: int, documents: int, *, size: int) -> None:
     from lcc_scrapy.db import tables as t  # noqa: PLC0415
     from lcc_scrapy.db.records import SetPart, StoredTurn  # noqa: PLC0415
     from lcc_scrapy.db.sql.rows import RowsOf  # noqa: PLC0415
@@ -40,7 +51,9 @@ def _write(database_url: str, port: int, providers: int, urls: int, documents: i
     from lcc_scrapy.domain.providers import Provider  # noqa: PLC0415 - of the checkout that is measured
 
     store, now, pids = SqlStore(database_url), int(time.time()), range(1, providers + 1)
-    for waiting in _batches((_waiting(pid, port, n) for pid in pids for n in range(1, urls + 1)), 20_000):
+    for waiting in _batches(
+        (_waiting(pid, port, n, size) for pid in pids for n in range(1, urls + 1)), 20_000
+    ):
         with store.begin() as tx:
             tx.insert_queued(waiting)
     numbers = itertools.product(pids, range(documents))
@@ -70,11 +83,11 @@ def _batches(items: Iterable, size: int) -> Iterator[list]:  # type: ignore[type
     return iter(lambda: list(itertools.islice(iterator, size)), [])
 
 
-def _waiting(pid: int, port: int, number: int) -> object:
+def _waiting(pid: int, port: int, number: int, size: int) -> object:
     from lcc_scrapy.domain.entries import urlkey  # noqa: PLC0415
     from lcc_scrapy.domain.queue import QueuedUrl  # noqa: PLC0415
 
-    url = f"{Site.root_at(str(port), pid)}{SIZE}/p{pid}/document-{number:07d}.html"
+    url = f"{Site.root_at(str(port), pid)}{size}/p{pid}/document-{number:07d}.html"
     key = urlkey(pid, url, "text/html")
     return QueuedUrl(
         key, pid, url, "text/html", "", url, url, None, None, None, "", pid, number, "fetch", 1, 0, 0
@@ -93,4 +106,4 @@ def _stored(pid: int, number: int, seq: int, now: int) -> object:
 
 
 if __name__ == "__main__":
-    _write(sys.argv[1], *map(int, sys.argv[2:]))
+    _write(sys.argv[1], *map(int, sys.argv[2:-1]), size=int(sys.argv[-1]))

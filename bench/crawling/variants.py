@@ -13,6 +13,7 @@ from pathlib import Path
 import redis
 
 from crawling import counts, own_code
+from crawling.filling import fill
 from crawling.lcc import LCC, Lcc, clean_environment, database, no_mariadb
 from crawling.running import Failed, Launch
 from crawling.site import Site
@@ -24,6 +25,9 @@ IMPORTED = {"PYTHONPATH": os.pathsep.join((str(HERE.parent), os.environ.get("PYT
 """With which crawls find their part of this bench."""
 AT_A_TIME = 64
 """Fetches in flight: the LCC's default. With fewer providers one of each, which is all that the LCC does."""
+
+CROWD = 5000
+"""From so many providers on, rows of the queue are written as intake would write them: sets take minutes."""
 
 EQUAL = {"ROBOTSTXT_OBEY": "1", "LOG_LEVEL": "INFO"}
 """What the LCC has by default, and every Scrapy project by its template or soon after."""
@@ -212,8 +216,12 @@ def on(kind: str, job: Job, command: Sequence[str] = (), *, own: bool = False) -
     with database(kind, job.folder) as url:
         lcc = Lcc(job.folder, url)
         lcc.command("init")
-        lcc.register({pid: job.site.root(pid) for pid in job.pids})
-        lcc.push({pid: job.urls(pid) for pid in job.pids}, job.site.pages[job.size])
+        if job.providers < CROWD:
+            lcc.register({pid: job.site.root(pid) for pid in job.pids})
+            lcc.push({pid: job.urls(pid) for pid in job.pids}, job.site.pages[job.size])
+        else:
+            each = job.pages // job.providers
+            fill(lcc.environment | IMPORTED, job.site, job.providers, each, size=job.size)
         command = command or (*(OWN_CODE if own else CRAWL), *COUNTING)
 
         def check() -> None:

@@ -102,6 +102,11 @@ class IntakeService:
             else:
                 return
 
+    @property
+    def uns(self) -> UnsService:
+        """The UNS, for connections that others accepted."""
+        return self._service
+
     def listen(self) -> Deferred[list[Any]]:
         """Begin to listen; the result is the list of addresses."""
         self._open_files()

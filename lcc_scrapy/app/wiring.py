@@ -44,7 +44,9 @@ from lcc_scrapy.listeners.endpoints import shown
 from lcc_scrapy.machine.data_directory import DataDirectory, WorkerSlot
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.machine.resources import Resources, provide_descriptors
+from lcc_scrapy.mail.post import Post
 from lcc_scrapy.ops.housekeeping import Housekeeper
+from lcc_scrapy.ops.mailing import Mailing, post_of
 from lcc_scrapy.queue.committing import Commits, Committer, Holder
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import Heartbeat
@@ -54,6 +56,9 @@ from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
 from lcc_scrapy.queue.turn_leases import Identity
+from lcc_scrapy.sources.opening import rules_of, runner_of
+from lcc_scrapy.sources.runner import DueSources
+from lcc_scrapy.sources.work import in_thread
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
@@ -122,6 +127,7 @@ class Worker:
         self._visits = visits
         self._scanner: Scanner | None = None
         self._sampler: Sampler | None = None
+        self._sources: DueSources | None = None
         self._intake_service: IntakeService | None = None
         self._opened = False
         self._fetch_log: FetchLog | None = None
@@ -167,6 +173,7 @@ class Worker:
         self._thread = StoreThread(reactor, self.resources.notice, JobWatch(config.store_job_warn))
         self._window_reader = StoreThread(reactor, self.resources.notice, name="lcc-windows")
         self._hearts = StoreThread(reactor, name="lcc-heartbeat")
+        self._mail_thread = StoreThread(reactor, name="lcc-mail")
         self._reloader = Reloader(reactor, self._crawler.settings, self)
         self._reloader.install()
         try:
@@ -193,6 +200,8 @@ class Worker:
             self._scanner.start()
         if self._sampler is not None:
             self._sampler.start()
+        if self._sources is not None:
+            self._sources.start()
         if self._stop_when_done:
             self._reactor.callLater(self.config.poll, self._watch)
 
@@ -291,10 +300,18 @@ class Worker:
             swept=self._announce,
         )
         self._housekeeper.start()
+        self._mailing = Mailing(self._mail_thread, self._reactor, self._make_post)
+        if self._visits is None:
+            self._mailing.start()
         if self._visits is not None and not self._visits.sample:
             self._scanner = self._make_scanner(self._visits)
         if self._visits is not None and (self._visits.sample or self._visits.every):
             self._sampler = self._make_sampler(self._visits)
+        if self._visits is None:
+            self._sources = self._make_sources()
+
+    def _make_post(self) -> Post | None:
+        return post_of(self.config, self._store, self._home.lcc_id, self._slot.owner)
 
     def _make_scanner(self, visits: Visits) -> Scanner:
         config, settings = self.config, self._crawler.settings
@@ -330,6 +347,15 @@ class Worker:
             poll=config.poll,
             touched=lambda: self.manager.touched(visits.pid),
         )
+
+    def _make_sources(self) -> DueSources:
+        config, settings = self.config, self._crawler.settings
+        verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
+        work = in_thread(self._thread)
+        runner = runner_of(config, self._store, work, settings["USER_AGENT"], verify=verify)
+        runner.touched = self.manager.touched
+        short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
+        return DueSources(runner, self._thread, self._reactor, config.poll, short)
 
     @staticmethod
     def _listen(intake_service: IntakeService) -> Any:
@@ -369,7 +395,8 @@ class Worker:
             return all(part.is_done() for part in parts if part is not None)
         with self._store.read() as tx:
             queued = tx.queued_total()
-        return not queued and not has_sets_coming(self.config.spool_dir)
+        resting = self._sources is None or self._sources.is_done()
+        return resting and not queued and not any(map(has_sets_coming, self.config.spool_dirs))
 
     def apply(self, config: Config) -> None:
         """Go on with other settings; those that need a restart are as they were."""
@@ -386,6 +413,8 @@ class Worker:
                 self._scanner.apply(config)
             if self._sampler is not None:
                 self._sampler.apply(config)
+            if self._sources is not None:
+                self._sources.apply(rules_of(config))
             self._delete_manager.outcomes_kept = config.outcomes_kept
 
     def renew_certificates(self) -> Deferred[int]:
@@ -403,7 +432,7 @@ class Worker:
         self.aborting = True
         for cut_off in self.on_abort:
             cut_off()
-        for thread in (self._thread, self._window_reader, self._hearts):
+        for thread in (self._thread, self._window_reader, self._hearts, self._mail_thread):
             self._reactor.callLater(LAST_WORDS, thread.abandon)
         if self._settling_process is not None:
             self._reactor.callLater(LAST_WORDS, self._settling_process.kill)
@@ -421,8 +450,11 @@ class Worker:
             self._delete_manager.stop()
             self._leftovers.stop()
             self._housekeeper.stop()
+            yield self._mailing.stop()
             if self._sampler is not None:
                 yield self._sampler.stop()
+            if self._sources is not None:
+                yield self._sources.stop()
             if self._scanner is not None:
                 yield self._scanner.stop()
                 self._readers.close()
@@ -438,6 +470,7 @@ class Worker:
         elif self._settling_process is not None:
             self._settling_process.close()
         self._window_reader.close()
+        self._mail_thread.close()
         self._thread.close()
         self._reloader.restore()
 

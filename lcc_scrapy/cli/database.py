@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.db.sql.store import SqlStore
-    from lcc_scrapy.uns.spool import SpoolFolder
+    from lcc_scrapy.uns.spool import ReadySet, SpoolFolder
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -145,7 +145,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
 
     config, home = lcc.config, lcc.home
     with ExitStack() as open_now:
-        spool = open_now.enter_context(_at_rest(config))
+        spools = open_now.enter_context(_at_rest(config))
         with printing.progress("reading the backup"):
             source = open_now.enter_context(opened_backup(file, home.lcc_id, home.folder))
         target = open_now.enter_context(_opened(config, make_url(config.database_url)))
@@ -157,7 +157,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
                 source,
                 home.folder,
                 fileid=highest_fileid(config.content_dir),
-                logins={waiting.pid: waiting.seq for waiting in spool.ready()},
+                logins=_logins(waiting for spool in spools for waiting in spool.ready()),
                 now=int(time.time()),
                 progress=progress,
             )
@@ -165,9 +165,17 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
     printing.note("now run `lcc verify --repair`, then start the crawl")
 
 
+def _logins(ready: Iterable["ReadySet"]) -> dict[int, int]:
+    """Return the highest login of each provider that has sets waiting."""
+    found: dict[int, int] = {}
+    for waiting in ready:
+        found[waiting.pid] = max(waiting.seq, found.get(waiting.pid, 0))
+    return found
+
+
 @contextmanager
-def _at_rest(config: "Config") -> Iterator["SpoolFolder"]:
-    """Hold the spool, so that nothing arrives; raises ``ConfigurationError`` when a crawl runs here."""
+def _at_rest(config: "Config") -> Iterator["list[SpoolFolder]"]:
+    """Hold the spools, so that nothing arrives; raises ``ConfigurationError`` when a crawl runs here."""
     from lcc_scrapy.machine.data_directory import running_workers
     from lcc_scrapy.uns.spool import SpoolFolder
 
@@ -175,12 +183,16 @@ def _at_rest(config: "Config") -> Iterator["SpoolFolder"]:
     if workers:
         pids = ", ".join(str(pid) if pid else "unknown" for pid in workers.values())
         raise ConfigurationError(f"crawls run on {config.data_dir} (process {pids}): stop them first")
-    spool = SpoolFolder(config.spool_dir)
-    spool.lock()
+    spools: list[SpoolFolder] = []
     try:
-        yield spool
+        for folder in config.spool_dirs:
+            if folder.is_dir():
+                spools.append(SpoolFolder(folder))
+                spools[-1].lock()
+        yield spools
     finally:
-        spool.unlock()
+        for spool in spools:
+            spool.unlock()
 
 
 @contextmanager

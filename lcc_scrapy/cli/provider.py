@@ -13,12 +13,13 @@ from lcc_scrapy.cli import fetch_counts, password, printing, push_misses
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_roots import apply_roots
+from lcc_scrapy.domain.mail_addresses import is_address
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.revisits import bounds_of
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.db.records import Scan
+    from lcc_scrapy.db.records import MailState, Scan
     from lcc_scrapy.db.tx import Store
 
 _PID = click.IntRange(1, 10**18 - 1)
@@ -196,6 +197,7 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         one = find(tx, pid)
         its = tx.roots(pid)
         scan, found = tx.scan(pid), tx.count_spidered(pid)
+        mail = tx.mail_state(pid)
         missed = push_misses.facts_of(tx, one, int(time.time()), lcc.config.policy.push_grace)
         fetched_of_late = of_late(tx, int(time.time()), pid)
     left = one.fullsets_left(time.time(), lcc.config.policy.fullset_period)
@@ -203,12 +205,14 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         spidered = {"at": scan.at, "pages": scan.pages, "urls": found} if scan and scan.at else None
         more = {"roots": its, "fullsetsleft": left, "spidered": spidered, "not_pushed": missed}
         more["fetched"] = fetched_of_late
+        more["mail"] = _mail(lcc, one, mail)
         printing.as_json(_public(one) | more)
     else:
         samples = [("not pushed", push_misses.in_words(missed))] if missed else []
         printing.facts(
             [
                 *_lines(lcc, one, its, left),
+                ("mail", _mail(lcc, one, mail)),
                 *fetch_counts.lines(fetched_of_late),
                 *_spidered(scan, found),
                 *samples,
@@ -268,6 +272,17 @@ def _fallback(one: Provider) -> str:
     return f"visited while it misses more than {one.fallback:.4g} of its changes{now}"
 
 
+def _mail(lcc: Lcc, one: Provider, state: "MailState | None") -> str:
+    """Say whether a provider gets mail: on, off or why not."""
+    if not lcc.config.mail.sender:
+        return "off (LCC_MAIL_FROM)"
+    if not is_address(one.contact):
+        return "off: the contact is no address"
+    if state is None or not (state.off or state.refused == one.contact):
+        return "on"
+    return "off" if state.off else "off: the mail server refused the address"
+
+
 def _used(used: object, limit: object) -> str:
     return f"{used} of {limit}" if limit else f"{used}, no limit"
 
@@ -284,6 +299,7 @@ def _connection(one: Provider) -> str:
 @click.option("--root", "root_urls", multiple=True, metavar="URL", help="Replace all roots; may be repeated.")
 @click.option("--add-root", multiple=True, metavar="URL", help="Add a root; may be repeated.")
 @click.option("--remove-root", multiple=True, metavar="URL", help="Take a root away; may be repeated.")
+@click.option("--mail", type=click.Choice(["on", "off"]), help="Whether its contact address gets mail.")
 @provider_options
 @pass_lcc
 def set_(
@@ -295,6 +311,7 @@ def set_(
     root_urls: tuple[str, ...],
     add_root: tuple[str, ...],
     remove_root: tuple[str, ...],
+    mail: str | None,
     **given: Any,
 ) -> None:
     """Change a provider; what is not named stays. Running crawls follow within seconds.
@@ -308,12 +325,13 @@ def set_(
     lcc provider set 7 --password-file -
     """  # noqa: D301
     from lcc_scrapy.login.passwords import hash_password
+    from lcc_scrapy.mail.unsubscribing import want_mail
     from lcc_scrapy.providers import registration
     from lcc_scrapy.providers.groups import regroup
 
     values = columns(given, lcc.config)
     replaced, added, removed = roots(root_urls), roots(add_root), roots(remove_root)
-    if not (values or replaced or added or removed or password_file):
+    if not (values or replaced or added or removed or password_file or mail):
         raise click.UsageError("nothing to change: name at least one option")
 
     with lcc.store() as store:
@@ -327,6 +345,9 @@ def set_(
         def changed(before: list[str]) -> list[str]:
             return _changed(before, replaced, added, removed, again=again)
 
+        if mail is not None:
+            with store.begin() as tx:
+                want_mail(tx, pid, wanted=mail == "on")
         registration.change(store, pid, values, changed if replaced or added or removed else None)
         click.echo(f"provider {pid} changed")
         apply_roots(store, pid, lcc.config.policy)

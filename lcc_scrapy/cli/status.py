@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,7 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
         "cursors": cursors,
         "providers": dict(Counter(provider.state for provider in providers)),
         "full_sets_wanted": sum(bool(provider.fullsetwanted) for provider in providers),
-        "spool": _spool(lcc.config.spool_dir),
+        "spool": _spools(lcc.config.spool_dirs),
         **_disks(lcc),
         "unses": unses,
         "paused": paused,
@@ -143,9 +143,9 @@ def _disks(lcc: Lcc) -> dict[str, Any]:
     return {"disks": free, "short": disks.shortage()}
 
 
-def _spool(folder: Path) -> dict[str, int]:
+def _spools(folders: Sequence[Path]) -> dict[str, int]:
     sizes = []
-    for path in folder.glob("*.set"):
+    for path in (path for folder in folders for path in folder.glob("*.set")):
         with suppress(FileNotFoundError):  # absorbed at this moment
             sizes.append(path.stat().st_size)
     return {"sets": len(sizes), "bytes": sum(sizes)}

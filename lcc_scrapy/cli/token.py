@@ -11,6 +11,7 @@ from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.feed_options import patterns
 from lcc_scrapy.domain.tokens import (
     LABEL_MAX,
+    PUSH,
     READ,
     RESTRICTION_MAX,
     SCOPES,
@@ -22,9 +23,10 @@ from lcc_scrapy.domain.tokens import (
 
 @click.group(cls=LccGroup)
 def token() -> None:
-    """Add, list and revoke tokens of content users.
+    """Add, list and revoke tokens of content users, and those that providers push with.
 
-    `lcc web`, `lcc query` and `lcc files` ask for them.
+    `lcc web`, `lcc query` and `lcc files` ask for them. A token of scope `push` is as good as the password of
+    its provider.
 
     \b
     (umask 077; lcc token add search-engine > token)
@@ -57,8 +59,8 @@ def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
     multiple=True,
     default=(READ,),
     show_default=True,
-    help="What the token permits: the feed and documents, the metrics, or content files for `lcc web` on"
-    " another machine. May be repeated.",
+    help="What the token permits: the feed and documents, the metrics, content files for `lcc web` on"
+    " another machine, or pushing as one provider. May be repeated.",
 )
 @click.option(
     "--expires",
@@ -75,7 +77,7 @@ def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
     type=click.IntRange(1),
     multiple=True,
     metavar="PID",
-    help="Only for documents of this provider; may be repeated.",
+    help="Only for documents of this provider; may be repeated. With --scope push: who pushes.",
 )
 @click.option(
     "--mimetype",
@@ -106,11 +108,11 @@ def add(
     (umask 077; lcc token add search-engine > token)
     lcc token add prometheus --scope metrics --expires 0
     lcc token add intranet --provider 7 --mimetype 'text/*' --expires 90d
+    (umask 077; lcc token add example.org --scope push --provider 7 > token)
     """  # noqa: D301
     from lcc_scrapy.feed.tokens import StoreTokens
 
-    if set(scopes) != {READ} and (providers or mimetypes):
-        raise click.UsageError("--provider and --mimetype go with no other --scope than read")
+    _check(set(scopes), set(providers), mimetypes)
     now = int(time.time())
     secret = new_secret()
     made = Token(
@@ -126,6 +128,14 @@ def add(
         StoreTokens(store).add(made)
     printing.note(f"token {made.tokenid} of {label}: {_goodness(made)}")
     click.echo(secret)
+
+
+def _check(scopes: set[str], providers: set[int], mimetypes: tuple[str, ...]) -> None:
+    if PUSH in scopes:
+        if scopes != {PUSH} or len(providers) != 1 or mimetypes:
+            raise click.UsageError("--scope push goes with one --provider, and with nothing else")
+    elif scopes != {READ} and (providers or mimetypes):
+        raise click.UsageError("--provider and --mimetype go with no other --scope than read or push")
 
 
 def _restriction(values: tuple[Any, ...]) -> str:

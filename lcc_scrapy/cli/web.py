@@ -1,56 +1,91 @@
-"""``lcc web``: the HTTP API for content users."""
+"""``lcc web``: the HTTP API for content users, and pushes over HTTP."""
 
-import time
+import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
+from lcc_scrapy.domain.registration import OFF
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.content_user import ContentUser
-    from lcc_scrapy.db.sql.store import SqlStore
-    from lcc_scrapy.web.ports import Lcc as WebLcc
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
 @pass_lcc
 @never_to_be_tried_again()
 def web(lcc: Lcc) -> None:
-    """Serve changes and contents over HTTP.
+    """Serve changes and contents over HTTP, and take pushes.
 
-    It listens at LCC_WEB_ENDPOINT.
+    It listens at LCC_WEB_ENDPOINT for content users, who need a token (`lcc token add`), and at
+    LCC_PUSH_ENDPOINTS for providers, who push with their password or a token of scope `push`. Either may be
+    empty. Registration (LCC_REGISTRATION), IndexNow (LCC_INDEXNOW), hubs of WebSub and links in mail
+    (LCC_PUBLIC_URL) are served at LCC_PUSH_ENDPOINTS too.
 
-    Clients need a token (`lcc token add`). It runs until SIGTERM or Ctrl-C; the log goes to stderr,
-    or to LOG_FILE. docs/http-api.md tells what can be asked for.
+    It runs until SIGTERM or Ctrl-C; the log goes to stderr, or to LOG_FILE. docs/http-api.md tells what can
+    be asked for, docs/http-push.md how to push.
 
     \b
     lcc web
     lcc -s LCC_WEB_ENDPOINT=127.0.0.1:9080 web
     curl -H "Authorization: Bearer $(cat token)" http://127.0.0.1:8080/v1/changes
+    lcc -s LCC_PUSH_ENDPOINTS=127.0.0.1:9443 web
+    curl -u 7:PASSWORD --data-binary @set.xml http://127.0.0.1:9443/v1/push
     """  # noqa: D301
     from lcc_scrapy.machine import logs
 
     config = lcc.config
-    endpoint = config.web_endpoint
-    if endpoint is None:
-        raise ConfigurationError("LCC_WEB_ENDPOINT is empty: say where to listen")
+    if config.web_endpoint is None and not config.push_endpoints:
+        raise ConfigurationError("LCC_WEB_ENDPOINT and LCC_PUSH_ENDPOINTS are empty: say where to listen")
     logs.begin(lcc.settings, config.log_format)
-    with needs_web("lcc web"):
-        from lcc_scrapy.resourcesync.routes import make_router
-        from lcc_scrapy.web import app
-        from lcc_scrapy.web.server import Server
-    from lcc_scrapy.content_user import ContentUser
-    from lcc_scrapy.resourcesync.publication_rows import StorePublications
+    for name in unserved(config):
+        _log.warning("%s is set, and nothing serves it: set LCC_PUSH_ENDPOINTS", name)
+    if config.push_endpoints:
+        _serve_both(lcc)
+    else:
+        _serve_content_users(lcc)
 
-    with lcc.store() as store, ContentUser(config) as user:
-        documents = make_router(StorePublications(store), config.web_url)
-        made = app.make_app(_seen(config, store, user), [documents])
-        Server(made, endpoint, config.http, lambda: app.stop(made)).serve_until_told()
+
+def unserved(config: "Config") -> list[str]:
+    """Return the settings that have an effect at LCC_PUSH_ENDPOINTS only, where there is none."""
+    effective = {
+        "LCC_REGISTRATION": config.registration.mode != OFF,
+        "LCC_INDEXNOW": config.indexnow.mode != OFF,
+        "LCC_PUBLIC_URL": bool(config.public_url),
+    }
+    return [name for name, is_set in effective.items() if is_set and not config.push_endpoints]
+
+
+def _serve_content_users(lcc: Lcc) -> None:
+    with needs_web("lcc web"):
+        from lcc_scrapy.cli.web_api import make_api
+        from lcc_scrapy.web.server import Server
+
+    config = lcc.config
+    assert config.web_endpoint is not None
+    with lcc.store() as store, closing(make_api(config, store)) as api:
+        Server(api.app, config.web_endpoint, config.http, api.stop).serve_until_told()
+
+
+def _serve_both(lcc: Lcc) -> None:
+    from scrapy.utils.reactor import install_reactor
+
+    from lcc_scrapy.settings import ASYNCIO_REACTOR
+
+    install_reactor(ASYNCIO_REACTOR)  # uvicorn serves on the same loop
+    from twisted.internet import reactor  # noqa: TID251 - just installed
+
+    from lcc_scrapy.cli.web_process import WebProcess
+
+    with needs_web("lcc web"):
+        process = WebProcess(lcc.config, lcc.home, reactor, lcc.settings)
+    process.run()
 
 
 @contextmanager
@@ -60,19 +95,3 @@ def needs_web(command: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingExtra("web", f"what `{command}` needs ({error})") from None
-
-
-def _seen(config: "Config", store: "SqlStore", user: "ContentUser") -> "WebLcc":
-    from lcc_scrapy.feed.named_cursors import StoreCursors
-    from lcc_scrapy.feed.tokens import StoreTokens
-    from lcc_scrapy.ops.metrics import measures
-    from lcc_scrapy.web.ports import Lcc as WebLcc
-
-    return WebLcc(
-        user.feed,
-        user.open,
-        StoreTokens(store),
-        StoreCursors(store),
-        lambda: measures(store, config.spool_dir, int(time.time()), config.policy.push_grace),
-        bounds=config.web,
-    )

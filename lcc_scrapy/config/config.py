@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from lcc_scrapy import __version__
 from lcc_scrapy.config import readers
 from lcc_scrapy.config.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.domain import notations as read
@@ -21,10 +22,13 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_endpoint import Endpoint
 from lcc_scrapy.domain.http_limits import Bounds as WebBounds
 from lcc_scrapy.domain.http_limits import Service as HttpService
+from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.listen_rules import QueryListenRules, UnsListenRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
+from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
+from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
 from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turns import PRIORITIES
@@ -93,21 +97,38 @@ class Config:
     fetch_log_files: int = setting("LCC_FETCH_LOG_FILES", "5", read.at_least_one, "Files of the fetch log that each worker keeps; the oldest goes.")
     web_endpoint: Endpoint | None = setting("LCC_WEB_ENDPOINT", "127.0.0.1:8080", readers.endpoint, "Where `lcc web` listens: `127.0.0.1:8080`, `[::]:8443` or `unix:/run/lcc/web.sock`.")
     web_url: str = setting("LCC_WEB_URL", "", readers.web_url, "URL of `lcc web` as clients see it, for documents that have to name it; needed behind a proxy. Empty = as each request says: `https://lcc.example.org`.")
+    push_endpoints: tuple[Endpoint, ...] = setting("LCC_PUSH_ENDPOINTS", "", readers.endpoints, "Where `lcc web` takes pushes over HTTP, [one page](http-push.md), written like LCC_WEB_ENDPOINT; several are separated by blanks, empty = nowhere.")
+    push_spool_dir: Path = setting("LCC_PUSH_SPOOL_DIR", "", _resolved, "Folder of the sets that `lcc web` accepted at LCC_PUSH_ENDPOINTS. Default: `spool-push` inside the data directory.")
     web: WebBounds = group(WebBounds)
+    indexnow: IndexNowRules = group(IndexNowRules)
     files_endpoint: Endpoint | None = setting("LCC_FILES_ENDPOINT", "", readers.endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere.")
     files_address: str = setting("LCC_FILES_ADDRESS", "", readers.address, "How other machines reach this machine's `lcc files`, for example `https://m2.example.org:8081`: it notes that in the database. Empty = the name of this host (or the address of LCC_FILES_ENDPOINT, without a certificate) and its port; nothing where it listens for this machine only.")
     files_machines: Mapping[int, str] = setting("LCC_FILES_MACHINES", "", readers.machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good.")
     files_token_file: str = setting("LCC_FILES_TOKEN_FILE", "", str, "File that holds the token (scope `files`) that the `lcc files` of other machines is shown; empty = their files are not asked for.")
     http: HttpService = group(HttpService)
+    registration: RegistrationRules = group(RegistrationRules)
+    public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "URL of LCC_PUSH_ENDPOINTS as strangers reach them: `https://push.example.org`. New providers are told it, links in [mail](mail.md) begin with it, and hubs of [WebSub](sources.md#websub) bring changes there. Empty = mail has no links, and no hub is asked.")
+    mail: MailRules = group(MailRules)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)
+    source_urls: int = setting("LCC_SOURCE_URLS", "1000000", read.at_least_one, "URLs that are remembered of one [source](sources.md), some 40 bytes each in the database; further ones are not submitted.", LIVE)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)
     # fmt: on
+
+    @property
+    def spool_dirs(self) -> tuple[Path, ...]:
+        """Return the folders of accepted sets on this machine: of the socket, and of pushes over HTTP."""
+        return (self.spool_dir, self.push_spool_dir)
 
     @property
     def connections_out(self) -> int:
         """Return how many fetches can be under way: paced, about to be, and others of each priority."""
         return 2 * (len(PRIORITIES) + 1) * self.turns.places + self.turns.paced
+
+    @property
+    def agent(self) -> str:
+        """Return the User-Agent of a project that has none of its own."""
+        return f"lcc-scrapy/{__version__}{f' (+{self.contact})' if self.contact else ''}"
 
     def links(self, agent: str) -> LinkRules:
         """Return what is wanted of pages by a spider that robots directives call ``agent``."""
@@ -159,6 +180,7 @@ def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config
         or f"sqlite:///{data_dir / 'lcc.sqlite'}",
         "LCC_CONTENT_DIR": Path(values["LCC_CONTENT_DIR"] or data_dir / "content").absolute(),
         "LCC_SPOOL_DIR": Path(values["LCC_SPOOL_DIR"] or data_dir / "spool").absolute(),
+        "LCC_PUSH_SPOOL_DIR": Path(values["LCC_PUSH_SPOOL_DIR"] or data_dir / "spool-push").absolute(),
         "LCC_FETCH_LOG": data_dir / fetch_log if fetch_log else None,
     }
     return make(Config, values)

@@ -53,6 +53,11 @@ def endpoint(text: Any) -> Endpoint | None:
     return Endpoint.parse(str(text))
 
 
+def endpoints(text: Any) -> tuple[Endpoint, ...]:
+    """Read where an HTTP server listens, several places separated by blanks; empty = nowhere."""
+    return tuple(found for part in read.listed(text) if (found := Endpoint.parse(part)) is not None)
+
+
 def slots(text: Any) -> int:
     """Read the number of slots of a time mask."""
     return int(read.one_of(str(HOURS_PER_DAY), str(HOURS_PER_WEEK))(str(text).strip()))

@@ -189,7 +189,7 @@ ACCEPTED = ("br", "deflate", "gzip", "zstd")
 
 def is_decoded(coding: str) -> bool:
     """Tell whether bodies of this Content-Encoding are decoded; others are stored as they came."""
-    return any(name in _CODINGS for name in _names(coding))
+    return bool(coding) and any(name in _CODINGS for name in _names(coding))
 
 
 def decoder(coding: str) -> Decoder:
@@ -204,5 +204,7 @@ def decoder(coding: str) -> Decoder:
 
 
 def _names(coding: str) -> list[str]:
+    if not coding:
+        return []
     names = [name.strip().lower() for name in coding.split(",")]
     return [name for name in names if name not in {"", "identity"}]

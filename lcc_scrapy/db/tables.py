@@ -31,8 +31,12 @@ from lcc_scrapy.domain.cache import CHARSET_MAX, ETAG_MAX, LAST_MODIFIED_MAX, PE
 from lcc_scrapy.domain.cursor import CURSOR_MAX
 from lcc_scrapy.domain.directives import OWNER_MAX
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, SUBTYPE_MAX
+from lcc_scrapy.domain.indexnow import KEY_MAX, SITE_MAX
 from lcc_scrapy.domain.named_cursors import NAME_MAX
 from lcc_scrapy.domain.roots import URL_MAX
+from lcc_scrapy.domain.sources import ERROR_MAX
+from lcc_scrapy.domain.sources import ETAG_MAX as SOURCE_ETAG_MAX
+from lcc_scrapy.domain.sources import MODIFIED_MAX as SOURCE_MODIFIED_MAX
 from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
 
@@ -549,11 +553,47 @@ tokens = Table(
     _column("used", BigInteger),
 )
 
+registrations = Table(
+    "registrations",
+    metadata,
+    Column("secret", _ascii(64), primary_key=True),
+    _column("pid", BigInteger, index=True),
+    _column("kind", _ascii(16)),
+    _column("stage", _ascii(16)),
+    _column("site", Url),
+    _column("password", _ascii(255)),
+    _column("contact", _text(255)),
+    _column("bandwidth", BigInteger),
+    _column("timeofday", Mask),
+    _column("timezone", _ascii(64)),
+    _column("root", Url),
+    _column("address", _ascii(45)),
+    _column("created", BigInteger),
+    _column("expires", BigInteger),
+    Index("registrations_expires", "expires"),
+)
+
 tallies = Table(
     "tallies",
     metadata,
     Column("name", _ascii(64), primary_key=True),
     _column("value", BigInteger),
+)
+
+mailstates = Table(
+    "mailstates",
+    metadata,
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    _column("since", BigInteger),
+    _column("due", BigInteger),
+    _column("wanted", _ascii(32)),
+    _column("wanted_at", BigInteger),
+    _column("held", BigInteger),
+    _column("held_at", BigInteger),
+    _column("refused", _text(255)),
+    _column("off", Boolean),
+    _column("tries", Integer),
+    _column("not_before", BigInteger),
 )
 
 fetchcounts = Table(
@@ -575,4 +615,94 @@ cursors = Table(
     _column("cursor", _ascii(CURSOR_MAX)),
     _column("seq", BigInteger),
     _column("at", BigInteger),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("sourceid", BigKey, primary_key=True, autoincrement=False),
+    _column("pid", BigInteger),
+    _column("kind", _ascii(16)),
+    _column("url", Url),
+    _column("every", BigInteger),
+    _column("created", BigInteger),
+    _column("due", BigInteger),
+    _column("owner", _text(64), info=OF_A_PROCESS),
+    _column("claimed", BigInteger),
+    _column("failures", Integer),
+    _column("error", _text(ERROR_MAX)),
+    _column("at", BigInteger),
+    _column("changed", BigInteger),
+    _column("listed", BigInteger),
+    _column("queued", BigInteger),
+    _column("removed", BigInteger),
+    _column("held", BigInteger),
+    _column("refused", BigInteger),
+    _column("callback", _ascii(64)),
+    _column("secret", _ascii(64)),
+    _column("hub", Url),
+    _column("topic", Url),
+    _column("lease", BigInteger),
+    _column("asked", _ascii(16)),
+    Index("sources_pid", "pid"),
+    Index("sources_due", "due"),
+    Index("sources_callback", "callback"),
+)
+
+sourcefiles = Table(
+    "sourcefiles",
+    metadata,
+    Column("fileid", BigKey, primary_key=True, autoincrement=False),
+    _column("sourceid", BigInteger),
+    _column("url", Url),
+    _column("parent", BigInteger),
+    _column("role", _ascii(16)),
+    _column("etag", _text(SOURCE_ETAG_MAX)),
+    _column("modified", _text(SOURCE_MODIFIED_MAX)),
+    _column("told", BigInteger),
+    _column("read", BigInteger),
+    _column("listed", BigInteger),
+    Index("sourcefiles_sourceid", "sourceid"),
+)
+
+sourceurls = Table(
+    "sourceurls",
+    metadata,
+    Column("fileid", BigInteger, primary_key=True, autoincrement=False),
+    Column("furlkey", Key, primary_key=True),
+    _column("stamp", BigInteger),
+    Index("sourceurls_furlkey", "furlkey"),
+)
+
+indexnow = Table(
+    "indexnow",
+    metadata,
+    Column("digest", _ascii(64), primary_key=True),
+    _column("site", _ascii(SITE_MAX)),
+    _column("keytext", _ascii(KEY_MAX)),
+    _column("location", Url),
+    _column("state", _ascii(8)),
+    _column("since", BigInteger),
+    _column("seen", BigInteger),
+    _column("checked", BigInteger),
+    _column("due", BigInteger),
+    _column("tries", Integer),
+    _column("reason", _text(255)),
+    _column("accepted", BigInteger),
+    _column("refused", BigInteger),
+    Index("indexnow_site", "site", "digest"),
+    Index("indexnow_due", "state", "due"),
+)
+
+indexnowurls = Table(
+    "indexnowurls",
+    metadata,
+    Column("portionid", BigKey, primary_key=True, autoincrement=True),
+    _column("digest", _ascii(64), index=True),
+    _column("site", _ascii(SITE_MAX)),
+    _column("at", BigInteger),
+    _column("size", BigInteger),
+    _column("count", Integer),
+    _column("urls", Long),
+    Index("indexnowurls_site", "site", "size"),
 )

@@ -4,16 +4,33 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
+from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
+from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
+from lcc_scrapy.db.sql.registration_verbs import RegistrationVerbs
+from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.user_verbs import UserVerbs
 
 
-class Tx(ProviderVerbs, LoginVerbs, QueueVerbs, TurnVerbs, CacheVerbs, SpiderVerbs, MissVerbs, UserVerbs):
+class Tx(
+    ProviderVerbs,
+    LoginVerbs,
+    QueueVerbs,
+    TurnVerbs,
+    CacheVerbs,
+    SpiderVerbs,
+    MissVerbs,
+    MailVerbs,
+    UserVerbs,
+    RegistrationVerbs,
+    SourceVerbs,
+    IndexNowVerbs,
+):
     """A running transaction. Sequences come back in the order the verb names."""
 
 

@@ -43,7 +43,7 @@ class Pace:
 
     def pause(self, now: float) -> float:
         """Return the seconds for which a body in flight should stop arriving."""
-        return max(0.0, self.delay(now) - AHEAD)
+        return max(0.0, self.ready_at - now - AHEAD) if self.limit else 0.0
 
     def may_start_at(self) -> float:
         """Return when ``pause`` is over: where many fetches share a limit, none may wait for calm."""

@@ -54,10 +54,14 @@ class Origin(StrEnum):
     PUSH = "push"
     SPIDER = "spider"
     DIRECTIVE = "directive"
+    SOURCE = "source"
+    """A sitemap or feed of its provider named it."""
     SAMPLE = "sample"
     """Only in the queue: a document that its provider pushed is sampled."""
     REFETCH = "refetch"
     """Only in the queue: the same, because an operator asks for it."""
+    INDEXNOW = "indexnow"
+    """Only in the queue: submitted by IndexNow, which says no type; its document counts as pushed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,17 @@
     └── PassedOver             sets of later logins went first; this one may not be absorbed any more
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 from http import HTTPStatus
 
 
-class Fault(StrEnum):
+class Fault(str, Enum):
     """Who can do something about an error."""
+
+    __str__ = str.__str__
 
     PROVIDER = "provider"
     USER = "user"
@@ -34,15 +38,17 @@ class Fault(StrEnum):
     LCC = "lcc"
 
 
-class Retried(StrEnum):
+class Retried(str, Enum):
     """What is tried again after a failed fetch (``domain/retries.py``)."""
+
+    __str__ = str.__str__
 
     NOTHING = "nothing"
     URL = "url"
     HOST = "host"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Code:
     """A number of the wire protocol (design section 4) with its English text."""
 

@@ -1,7 +1,8 @@
 """Which headers of an answer are kept with its document (docs/content.md lists them)."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 
 KEPT = frozenset(
     (
@@ -46,10 +47,8 @@ KEPT = frozenset(
 LONGEST = 8000
 """Bytes of all headers that are kept of an answer, as JSON."""
 
+_LONGEST_NAME = max(map(len, KEPT))
 _NOTHING = "[]"
-_encode = json.JSONEncoder(check_circular=False).encode
-
-Pairs = list[tuple[str, str]]
 
 
 def kept(pairs: Iterable[tuple[str, str]]) -> str:
@@ -57,16 +56,26 @@ def kept(pairs: Iterable[tuple[str, str]]) -> str:
 
     One that does not fit within ``LONGEST`` any more is left out as a whole.
     """
-    wanted = [pair for pair in pairs if pair[0].lower() in KEPT]
-    text = _encode(wanted)
-    return text if len(text) <= LONGEST else _encode(_fitting(wanted))
+    wanted = [
+        f"[{written}, {encode_basestring_ascii(value)}]"
+        for name, value in pairs
+        if len(name) <= _LONGEST_NAME and (written := _written(name))
+    ]
+    text = f"[{', '.join(wanted)}]"
+    return text if len(text) <= LONGEST else f"[{', '.join(_fitting(wanted))}]"
 
 
-def _fitting(pairs: Pairs) -> Pairs:
-    fitting: Pairs = []
+@lru_cache(maxsize=1000)
+def _written(name: str) -> str:
+    """Return the name of a header as JSON; empty for one that is not kept."""
+    return encode_basestring_ascii(name) if name.lower() in KEPT else ""
+
+
+def _fitting(pairs: Sequence[str]) -> list[str]:
+    fitting = []
     left = LONGEST - len(_NOTHING)
     for pair in pairs:
-        length = len(_encode(pair)) + len(", ")
+        length = len(pair) + len(", ")
         if length <= left:
             left -= length
             fitting.append(pair)

@@ -33,6 +33,11 @@ class Endpoint:
         host = match["six"] or match["four"] or "127.0.0.1"
         return cls(str(ip_address(host)), int(match["port"]))
 
+    def __str__(self) -> str:
+        if self.path:
+            return f"{_UNIX}{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     @property
     def is_private(self) -> bool:
         """Tell whether only this machine can reach it."""

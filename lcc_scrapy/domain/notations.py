@@ -23,6 +23,7 @@ _VERSIONS = re.compile(
     r"\s*(?:(?P<count>\d{1,9})\s*(?:,|$))?\s*(?P<age>\d+(?:\.\d+)?[a-z])?\s*", re.IGNORECASE
 )
 _LONGEST_REVISIT = 3650 * 86400
+_HIGHEST = 2
 
 
 def _with_unit(text: Any, units: Mapping[str, int], example: str) -> float:
@@ -121,6 +122,14 @@ def whole(text: Any, least: int = 0) -> int:
 def at_least_one(text: Any) -> int:
     """Read a whole number, 1 or more."""
     return whole(text, least=1)
+
+
+def priority(text: Any) -> int:
+    """Read the priority of a provider: 0, 1 or 2."""
+    number = whole(text)
+    if number > _HIGHEST:
+        raise ValueError(f"{text!r}, expected 0, 1 or 2")
+    return number
 
 
 def share(text: Any) -> float:

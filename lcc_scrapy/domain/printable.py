@@ -1,5 +1,7 @@
 """Foreign text made fit to be shown: nothing that steers a terminal or forges a line, no password."""
 
+from __future__ import annotations
+
 import re
 
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^\s/?#:@'\"]*):[^\s/?#]*@")

@@ -302,6 +302,11 @@ def found_as(row: QueuedUrl, answer: Answer) -> QueuedUrl:
     return replace(row, urlkey=urlkey(row.pid, row.curl, mimetype), mimetype=mimetype)
 
 
+def as_told(row: QueuedUrl) -> QueuedUrl:
+    """Return the row of a URL that was submitted without a type as a pushed one: the type is known now."""
+    return replace(row, origin=Origin.PUSH) if row.origin == Origin.INDEXNOW else row
+
+
 def as_pushed(row: QueuedUrl, before: CachedUrl) -> QueuedUrl:
     """Return the row of a found URL whose document its provider had pushed: what that declared stays."""
     return replace(

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, unquote, urlsplit
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.values import quickly_made
 
 URL_MAX = 2048
 """Longest URL in characters; the columns that hold URLs are as wide."""
@@ -36,6 +37,7 @@ _SAFE = "/%:=&?~#+!$,;'@()*"
 """What stays as it is. Scrapy encodes no more than this leaves, and the apostrophe of a query."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class HttpUrl:
     """A URL as it is requested: ASCII only, host in IDNA form and lower case, no fragment."""
@@ -151,6 +153,11 @@ def _plain_path(path: str) -> str | None:
     return decoded
 
 
+def compared_path(url: HttpUrl) -> str | None:
+    """Return a path as roots compare it; None where it could mean another place: no root covers that."""
+    return _plain_path(url.path)
+
+
 _ROOTS_SHOWN, _SHOWN_OF_ROOT = 3, 60
 """Roots that a refusal names, and characters of each: a column has to hold all of it."""
 
@@ -178,16 +185,14 @@ class Root:
 
     def covers(self, url: HttpUrl) -> bool:
         """Tell whether ``url`` lies below this root; https counts for an http root of the same host."""
-        same_place = (url.scheme, url.host, url.port) == (self.url.scheme, self.url.host, self.url.port)
-        upgraded = (
-            (self.url.scheme, url.scheme) == ("http", "https")
-            and url.host == self.url.host
-            and self.url.has_default_port
-            and url.has_default_port
-        )
-        if not (same_place or upgraded):
+        own = self.url
+        if url.host != own.host:
             return False
-        path, prefix = _plain_path(url.path), _plain_path(self.url.path)
+        if (url.port, url.scheme) != (own.port, own.scheme) and not (
+            (own.scheme, url.scheme) == ("http", "https") and own.has_default_port and url.has_default_port
+        ):
+            return False
+        path, prefix = _plain_path(url.path), _plain_path(own.path)
         if path is None or prefix is None:
             return False
         return path == prefix or path.startswith(prefix if prefix.endswith("/") else prefix + "/")
@@ -207,7 +212,10 @@ class Root:
 
 def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
     """Tell whether any root covers ``url``."""
-    return any(root.covers(url) for root in roots)
+    for root in roots:  # noqa: SIM110 - asked for each page
+        if root.covers(url):
+            return True
+    return False
 
 
 def not_below(roots: Sequence[Root]) -> str:

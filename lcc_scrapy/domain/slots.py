@@ -84,8 +84,10 @@ class Slots:
         """Tell whether a turn of a priority may begin a fetch; ``limited``: it has a limit of its own."""
         if limited and self._own >= self.paced:
             return False
-        same = sum(count for other, count in self._common.items() if other >= priority)
-        return self.count(Pacing.NONE) + same < self.total
+        taken = len(self._under_way) - self._own
+        if self._common:
+            taken -= sum(count for other, count in self._common.items() if other < priority)
+        return taken < self.total
 
     def begin(self, fetch: Fetch) -> None:
         """Take a slot."""

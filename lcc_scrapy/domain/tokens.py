@@ -15,10 +15,11 @@ from lcc_scrapy.domain.entries import accepts
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.selection import Selection
 
-READ, METRICS, FILES = "read", "metrics", "files"
-"""What tokens are good for: the feed and documents, the metrics, the content files of a machine."""
+READ, METRICS, FILES, PUSH = "read", "metrics", "files", "push"
+"""What tokens are good for: the feed and documents, the metrics, the content files of a machine, and pushing
+as one provider."""
 
-SCOPES = (READ, METRICS, FILES)
+SCOPES = (READ, METRICS, FILES, PUSH)
 LABEL_MAX = 64
 RESTRICTION_MAX = 1000
 """Characters of all providers, or all mimetypes, that one token is for."""
@@ -66,7 +67,7 @@ class Token:
 
     @property
     def is_narrow(self) -> bool:
-        """Tell whether some of the documents are not there for its holder; it is good for reading only."""
+        """Tell whether it is for some documents only: then it is good for reading, or pushing, only."""
         return bool(self.providers or self.mimetypes)
 
     def admits(self, row: CachedUrl) -> bool:
@@ -87,6 +88,11 @@ class Token:
             mimetypes=selection.mimetypes or patterns,
         )
 
+    @property
+    def provider(self) -> int:
+        """The provider that its holder pushes as."""
+        return self._pids()[0]
+
     def _pids(self) -> tuple[int, ...]:
         return tuple(map(int, self.providers.split()))
 
@@ -106,6 +112,11 @@ def new_secret() -> str:
     return _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
+def is_token(text: str) -> bool:
+    """Tell whether a text looks like a token."""
+    return _TOKEN.fullmatch(text) is not None
+
+
 def digest_of(secret: str) -> str:
     """Return what is kept of a token."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
@@ -113,14 +124,14 @@ def digest_of(secret: str) -> str:
 
 def check(tokens: Tokens, secret: str, scope: str, now: int) -> Token:
     """Return the token that somebody shows; raises ``Refused``, or ``NotAllowed`` for another scope."""
-    token = tokens.find(digest_of(secret)) if _TOKEN.fullmatch(secret) else None
+    token = tokens.find(digest_of(secret)) if is_token(secret) else None
     if token is None:
         raise Refused("this token is not known here")
     if token.has_expired(now):
         raise Refused("this token has expired: ask the operator for another one")
     if scope not in token.scopes.split():
         raise NotAllowed(f"this token is not for `{scope}`")
-    if scope != READ and token.is_narrow:
+    if scope not in {READ, PUSH} and token.is_narrow:
         raise NotAllowed(f"this token is for some documents only, and `{scope}` is about all of them")
     tokens.note_use(token, now)
     return token

@@ -192,14 +192,14 @@ class Turns(Generic[AnyTurn]):
 
     def _first(self, priority: int, now: float, is_open: "IsOpen") -> _Queue | None:
         """Return the queue with the turn that has waited for longest, of those that may start now."""
-        queues = [
-            (queue, limited)
-            for limited, queue in enumerate(self._ready[priority])
-            if queue and is_open(priority, bool(limited))
-        ]
-        if any(not (limited and self._fit) for _, limited in queues) and not self._common_permits(now):
-            queues = [(queue, limited) for queue, limited in queues if limited and self._fit]
-        return min((queue for queue, _ in queues), key=lambda queue: queue[0][0], default=None)
+        free, limited = self._ready[priority]
+        first = free if free and is_open(priority, False) else None
+        second = limited if limited and is_open(priority, True) else None
+        if (first or (second and not self._fit)) and not self._common_permits(now):
+            first, second = None, second if self._fit else None
+        if first and second:
+            return first if first[0][0] < second[0][0] else second
+        return first or second
 
     def _common_permits(self, now: float) -> bool:
         """Tell whether the common limit lets a fetch start.
@@ -304,9 +304,11 @@ class Turns(Generic[AnyTurn]):
     def _continue(self, turn: Turn, now: float) -> bool:
         """Put a turn back to the head of its queue while its session lasts: its connection is open now."""
         number, left, until = turn.session
+        if not left or now >= until or len(self._turns) < self._crowd:
+            return False
         standing = turn.standing_at(now)
         queue = self._ready[standing[0]][standing[1]]
-        if not left or now >= until or standing[2] or len(queue) < self._crowd:
+        if standing[2] or len(queue) < self._crowd:
             return False
         turn.session = (number, left - 1, until)
         turn.standing, turn.waiting = standing, number

@@ -34,7 +34,7 @@ from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.content import decoding
 from lcc_scrapy.content.sink import Sink, TooLarge
 from lcc_scrapy.domain.cache import Body
-from lcc_scrapy.domain.compression import coding_for
+from lcc_scrapy.domain.compression import NONE, coding_for
 from lcc_scrapy.domain.entries import accepts, served_mimetype
 from lcc_scrapy.domain.errors import Exhausted, LeaseLost
 from lcc_scrapy.domain.roots import HttpUrl
@@ -205,7 +205,9 @@ class Getter:
     def _stored_coding(self, answer: Answer) -> str:
         """Return how the content file of a body is compressed, if it comes to one."""
         coding = self._worker.config.content_compression
-        return coding_for(coding, _mimetype(answer)) if answer.status < BAD_REQUEST else ""
+        if coding == NONE or answer.status >= BAD_REQUEST:
+            return ""
+        return coding_for(coding, _mimetype(answer))
 
     async def _pour(self, connection: Connection, sink: Sink, pacer: Pacer) -> None:
         decoder = decoding.decoder(connection.answer.field(b"content-encoding"))

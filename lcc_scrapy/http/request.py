@@ -1,6 +1,7 @@
 """The head of a request, as bytes on the wire."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 REPEATABLE = frozenset({"GET", "HEAD"})
@@ -50,15 +51,28 @@ class Request(NamedTuple):
 
         Raises ``ValueError`` where a line would not be one.
         """
-        lines = [f"{self.method} {self.target} HTTP/1.1".encode("ascii")]
-        names = {name.lower() for name, _ in self.headers}
+        fields, names = _written(tuple(self.headers))
+        breaks = len(self.headers)
+        head = f"{self.method} {self.target} HTTP/1.1".encode("ascii")
         if b"host" not in names:
-            lines.append(b"Host: " + self.origin.shown.encode("ascii"))
-        lines += [name + b": " + value for name, value in self.headers]
+            head += b"\r\nHost: " + _shown(self.origin)
+            breaks += 1
+        head += fields
         if (self.data or self.method in _WITH_BODY) and b"content-length" not in names:
-            lines.append(b"Content-Length: %d" % len(self.data))
-        head = b"\r\n".join(lines)
-        breaks = len(lines) - 1
+            head += b"\r\nContent-Length: %d" % len(self.data)
+            breaks += 1
         if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
             raise ValueError("line break or NUL in a request")
         return head + b"\r\n\r\n" + self.data
+
+
+@lru_cache(maxsize=100)
+def _written(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[bytes, frozenset[bytes]]:
+    """Return header fields with the line breaks before them, and their names: most requests have the same."""
+    fields = b"".join(b"\r\n" + name + b": " + value for name, value in headers)
+    return fields, frozenset(name.lower() for name, _ in headers)
+
+
+@lru_cache(maxsize=1000)
+def _shown(origin: Origin) -> bytes:
+    return origin.shown.encode("ascii")

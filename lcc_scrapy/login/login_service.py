@@ -5,7 +5,7 @@ Implements ``uns.ports.LoginService``; ``login_throttle`` delays those who guess
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,17 +18,21 @@ from lcc_scrapy.cache.last_outcomes import of_refusal
 from lcc_scrapy.db.records import OUTCOME_REFUSED, REFUSED_TYPES, OpenLogin, UrlErrorRecord
 from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain import tokens
 from lcc_scrapy.domain.entries import RefusedUrl
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.domain.throttling import Caller
+from lcc_scrapy.feed.tokens import StoreTokens
 from lcc_scrapy.intake.absorbing import SpooledSet
 from lcc_scrapy.intake.dry_run import dry_run
 from lcc_scrapy.login.grouping import Grouped
 from lcc_scrapy.login.login_throttle import ThrottledChecks
 from lcc_scrapy.login.passwords import DUMMY
+from lcc_scrapy.login.right_passwords import RightPasswords
 from lcc_scrapy.uns.full_sets import Accepted
 from lcc_scrapy.uns.ports import DryRun, Login
 from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError
@@ -84,6 +88,8 @@ class LoginService:
         self._reactor = reactor
         self._rules = rules
         self._checks = ThrottledChecks(reactor, rules.throttled_checks)
+        self._right = RightPasswords()
+        self._tokens = StoreTokens(store)
         self._known: Grouped[int, Provider | None] = Grouped(thread, self._find)
         self._admitted: Grouped[tuple[int, str], Login] = Grouped(thread, self._admit)
 
@@ -93,7 +99,9 @@ class LoginService:
         self._checks.apply(rules.throttled_checks)
 
     def login(self, provider_id: str, password: str, ip: str) -> Deferred[Login]:
-        """Check a password and note the connection; fails with ``Refusal`` 101, 102 or 103.
+        """Check a password, or a push token, and note the connection; fails with ``Refusal`` 101 to 103.
+
+        A token may come with an empty id: it says whose it is.
 
         An unknown id costs as much time as a wrong password and gets the same answer; whoever failed too
         often is told to come again later, without a look at the password. Fails with
@@ -106,20 +114,35 @@ class LoginService:
     def _login(self, provider_id: str, password: str, ip: str) -> Any:
         caller = self._checks.admit(ip, _pid(provider_id))
         provider: Provider | None = None
-        if caller.pid is not None:
-            provider = yield self._known.ask(caller.pid)
-        caller = self._checks.identify(caller, provider.lastconnip if provider else "")
-        known = provider.password if provider else DUMMY
-        right: bool = yield self._checks.check(caller, known, password)
-        if provider is None or not right:
-            raise Refusal(101)
+        if tokens.is_token(password):
+            pid = yield self._thread.run(self._pid_of_token, password)
+            if pid is not None and provider_id in {"", str(pid)}:
+                provider = yield self._known.ask(pid)
+        if provider is None:
+            provider = yield from self._check_password(caller, password)
         if provider.state not in {State.ACTIVE, State.PAUSED}:
             raise Refusal(102, f"provider is {provider.state}")
-        self._checks.passed(caller)
         if self._is_full_for(provider.pid):
             raise Refusal(103, "its sets fill the spool")
         login: Login = yield self._admitted.ask((provider.pid, ip))
         return login
+
+    def _check_password(self, caller: Caller, password: str) -> Generator[Any, Any, Provider]:
+        """Return the provider whose password it is; raises ``Refusal``."""
+        provider: Provider | None = None
+        if caller.pid is not None:
+            provider = yield self._known.ask(caller.pid)
+        caller = self._checks.identify(caller, provider.lastconnip if provider else "")
+        known = provider.password if provider else DUMMY
+        if provider is not None and self._right.has(known, password, self._reactor.seconds()):
+            return provider
+        right: bool = yield self._checks.check(caller, known, password)
+        if provider is None or not right:
+            raise Refusal(101)
+        self._right.note(known, password, self._reactor.seconds())
+        if provider.state in {State.ACTIVE, State.PAUSED}:
+            self._checks.passed(caller)
+        return provider
 
     def logout(self, login: Login, refused: int = 0) -> Deferred[None]:
         """Forget the errors that were delivered with a login; count URLs that were refused for their type."""
@@ -145,6 +168,13 @@ class LoginService:
         self._checks.close()
 
     # --- in the store's thread -------------------------------------------------------------------
+
+    def _pid_of_token(self, secret: str) -> int | None:
+        """Return whose push token it is, None when it is not good."""
+        try:
+            return tokens.check(self._tokens, secret, tokens.PUSH, int(self._now())).provider
+        except (tokens.Refused, tokens.NotAllowed):
+            return None
 
     def _find(self, pids: Sequence[int]) -> list[Provider | None]:
         with self._store.read() as tx:

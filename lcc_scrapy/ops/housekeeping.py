@@ -121,7 +121,7 @@ def _needs_judging(store: Store, policy: QueuePolicy, pid: int, now: int) -> boo
 
 
 def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
-    """Forget what is too old to count: tombstones, absorbed sets, days on which changes were missed."""
+    """Forget what is too old: tombstones, absorbed sets, days of missed changes, registrations."""
     if policy.tombstones_keep:
         for _ in forget_tombstones(store, now - int(policy.tombstones_keep)):
             yield _nothing(NOBODY)
@@ -130,6 +130,7 @@ def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
         with store.begin() as tx:
             after = tx.forget_psets(now - int(policy.resend_period), max(after, 0), ROWS)
         yield _nothing(NOBODY)
+    yield from _emptied(store, lambda tx: tx.forget_registrations(now, ROWS))
     yield from _emptied(store, lambda tx: tx.forget_missed(first_day(now), ROWS))
     yield from _emptied(store, lambda tx: tx.forget_fetch_counts(since(now, DAY), ROWS))
 

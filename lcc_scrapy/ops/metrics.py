@@ -4,7 +4,7 @@ No query reads more than the providers, the parts of sets, the named cursors and
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,14 +18,14 @@ from lcc_scrapy.feed.store_feed import StoreFeed
 from lcc_scrapy.web.ports import Measure
 
 
-def measures(store: Store, spool: Path, now: int, grace: float) -> list[Measure]:
-    """Return everything; ``spool`` counts where it is on this machine. ``now`` in epoch seconds.
+def measures(store: Store, spools: Sequence[Path], now: int, grace: float) -> list[Measure]:
+    """Return everything; of the ``spools``, those count that are on this machine. ``now`` in epoch seconds.
 
     ``grace`` (seconds) is how late a push may come that a sample was faster than.
     """
     return [
         *_of_the_queue(store),
-        *_of_the_spool(spool),
+        *_of_the_spools(spools),
         *_of_the_processes(store, now),
         *_lags(store, now),
         _not_pushed(store, now, grace),
@@ -50,18 +50,22 @@ def _of_the_queue(store: Store) -> Iterator[Measure]:
     yield Measure("lcc_fetches", "Fetches that ended", fetches, ("outcome", "code"), counter=True)
 
 
-def _of_the_spool(folder: Path) -> Iterator[Measure]:
+def _of_the_spools(folders: Sequence[Path]) -> Iterator[Measure]:
     """Count the sets that wait; nothing where there is no spool."""
-    if not folder.is_dir():
+    here = [folder for folder in folders if folder.is_dir()]
+    if not here:
         return
-    sizes = []
+    sizes = [size for folder in here for size in _sizes(folder)]
+    yield _one("lcc_spool_sets", "Sets that wait in the spools of this machine", len(sizes))
+    yield _one("lcc_spool_bytes", "Their size", sum(sizes))
+
+
+def _sizes(folder: Path) -> Iterator[int]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".set"):
                 with suppress(FileNotFoundError):  # absorbed at this moment
-                    sizes.append(entry.stat().st_size)
-    yield _one("lcc_spool_sets", "Sets that wait in the spool of this machine", len(sizes))
-    yield _one("lcc_spool_bytes", "Their size", sum(sizes))
+                    yield entry.stat().st_size
 
 
 def _of_the_processes(store: Store, now: int) -> Iterator[Measure]:

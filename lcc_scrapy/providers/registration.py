@@ -14,6 +14,7 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.registration import FIRST_PID, PIDS
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 CHUNK = 1000
@@ -21,6 +22,8 @@ CHUNK = 1000
 
 REMOVED = "provider removed"
 """The reason that its documents' tombstones give."""
+
+_GIVEN_OUT = "pid %d was given out by registration; a pid is never used again"
 
 
 class NoSuchProvider(LccError):
@@ -58,21 +61,56 @@ def pages(store: Store) -> Iterator[list[Provider]]:
 def add(store: Store, provider: Provider, roots: Sequence[str]) -> None:
     """Add a provider; raises ``LccError`` when its pid is or was in use."""
     with store.begin() as tx:
+        given_out = last_given_out(tx)
         if tx.provider(provider.pid) is not None:
             raise LccError(f"provider {provider.pid} exists already; `lcc provider set` changes it")
         if tx.info(_gone(provider.pid)):
             raise LccError(f"provider {provider.pid} was removed; a pid is never used again, take another")
-        tx.insert_provider(provider, roots)
-        tell(tx, provider.pid)
+        if FIRST_PID <= provider.pid <= given_out:
+            raise LccError(f"{_GIVEN_OUT % provider.pid}; take another")
+        insert(tx, provider, roots)
+
+
+def insert(tx: Tx, provider: Provider, roots: Sequence[str]) -> None:
+    """Add a provider whose pid nobody has."""
+    tx.insert_provider(provider, roots)
+    tell(tx, provider.pid)
+
+
+def last_given_out(tx: Tx) -> int:
+    """Return the last pid that registration gave out, and keep it from giving out more until the commit."""
+    return FIRST_PID - 1 + tx.take(PIDS, 0) - 1
+
+
+def give_out(tx: Tx) -> int:
+    """Return a pid that nobody has or had, and that nobody else is given.
+
+    Each is given out once, also when its registration comes to nothing.
+    """
+    last, count = last_given_out(tx), 1
+    while True:
+        candidates = range(last + 1, last + 1 + count)
+        used = _taken(tx, candidates)
+        free = next((pid for pid in candidates if pid not in used), None)
+        if free is not None:
+            tx.take(PIDS, free - last_given_out(tx))
+            return free
+        last, count = candidates[-1], min(2 * count, CHUNK)
 
 
 def used_pids(store: Store, pids: Sequence[int]) -> dict[int, str]:
     """Return the pids among these that cannot be given to a new provider, with the reason."""
     with store.read() as tx:
-        return _used(tx, pids)
+        return _used(tx, pids, FIRST_PID - 1 + tx.peek(PIDS))
 
 
-def _used(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
+def _used(tx: Tx, pids: Sequence[int], given_out: int) -> dict[int, str]:
+    ours = {pid: _GIVEN_OUT % pid for pid in pids if FIRST_PID <= pid <= given_out}
+    return ours | _taken(tx, pids)
+
+
+def _taken(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
+    """Return the pids among these that providers have or had."""
     removed = tx.infos([_gone(pid) for pid in pids])
     used = {
         pid: f"provider {pid} was removed; a pid is never used again" for pid in pids if _gone(pid) in removed
@@ -83,7 +121,7 @@ def _used(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
 def add_many(store: Store, fresh: Sequence[tuple[Provider, Sequence[str]]]) -> None:
     """Add providers with their roots, all or none; raises ``LccError`` when a pid is or was in use."""
     with store.begin() as tx:
-        for why in _used(tx, [provider.pid for provider, _ in fresh]).values():
+        for why in _used(tx, [provider.pid for provider, _ in fresh], last_given_out(tx)).values():
             raise LccError(why)
         revision = tx.take(PROVIDERS_CHANGED, 1)
         tx.insert_providers([(replace(provider, revision=revision), its) for provider, its in fresh])
@@ -104,13 +142,20 @@ def change(
     with store.begin() as tx:
         if not tx.lock_providers([pid]):
             raise NoSuchProvider(pid)
-        tx.update_provider(pid, values)
-        before = tx.roots(pid)
-        after = before if roots is None else roots(before)
-        if after != before:
-            tx.replace_roots(pid, after)
-            tx.update_provider(pid, {"narrowing": True})
-        tell(tx, pid)
+        change_locked(tx, pid, values, roots)
+
+
+def change_locked(
+    tx: Tx, pid: int, values: Mapping[str, object], roots: Callable[[list[str]], list[str]] | None = None
+) -> None:
+    """Do what ``change`` does, for a provider that is locked."""
+    tx.update_provider(pid, values)
+    before = tx.roots(pid)
+    after = before if roots is None else roots(before)
+    if after != before:
+        tx.replace_roots(pid, after)
+        tx.update_provider(pid, {"narrowing": True})
+    tell(tx, pid)
 
 
 def want_full_set(store: Store, pid: int, reason: str) -> str:

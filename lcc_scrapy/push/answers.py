@@ -5,7 +5,10 @@ prefix ``lococa`` is not declared and which may each begin with an XML declarati
 soon as they are read, before the verdict on their set.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import Union
 from xml.parsers import expat
 
 from lcc_scrapy.wire.messages import (
@@ -18,7 +21,7 @@ from lcc_scrapy.wire.messages import (
     UrlError,
 )
 
-Answer = InitAccepted | InitRejected | UrlError | SetAccepted | SetRejected
+Answer = Union[InitAccepted, InitRejected, UrlError, SetAccepted, SetRejected]
 
 TOKEN_MAX = 1 << 20
 """Bytes of the longest tag, with the text before it."""
@@ -115,22 +118,28 @@ class AnswerReader:
         self._quiet = 0
         attributes, texts = self._open.pop()
         text = "".join(texts).strip()
-        match self._path:
-            case ["init_accepted", *inner]:
-                self._login.take(inner, attributes, text)
-                if not inner:
-                    self._answers.append(self._login.accepted())
-            case ["init_rejected", "reason"]:
-                self._answers.append(InitRejected(_int(attributes, "code"), text, _retry_after(attributes)))
-            case ["set_result", "errors", "url"]:
-                self._answers.append(_url_error(attributes, text))
-            case ["set_result", "set_accepted"]:
-                self._answers.append(_accepted(attributes))
-            case ["set_result", "set_rejected"]:
-                self._answers.append(SetRejected(_int(attributes, "code"), text, _retry_after(attributes)))
+        if self._path[0] == "init_accepted":
+            self._login.take(self._path[1:], attributes, text)
+        answer = self._answer(attributes, text)
+        if answer is not None:
+            self._answers.append(answer)
         self._path.pop()
         if not self._path:
             raise _DocumentEnds
+
+    def _answer(self, attributes: Mapping[str, str], text: str) -> Answer | None:
+        """Return the message that ends with this element; None if there is none."""
+        if self._path == ["init_accepted"]:
+            return self._login.accepted()
+        if self._path == ["init_rejected", "reason"]:
+            return InitRejected(_int(attributes, "code"), text, _retry_after(attributes))
+        if self._path == ["set_result", "errors", "url"]:
+            return _url_error(attributes, text)
+        if self._path == ["set_result", "set_accepted"]:
+            return _accepted(attributes)
+        if self._path == ["set_result", "set_rejected"]:
+            return SetRejected(_int(attributes, "code"), text, _retry_after(attributes))
+        return None
 
 
 class _Login:
@@ -142,15 +151,16 @@ class _Login:
         self._errors: list[UrlError] = []
 
     def take(self, path: list[str], attributes: Mapping[str, str], text: str) -> None:
-        match path:
-            case []:
-                self._found["init_accepted"] = attributes
-            case ["mime"] if len(self._mimetypes) < LIST_MAX:
+        if not path:
+            self._found["init_accepted"] = attributes
+        elif path == ["mime"]:
+            if len(self._mimetypes) < LIST_MAX:
                 self._mimetypes.append(text)
-            case ["processing_status", "errors", "url"] if len(self._errors) < LIST_MAX:
+        elif path == ["processing_status", "errors", "url"]:
+            if len(self._errors) < LIST_MAX:
                 self._errors.append(_url_error(attributes, text))
-            case ["connect_info" | "processing_status" as name] | ["quota", name]:
-                self._found[name] = attributes
+        elif path in (["connect_info"], ["processing_status"]) or path[:-1] == ["quota"]:
+            self._found[path[-1]] = attributes
 
     def accepted(self) -> InitAccepted:
         connection, status = self._part("connect_info"), self._part("processing_status")

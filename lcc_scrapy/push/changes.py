@@ -4,6 +4,8 @@ Nothing is decided before the whole site was seen, so every line waits in a spoo
 that says what it is.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -46,12 +48,17 @@ def same_content(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     """Tell whether a URL needs no notification.
 
     Equal md5 and len are the same content, whatever the mtime; without an md5 on either side, len and
-    mtime must be equal. Every other attribute must be equal too.
+    mtime must be equal, or mtime alone where neither has a len. Every other attribute must be equal too.
     """
-    compared = ("md5", "len") if "md5" in old and "md5" in new else ("len", "mtime")
-    if not all(name in old and old[name] == new.get(name) for name in compared):
+    if not all(name in old and old[name] == new.get(name) for name in _compared(old, new)):
         return False
     return _other(old) == _other(new)
+
+
+def _compared(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
+    if "md5" in old and "md5" in new:
+        return "md5", "len"
+    return ("len", "mtime") if {"md5", "len"} & {*old, *new} else ("mtime",)
 
 
 def _is_still_refused(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
@@ -84,7 +91,7 @@ class Known:
         """How many of them the LCC has for certain, whatever their content."""
 
     @classmethod
-    def load(cls, state: StateFile, *, pending: bool = False) -> "Known":
+    def load(cls, state: StateFile, *, pending: bool = False) -> Known:
         """Read a state (or the pending one); a missing one knows nothing. Raises `Damaged` when not whole."""
         try:
             file = (state.pending if pending else state.path).open("rb")
@@ -130,7 +137,7 @@ class Known:
         return self._file.readline()
 
 
-@dataclass(slots=True)
+@dataclass
 class Counts:
     """How many lines of each kind there are.
 
@@ -169,10 +176,14 @@ class Counts:
 
 
 class Comparison:
-    """Takes the lines of a site one by one; `finish` finds what is gone."""
+    """Takes the lines of a site one by one; `finish` finds what is gone.
 
-    def __init__(self, known: Known, spool: BinaryIO) -> None:
+    ``undated_is_same``: a line without md5, len and mtime is no change of a URL that the LCC has.
+    """
+
+    def __init__(self, known: Known, spool: BinaryIO, *, undated_is_same: bool = False) -> None:
         self._known = known
+        self._undated_is_same = undated_is_same
         self._spool = spool
         self._kept_curls: set[str] = set()
         self._named_as_gone: set[bytes] = set()
@@ -201,12 +212,15 @@ class Comparison:
         elif pipe.NEW in old:
             self.counts.new += 1
             self._put(Tag.NEW, line)
-        elif same_content(old, attributes):
+        elif same_content(old, attributes) or self._is_told(old, attributes):
             self.counts.same += 1
             self._put(Tag.SAME, line)
         else:
             self.counts.changed += 1
             self._put(Tag.CHANGED, line)
+
+    def _is_told(self, old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+        return self._undated_is_same and not DECLARED & new.keys() and _other(old) == _other(new)
 
     def _keep(self, keep: pipe.Keep) -> None:
         self.counts.kept += 1
@@ -228,7 +242,7 @@ class Comparison:
                 self.counts.withdrawn += unsure
                 self.counts.removed += not unsure
                 key = {name: attributes.get(name, "") for name in ("curl", "mimetype")}
-                self._put(Tag.REMOVED, pipe.write(Url(key | {"op": "remove"})))
+                self._put(Tag.REMOVED, pipe.write(Url({**key, "op": "remove"})))
 
     def _put(self, tag: Tag, line: bytes) -> None:
         self._spool.write(tag + line)

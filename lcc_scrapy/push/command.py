@@ -1,5 +1,7 @@
 """The base of the provider commands: exit statuses, messages on stderr, progress on a terminal."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
@@ -76,7 +78,7 @@ class Notes:
         if self._verbose:
             _say(self._prog, text)
 
-    def progress(self) -> "Progress":
+    def progress(self) -> Progress:
         """Return a progress line; it stays silent unless stderr is a terminal."""
         return Progress(self._prog, shown=not self._quiet and sys.stderr.isatty())
 

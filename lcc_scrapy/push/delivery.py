@@ -1,23 +1,24 @@
 """Bringing a submission to the LCC: log in, send the set, commit the state, try again where that helps."""
 
-import ssl
+from __future__ import annotations
+
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from lcc_scrapy.push import client, quota, refusals
-from lcc_scrapy.push.command import Notes, Progress, Status, Stop
-from lcc_scrapy.push.refusals import Again, Standing, Verdict
-from lcc_scrapy.push.state import Damaged, Header, StateFile
+from lcc_scrapy.push import client, quota
+from lcc_scrapy.push.command import Notes, Progress, Status
+from lcc_scrapy.push.ledger import Ledger
+from lcc_scrapy.push.link import Lost, Unreachable
+from lcc_scrapy.push.plan import Plan
+from lcc_scrapy.push.refusals import Again, Standing
 from lcc_scrapy.push.submission import Item, Submission
 from lcc_scrapy.wire.messages import (
-    Init,
     InitAccepted,
     InitRejected,
     SetAccepted,
     SetRejected,
-    SetStart,
     UrlError,
 )
 
@@ -27,21 +28,7 @@ LONGEST_DELAY = 600.0
 """Seconds between two attempts: doubled each time up to this bound, which also holds for retry-after."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What the user asked for. ``start.set_id`` is empty unless the user named the set."""
-
-    address: client.Address
-    login: Init
-    start: SetStart
-    tls: ssl.SSLContext | None = None
-    timeout: float = 300.0
-    retries: int = 0
-    over_quota: quota.OverQuota = quota.OverQuota.WARN
-    errors_kept: int = 20
-
-
-@dataclass(slots=True)
+@dataclass
 class Outcome:
     """What came of it. ``login`` and ``verdict`` are None where it did not come so far."""
 
@@ -57,138 +44,6 @@ class Outcome:
     retry_after: int = 0
     standing: Standing = field(default_factory=Standing)
     """What is refused in the state now, this time's and earlier ones."""
-
-
-class Ledger:
-    """The state file that a hand-over names, while lcccp holds it; without one, nothing is kept."""
-
-    def __init__(self, file: StateFile | None = None, header: Header | None = None) -> None:
-        self._file = file
-        self._header = header or Header()
-        self._sent: frozenset[bytes] = frozenset()
-        self._verdict = Verdict()
-
-    @classmethod
-    def open(cls, file: StateFile, set_id: str) -> "Ledger":
-        """Take over a pending state; raises `Stop` when it is not the one that was handed over."""
-        try:
-            header = file.checked_pending()
-        except Damaged as error:
-            raise Stop(Status.BAD_INPUT, f"{file.pending}: {error}; nothing sent") from None
-        if header is None:
-            raise Stop(
-                Status.BAD_INPUT,
-                f"there is no {file.pending}: where lcccpstate runs on another machine, use --no-commit "
-                "here and lcccpstate --commit there; nothing sent",
-            )
-        if header.id != set_id:
-            raise Stop(Status.TRY_LATER, f"{file.path}: a newer run took over; nothing sent")
-        return cls(file, header)
-
-    def check_bound_to(self, provider_id: str, urlprefix: str) -> None:
-        """Refuse to mix sites: raises `Stop` (65) when the state was made for another."""
-        self._check("provider", self._header.pid, provider_id)
-        self._check("urlprefix", self._header.urlprefix, urlprefix)
-
-    def _check(self, what: str, bound: str, given: str) -> None:
-        if self._file is not None and bound and bound != given:
-            raise Stop(
-                Status.BAD_INPUT,
-                f"{self._file.path} belongs to {what} {bound!r}, not {given!r}: use another state file, or "
-                "lcccpstate --full to bind it anew; nothing sent",
-            )
-
-    def logged_in(self, login: InitAccepted, *, full: bool) -> str:
-        """Check the LCC and remember its full-set request; returns a warning, or "". Raises `Stop` (65)."""
-        self._check("LCC", self._header.lcc, login.lcc_id or self._header.lcc)
-        if self._file is None:
-            return ""
-        if login.quota.fullset_wanted and not full:
-            self._file.record_full_set_request(login.quota.fullset_reason)
-        elif not login.quota.fullset_wanted:
-            self._file.forget_full_set_request()
-        return self._somebody_else(login)
-
-    def _somebody_else(self, login: InitAccepted) -> str:
-        missed = login.seq - self._header.seq - 1 if self._header.seq else 0
-        if missed <= 0:
-            return ""
-        return (
-            f"{missed} other logins as this provider since the last one recorded in {self._name}, the last "
-            f"from {login.last_conn_ip}; if they were not yours (--check counts too), change the password"
-        )
-
-    @property
-    def _name(self) -> str:
-        return self._file.path.name if self._file else ""
-
-    def again(self, login: InitAccepted, plan: Plan, submission: Submission) -> Again:
-        """Mark what a login reports as refused; return what was refused and may be taken now.
-
-        A full set has it already.
-        """
-        self._verdict = Verdict()
-        if self._file is None or plan.start.full:
-            return Again()
-        if login.error_count > len(login.errors):
-            self._header = replace(self._header, unlisted="yes")
-        codes = refusals.reported(login, plan.start.urlprefix)
-        if codes or self._header.unlisted:
-            self._sent = frozenset(map(quota.key_of_item, submission.items(full=False)))
-        codes = {key: code for key, code in codes.items() if key not in self._sent}
-        if codes:
-            marked = refusals.with_marks(self._file.pending_lines(), codes)
-            self._file.write_pending(self._header, marked)
-        return Again.of(self._chosen()) if self._judges_anew(login) else Again()
-
-    def items_again(self, submission: Submission) -> Iterator[Item]:
-        """Yield what ``again`` counted."""
-        return map(submission.item, self._chosen())
-
-    def _judges_anew(self, login: InitAccepted) -> bool:
-        """Tell whether the LCC may take what it refused. An LCC that gives no revision never says so."""
-        return login.revision not in {"", self._header.revision}
-
-    def _chosen(self) -> Iterator[bytes]:
-        """Yield the refused lines; all that are not sent anyway, where a login did not list all errors."""
-        lines = self._file.pending_lines() if self._file else iter(())
-        return refusals.chosen(lines, all_but=self._sent if self._header.unlisted else None)
-
-    def refused(self, error: UrlError, urlprefix: str) -> None:
-        """Take note of a URL that the LCC refuses."""
-        if self._file is not None:
-            self._verdict.refuse(error, urlprefix)
-
-    def accepted(
-        self, plan: Plan, login: InitAccepted, left_out: frozenset[bytes], *, full: bool
-    ) -> Standing:
-        """Commit: the LCC now knows the pending state, less what was left out or refused.
-
-        Returns what is refused then.
-        """
-        verdict = self._verdict
-        if self._file is None:
-            return verdict.standing
-        verdict.judged = full or self._judges_anew(login)
-        header = replace(
-            self._header,
-            lcc=login.lcc_id or self._header.lcc,
-            pid=plan.login.provider_id,
-            urlprefix=plan.start.urlprefix,
-            seq=login.seq,
-            revision=login.revision or self._header.revision,
-            unlisted="" if verdict.judged else self._header.unlisted,
-        )
-        self._file.commit(header, left_out, verdict.over)
-        if full:
-            self._file.forget_full_set_request()
-        return verdict.standing
-
-    def not_accepted(self, login: InitAccepted) -> None:
-        """Record only that this login was ours."""
-        self._header = replace(self._header, seq=login.seq)
-        if self._file is not None:
-            self._file.note_login(login.seq, self._header.unlisted)
 
 
 class Delivery:
@@ -217,15 +72,16 @@ class Delivery:
         outcome = Outcome()
         progress = self._notes.progress()
         try:
+            self._ledger.begin_login()
             conversation = client.connect(self._plan.address, self._plan.timeout, self._plan.tls)
             try:
                 self._converse(conversation, outcome, progress)
             finally:
                 conversation.close()
                 progress.clear()
-        except client.Unreachable as error:
+        except Unreachable as error:
             outcome.status, outcome.text = Status.UNAVAILABLE, str(error)
-        except client.Lost as error:
+        except Lost as error:
             outcome.status, outcome.text = Status.TRY_LATER, self._lost(outcome, str(error))
         return outcome
 
@@ -236,7 +92,7 @@ class Delivery:
             return f"{reason}: outcome unknown; run again, the set is recognised by its id {outcome.set_id}"
         return reason
 
-    def _converse(self, conversation: client.Conversation, outcome: Outcome, progress: Progress) -> None:
+    def _converse(self, conversation: client.Talk, outcome: Outcome, progress: Progress) -> None:
         outcome.login = conversation.login(self._plan.login)
         if isinstance(outcome.login, InitRejected):
             _login_refused(outcome, outcome.login, self._plan)
@@ -254,7 +110,12 @@ class Delivery:
             outcome.status, outcome.text = Status.REFUSED, f"over quota: {fit.excess}; nothing sent"
             return
         if full or self._submission.count(full=False) + again.count > outcome.left_out:
+            self._ledger.begin_login(self._plan.address.logins_of_a_set)
             self._send(conversation, outcome, fit, again, progress)
+            if conversation.later_login is not None:
+                outcome.login = self._ledger.logged_in_again(
+                    conversation.later_login, outcome.login, self._plan, self._submission
+                )
             if isinstance(outcome.verdict, SetRejected):
                 self._set_refused(outcome, outcome.login, outcome.verdict)
                 return
@@ -278,7 +139,7 @@ class Delivery:
 
     def _send(
         self,
-        conversation: client.Conversation,
+        conversation: client.Talk,
         outcome: Outcome,
         fit: quota.Fit,
         again: Again,

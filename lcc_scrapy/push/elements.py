@@ -1,5 +1,7 @@
 """Cuts a stream into elements: mostly one on a line, but also several, or one over some lines."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from typing import BinaryIO

@@ -1,13 +1,15 @@
 """``file2url``: write a ``<url …/>`` line for each file of a site (seed 000)."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import stat
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
 from lcc_scrapy.domain.printable import printable
@@ -39,11 +41,11 @@ class Changing(Exception):
     """A file was written to while it was read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Naming:
     """How the attributes of a file that are not in its content are made."""
 
-    mimetypes: dict[str, str]
+    mimetypes: Mapping[str, str]
     default_mimetype: str = filetypes.UNKNOWN
     index: str = ""
     burl_template: str = ""
@@ -80,7 +82,8 @@ def describe(path: bytes, *, md5: bool = True) -> dict[str, str]:
             raise IsADirectoryError(0, "not a regular file")
         found = {"len": str(before.st_size), "mtime": str(int(before.st_mtime))}
         if md5:
-            digest = hashlib.md5(usedforsecurity=False)
+            modern = sys.version_info >= (3, 9)
+            digest = hashlib.md5(usedforsecurity=False) if modern else hashlib.md5()  # noqa: S324
             while block := file.read(_BLOCK):
                 digest.update(block)
             found["md5"] = digest.hexdigest()
@@ -120,13 +123,13 @@ class Lister:
             self._notes.warn(f"{os.fsdecode(path)}: cannot be read: {error.strerror}; kept as it was")
             return self._counted(kept)
         self.bytes += int(found["len"])
-        return self._counted(Url(attributes | found))
+        return self._counted(Url({**attributes, **found}))
 
     def _described(self, path: bytes) -> dict[str, str]:
         for _ in range(_ATTEMPTS - 1):
             try:
                 return describe(path, md5=self._md5)
-            except Changing:
+            except Changing:  # noqa: PERF203 - twice at most
                 continue
         return describe(path, md5=self._md5)
 
@@ -172,7 +175,7 @@ def _main(words: list[str]) -> int:
     naming = _naming(options)
     site = Site.of(options.docroot, find_words, null=options.null)
     lister = Lister(naming, notes, md5=not options.no_md5)
-    _write(site.files(), lister, notes)
+    write(site.files(), lister, notes, sys.stdout.buffer)
     site.check_still_there()
     _finish(lister.count)
     return Status.DONE
@@ -184,7 +187,7 @@ def split_at_find(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
         if word == "--find":
             return list(words[:position]), list(words[position + 1 :])
         if word.startswith("--find="):
-            return list(words[:position]), [word.removeprefix("--find="), *words[position + 1 :]]
+            return list(words[:position]), [word[len("--find=") :], *words[position + 1 :]]
     return list(words), None
 
 
@@ -198,7 +201,7 @@ def _naming(options: Namespace) -> Naming:
     return Naming(mimetypes, options.default_mimetype, options.index, options.burl_template, options.subtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """A docroot, where its file names come from, and its identity at the start."""
 
@@ -208,7 +211,7 @@ class Site:
     identity: tuple[int, int]
 
     @classmethod
-    def of(cls, docroot: str | None, find_words: list[str] | None, *, null: bool) -> "Site":
+    def of(cls, docroot: str | None, find_words: list[str] | None, *, null: bool) -> Site:
         """Check what was given; raises `Stop` (64, 66)."""
         find = None if find_words is None else FindCommand.parse(find_words)
         chosen = docroot or (find.folders[0] if find else ".")
@@ -234,12 +237,13 @@ def _identity(folder: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _write(files: Iterable[tuple[bytes, bytes]], lister: Lister, notes: Notes) -> None:
+def write(files: Iterable[tuple[bytes, bytes]], lister: Lister, notes: Notes, out: BinaryIO) -> None:
+    """Write the line of each (path below the docroot, path)."""
     progress = notes.progress()
     for relative, path in files:
         line = lister.line(relative, path)
         if line is not None:
-            sys.stdout.buffer.write(pipe.write(line))
+            out.write(pipe.write(line))
         name = printable(os.fsdecode(path))[:60]
         progress.show(f"{lister.count:,} files, {megabytes(lister.bytes)}: {name}")
     progress.clear()

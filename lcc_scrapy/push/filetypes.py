@@ -1,5 +1,7 @@
 """Mimetypes by file-name extension: a table of our own, so that every machine says the same."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 

@@ -1,5 +1,7 @@
 """``lcccp``: send the URLs on standard input to an LCC (seed 000; seed 003 sections 4 and 13)."""
 
+from __future__ import annotations
+
 import ssl
 import sys
 import tempfile
@@ -12,7 +14,9 @@ from pathlib import Path
 from lcc_scrapy.push import password, report
 from lcc_scrapy.push.client import Address
 from lcc_scrapy.push.command import Notes, Parser, Status, Stop, run
-from lcc_scrapy.push.delivery import Delivery, Ledger, Outcome, Plan
+from lcc_scrapy.push.delivery import Delivery, Outcome
+from lcc_scrapy.push.ledger import Ledger
+from lcc_scrapy.push.plan import Plan
 from lcc_scrapy.push.quota import OverQuota
 from lcc_scrapy.push.state import Damaged, StateFile
 from lcc_scrapy.push.submission import Submission
@@ -296,10 +300,11 @@ def _withheld(submission: Submission, notes: Notes) -> bool:
 
 
 def _tell_full_set_request(outcome: Outcome, submission: Submission, notes: Notes, *, full: bool) -> None:
-    if full or not isinstance(outcome.login, InitAccepted) or not outcome.login.quota.fullset_wanted:
+    wanted = report.full_set_wanted(outcome)
+    if full or not wanted:
         return
     how = "the next run sends it" if submission.hand_over else "run once with the whole site and --full"
-    notes.warn(f"the LCC wants a full set ({outcome.login.quota.fullset_reason or 'no reason given'}): {how}")
+    notes.warn(f"the LCC wants a full set ({wanted}): {how}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
 """``lcccpstate``: from the lines of a whole site, forward what the LCC does not know yet (seed 000)."""
 
+from __future__ import annotations
+
 import sys
 import tempfile
 import uuid
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 from lcc_scrapy.push import pipe, unconfirmed
-from lcc_scrapy.push.changes import Comparison, Known
+from lcc_scrapy.push.changes import Comparison, Counts, Known
 from lcc_scrapy.push.command import Notes, Parser, Status, Stop, run
 from lcc_scrapy.push.state import Damaged, Header, StateFile
 from lcc_scrapy.wire.messages import Url
@@ -50,7 +53,7 @@ def parser() -> Parser:
 
 def _percent(text: str) -> float:
     try:
-        value = float(text.removesuffix("%"))
+        value = float(text[:-1] if text.endswith("%") else text)
     except ValueError:
         value = -1
     if not 0 <= value <= 100:  # noqa: PLR2004
@@ -69,7 +72,11 @@ def _main(options: Namespace) -> int:
     state = StateFile(path)
     with state.locked():
         try:
-            return _commit(state) if options.commit else _compare(state, options, notes)
+            if options.commit:
+                return _commit(state)
+            wish = Wish(full=options.full, max_removal=options.max_removal)
+            found = compare(state, sys.stdin.buffer, sys.stdout.buffer, wish, notes)
+            return _told(found, notes)
         except Damaged as error:
             raise Stop(
                 Status.BAD_INPUT,
@@ -94,20 +101,53 @@ def _commit(state: StateFile) -> int:
     return Status.DONE
 
 
-def _compare(state: StateFile, options: Namespace, notes: Notes) -> int:
-    reading = pipe.Reading(sys.stdin.buffer)
-    with closing(_known(state, forced=options.full)) as known, tempfile.TemporaryFile() as spool:
-        comparison = Comparison(known, spool)
+@dataclass(frozen=True)
+class Wish:
+    """How a site is compared. ``max_removal``: per cent; ``undated_is_same``: see `Comparison`."""
+
+    full: bool = False
+    max_removal: float = 50.0
+    undated_is_same: bool = False
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of it; ``fault``: why the input is not complete, "" when it is."""
+
+    counts: Counts
+    full: bool
+    fault: str
+
+
+def compare(state: StateFile, lines: BinaryIO, out: BinaryIO, wish: Wish, notes: Notes) -> Compared:
+    """Write the hand-over, the set and its end mark to ``out``, and the pending state to its file.
+
+    The state must be locked. Raises `Damaged`, and `Stop` with 65 for what is no whole site.
+    """
+    reading = pipe.Reading(lines)
+    with closing(_known(state, forced=wish.full)) as known, tempfile.TemporaryFile() as spool:
+        comparison = Comparison(known, spool, undated_is_same=wish.undated_is_same)
         _take_all(reading, comparison, notes)
         comparison.finish(complete=not reading.fault)
-        _guard(comparison, known, options.max_removal)
-        full = _is_full(state, reading.fault, notes, forced=options.full)
-        base = Header(id=known.header.id) if options.full else known.header
+        _guard(comparison, known, wish.max_removal)
+        full = _is_full(state, reading.fault, notes, forced=wish.full)
+        base = Header(id=known.header.id) if wish.full else known.header
         header = _next_header(state, base, comparison, full=full)
         state.write_pending(header, comparison.state_lines())
-        _forward(pipe.HandOver(str(state.path), header.id, full), comparison, partial=bool(reading.fault))
-    notes.tell(f"{comparison.counts}{'; the whole site is forwarded' if full else ''}")
-    return _incomplete(reading.fault, comparison, notes) if reading.fault else Status.DONE
+        hand_over = pipe.HandOver(str(state.path), header.id, full)
+        _forward(out, hand_over, comparison, partial=bool(reading.fault))
+    return Compared(comparison.counts, full, reading.fault)
+
+
+def _told(found: Compared, notes: Notes) -> int:
+    notes.tell(f"{found.counts}{'; the whole site is forwarded' if found.full else ''}")
+    if not found.fault:
+        return Status.DONE
+    named = " but what it names" if found.counts.gone else ""
+    notes.warn(
+        f"input not complete ({found.fault}): updates are forwarded, nothing is taken for removed{named}"
+    )
+    return Status.BAD_INPUT
 
 
 def _known(state: StateFile, *, forced: bool) -> Known:
@@ -169,20 +209,14 @@ def _next_header(state: StateFile, base: Header, comparison: Comparison, *, full
     return header
 
 
-def _forward(hand_over: pipe.HandOver, comparison: Comparison, *, partial: bool) -> None:
-    out, count = sys.stdout.buffer, 0
+def _forward(out: BinaryIO, hand_over: pipe.HandOver, comparison: Comparison, *, partial: bool) -> None:
+    count = 0
     out.write(pipe.write(hand_over))
     for line in comparison.set_lines(full=hand_over.full):
         out.write(line)
         count += 1
     out.write(pipe.write(pipe.End(count, partial)))
     out.flush()
-
-
-def _incomplete(fault: str, comparison: Comparison, notes: Notes) -> int:
-    named = " but what it names" if comparison.counts.gone else ""
-    notes.warn(f"input not complete ({fault}): updates are forwarded, nothing is taken for removed{named}")
-    return Status.BAD_INPUT
 
 
 if __name__ == "__main__":

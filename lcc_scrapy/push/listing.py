@@ -1,5 +1,7 @@
 """The list of files: from find(1), or by name from standard input."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +15,7 @@ _PRINTING = frozenset({"-print", "-print0"})
 _NOISY = frozenset({"-printf", "-ls", "-ok", "-okdir"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FindCommand:
     """What was given after ``--find``: options, folders and predicates of find(1)."""
 
@@ -22,7 +24,7 @@ class FindCommand:
     predicates: tuple[str, ...]
 
     @classmethod
-    def parse(cls, words: Sequence[str]) -> "FindCommand":
+    def parse(cls, words: Sequence[str]) -> FindCommand:
         """Tell the parts apart; raises `Stop` (64)."""
         rest = list(words)
         options = _take(rest, lambda word: word in _BEFORE_FOLDERS)

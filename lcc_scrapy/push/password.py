@@ -1,5 +1,7 @@
 """The provider's password: where it comes from, and how it leaves the process list."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
@@ -45,8 +47,8 @@ def hide_from_process_list() -> None:
     """
     if without_password(sys.argv) == sys.argv or overwrite_arguments():
         return
-    rest = without_password(sys.orig_argv)
-    environment = os.environ | {VARIABLE: _given(sys.argv)}
+    rest = without_password(getattr(sys, "orig_argv", [sys.executable, *sys.argv]))
+    environment = {**os.environ, VARIABLE: _given(sys.argv)}
     os.execve(sys.executable, [sys.executable, *rest[1:]], environment)  # noqa: S606 - ourselves
 
 
@@ -63,11 +65,11 @@ def without_password(words: Sequence[str]) -> list[str]:
 
 def _given(words: Sequence[str]) -> str:
     found = ""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""]):
         if word == OPTION:
             found = following
         elif word.startswith(OPTION + "="):
-            found = word.removeprefix(OPTION + "=")
+            found = word[len(OPTION) + 1 :]
     return found
 
 

@@ -13,10 +13,12 @@ Without the end mark, or with one that counts wrong or says ``partial="yes"``, n
 may be taken for removed; what is named as removed is, unless it counts wrong.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import BinaryIO, Union
 from xml.parsers import expat
 
 from lcc_scrapy.push.command import Status, Stop
@@ -42,7 +44,7 @@ class BadLine(ValueError):
     """A line that is not one of the elements above; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keep:
     """A document that is there but could not be read. An empty mimetype stands for every view of it."""
 
@@ -50,7 +52,7 @@ class Keep:
     mimetype: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HandOver:
     """What lcccp commits once the set is accepted: the state file and the id of its pending state."""
 
@@ -59,7 +61,7 @@ class HandOver:
     full: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class End:
     """The end mark. ``partial``: the sender itself had no complete input."""
 
@@ -67,7 +69,7 @@ class End:
     partial: bool = False
 
 
-Line = Url | Keep | HandOver | End
+Line = Union[Url, Keep, HandOver, End]
 
 
 def write(line: Line) -> bytes:
@@ -76,17 +78,13 @@ def write(line: Line) -> bytes:
 
 
 def _element_of(line: Line) -> str:
-    match line:
-        case Url():
-            return element("url", line.attributes)
-        case Keep():
-            return element("keep", {"curl": line.curl, "mimetype": line.mimetype or None})
-        case HandOver():
-            return element(
-                "handover", {"state": line.state, "id": line.set_id, "full": _yes_or_no(line.full)}
-            )
-        case End():
-            return element("end", {"count": line.count, "partial": "yes" if line.partial else None})
+    if isinstance(line, Url):
+        return element("url", line.attributes)
+    if isinstance(line, Keep):
+        return element("keep", {"curl": line.curl, "mimetype": line.mimetype or None})
+    if isinstance(line, HandOver):
+        return element("handover", {"state": line.state, "id": line.set_id, "full": _yes_or_no(line.full)})
+    return element("end", {"count": line.count, "partial": "yes" if line.partial else None})
 
 
 def parse(raw: bytes) -> Line:
@@ -94,19 +92,18 @@ def parse(raw: bytes) -> Line:
     if len(raw) > LINE_MAX:
         raise BadLine(f"longer than {LINE_MAX} bytes")
     name, attributes = parse_element(raw)
-    match name:
-        case "url":
-            return Url(MappingProxyType(_canonical(attributes)))
-        case "keep":
-            return Keep(_required(attributes, "keep", "curl"), attributes.get("mimetype", ""))
-        case "handover":
-            return HandOver(
-                _required(attributes, "handover", "state"),
-                _required(attributes, "handover", "id"),
-                attributes.get("full") == "yes",
-            )
-        case "end":
-            return End(_count(attributes), attributes.get("partial") == "yes")
+    if name == "url":
+        return Url(MappingProxyType(_canonical(attributes)))
+    if name == "keep":
+        return Keep(_required(attributes, "keep", "curl"), attributes.get("mimetype", ""))
+    if name == "handover":
+        return HandOver(
+            _required(attributes, "handover", "state"),
+            _required(attributes, "handover", "id"),
+            attributes.get("full") == "yes",
+        )
+    if name == "end":
+        return End(_count(attributes), attributes.get("partial") == "yes")
     raise BadLine(f"<{name}> is not known here")
 
 

@@ -5,9 +5,11 @@ a partial set only URLs that the LCC does not have yet count, with their whole l
 may have grown, and that removals make room, is not counted. Without lcccpstate every URL counts as new.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import Enum
 
 from lcc_scrapy.push import pipe
 from lcc_scrapy.push.state import key_of
@@ -15,15 +17,17 @@ from lcc_scrapy.push.submission import Demand, Item
 from lcc_scrapy.wire.messages import UNLIMITED, Quota
 
 
-class OverQuota(StrEnum):
+class OverQuota(str, Enum):
     """What to do with a set that does not fit."""
+
+    __str__ = str.__str__
 
     WARN = "warn"
     TRIM = "trim"
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fit:
     """What a set takes, what there is, and the keys of the URLs that no longer fit, in their order."""
 

@@ -10,6 +10,8 @@ quota when it fetches a URL, and a root may be removed while a URL waits. Other 
 refusals.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -35,7 +37,7 @@ def is_refused(line: bytes) -> bool:
 
 def marked(line: bytes, code: int | str) -> bytes:
     """Return a line of a state as that of a refused URL."""
-    return pipe.write(Url(pipe.unmarked(attributes_in(line)) | {pipe.NEW: "yes", pipe.REFUSED: str(code)}))
+    return pipe.write(Url({**pipe.unmarked(attributes_in(line)), pipe.NEW: "yes", pipe.REFUSED: str(code)}))
 
 
 def told(line: bytes) -> bytes:
@@ -49,7 +51,7 @@ def keys_of(error: UrlError, urlprefix: str) -> Iterator[bytes]:
     mimetype = error.attributes.get("mimetype", "")
     yield key_of({"curl": curl, "mimetype": mimetype})
     if urlprefix and curl.startswith(urlprefix):
-        yield key_of({"curl": curl.removeprefix(urlprefix), "mimetype": mimetype})
+        yield key_of({"curl": curl[len(urlprefix) :], "mimetype": mimetype})
 
 
 def reported(login: InitAccepted, urlprefix: str) -> dict[bytes, int]:
@@ -58,7 +60,7 @@ def reported(login: InitAccepted, urlprefix: str) -> dict[bytes, int]:
     return {key: error.code for error in found for key in keys_of(error, urlprefix)}
 
 
-@dataclass(slots=True)
+@dataclass
 class Standing:
     """What is refused in a state after a set was accepted."""
 
@@ -74,7 +76,7 @@ class Standing:
             self.first.append(UrlError(code, text_of(code), "", pipe.unmarked(attributes)))
 
 
-@dataclass(slots=True)
+@dataclass
 class Verdict:
     """What a set's answer makes of the lines of the pending state.
 
@@ -104,7 +106,7 @@ class Verdict:
         return told(line) if self.judged else line
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Again:
     """Lines of the pending state to send besides what changed; ``digest`` names them, empty = none."""
 
@@ -112,7 +114,7 @@ class Again:
     digest: str = ""
 
     @classmethod
-    def of(cls, lines: Iterable[bytes]) -> "Again":
+    def of(cls, lines: Iterable[bytes]) -> Again:
         """Count lines, reading them once."""
         count, digest = 0, sha256()
         for line in lines:

@@ -1,7 +1,11 @@
 """The report of lcccp on a delivery: messages on stderr, or one JSON object on stdout."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Dict
 
 from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.push.command import Notes, Status, megabytes
@@ -12,11 +16,10 @@ from lcc_scrapy.wire.messages import (
     InitRejected,
     Quota,
     SetAccepted,
-    SetRejected,
     UrlError,
 )
 
-JSON = dict[str, object]
+JSON = Dict[str, object]
 
 
 def tell(outcome: Outcome, notes: Notes, errors_shown: int) -> None:
@@ -113,27 +116,20 @@ def as_json(outcome: Outcome) -> str:
         "refused": outcome.standing.count,
         "errors": [_error(error) for error in outcome.errors],
     }
-    match outcome.verdict:
-        case SetAccepted(received, would_remove, would_hold):
-            result |= {"received": received, "would_remove": would_remove, "would_hold": would_hold}
-        case SetRejected(code, reason, retry_after):
-            result |= {"code": code, "reason": reason, "retry_after": retry_after}
-    match outcome.login:
-        case InitAccepted() as login:
-            result["login"] = _login(login)
-        case InitRejected(code, reason, retry_after):
-            result |= {"code": code, "reason": reason, "retry_after": retry_after}
+    if outcome.verdict is not None:
+        result.update(asdict(outcome.verdict))
+    if isinstance(outcome.login, InitAccepted):
+        result["login"] = _login(outcome.login)
+    elif outcome.login is not None:
+        result.update(asdict(outcome.login))
     return json.dumps(result, ensure_ascii=False)
 
 
 def _word(outcome: Outcome) -> str:
-    match outcome.verdict, outcome.login:
-        case SetAccepted(), _:
-            return "accepted"
-        case SetRejected(), _:
-            return "set_rejected"
-        case None, InitRejected():
-            return "login_rejected"
+    if outcome.verdict is not None:
+        return "accepted" if isinstance(outcome.verdict, SetAccepted) else "set_rejected"
+    if isinstance(outcome.login, InitRejected):
+        return "login_rejected"
     return "nothing_sent" if outcome.status in {Status.DONE, Status.URL_ERRORS} else "failed"
 
 
@@ -160,3 +156,10 @@ def _limit(number: int) -> int | None:
 
 def _error(error: UrlError) -> JSON:
     return {"code": error.code, "text": error.text, "url": error.url, "attributes": dict(error.attributes)}
+
+
+def full_set_wanted(outcome: Outcome) -> str:
+    """Return why the LCC wants a full set; "" if it does not."""
+    if not isinstance(outcome.login, InitAccepted) or not outcome.login.quota.fullset_wanted:
+        return ""
+    return outcome.login.quota.fullset_reason or "no reason given"

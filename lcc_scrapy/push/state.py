@@ -13,6 +13,8 @@ those that the LCC may not have at all are marked ``new="yes"``. Beside them:
 ``STATE.lock`` (flock) and ``STATE.wanted`` (the reason for which the LCC wants a full set).
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -29,14 +31,13 @@ from lcc_scrapy.wire.messages import Url
 from lcc_scrapy.wire.writing import element
 
 VERSION = "1"
-Change = Callable[[Iterator[bytes]], Iterator[bytes]]
 
 
 class Damaged(Exception):
     """A state file that is cut short, changed by hand, or of another version."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Header:
     """What a state belongs to. Empty ``lcc``, ``pid`` and ``urlprefix`` mean: not bound yet.
 
@@ -60,7 +61,7 @@ class Header:
         return (element("state", {"version": VERSION, **asdict(self)}) + "\n").encode()
 
     @classmethod
-    def read(cls, raw: bytes) -> "Header":
+    def read(cls, raw: bytes) -> Header:
         """Read the first line of a state file; raises `Damaged`."""
         try:
             name, found = pipe.parse_element(raw)
@@ -178,7 +179,10 @@ class StateFile:
         _write(self.pending, header, lines)
 
     def commit(
-        self, header: Header, without: Collection[bytes] = frozenset(), over: Change = lambda lines: lines
+        self,
+        header: Header,
+        without: Collection[bytes] = frozenset(),
+        over: Callable[[Iterator[bytes]], Iterator[bytes]] = lambda lines: lines,
     ) -> None:
         """Make the pending state the state, under this header, less the URLs with these keys.
 
@@ -199,7 +203,7 @@ class StateFile:
             for _, line in reader.lines() if reader else ():
                 attributes = attributes_in(line)
                 if key_of(attributes) in keys:
-                    yield pipe.write(Url(pipe.unmarked(attributes) | {pipe.NEW: "yes"}))
+                    yield pipe.write(Url({**pipe.unmarked(attributes), pipe.NEW: "yes"}))
 
     def note_login(self, seq: int, unlisted: str = "") -> None:
         """Record the number of a login that changed nothing else, and that it did not list all errors."""

@@ -1,5 +1,7 @@
 """The input of lcccp: checked to its last line and spooled before anything is sent."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -16,7 +18,7 @@ _DIGITS = 19
 _NEW, _KNOWN, _KEPT, _REMOVED = b"+", b"~", b"k", b"-"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Item:
     """One URL of a set. ``new``: the LCC has no copy yet, as far as known. ``size``: bytes, 0 = not said."""
 
@@ -25,14 +27,14 @@ class Item:
     new: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Demand:
     """How many files and bytes something takes."""
 
     files: int = 0
     space: int = 0
 
-    def plus(self, item: Item) -> "Demand":
+    def plus(self, item: Item) -> Demand:
         """Return the demand with one more URL."""
         return Demand(self.files + 1, self.space + item.size)
 

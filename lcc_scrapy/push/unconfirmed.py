@@ -6,6 +6,8 @@ as changed until a set with it is accepted, and as removed when it is gone. Any 
 leaves one line a URL.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
@@ -35,7 +37,7 @@ def _weighed(state: Reader | None, pending: Known) -> Iterator[bytes]:
         agreed = other and (other == line or same_content(attributes, attributes_in(other)))
         yield line if agreed else _doubtful(attributes)
     for line in pending.unseen():
-        yield _doubtful(attributes_in(line) | {pipe.NEW: "yes"})
+        yield _doubtful({**attributes_in(line), pipe.NEW: "yes"})
 
 
 def _doubtful(attributes: Mapping[str, str]) -> bytes:

@@ -248,7 +248,7 @@ class Settlement:
         if wrong and not queue.is_recheck(row):
             self._tell_provider(row, wrong, served.answer.answered)
             self._note(row, wrong, served.answer.answered, state=OUTCOME_STORED)
-        after = queue.stored_row(served, said, before, self._machineid)
+        after = queue.stored_row(served, queue.as_told(said), before, self._machineid)
         fresh = before is None or after.fetched_fileid != before.fetched_fileid
         if fresh:
             self._kept.append(served)
@@ -312,7 +312,7 @@ class Settlement:
             return Settled(failed, RETRYING, code=failed.code)
         self._batch.drop_queued(row.urlkey)
         self._visited(row, Visit(failed.code))
-        if row.origin == Origin.PUSH:
+        if row.origin in {Origin.PUSH, Origin.INDEXNOW}:
             self._tell_provider(row, failed.code, failed.at, failed.detail)
         before = self._batch.cached.get(row.urlkey)
         if decision.removes_copy and before is not None:

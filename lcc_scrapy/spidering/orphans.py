@@ -156,4 +156,4 @@ class OrphanLook:
 
 
 def _concerns(row: CachedUrl) -> bool:
-    return row.origin != Origin.PUSH and row.held in {0, ORPHANED}
+    return row.origin not in {Origin.PUSH, Origin.SOURCE} and row.held in {0, ORPHANED}

@@ -55,7 +55,7 @@ class Reachable:
         while True:
             with self._store.read() as tx:
                 documents = tx.cached_of(self._pid, after, CHUNK)
-                pushed = [one for one in documents if one.origin == Origin.PUSH]
+                pushed = [one for one in documents if one.origin in {Origin.PUSH, Origin.SOURCE}]
                 self._take_links(tx, pushed)
             if not documents:
                 return

@@ -55,14 +55,21 @@ def _line_ends(text: bytes) -> int:
 class Codec:
     """Reads one provider's stream. Any cutting of it gives the same messages, but for the length of runs.
 
-    ``runs``: take plain URLs in runs, past the parser; otherwise all come one by one.
+    ``runs``: take plain URLs in runs, past the parser; otherwise all come one by one. ``logged_in``: the
+    provider introduced itself elsewhere, and a set may begin at once.
     """
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, runs: bool = True) -> None:
+    mark = b"<"
+    """Stands in every URL of a stream."""
+
+    def __init__(
+        self, limits: Limits = DEFAULT_LIMITS, *, runs: bool = True, logged_in: bool = False
+    ) -> None:
         self._limits = limits
         self._runs = runs
         self._normaliser = Normaliser(limits)
         self._grammar = Grammar(limits)
+        self._grammar.logged_in = logged_in
         self._parser = _new_parser(self._grammar)
         self._ended = False
         self._given = b""
@@ -100,6 +107,10 @@ class Codec:
         found[:0] = self._grammar.messages
         self._grammar.messages.clear()
         return found
+
+    def finish(self) -> list[Message | Malformed]:
+        """Nothing more comes when the stream ends: a set says itself where it ends."""
+        return []
 
     def _what_is_wrong(self, error: expat.ExpatError) -> str:
         at = self._parser.ErrorByteIndex - len(_WRAPPER) - self._given_before

@@ -132,22 +132,7 @@ class Grammar:
         return Init(provider_id, password, self._version)
 
     def _set(self, attributes: Mapping[str, str]) -> None:
-        kind = _FULL.get(attributes.get("set", ""))
-        if kind is None:
-            raise Unreadable("a set says set='full' or set='partial'")
-        set_id = attributes.get("id", "")
-        if len(set_id) > SET_ID_MAX:
-            raise Unreadable(f"set id of more than {SET_ID_MAX} characters")
-        self.messages.append(
-            SetStart(
-                full=kind,
-                urlprefix=attributes.get("urlprefix", ""),
-                set_id=set_id,
-                ifabsent=attributes.get("ifabsent", "") in _YES,
-                drop_outside=attributes.get("outside", "") == "drop",
-                dryrun=attributes.get("dryrun", "") in _YES,
-            )
-        )
+        self.messages.append(set_start(attributes))
 
     def _url(self, attributes: Mapping[str, str]) -> None:
         self._skipped_from = self._depth
@@ -192,6 +177,24 @@ class Grammar:
         if self._depth == 1:
             raise Unreadable(f"not this protocol: element {name[:40]!r}")
         return None
+
+
+def set_start(attributes: Mapping[str, str]) -> SetStart:
+    """Return what the attributes of a set say; raises ``Unreadable``. Unknown ones say nothing."""
+    kind = _FULL.get(attributes.get("set", ""))
+    if kind is None:
+        raise Unreadable("a set says set='full' or set='partial'")
+    set_id = attributes.get("id", "")
+    if len(set_id) > SET_ID_MAX:
+        raise Unreadable(f"set id of more than {SET_ID_MAX} characters")
+    return SetStart(
+        full=kind,
+        urlprefix=attributes.get("urlprefix", ""),
+        set_id=set_id,
+        ifabsent=attributes.get("ifabsent", "") in _YES,
+        drop_outside=attributes.get("outside", "") == "drop",
+        dryrun=attributes.get("dryrun", "") in _YES,
+    )
 
 
 def _can_be_told(name: str) -> bool:

@@ -18,14 +18,16 @@ from zope.interface import implementer
 from lcc_scrapy.listeners.conversation import Conversation, ConversationService
 from lcc_scrapy.listeners.tls import reason_of
 from lcc_scrapy.uns import effects
-from lcc_scrapy.uns.codec import Codec
+from lcc_scrapy.uns.codec import Codec, Malformed
 from lcc_scrapy.uns.deadlines import Deadlines
+from lcc_scrapy.uns.dialect import Dialect
 from lcc_scrapy.uns.effects import Effect
 from lcc_scrapy.uns.outbox import Outbox
 from lcc_scrapy.uns.session import Session
 from lcc_scrapy.uns.set_receiver import SetReceiver, Shared
 from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEnded, TooSlow, Vanished
-from lcc_scrapy.wire.messages import UrlRun
+from lcc_scrapy.wire import writing
+from lcc_scrapy.wire.messages import Init, InitRejected, SetRejected, UrlRun
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +47,25 @@ _RUN = 16
 
 @implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
 class UnsProtocol(Conversation):
-    """One provider's connection; ``peer`` is its address in plain form."""
+    """One provider's connection; ``peer`` is its address in plain form.
 
-    def __init__(self, shared: Shared, peer: str, service: ConversationService[Any, Any]) -> None:
+    It speaks XML, or another ``dialect``. ``init``: the provider introduced itself already.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        peer: str,
+        service: ConversationService[Any, Any],
+        dialect: Dialect | None = None,
+        init: Init | None = None,
+    ) -> None:
         super().__init__(peer, service)
         self._shared = shared
-        self._session = Session(shared.limits)
-        self._codec = Codec(shared.limits)
+        self._init = init
+        dialect = dialect or Dialect(Codec(shared.limits), writing)
+        self._session = Session(shared.limits, dialect.answers)
+        self._codec = dialect.reader
         self._receiver = SetReceiver(shared, peer, self._hear)
         self._patience = Deadlines(shared.limits, shared.clock.seconds())
         self._unread = bytearray()
@@ -62,7 +76,13 @@ class UnsProtocol(Conversation):
         self._advancing = False
         self._holding = False
         self._ended = False
+        self._finished = False
         self._end_told = False
+
+    @property
+    def rejected(self) -> InitRejected | SetRejected | None:
+        """Why the login or the set was refused."""
+        return self._session.rejected
 
     # --- bytes and time -----------------------------------------------------------------------
 
@@ -75,6 +95,8 @@ class UnsProtocol(Conversation):
         refusal = self._service.entered(self)
         if refusal is not None:
             self._hear(LoginRefused(refusal))
+        elif self._init is not None:
+            self._hear(self._init)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         now = self._shared.clock.seconds()
@@ -128,6 +150,10 @@ class UnsProtocol(Conversation):
         self._advance()
 
     # --- events and effects --------------------------------------------------------------------
+
+    def break_off(self, detail: str) -> None:
+        """Refuse what cannot be read before it is even given to the codec."""
+        self._hear(Malformed(detail))
 
     def stop(self) -> None:
         """End the conversation with "try again later", unless its set is being committed."""
@@ -187,11 +213,16 @@ class UnsProtocol(Conversation):
     def _bite(self) -> bytes:
         size = _BITE_OF_A_SET if self._session.state is State.RECEIVING else _BITE
         bite = bytes(self._unread[:size])
-        return bite if bite.count(b"<") <= _TAGS else bite[:_BITE]
+        return bite if bite.count(self._codec.mark) <= _TAGS else bite[:_BITE]
 
     def _end_of_stream(self) -> Event | None:
         if not self._ended or self._end_told:
             return None
+        if not self._finished:
+            self._finished = True
+            self._said.extend(self._codec.finish())
+            if self._said:
+                return self._said.popleft()
         self._end_told = True
         return StreamEnded(self._codec.unfinished)
 

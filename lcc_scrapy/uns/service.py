@@ -13,10 +13,12 @@ from lcc_scrapy.domain.listen_rules import UnsListenRules
 from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.listeners.conversation import LAST_WORDS_SECONDS, ConversationService
 from lcc_scrapy.uns.conversations import Conversations
+from lcc_scrapy.uns.dialect import Dialect
 from lcc_scrapy.uns.ports import UNLIMITED, AcceptedSets, LoginService, Resources
 from lcc_scrapy.uns.protocol import UnsProtocol
 from lcc_scrapy.uns.set_receiver import Shared
 from lcc_scrapy.uns.spool import SpoolFolder
+from lcc_scrapy.wire.messages import Init
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,7 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
             resources,
         )
         self._served: set[UnsProtocol] = set()
+        self._stopping = False
 
     def in_conversation(self, pid: int, seq: int) -> bool:
         """Tell whether a login at this UNS may still bring a set."""
@@ -76,6 +79,7 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
     @inlineCallbacks
     def stop(self) -> Any:
         """Stop listening, let conversations end, then end them; done within ``stop_seconds`` and 4 s."""
+        self._stopping = True
         yield self._listeners.close()
         for seconds, end in (
             (self._listen_rules.stop_seconds, UnsProtocol.stop),
@@ -102,6 +106,20 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
         protocol = UnsProtocol(self._shared, peer, self)
         protocol.factory = self
         return protocol
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of conversations that begin now."""
+        return self._shared.limits
+
+    def converse(self, peer: str, dialect: Dialect, init: Init | None) -> UnsProtocol | None:
+        """Make a conversation for a connection that others accepted (see ``UnsProtocol``).
+
+        None where there are too many to refuse one more, or when the server stops.
+        """
+        if self._stopping or self._conversations.crowded(peer):
+            return None
+        return UnsProtocol(self._shared, peer, self, dialect, init)
 
     def entered(self, conversation: UnsProtocol) -> Refusal | None:
         """Count a connection (for ``UnsProtocol``)."""

@@ -11,6 +11,7 @@ from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Malformed
+from lcc_scrapy.uns.dialect import Answers
 from lcc_scrapy.uns.effects import Effect
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.states import (
@@ -50,10 +51,13 @@ class OutOfTurn(Exception):
 
 
 class Session:
-    """One conversation. ``state`` is for looking at."""
+    """One conversation. ``state`` is for looking at; ``answers`` words what is told to the provider."""
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, answers: Answers = writing) -> None:
         self.state = State.CONNECTED
+        self.rejected: InitRejected | SetRejected | None = None
+        """Why the login or the set was refused."""
+        self._answers = answers
         self.login: Login | None = None
         self.outcome = "nothing sent"
         """For the log; may hold words of the provider."""
@@ -123,7 +127,7 @@ class Session:
     def _granted(self, event: LoginGranted, _before: State) -> list[Effect]:
         self.login = event.login
         self.outcome = "no set"
-        return [effects.Write(writing.init_accepted(event.login.accepted))]
+        return [effects.Write(self._answers.init_accepted(event.login.accepted))]
 
     def _refused(self, event: LoginRefused, before: State) -> list[Effect]:
         refusal = event.refusal
@@ -140,7 +144,7 @@ class Session:
         entry, error = self._validator.judge(event)
         done: list[Effect] = [effects.Record(entry)] if entry is not None else []
         if error is not None:
-            done.append(effects.Write(self._begin_result() + writing.url_error(error)))
+            done.append(effects.Write(self._begin_result() + self._answers.url_error(error)))
         return done
 
     def _run(self, event: UrlRun, _before: State) -> list[Effect]:
@@ -191,7 +195,8 @@ class Session:
         if before is State.RECEIVING or (event.unfinished and before is not State.LINGERING):
             cut = self._malformed(Malformed("the stream ends too early"), before)
             return [*cut[:-1], effects.Close()]
-        return [effects.Close()]
+        last = self._answers.no_set_result() if before is State.READY else b""
+        return [*([effects.Write(last)] if last else []), effects.Close()]
 
     def _vanished(self, _event: Vanished, before: State) -> list[Effect]:
         if before in {State.RECEIVING, State.SETTLING}:
@@ -205,16 +210,17 @@ class Session:
         assert self._validator is not None
         self.outcome = f"accepted {self._validator.received}"
         verdict = SetAccepted(self._validator.received, would_remove, would_hold)
-        answer = self._begin_result() + writing.set_result_end(verdict)
+        answer = self._begin_result() + self._answers.set_result_end(verdict)
         return [effects.Write(answer), effects.HalfClose()]
 
     def _reject(self, before: State, code: int, detail: str = "", retry_after: int = 0) -> list[Effect]:
         reason = f"{text_of(code)}: {detail}" if detail else text_of(code)
         self.outcome = f"refused {code} {reason}"
         if before in {State.CONNECTED, State.AUTHENTICATING}:
-            answer = writing.init_rejected(InitRejected(code, reason, retry_after))
-            return [effects.Write(answer), effects.HalfClose()]
-        answer = self._begin_result() + writing.set_result_end(SetRejected(code, reason, retry_after))
+            turned_away = self.rejected = InitRejected(code, reason, retry_after)
+            return [effects.Write(self._answers.init_rejected(turned_away)), effects.HalfClose()]
+        verdict = self.rejected = SetRejected(code, reason, retry_after)
+        answer = self._begin_result() + self._answers.set_result_end(verdict)
         dropped: list[Effect] = [effects.DropSet()] if before is State.RECEIVING else []
         return [*dropped, effects.Write(answer), effects.HalfClose()]
 
@@ -222,7 +228,7 @@ class Session:
         if self._result_begun:
             return b""
         self._result_begun = True
-        return writing.set_result_start()
+        return self._answers.set_result_start()
 
     _ACTIONS: ClassVar[dict[type[Event], Callable[..., list[Effect]]]] = {
         Init: _authenticate,

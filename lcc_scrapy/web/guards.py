@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+from collections.abc import Container
 
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
@@ -24,19 +26,22 @@ _ALWAYS = {
 class Guards:
     """Ends bodies that do not come, tells browsers what not to do with what goes out, and logs a line.
 
-    The query is not logged, for somebody may put a token there by mistake.
+    The query is not logged, for somebody may put a token there by mistake. Routes of ``unhurried`` paths
+    look after the time of their bodies themselves.
     """
 
-    def __init__(self, app: ASGIApp, silence: float) -> None:
+    def __init__(self, app: ASGIApp, silence: float, unhurried: Container[str] = ()) -> None:
         self._app = app
         self._silence = silence
+        self._unhurried = unhurried
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send, self._silence)
+        silence = math.inf if scope["path"] in self._unhurried else self._silence
+        exchange = _Exchange(scope, receive, send, silence)
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except Broken as error:
@@ -51,7 +56,7 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._is_read = False
-        self._end = asyncio.get_running_loop().time() + silence
+        self._end = None if silence == math.inf else asyncio.get_running_loop().time() + silence
 
     async def receive(self) -> Message:
         if self._is_read:

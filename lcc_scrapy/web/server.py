@@ -132,15 +132,24 @@ class _Protocol(H11Protocol):
 class Server(uvicorn.Server):
     """Serves an application until SIGTERM or SIGINT; SIGHUP reads the certificate again.
 
-    ``stopping`` is called when the end begins: what waits has to stop waiting.
+    ``stopping`` is called when the end begins: what waits has to stop waiting. Without ``lifespan``, whoever
+    made the application begins and ends its life: several servers may share it.
     """
 
     def __init__(
-        self, app: Any, endpoint: Endpoint, service: Service, stopping: Callable[[], None] = lambda: None
+        self,
+        app: Any,
+        endpoint: Endpoint,
+        service: Service,
+        stopping: Callable[[], None] = lambda: None,
+        *,
+        lifespan: bool = True,
     ) -> None:
         self._endpoint = endpoint
         self._service = service
         self._stopping = stopping
+        self._serving: asyncio.Future[None] | None = None
+        self._ready = asyncio.Event()
         _check_privacy(endpoint, service)
         crowd = Crowd(service.connections_per_address, service.proxies)
         super().__init__(
@@ -149,6 +158,7 @@ class Server(uvicorn.Server):
                 http=partial(_Protocol, silence=service.silence, crowd=crowd),  # type: ignore[arg-type]
                 uds=endpoint.path or None,
                 ws="none",
+                lifespan="on" if lifespan else "off",
                 loop="asyncio",
                 log_config=None,
                 log_level=logging.WARNING,  # of uvicorn's own
@@ -168,13 +178,44 @@ class Server(uvicorn.Server):
         endpoint = self._endpoint
         sockets = None if endpoint.path else [_listening(endpoint)]
         if sockets:
-            host, port = sockets[0].getsockname()[:2]
-            _log.info("listening on %s", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+            _log.info("listening on %s", _shown(sockets[0]))
         self.run(sockets)
+
+    async def begin(self) -> str:
+        """Listen, and serve beside what else runs on this loop; the result is the address.
+
+        Raises ``ConfigurationError`` when it cannot. ``end`` ends it.
+        """
+        sockets = None if self._endpoint.path else [_listening(self._endpoint)]
+        self._serving = asyncio.ensure_future(self._serve(sockets))
+        ready = asyncio.ensure_future(self._ready.wait())
+        await asyncio.wait({self._serving, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._serving.done():
+            self._serving.result()
+        return _shown(sockets[0]) if sockets else self._endpoint.path
+
+    async def end(self) -> None:
+        """Take no more connections, and let requests end within ``Service.stop_seconds``."""
+        if self._serving is None:
+            return
+        self.should_exit = True
+        self._stopping()
+        await self._serving
+
+    def check_certificate(self) -> bool:
+        """Tell whether it is served over TLS; raises ``ConfigurationError`` for what cannot be used."""
+        if self._service.certificate:
+            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        return bool(self._service.certificate)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         """Listen."""
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except OSError as error:
+            raise ConfigurationError(f"cannot listen on {self._endpoint}: {error.strerror}") from None
+        self._ready.set()
         if path := self._endpoint.path:
             os.chmod(path, _SOCKET_MODE)  # noqa: PTH101 - of a loop that serves nobody yet
 
@@ -207,15 +248,23 @@ class Server(uvicorn.Server):
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(f"LCC_HTTP_CERTIFICATE, LCC_HTTP_KEY: {error}") from None
 
-    def _renew_certificate(self) -> None:
+    def renew_certificate(self) -> bool:
+        """Read the certificate again, if there is one; raises ``ConfigurationError``, the old one stays."""
         if self.config.ssl is None:
-            return
+            return False
         try:
-            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a broken one must not get into use
-            self._load(self.config.ssl)
-            _log.info("the certificate was read again")
+            self.check_certificate()  # a broken one must not get into use
         except ConfigurationError as error:
-            _log.error("%s: the old certificate stays in use", error)
+            raise ConfigurationError(f"{error}: the old certificate stays in use") from None
+        self._load(self.config.ssl)
+        return True
+
+    def _renew_certificate(self) -> None:
+        try:
+            if self.renew_certificate():
+                _log.info("the certificate was read again")
+        except ConfigurationError as error:
+            _log.error("%s", error)
 
 
 def _check_privacy(endpoint: Endpoint, service: Service) -> None:
@@ -237,3 +286,8 @@ def _listening(endpoint: Endpoint) -> Any:
         ) from None
     send_at_once(made)
     return made
+
+
+def _shown(listening: Any) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -94,7 +94,7 @@ async def streaming(request: Request) -> None:
 
 def _keys(scope: Scope, proxies: Networks) -> Iterator[Hashable]:
     headers = scope["headers"]
-    address = client_address((scope.get("client") or ("",))[0], _forwarded(headers), proxies)
+    address = address_of(scope, proxies)
     if not is_here(address):
         yield neighbourhood(address)
     for name, value in headers:
@@ -106,6 +106,11 @@ def _keys(scope: Scope, proxies: Networks) -> Iterator[Hashable]:
 def _forwarded(headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
     told = b",".join(value for name, value in headers if name == b"x-forwarded-for")
     return told.decode("latin-1").split(",") if told else []
+
+
+def address_of(scope: Scope, proxies: Networks) -> str:
+    """Return the address of a request's client."""
+    return client_address((scope.get("client") or ("",))[0], _forwarded(scope["headers"]), proxies)
 
 
 def client_address(peer: str, forwarded: Sequence[str], proxies: Networks) -> str:

@@ -4,16 +4,23 @@ What the provider sends is read by ``lcc_scrapy.uns.codec``; what the UNS answer
 ``lcc_scrapy.push.answers``. Both sides write with ``lcc_scrapy.wire.writing``.
 """
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Union
 
 NAMESPACE = "http://www.lococa.org/1.0"
 PROTOCOL_VERSION = "1.1"
+_SLOTS = {"slots": True} if sys.version_info >= (3, 10) else {}
+"""The provider's commands also run on Python 3.8, which has no slots of dataclasses."""
+
 UNLIMITED = 9223372036854775807
 """What the wire says for "no limit"."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class Init:
     """The provider introduces itself: ``<lococa:init><provider id= passwd=/></lococa:init>``."""
 
@@ -22,7 +29,7 @@ class Init:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class SetStart:
     """A set begins. ``set_id`` is empty when the provider gave none."""
 
@@ -34,7 +41,7 @@ class SetStart:
     dryrun: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class Url:
     """One ``<url>`` element with canonical attribute names (curl, burl, furl …), otherwise as submitted."""
 
@@ -48,7 +55,7 @@ class Url:
         return self.sent or self.attributes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class UrlRun:
     """Some ``<url>`` elements that follow each other and have the same attributes: a column for each.
 
@@ -74,15 +81,15 @@ class UrlRun:
             yield Url(dict(zip(self.columns, values, strict=True)), sent)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class SetEnd:
     """The set is complete."""
 
 
-Message = Init | SetStart | Url | UrlRun | SetEnd
+Message = Union[Init, SetStart, Url, UrlRun, SetEnd]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class UrlError:
     """A URL that was refused (7xx) or could not be fetched (4xx, 5xx, 6xx).
 
@@ -95,7 +102,7 @@ class UrlError:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class Quota:
     """Used and free amounts; a free of ``UNLIMITED`` means no limit. Space in bytes."""
 
@@ -108,7 +115,7 @@ class Quota:
     fullset_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class InitAccepted:
     """What a provider learns at login. ``error_count`` is exact, ``errors`` holds the newest of them."""
 
@@ -124,7 +131,7 @@ class InitAccepted:
     """Another text means that what was refused may be taken now; empty = an LCC that does not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class InitRejected:
     """A login turned away; ``retry_after`` in seconds, 0 = not said."""
 
@@ -133,7 +140,7 @@ class InitRejected:
     retry_after: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class SetAccepted:
     """The set is on disk. ``received`` counts its valid URLs; the rest only answers a dry run.
 
@@ -145,7 +152,7 @@ class SetAccepted:
     would_hold: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, **_SLOTS)
 class SetRejected:
     """Nothing of the set was taken; ``retry_after`` in seconds, 0 = not said."""
 

@@ -1,5 +1,7 @@
 """Options of TCP sockets that everybody who listens or connects sets."""
 
+from __future__ import annotations
+
 import socket
 
 

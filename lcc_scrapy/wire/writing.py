@@ -1,5 +1,7 @@
 """Writing the messages as XML: UTF-8 bytes, one element a line, control characters made visible."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 
@@ -117,6 +119,11 @@ def init_rejected(message: InitRejected) -> bytes:
         "reason", {"code": message.code, "retry-after": message.retry_after or None}, message.reason
     )
     return f"<lococa:init_rejected>\n  {reason}\n</lococa:init_rejected>\n".encode()
+
+
+def no_set_result() -> bytes:
+    """Close the answer to a login that brings no set: nothing follows it."""
+    return b""
 
 
 def set_result_start() -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.settings import apply_to, has_scrapys_middlewares, notices
 from lcc_scrapy.spiders.lcc_push import LccPushSpider
 from lcc_scrapy.spiders.lcc_spider import LinkSpider
@@ -41,7 +42,11 @@ def carried(
     for name, value in given.items():
         settings.set(name, value, priority)
     config: Any = SimpleNamespace(
-        fetches=16, contact="", project_components=let_in, items_follow_document=True
+        turns=TurnLimits(places=16),
+        agent="lcc",
+        contact="",
+        project_components=let_in,
+        items_follow_document=True,
     )
     apply_to(settings, config, spider)
     return settings

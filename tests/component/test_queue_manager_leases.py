@@ -560,3 +560,64 @@ def test_a_provider_that_was_regrouped_is_fetched_from_in_its_new_turn(house: Ho
     house.push(1, "a")
     assert house.next() == "a"
     assert house.ticket.turnkey == "farm"
+
+
+# --- what comes late, and what goes ----------------------------------------------------------------------
+
+
+def test_a_worker_that_has_stopped_leaves_no_timer_behind(house: House) -> None:
+    fetching(house, "a", "b", bandwidth=100)
+    charged(house, 100_000)
+    house.finish()
+    assert house.next() is None
+    assert len(house.clock.getDelayedCalls()) > 1, "one for the next look, one for the end of the wait"
+    house.manager.stop()
+    assert house.clock.getDelayedCalls() == []
+
+
+def test_bytes_that_come_after_the_end_of_a_fetch_are_the_turn_s_and_no_fetch_s(house: House) -> None:
+    turn = fetching(house, *"ab", bandwidth=1000)
+    ended = house.ticket
+    assert house.manager.fetch_ended(ended) == 0
+    assert house.manager.expect(turn, 5000) == 5.0
+    assert house.manager.charge(turn, 1_000_000) > 0
+    assert house.manager.charged(ended) == 0
+    assert house.next() is None, "it waits until these have been made up for"
+
+
+def test_a_fetch_that_ends_twice_leaves_the_next_one_of_its_turn_alone(house: House) -> None:
+    fetching(house, *"ab")
+    first = house.ticket
+    house.finish()
+    assert house.next() == "b"
+    turn = house.manager.turns.get(first.turnkey)
+    before = turn.state.fetches
+    house.manager.fetch_ended(first)
+    assert (turn.state.fetches, turn.fetching) == (before, house.ticket)
+
+
+def test_an_outcome_of_a_turn_that_was_lost_is_settled_and_its_fetch_is_told(house: House) -> None:
+    fetching(house, *"ab")
+    lost, told = house.ticket, []
+    house.worker("1/1", dead={"1/0"}).start()
+    house.clock.advance(2.1)
+    assert len(house.manager.turns) == 0
+    house.manager.dispatcher.settle(Failed(lost, 404, "", int(house.clock.seconds())), told.append)
+    house.clock.advance(2.1)
+    assert len(told) == 1
+    house.manager.delay(Delayed(lost, 503, "", int(house.clock.seconds())))
+    house.clock.advance(2.1)
+    assert house.manager.dispatcher.group_commit.when_idle().called
+
+
+def test_a_changed_priority_counts_from_the_next_look_on(house: House) -> None:
+    for pid in (1, 2):
+        house.provider(pid)
+    house.manager.start()
+    house.push(1, *"ab")
+    house.push(2, *"cd")
+    house.change(2, priority=2)
+    house.clock.advance(2)
+    house.clock.advance(2)
+    assert house.manager.turns.get("2").priority == 2
+    assert house.fetch_all() == ["c", "d", "a", "b"]

@@ -6,6 +6,8 @@ import pytest
 from little_lcc import PID, START, removal, update
 
 from lcc_scrapy.db.records import REFUSED_TYPES
+from lcc_scrapy.domain.providers import State
+from lcc_scrapy.domain.tokens import Token, digest_of, new_secret
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.intake.spooled import open_spooled
 from lcc_scrapy.login.login_service import LoginRules
@@ -246,6 +248,50 @@ def test_one_address_may_try_so_many_ids(uns):
 
 def test_right_passwords_are_never_throttled(uns):
     assert all("init_accepted" in uns.log_in(peer="198.51.100.1").hang_up() for _ in range(50))
+
+
+def test_a_changed_password_is_noticed_at_once(uns, lcc):
+    assert "init_accepted" in uns.log_in().said
+    lcc.change(password="another hash")
+    assert 'code="101"' in uns.log_in().hang_up()
+    assert "init_accepted" in uns.log_in(password="another hash").said
+
+
+# --- push tokens -----------------------------------------------------------------------------------
+
+
+def token(lcc, scopes="push", providers="7", **values):
+    secret = new_secret()
+    with lcc.store.begin() as tx:
+        tx.insert_token(Token(digest_of(secret), "site", scopes, providers, "", lcc.now, **values))
+    return secret
+
+
+@pytest.mark.parametrize("pid", ["7", ""])
+def test_a_push_token_is_as_good_as_the_password(uns, lcc, pid):
+    assert "init_accepted" in uns.log_in(pid, password=token(lcc)).said
+    assert "init_accepted" in uns.log_in().said
+
+
+def test_a_token_that_is_not_for_this_gets_101(uns, lcc):
+    for secret in (
+        token(lcc, "read"),
+        token(lcc, providers="8"),
+        token(lcc, expires=int(lcc.now)),
+        new_secret(),
+    ):
+        assert 'code="101"' in uns.log_in(password=secret).hang_up()
+
+
+def test_a_token_of_a_suspended_provider_gets_102(uns, lcc):
+    secret = token(lcc)
+    lcc.change(state=State.DISABLED)
+    assert 'code="102"' in uns.log_in("", password=secret).hang_up()
+
+
+def test_who_guesses_tokens_is_told_to_come_later(uns):
+    said = [uns.log_in("", password=new_secret()).hang_up() for _ in range(12)]
+    assert ["103" in one for one in said] == [False] * 10 + [True] * 2
 
 
 # --- confirmation and quota ------------------------------------------------------------------------

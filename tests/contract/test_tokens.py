@@ -232,9 +232,9 @@ def test_measures_tell_how_far_each_named_cursor_is_behind(store, provider, tmp_
         tx.put_named_cursor(NamedCursor("a", "behind", "x", 4, NOW))
         tx.put_named_cursor(NamedCursor("a", "there", "x", 9, NOW))
     (tmp_path / "0-7-1.set").write_bytes(b"12345")
-    told = {one.name: one for one in measures(store, tmp_path, NOW, GRACE)}
+    told = {one.name: one for one in measures(store, [tmp_path, tmp_path / "nowhere"], NOW, GRACE)}
     labels = {name: (("a", name),) for name in ("behind", "there")}
     assert told["lcc_cursor_lag_changes"].samples == [(*labels["behind"], 5.0), (*labels["there"], 0.0)]
     assert told["lcc_cursor_lag_seconds"].samples == [(*labels["behind"], 50.0), (*labels["there"], 0.0)]
     assert told["lcc_spool_bytes"].samples == [((), 5.0)]
-    assert "lcc_spool_bytes" not in {one.name for one in measures(store, tmp_path / "nowhere", NOW, GRACE)}
+    assert "lcc_spool_bytes" not in {one.name for one in measures(store, [tmp_path / "nowhere"], NOW, GRACE)}

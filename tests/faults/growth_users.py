@@ -7,12 +7,18 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
+from lcc_scrapy.domain import registration
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
+from lcc_scrapy.domain.indexnow import NotTaken, read_submission
+from lcc_scrapy.domain.indexnow_body import BODY_MAX, read_body
 from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS
+from lcc_scrapy.domain.registration import BadField
+from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.domain.tokens import digest_of
 from lcc_scrapy.query.answering import FILTERS_MAX
+from lcc_scrapy.registration.reading import BODY_BYTES, form_fields, json_fields
 from lcc_scrapy.web.ranges import Unsatisfiable, is_named, part
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import ResultBegins, Row, Wanted
@@ -216,4 +222,78 @@ HTTP_API = Parser(
     slack=16 << 20,
 )  # fmt: skip
 
-PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API)
+# --- registration --------------------------------------------------------------------------------
+
+_KNOWN = frozenset({"site", "email", "bandwidth", "hours", "timezone"})
+_READERS: tuple[Callable[[str], object], ...] = (
+    lambda text: registration.folder_of(text, frozenset({80})), registration.contact_of, lambda text: registration.bandwidth_of(text, 0),
+    lambda text: registration.hours_of(text, 168), registration.zone_of, lambda text: registration.redirected(HttpUrl.parse("http://h/"), text, frozenset({80})),
+    lambda text: registration.proves("0" * 64, text.encode()),
+)  # fmt: skip
+
+
+def read_registration(data: bytes) -> None:
+    """Read a body as JSON and as a form, and all its texts as everything that may be written."""
+    for fields in (json_fields, form_fields):
+        with suppress(BadField):
+            for text in fields(data, _KNOWN).values():
+                for read in _READERS:
+                    with suppress(BadField):
+                        read(text)
+
+
+def _site(unit: str) -> Callable[[int], bytes]:
+    return lambda n: b'{"site": "' + (unit * n)[: min(n, 4000)].encode() + b'"}'
+
+
+REGISTRATIONS = Parser(
+    "registration", WEB, BODY_BYTES, read_registration, _site("http://www.example.org/a/"),
+    (
+        *(Dimension(name, _site(unit)) for name, unit in (
+            ("dots", "."), ("slashes", "/"), ("at signs", "a@"), ("labels", "a."), ("file names", ".html"), ("percent signs", "%2e"), ("colons", ":"),
+            ("hours", "0-8,"), ("days", "mon-fri,"), ("digits", "1"), ("segments", "../"), ("letters", "é"), ("hashes", "#"), ("brackets", "["),
+        )),
+        Dimension("nesting", lambda n: b"[" * n), Dimension("nested objects", lambda n: b'{"a":' * (n // 5)), Dimension("members", lambda n: b'{"site":"","site":""}'[:-1] + b',"site":""' * (n // 10) + b"}"),
+        Dimension("unknown members", lambda n: b"{" + b",".join(b'"a%d":""' % k for k in range(n // 10)) + b"}"), Dimension("escapes", lambda n: b'{"site":"' + rb"\u0041" * (n // 6) + b'"}'),
+        Dimension("a number", lambda n: b'{"bandwidth":' + b"1" * n + b"}"), Dimension("blanks", lambda n: b" " * n),
+        Dimension("fields of a form", lambda n: b"site=&" * (n // 6)), Dimension("ampersands", lambda n: b"&" * n), Dimension("equals signs", lambda n: b"=" * n),
+        Dimension("percent signs of a form", lambda n: b"site=" + b"%41" * (n // 3)), Dimension("plus signs", lambda n: b"site=" + b"+" * n),
+    ),
+    slack=2 << 20,  # urllib cuts a text at each percent sign
+)  # fmt: skip
+
+
+# --- IndexNow ------------------------------------------------------------------------------------
+
+
+def submitted(data: bytes) -> object:
+    """Read the body of a submission as the receiver does."""
+    try:
+        return read_submission(read_body(data))
+    except NotTaken:
+        return None
+
+
+_SUBMITTED = '{"host": "h", "key": "01234567", "urlList": ['
+
+
+def listed(name: str, unit: str) -> Dimension:
+    """Return a dimension of the URLs of a submission."""
+    return grown(name, f'"{unit}",', _SUBMITTED, '"http://h/"]}')
+
+
+INDEXNOW = Parser(
+    "indexnow", "threads of `lcc web`", BODY_MAX, submitted,
+    lambda n: (_SUBMITTED + ",".join(f'"http://h/some/where/{number}"' for number in range(n // 40)) + "]}").encode(),
+    (
+        listed("URLs", "http://h/a"), listed("lists", "["), listed("empty texts", ""), listed("URLs to be encoded", "http://h/ü"),
+        listed("other hosts", "http://other/"), listed("escapes", r"http://h/\u0061\u0062"), listed("folders", "http://h" + "/a" * 900),
+        grown("nesting", "[", _SUBMITTED), grown("objects", '{"a":', "{"), grown("blanks", " ", "{"), grown("length of a text", "x", '{"host": "', '"}'),
+        grown("backslashes", "\\\\", '{"host": "', '"}'), grown("quotes", '\\"', '{"host": "', '"}'), grown("digits", "1", '{"a": ', "}"), grown("commas", ",", _SUBMITTED, "]}"),
+        grown("length of a host", "a.", '{"host": "', '", "key": "01234567", "urlList": ["http://h/"]}'),
+        grown("length of a location", "/a", '{"host": "h", "key": "01234567", "keyLocation": "http://h', '/k", "urlList": ["http://h/"]}'),
+        Dimension("names", lambda n: ("{" + ",".join(f'"a{number}": 1' for number in range(n // 12)) + "}").encode()),
+    ),
+)  # fmt: skip
+
+PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API, REGISTRATIONS, INDEXNOW)

@@ -12,6 +12,7 @@ import uvloop
 from scrapy import Request
 from scrapy.settings import Settings
 
+from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.fetch import download_handler
 from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, LccDownloadHandler
 from lcc_scrapy.fetch.turn import code_of
@@ -30,10 +31,11 @@ class Handling:
 
     def __init__(self, folder: Path, **config: Any) -> None:
         defaults = {
+            "agent": "lcc",
             "contact": "",
             "project_components": (),
             "items_follow_document": True,
-            "fetches": 64,
+            "turns": TurnLimits(),
             "connections_out": 128,
             "pace_deadline": 0.0,
             "fetch_deadline": 600.0,

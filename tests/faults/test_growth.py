@@ -2,10 +2,24 @@
 
 import pytest
 
-from tests.faults import growth_providers, growth_sites, growth_users
+from tests.faults import (
+    growth_providers,
+    growth_push,
+    growth_pushes,
+    growth_sites,
+    growth_sources,
+    growth_users,
+)
 from tests.faults.growth import Cost, Dimension, Parser, check, grown
 
-PARSERS = (*growth_sites.PARSERS, *growth_providers.PARSERS, *growth_users.PARSERS)
+PARSERS = (
+    *growth_sites.PARSERS,
+    *growth_sources.PARSERS,
+    *growth_providers.PARSERS,
+    *growth_push.PARSERS,
+    *growth_pushes.PARSERS,
+    *growth_users.PARSERS,
+)
 LARGE = 8
 """Times as large as in a short run: what is in no short run is steep only from some size on."""
 

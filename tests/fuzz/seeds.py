@@ -31,6 +31,11 @@ URLS = (
     "http://port.example.org:8080/a%20b/c", "http://[2001:db8::1]:80/x", "http://xn--bcher-kva.example/%C3%A9/y", "../x//y\\z",
     "//user:pw@www.example.org/dir/", "http://www.example.org\\@evil.example/dir/", "http://ｗｗｗ.example。org/dir/",
 )  # fmt: skip
+JSON_SETS = (
+    b'{"set":"partial","urlprefix":"http://h/","urls":["a",{"c":"b","mtime":5,"md5":null}]}',
+    b' {"set" : "full", "ifabsent": true, "urls" : [ ] } ',
+    b'{"set":"full"}\n"http://h/a"\r\n\n{"curl":"b \\u00e4 \\"x\\"","op":"remove"}',
+)
 HTTP_ANSWERS = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbody",
     b"HTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
@@ -96,7 +101,7 @@ def spooled() -> bytes:
 
 
 READERS = (
-    "codec", "conversation", "url", "spool_file", "content_coding", "notations", "query", "answer", "http_answer",
+    "codec", "conversation", "json_set", "url", "spool_file", "content_coding", "notations", "query", "answer", "http_answer",
 )  # fmt: skip
 """Targets that read something, in the order in which ``targets.cost`` counts them."""
 
@@ -107,6 +112,8 @@ def seeds(target: str) -> Iterator[bytes]:
         yield from (b"\x07" + text for text in transcripts(7, "x"))
     elif target == "conversation":
         yield from (b"\x20\xff\0\0" + text for text in transcripts(7, "x"))
+    elif target == "json_set":
+        yield from (b"\x07" + text for text in JSON_SETS)
     elif target == "url":
         yield from (text.encode() for text in URLS)
     elif target == "query":

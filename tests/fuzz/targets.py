@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from posixpath import normpath
 from urllib.parse import unquote, urljoin, urlsplit
@@ -28,6 +29,7 @@ from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK, parse_mas
 from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.fetch.client import _request as outgoing_request
 from lcc_scrapy.http.answer import Answer, HttpError
+from lcc_scrapy.push_api.json_reader import JsonLines, JsonObject
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Codec, Malformed
 from lcc_scrapy.uns.ports import Login
@@ -48,7 +50,7 @@ from lcc_scrapy.uns.states import (
     TooSlow,
     Vanished,
 )
-from lcc_scrapy.wire.messages import InitAccepted, Quota
+from lcc_scrapy.wire.messages import InitAccepted, Quota, SetEnd
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import Query, Said
 from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader, ResultReader
@@ -88,6 +90,24 @@ def codec(data: bytes) -> None:
             found += cut.feed(piece)
             assert len(cut._normaliser._held) <= limits.element_bytes + size
         assert one_by_one(found) == one_by_one(Codec(limits).feed(stream)) == whole, (size, found, whole)
+
+
+def json_set(data: bytes) -> None:
+    """Any bytes give the same messages in any pieces, and at most one complaint, in bounded memory."""
+    size, body = 1 + (data[0] if data else 0), data[1:]
+    for form, limits in product((JsonObject, JsonLines), (SMALL, Limits())):
+        found = _read_json(form(limits), pieces(body, size), limits.element_bytes + size)
+        assert found == _read_json(form(limits), pieces(body, 1), limits.element_bytes + 1), (size, found)
+        assert not any(isinstance(message, Malformed | SetEnd) for message in found[:-1])
+
+
+def _read_json(reader: JsonObject | JsonLines, body: Iterator[bytes], most: int) -> list[object]:
+    found: list[object] = []
+    for piece in body:
+        found += reader.feed(piece)
+        held = reader._held if isinstance(reader, JsonLines) else reader._cutter._held
+        assert len(held) <= most
+    return found + reader.finish()
 
 
 _LOGIN = Login(7, InitAccepted(3, "10.0.0.9", ("text/*",), Quota()), ROOTS, fullsets_left=1)
@@ -415,6 +435,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     for target in (
         codec,
         conversation,
+        json_set,
         url,
         spool_file,
         content_coding,

@@ -96,7 +96,7 @@ def test_conditions_and_crawlers_that_are_asked_for_are_all_that_is_measured(ben
     asked, cell = given(bench, monkeypatch, *words), bench.crawl.Cell
     assert bench.crawl.compared(asked) == [cell(8, 200_000), cell(64, 200_000)]
     assert [one.name for one in bench.crawl.chosen(asked, cell(8, 200_000))] == ["tuned", "lcc-2"]
-    assert bench.crawl.rounds(asked, cell(8, 200_000)) == 2
+    assert bench.crawl.rounds(asked) == 2
     assert bench.crawl.compared(given(bench, monkeypatch, "--providers", "1")) == [cell(1, 8000)]
 
 
@@ -160,7 +160,7 @@ def test_own_code_is_compared_with_the_same_own_code(bench, did):
     runs = {"scrapy": [did(400)], "scrapy-own": [did(100)], "lcc-sqlite-own": [did(300)]}
     assert [row[3] for row in bench.tables.crawlers(runs, bench.crawl.TITLES)] == ["1.00", "1.00", "3.00"]
     assert [row[:4] for row in bench.tables.targets(runs, bench.crawl.TITLES)] == [
-        (bench.crawl.TITLES["scrapy-own"], "3.00", "3.00-3.00", "-")
+        (bench.crawl.TITLES["scrapy-own"], "3.00", "3.00-3.00", "6")
     ]
 
 
@@ -174,8 +174,48 @@ def test_two_processes_are_compared_with_two(bench, did):
 def test_targets_are_ratios_of_medians_with_the_range_of_the_rounds(bench, did):
     runs = {"scrapy": [did(100), did(200), did(50)], "lcc-sqlite": [did(500, 0.5), did(600), did(700, 0.1)]}
     assert bench.tables.targets(runs, bench.crawl.TITLES) == [
-        (bench.crawl.TITLES["scrapy"], "6.00", "3.00-14.00", "6", "2.00", "1.00-10.00")
+        (bench.crawl.TITLES["scrapy"], "6.00", "3.00-14.00", "8", "2.00", "1.00-10.00")
     ]
+
+
+def test_each_number_of_providers_has_its_own_aim(bench, did):
+    runs = {"scrapy": [did(100)], "tuned": [did(200)], "lcc-sqlite": [did(600)]}
+    for providers, least in ((1, "4"), (8, "7"), (1000, "6"), (10_000, "5")):
+        found = bench.tables.targets(runs, bench.crawl.TITLES, bench.tables.aims_with(providers))
+        assert [(row[1], row[3]) for row in found] == [("6.00", least), ("3.00", "-")]
+        assert bench.crawl.Cell(providers, 8000) in bench.crawl.CELLS
+
+
+def test_memory_and_the_disk_s_rate_have_aims(bench, did, tmp_path):
+    made, large = bench.crawl.Bench(tmp_path, None, ExitStack()), bench.crawl.Cell(64, 200_000)
+    made.runs = {bench.crawl.USUAL: {"lcc-sqlite": [did(100)]}, large: {"lcc-sqlite": [did(100), did(300)]}}
+    made.written = {large: [200.0, 300.0]}
+    (memory,) = bench.crawl.aims(made, bench.crawl.USUAL)
+    assert memory[1:4] == ("100", "100-100", "at most 200")
+    (disk,) = bench.crawl.aims(made, large)
+    assert disk[1:4] == ("0.80", "0.50-1.00", "0.8")
+    made.written[large].pop()
+    assert bench.crawl.aims(made, large) == []
+
+
+def test_what_dd_writes_is_gone_afterwards(bench, tmp_path):
+    assert bench.crawl.written_by_dd(tmp_path, 1000, amount=2_000_000) > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_has_pages_by_what_its_crawler_did_before_also_under_other_conditions(bench, did, tmp_path):
+    made, cell = bench.crawl.Bench(tmp_path, None, ExitStack()), bench.crawl.Cell
+    scrapy = bench.variants.BY_NAME["scrapy"]
+    made.runs = {
+        cell(64, 8000): {"scrapy": [did(233)]},
+        cell(8, 8000): {"scrapy": []},
+        cell(10_000, 8000): {},
+    }
+    made.runs[cell(10_000, 8000)]["scrapy"] = []
+    assert made._pages(cell(8, 8000), scrapy) == 8 * round(233 * 6 / 8)
+    assert made._pages(cell(10_000, 8000), scrapy) == 20_000
+    made.runs[cell(8, 8000)]["scrapy"] = [did(400)]
+    assert made._pages(cell(8, 8000), scrapy) == 2400
 
 
 def test_what_failed_in_a_round_is_not_compared(bench, did):
@@ -190,8 +230,8 @@ def test_tables_are_lined_up_in_plain_text_and_in_markdown(bench):
 
 
 def test_every_provider_has_a_host_of_this_machine(bench):
-    roots = [bench.site.Site.root_at("80", pid) for pid in range(1, 1001)]
-    assert len(set(roots)) == 1000
+    roots = [bench.site.Site.root_at("80", pid) for pid in range(1, 10_001)]
+    assert len(set(roots)) == 10_000
     hosts = [root.removeprefix("http://").removesuffix(":80/").split(".") for root in roots]
     assert all(host[0] == "127" and 0 < int(host[3]) < 255 for host in hosts)
 

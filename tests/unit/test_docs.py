@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(DOCS / "decisions").glob("*.md")])
 NOT_SETTINGS = {
+    "LCC_PASSWORD",
     "LCC_PWD",
     "LCC_TEST_MARIADB",
     "LCC_TEST_POSTGRESQL",

@@ -118,3 +118,18 @@ def test_a_changed_limit_keeps_what_is_owed_in_bytes():
     assert pace.delay(5000.0) * 5000 == pytest.approx(owed)
     pace.change(5000.0, 0)
     assert pace.delay(5000.0) == 0
+
+
+def test_a_fetch_waits_for_nothing_after_the_limit_was_lifted():
+    pace = Pace(100)
+    pace.charge(1000.0, 100_000)
+    pace.change(1000.0, 0)
+    assert pace.may_start_at() == 0.0
+
+
+def test_nobody_shares_a_limit_where_nobody_is():
+    assert allotments(1000, {}) == {}
+
+
+def test_a_share_is_never_nothing_for_that_would_be_no_limit():
+    assert allotments(1, {name: Demand(0.0, hungry=False) for name in "abcde"}) == dict.fromkeys("abcde", 1)

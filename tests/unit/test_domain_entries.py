@@ -1,5 +1,7 @@
 """Reading one URL element: keys, prefixes, every refusal (design section 4)."""
 
+import time
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -7,17 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.entries import (
+    MIMETYPE_MAX,
+    NO_TYPE,
+    SUBTYPE_MAX,
     Declared,
     EntryRules,
     Operation,
     UrlEntry,
     accepts,
     fetch_url,
+    furlkey,
     is_type_pattern,
     namehash,
+    namehashes,
     plain_mimetype,
     read_entry,
     readable_key,
+    served_mimetype,
     urlkey,
     with_prefix,
 )
@@ -346,3 +354,76 @@ def test_the_same_content_is_only_what_is_surely_the_same(first, second, strict,
 )
 def test_patterns_of_types_are_told_from_other_words(text, is_one):
     assert is_type_pattern(text) is is_one
+
+
+def test_a_hash_stays_what_it_is_for_it_is_stored():
+    assert namehash("http://www.example.org/folder/page-123456.html") == 7348470879873374207
+
+
+def test_the_fetch_url_has_a_hash_of_its_own_where_it_is_another():
+    assert namehashes("http://x/a", "http://x/a") == (namehash("http://x/a"), None)
+    assert namehashes("http://x/a", "http://x/b") == (namehash("http://x/a"), namehash("http://x/b"))
+
+
+def test_the_key_of_a_fetch_url_belongs_to_one_provider():
+    keys = {furlkey(1, "http://x/a"), furlkey(1, "http://x/b"), furlkey(2, "http://x/a")}
+    assert [len(key) for key in keys] == [16, 16, 16]
+
+
+@pytest.mark.parametrize(
+    ("said", "mimetype"),
+    [
+        ("Text/HTML; charset=utf-8", "text/html"),
+        ("nonsense", NO_TYPE),
+        ("", NO_TYPE),
+        ("text/" + "x" * (MIMETYPE_MAX - 6), "text/" + "x" * (MIMETYPE_MAX - 6)),
+        ("text/" + "x" * (MIMETYPE_MAX - 5), NO_TYPE),
+    ],
+)
+def test_what_a_site_says_that_it_serves_is_a_type_or_none(said, mimetype):
+    assert served_mimetype(said) == mimetype
+
+
+def test_the_longest_key_of_a_refused_element_is_read():
+    longest = {"curl": SITE + "x" * (URL_MAX - len(SITE)), "mimetype": "text/" + "x" * (MIMETYPE_MAX - 5)}
+    assert readable_key(longest, RULES) == (longest["curl"], longest["mimetype"])
+    assert readable_key({**longest, "curl": longest["curl"] + "x"}, RULES) is None
+    assert readable_key({**longest, "mimetype": longest["mimetype"] + "x"}, RULES) is None
+
+
+def test_urls_are_as_long_as_the_rules_permit_and_those_of_removals_as_can_be_stored():
+    rules = EntryRules(("*/*",), RULES.roots, url_length=100)
+    fits, longer = SITE + "x" * (100 - len(SITE)), SITE + "x" * (101 - len(SITE))
+    short = SITE + "short"
+    assert read_entry(element(curl=fits, furl=fits, burl=fits), rules).curl == fits
+    assert refusal(element(curl=longer, furl=short, burl=short), rules) == 707
+    assert refusal(element(curl=short, furl=longer, burl=short), rules) == 707
+    assert refusal(element(curl=short, furl=short, burl=longer), rules) == 707
+    assert read_entry(element(curl=longer, op="remove"), rules).operation is Operation.REMOVE
+    assert refusal(element(curl=SITE + "x" * URL_MAX, op="remove"), rules) == 707
+
+
+def test_a_missing_burl_is_the_curl_where_that_is_a_url():
+    entry = read_entry(element(curl="HTTP://elsewhere.example/a", furl=SITE + "b"), RULES)
+    assert (entry.furl, entry.burl) == (SITE + "b", "http://elsewhere.example/a")
+
+
+def test_the_longest_subtype_is_kept():
+    longest = "a: " + "x" * (SUBTYPE_MAX - 3)
+    assert read_entry(element(subtype=longest), RULES).subtype == longest
+    assert read_entry(element(subtype=longest + "x"), RULES).subtype == ""
+
+
+def test_a_time_without_a_zone_is_utc_wherever_the_machine_is(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        entry = read_entry(element(mtime="2026-06-01T12:00:00"), RULES)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert entry.declared.mtime == int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp())
+
+
+def test_an_element_without_hours_may_be_fetched_at_any_time():
+    assert read_entry(element(), RULES).timeofday == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcc_scrapy.domain.retries import GiveUp, Retry, after_failure, host_delay, is_host_level
+from lcc_scrapy.domain.retries import Backoff, GiveUp, Retry, after_failure, host_delay, is_host_level
 
 DELAYS = (60.0, 600.0, 3600.0)
 
@@ -49,3 +49,13 @@ def test_retry_after_is_honoured_up_to_a_day_and_never_shortens():
     assert host_delay(1, 500) == 500
     assert host_delay(1, 5) == 60
     assert host_delay(1, 10**9) == 86_400
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_a_wait_for_a_host_keeps_its_length_when_the_clock_is_moved(step):
+    waiting = Backoff(5000.0, 3, 4000.0)
+    assert waiting.moved(step) == Backoff(5000.0 + step, 3, 4000.0 + step)
+
+
+def test_a_host_that_does_not_fail_waits_for_nothing_after_the_clock_was_moved():
+    assert Backoff().moved(3600.0) == Backoff()

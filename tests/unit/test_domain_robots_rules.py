@@ -160,3 +160,41 @@ def test_what_rules_take_is_about_what_is_counted() -> None:
     finally:
         tracemalloc.stop()
     assert taken / 3 < rules.footprint < 3 * taken
+
+
+# --- spellings, by hand -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "target", "matches_"),
+    [
+        ("/~a", "/%7Ea", True),
+        ("/%7ea", "/~a", True),
+        ("/a%2fb", "/a%2Fb", True),
+        ("/a%2fb", "/a%2fb", True),
+        ("/a%2fb", "/a/b", False),
+        ("/a%2fb", "/a2Fb", False),
+        ("/a%2A", "/a*", True),
+        ("/a%24", "/a$", True),
+        ("/*%3A", "/a?b:c", True),
+        ("/*%3A", "/a/b:c", False),
+        ("/a$", "/a", True),
+        ("/a$", "/ab", False),
+        ("/é", "/%C3%A9", True),
+        ("/é", "/%c3%a9x", True),
+    ],
+)
+def test_a_rule_matches_every_spelling_of_what_it_means(rule: str, target: str, matches_: bool) -> None:
+    assert compile_((rule, False)).allows(target) is not matches_
+
+
+def test_the_memory_of_rules_is_that_of_each_together() -> None:
+    plain, wild = [("/" + "a" * 500, False)], [("/*" + "b" * 500, True)]
+    assert compile_(*plain, *wild).footprint == compile_(*plain).footprint + compile_(*wild).footprint
+    assert compile_(*wild).footprint > 500
+
+
+def test_the_last_wildcard_that_fits_is_kept_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robots_rules, "PIECES", 6)
+    assert compile_(*wildcards(2)).widened == 0
+    assert compile_(*wildcards(3)).widened == 1

@@ -335,3 +335,74 @@ def test_every_port_there_is_and_no_other_number_is_read_plainly() -> None:
         with pytest.raises(UrlRefused) as refused:
             HttpUrl.parse(f"http://www.example.org:{text}/a")
         assert refused.value.code == 705
+
+
+def detail_of(read, text):
+    with pytest.raises(UrlRefused) as refused:
+        read(text)
+    return refused.value.code, refused.value.detail
+
+
+def test_a_url_in_too_many_blanks_is_too_long_however_short_it_is():
+    assert detail_of(HttpUrl.parse, " " * URL_MAX + "http://www.example.org/")[0] == 707
+
+
+def test_the_longest_url_is_counted_as_it_is_encoded():
+    stem = "http://www.example.org/é"
+    longest = stem + "x" * (URL_MAX - len(stem) - len("%C3%A9") + 1)
+    assert len(str(HttpUrl.parse(longest))) == URL_MAX
+    assert detail_of(HttpUrl.parse, longest + "x")[0] == 707
+
+
+def test_the_longest_host_fits_and_one_more_is_refused():
+    host = ".".join(["x" * 49] * 5) + ".abc"
+    assert len(host) == 253
+    assert HttpUrl.parse(f"http://{host}/").host == host
+    assert detail_of(HttpUrl.parse, f"http://{host}d/")[0] == 705
+    assert detail_of(HttpUrl.parse, "http://a" + "\u00ad" * 253 + ".example/")[0] == 705, "as it was written"
+
+
+def test_a_refusal_says_which_scheme_it_found():
+    assert "'ftp'" in detail_of(HttpUrl.parse, "ftp://www.example.org/")[1]
+    assert "'missing'" in detail_of(HttpUrl.parse, "www.example.org/")[1]
+
+
+def test_a_root_without_a_scheme_is_refused_with_the_one_to_write():
+    assert detail_of(Root.parse, "www.example.org/")[1].endswith("write http://www.example.org/")
+
+
+def test_a_root_is_written_as_its_url():
+    assert str(Root.parse("HTTP://www.example.org:80/dir/")) == "http://www.example.org/dir/"
+
+
+@pytest.mark.parametrize(
+    ("root", "beginnings"),
+    [
+        ("http://x.example/dir", ("http://x.example/dir/", "https://x.example/dir/")),
+        ("http://x.example/dir//", ("http://x.example/dir/", "https://x.example/dir/")),
+        ("http://x.example:8080/", ("http://x.example:8080/",)),
+        ("http://x.example/%41/", ()),
+        ("http://x.example/.hidden/", ()),
+    ],
+)
+def test_a_root_has_texts_with_which_whatever_lies_below_it_begins(root, beginnings):
+    assert Root.parse(root).beginnings() == beginnings
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "it has no roots"),
+        (1, "not below http://0.example/"),
+        (3, "not below http://0.example/, http://1.example/, http://2.example/"),
+        (5, "not below http://0.example/, http://1.example/, http://2.example/ or 2 more"),
+    ],
+)
+def test_a_refusal_names_the_first_roots_and_counts_the_others(count, said):
+    assert roots.not_below([Root.parse(f"http://{number}.example/") for number in range(count)]) == said
+
+
+def test_a_link_is_fetched_as_it_is_written_normally_or_not_at_all():
+    assert roots.fetch_url("HTTP://www.example.org/dir/a b", ROOTS) == "http://www.example.org/dir/a%20b"
+    assert roots.fetch_url("http://www.example.org/other/", ROOTS) == ""
+    assert roots.fetch_url("mailto:someone", ROOTS) == ""

@@ -232,6 +232,14 @@ def test_united_masks_are_open_when_one_of_them_is(masks):
 
 
 def test_a_notation_has_so_many_characters_and_no_more():
-    assert parse_mask("0-24," * 100 + "0-24") == "1" * 168
+    assert parse_mask("0-24".rjust(512)) == "1" * 168
     with pytest.raises(UrlRefused, match="at most 512"):
-        parse_mask("0-24," * 102 + "0-24")
+        parse_mask("0-24".rjust(513))
+
+
+def test_the_hours_of_two_days_are_those_of_a_day():
+    assert intersect("1" * 12 + "0" * 12, "01" * 12) == "01" * 6 + "0" * 12
+
+
+def test_masks_that_never_open_stay_closed_together():
+    assert unite(["0" * 168, "0" * 24]) == "0" * 168

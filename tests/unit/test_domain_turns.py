@@ -529,3 +529,75 @@ def test_a_turn_that_was_dropped_holds_no_tickets_any_more():
     turn = turns.get("a")
     turns.drop("a")
     assert (len(turn.window), turn.fetching, turn.waiting) == (0, None, 0)
+
+
+def test_of_some_turns_those_are_given_that_are_held():
+    turns = turns_of(("a", 1), ("b", 1))
+    assert turns.those(["b", "unknown"]) == [turns.get("b")]
+
+
+def test_a_window_that_is_read_on_goes_on_behind_what_it_had():
+    turns = turns_of(("a", 1))
+    turns.extend("a", [ticket("a", 1), ticket("a", 2)], NOW, more=True)
+    turns.extend("unknown", [ticket("unknown", 1)], NOW, more=True)
+    assert turns.get("a").more
+    assert run(turns, 4) == ["a0", "a1", "a2", None]
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_a_wait_for_bandwidth_and_for_a_site_keeps_its_length_when_the_clock_is_moved(step):
+    turns = turns_of(("limited", 2), ("spaced", 2), everything=1000)
+    limited, spaced = turns.get("limited"), turns.get("spaced")
+    limited.pace.change(NOW, 100)
+    limited.pace.charge(NOW, 10_000)
+    turns.everything.charge(NOW, 100_000)
+    spaced.spaced_until = NOW + 7
+    before = limited.pace.pause(NOW), turns.everything.pause(NOW)
+    assert before[0] > 0
+    assert before[1] > 0
+    assert turns.next(NOW) is None
+    turns.moved(step, NOW + step)
+    assert (limited.pace.pause(NOW + step), turns.everything.pause(NOW + step)) == before
+    assert spaced.spaced_until == NOW + 7 + step
+    assert turns._start_at == NOW + before[1] + step
+
+
+def test_a_ticket_that_is_put_back_keeps_the_place_of_its_turn_in_the_ring():
+    turns = turns_of(("a", 2), ("b", 2), ("c", 2))
+    first = turns.next(NOW)
+    turns.done(first, NOW)
+    second = turns.next(NOW)
+    turns.done(second, NOW)
+    turns.put_back(first, NOW)
+    assert run(turns, 3) == ["c0", "a0", "b1"]
+
+
+def test_a_session_goes_on_in_the_queue_of_its_priority():
+    turns = crowded(("a", 2, 1), ("b", 2, 1))
+    assert run(turns, 4) == ["a0", "a1", "b0", "b1"]
+
+
+def test_a_session_begins_where_just_as_many_others_are_ready_as_make_a_crowd():
+    assert run(turns_of(("a", 2), ("b", 2), crowd=1), 4) == ["a0", "a1", "b0", "b1"]
+    assert run(turns_of(("a", 2), ("b", 2), crowd=2), 4) == ["a0", "b0", "a1", "b1"]
+
+
+def test_a_wait_that_has_ended_early_costs_nobody_its_place():
+    turns = turns_of(("a", 0))
+    turns.look_by("a", NOW + 5, NOW)
+    turns.refill("a", [ticket("a", 0)], NOW, more=False)
+    turns.add(Turn("b", 1))
+    turns.refill("b", [ticket("b", 0)], NOW, more=False)
+    assert run(turns, 2, NOW + 6) == ["a0", "b0"]
+
+
+def test_the_next_wait_is_the_shortest_one_however_many_have_lost_their_reason():
+    turns = turns_of(*((str(number), 0) for number in range(20)))
+    for moment in range(2000 + STALE, 0, -1):
+        turns.look_by(str(moment * 7 % 20), NOW + moment // 2 + moment * 13 % 11, NOW)
+        assert turns.wake_at() <= min(turn.look_at for turn in turns)
+    for at in sorted({turn.look_at for turn in turns}):
+        turns.next(at - 0.5)
+        assert turns.wake_at() <= at
+        turns.next(at)
+    assert {turn.look_at for turn in turns} == {NEVER}

@@ -44,6 +44,18 @@ def test_any_bytes_give_the_same_messages_in_any_pieces(data):
     targets.codec(data)
 
 
+JSON = st.sampled_from(
+    ["{", "}", "[", "]", ",", ":", '"', "\\", "\n", " ", '"set"', '"full"', '"urls"', '"a"', '"c"', "1", "null", "\\u0", '{"set":"full"}\n',
+     '{"set":"full","urls":['],
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(JSON | st.text(max_size=2), max_size=20).map("".join), st.integers(0, 255))
+def test_any_set_in_json_is_the_same_in_any_pieces(text, size):
+    targets.json_set(bytes([size]) + text.encode())
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.binary(min_size=4, max_size=4), st.integers(0, 1 << 32))
 def test_any_conversation_follows_the_table_and_ends_in_well_formed_answers(choices, seed):

@@ -2,14 +2,14 @@
 
 import socket
 
-from lcc_scrapy.push.client import Address, connect
+from lcc_scrapy.push.client import Address
 
 
 def test_the_end_of_a_set_waits_for_no_acknowledgement() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        conversation = connect(Address(*server.getsockname()), timeout=5.0)
+        conversation = Address(*server.getsockname()).connect(timeout=5.0)
         try:
-            inner = conversation._socket
+            inner = conversation._link.socket
             assert inner.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         finally:
             inner.close()

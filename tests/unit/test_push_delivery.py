@@ -10,7 +10,9 @@ from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.push import client, delivery, password, quota
 from lcc_scrapy.push.client import Address
 from lcc_scrapy.push.command import Notes, Status, Stop
-from lcc_scrapy.push.delivery import Delivery, Ledger, Plan
+from lcc_scrapy.push.delivery import Delivery
+from lcc_scrapy.push.ledger import Ledger
+from lcc_scrapy.push.plan import Plan
 from lcc_scrapy.push.submission import Demand, Item, Submission
 from lcc_scrapy.wire import writing
 from lcc_scrapy.wire.messages import (
@@ -143,6 +145,8 @@ def test_no_control_character_reaches_the_terminal(text):
 
 class Script:
     """Stands for the network: each connection takes the next step."""
+
+    later_login = None
 
     def __init__(self, *steps):
         self.steps = list(steps)

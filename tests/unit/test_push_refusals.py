@@ -78,6 +78,8 @@ class Lcc:
             raise client.Lost("gone")
         return SetAccepted(len(found))
 
+    later_login = None
+
     def close(self):
         pass
 

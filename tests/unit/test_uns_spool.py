@@ -493,3 +493,32 @@ def test_sets_come_from_a_spool_only_while_somebody_absorbs_it(folder):
     folder.unlock()
     assert not has_sets_coming(folder.path)
     assert not has_sets_coming(folder.path.parent / "nowhere")
+
+
+def test_a_folder_that_nobody_has_taken_is_given_up_without_harm(tmp_path):
+    folder = SpoolFolder(tmp_path / "spool")
+    assert (folder.identity, folder.used) == ("", 0)
+    folder.unlock()
+    folder.lock()
+    folder.unlock()
+    folder.unlock()
+    SpoolFolder(tmp_path / "spool").lock()
+
+
+def test_recovery_leaves_no_unfinished_file_on_the_disk(tmp_path):
+    before = locked(tmp_path)
+    before.begin(HEADER, 4).add(ENTRIES[0])
+    assert [name for name in names(before) if name.endswith(".part")]
+    before.unlock()
+    after = locked(tmp_path)
+    assert names(after) == []
+    after.unlock()
+
+
+def test_whoever_loses_a_set_is_told_before_it_is_set_aside(folder):
+    path = store(folder)
+    path.write_bytes(path.read_bytes()[:-30])
+    told = []
+    folder.recover(lambda waiting, reason: told.append((waiting.path, waiting.path.exists(), bool(reason))))
+    assert told == [(path, True, True)]
+    assert not path.exists()

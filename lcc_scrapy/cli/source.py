@@ -1,0 +1,321 @@
+"""``lcc source``: sitemaps and feeds of sites that do not push."""
+
+import asyncio
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lcc_scrapy.domain.roots import HttpUrl
+    from lcc_scrapy.domain.sources import Report, Source
+    from lcc_scrapy.sources.discovery import Offer, Subject
+    from lcc_scrapy.sources.registry import Registry
+
+_KINDS = ("sitemap", "feed", "resourcesync", "websub")
+_HIDDEN = frozenset({"secret", "callback", "owner", "claimed", "asked"})
+
+
+@click.group(cls=LccGroup)
+def source() -> None:
+    """Follow sites that do not push by their sitemaps and feeds.
+
+    A crawl looks at each source when it is due. What is new, changed or gone becomes a
+    set of the provider.
+
+    \b
+    lcc source discover http://www.example.org/
+    lcc source add 7 --sitemap http://www.example.org/sitemap.xml --every 6h
+    lcc source list
+    """  # noqa: D301
+
+
+def _every(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
+    from lcc_scrapy.domain.notations import duration
+
+    try:
+        return int(duration(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@source.command()
+@click.argument("pid", type=click.IntRange(1))
+@click.option("--sitemap", metavar="URL", help="A sitemap or sitemap index.")
+@click.option("--feed", metavar="URL", help="A feed: RSS, Atom or JSON Feed.")
+@click.option("--resourcesync", metavar="URL", help="A description, resource list or change list.")
+@click.option("--websub", metavar="URL", help="A feed that names a hub, which then tells of changes.")
+@click.option(
+    "--every", default="1h", show_default=True, callback=_every, metavar="DURATION", help="How often to look."
+)
+@pass_lcc
+def add(lcc: Lcc, /, *, pid: int, every: int, **given: str | None) -> None:
+    """Add a source of provider PID; a crawl looks at it at once.
+
+    It lies on a host of the provider's roots. URLs outside the roots are refused, as from
+    a push.
+
+    \b
+    lcc source add 7 --sitemap http://www.example.org/sitemap.xml
+    lcc source add 7 --feed http://www.example.org/news.rss --every 15m
+    """  # noqa: D301
+    from lcc_scrapy.domain.sources import Kind
+
+    named = [(Kind(kind), url) for kind, url in given.items() if url]
+    if len(named) != 1:
+        raise click.UsageError("give one of --" + ", --".join(_KINDS))
+    with _registry(lcc) as registry:
+        made = registry.add(pid, *named[0], every, int(time.time()))
+    click.echo(f"source {made.sourceid} of provider {pid}: {made.kind} {made.url}")
+
+
+@source.command("list")
+@click.argument("pid", type=click.IntRange(1), required=False)
+@printing.json_option
+@pass_lcc
+def list_(lcc: Lcc, *, pid: int | None, as_json: bool) -> None:
+    """List the sources of provider PID, or all.
+
+    \b
+    lcc source list
+    lcc source list 7 --json
+    """  # noqa: D301
+    with _registry(lcc) as registry:
+        found = registry.all(pid)
+    if as_json:
+        printing.as_json([_facts(one) for one in found])
+        return
+    columns = ("id", "pid", "kind", "url", "every", "urls", "last", "next", "error")
+    printing.table(columns, [_row(one) for one in found])
+
+
+def _facts(one: "Source") -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name not in _HIDDEN}
+
+
+def _row(one: "Source") -> Sequence[object]:
+    last, following = printing.moment(one.at) or "never", printing.moment(one.due)
+    return (
+        one.sourceid,
+        one.pid,
+        one.kind,
+        one.url,
+        printing.span(one.every),
+        one.listed,
+        last,
+        following,
+        one.error,
+    )
+
+
+@source.command()
+@click.argument("sourceid", metavar="ID", type=click.IntRange(1))
+@printing.json_option
+@pass_lcc
+def show(lcc: Lcc, *, sourceid: int, as_json: bool) -> None:
+    """Show all about source ID, and its files.
+
+    \b
+    lcc source show 3
+    lcc source show 3 --json
+    """  # noqa: D301
+    with _registry(lcc) as registry:
+        one, files = registry.get(sourceid), registry.files(sourceid)
+    facts = _facts(one)
+    if as_json:
+        printing.as_json({**facts, "files": [asdict(file) for file in files]})
+        return
+    for name in ("created", "due", "at", "changed", "lease"):
+        facts[name] = printing.moment(facts[name])
+    printing.facts(facts.items())
+    click.echo()
+    rows = [(one.url, one.role, one.listed, printing.moment(one.read) or "never") for one in files]
+    printing.table(("file", "role", "urls", "read"), rows)
+
+
+@source.command()
+@click.argument("sourceid", metavar="ID", type=click.IntRange(1))
+@pass_lcc
+def remove(lcc: Lcc, *, sourceid: int) -> None:
+    """Remove source ID; documents that it brought stay.
+
+    \b
+    lcc source remove 3
+    """  # noqa: D301
+    with _registry(lcc) as registry:
+        gone = registry.get(sourceid)
+        leaving = registry.leave(sourceid, int(time.time()))
+        if leaving is not None:
+            asyncio.run(_unsubscribe(lcc, registry, leaving))
+    until = ", when its hub has confirmed that" if leaving is not None else ""
+    click.echo(f"source {sourceid} removed{until}: {gone.kind} {gone.url}")
+
+
+async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> None:
+    """Ask the hub of a source; where it cannot be asked, the source goes all the same."""
+    from lcc_scrapy.domain.errors import LccError
+    from lcc_scrapy.domain.roots import HttpUrl
+    from lcc_scrapy.sources.discovery import subject_of
+    from lcc_scrapy.sources.opening import runner_of
+    from lcc_scrapy.sources.websub import UNSUBSCRIBE
+    from lcc_scrapy.sources.work import at_once
+
+    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
+    assert runner.subscriber is not None
+    its = subject_of(registry.store, HttpUrl.parse(leaving.url)).whose
+    try:
+        await runner.subscriber.ask(leaving, UNSUBSCRIBE, its)
+    except LccError as error:
+        printing.note(f"its hub cannot be asked to end the subscription: {error}")
+        registry.remove(leaving.sourceid)
+    finally:
+        await runner.fetcher.close()
+
+
+@source.command()
+@click.argument("url")
+@printing.json_option
+@pass_lcc
+def discover(lcc: Lcc, *, url: str, as_json: bool) -> None:
+    """Show which sources the site at URL offers, each with the command that adds it.
+
+    It asks for robots.txt, the page at URL, /sitemap.xml and /.well-known/resourcesync.
+    Exit status 1 when there is nothing.
+
+    \b
+    lcc source discover http://www.example.org/
+    lcc source discover http://www.example.org/ --json
+    """  # noqa: D301
+    from lcc_scrapy.domain.roots import HttpUrl
+    from lcc_scrapy.sources.discovery import subject_of
+
+    site = HttpUrl.parse(url)
+    with lcc.store() as store:
+        subject = subject_of(store, site)
+    found = asyncio.run(_discover(lcc, site, subject))
+    rows = [(one.kind, one.url, one.found, _command(subject.pid, one)) for one in found]
+    columns = ("kind", "url", "found", "command")
+    if as_json:
+        printing.as_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        printing.table(columns, rows)
+    if not rows:
+        printing.note(f"{site} offers no sitemap, feed or ResourceSync description")
+        sys.exit(FAILED)
+
+
+async def _discover(lcc: Lcc, site: "HttpUrl", subject: "Subject") -> "list[Offer]":
+    from lcc_scrapy.sources.discovery import discover
+    from lcc_scrapy.sources.opening import fetcher_of
+
+    fetcher = fetcher_of(lcc.config, _agent(lcc))
+    try:
+        return await discover(fetcher, site, subject.whose)
+    finally:
+        await fetcher.close()
+
+
+def _command(pid: int, one: "Offer") -> str:
+    return f"lcc source add {pid or 'PID'} --{one.kind} {shlex.quote(one.url)}"
+
+
+@source.command()
+@click.argument("pid", type=click.IntRange(1))
+@click.argument("sourceid", metavar="[ID]", type=click.IntRange(1), required=False)
+@printing.json_option
+@pass_lcc
+def run(lcc: Lcc, *, pid: int, sourceid: int | None, as_json: bool) -> None:
+    """Look at the sources of provider PID now, or at source ID only.
+
+    It queues what changed; a crawl fetches that. Exit status 1 when a source could not be
+    read.
+
+    \b
+    lcc source run 7
+    lcc source run 7 3 --json
+    """  # noqa: D301
+    with _registry(lcc) as registry:
+        chosen = _chosen(registry, pid, sourceid)
+        with printing.progress("queueing URLs") as shown:
+            results = asyncio.run(_run(lcc, registry, chosen, shown))
+    if as_json:
+        printing.as_json([_report_facts(one, report, why) for one, report, why in results])
+    else:
+        for one, report, why in results:
+            _tell(one, report, why)
+    if any(why for _, _, why in results):
+        sys.exit(FAILED)
+
+
+def _chosen(registry: "Registry", pid: int, sourceid: int | None) -> "list[Source]":
+    its = [one for one in registry.all(pid) if sourceid in {None, one.sourceid}]
+    if not its:
+        which = f"no source {sourceid}" if sourceid else "no sources"
+        raise click.UsageError(f"provider {pid} has {which}: see `lcc source list`")
+    return its
+
+
+async def _run(
+    lcc: Lcc, registry: "Registry", chosen: "list[Source]", shown: printing.Progress
+) -> "list[tuple[Source, Report, str]]":
+    from lcc_scrapy.domain.sources import Report
+    from lcc_scrapy.sources.opening import runner_of
+    from lcc_scrapy.sources.registry import SourceRefused
+    from lcc_scrapy.sources.work import at_once
+
+    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
+    runner.told = lambda report: shown(report.queued)
+    done = []
+    try:
+        for one in chosen:
+            try:
+                claimed = registry.claim(one.sourceid, int(time.time()))
+                done.append((one, *await runner.run(claimed)))
+            except SourceRefused as error:
+                done.append((one, Report(), str(error)))
+    finally:
+        await runner.fetcher.close()
+    return done
+
+
+def _agent(lcc: Lcc) -> str:
+    """Return the User-Agent, which a project may have set."""
+    its_own = lcc.settings.getpriority("USER_AGENT")
+    return str(lcc.settings["USER_AGENT"]) if its_own else lcc.config.agent
+
+
+def _report_facts(one: "Source", report: "Report", why: str) -> dict[str, Any]:
+    return {"id": one.sourceid, "pid": one.pid, "url": one.url, **asdict(report), "error": why}
+
+
+def _tell(one: "Source", report: "Report", why: str) -> None:
+    if why:
+        printing.note(f"source {one.sourceid}: {why}")
+        return
+    for text in report.notes:
+        printing.note(f"source {one.sourceid}: {text}")
+    refused = ", ".join(f"{count} with {code}" for code, count in sorted(report.refused.items()))
+    click.echo(
+        f"source {one.sourceid}: {report.files} files asked for, {report.unmodified} not modified;"
+        f" {report.queued} URLs queued, {report.removed} removed, {report.held} held"
+        f"{f'; refused: {refused}' if refused else ''}"
+        f"{'; the queue is full, the rest comes later' if report.held_up else ''}"
+    )
+
+
+@contextmanager
+def _registry(lcc: Lcc) -> "Iterator[Registry]":
+    from lcc_scrapy.sources.registry import Registry, this_process
+
+    with lcc.store() as store:
+        yield Registry(store, this_process(), lcc.config.timezone, lcc.config.turns.backoff)

@@ -1,0 +1,52 @@
+"""The HTTP API for content users, made of one LCC's database and content files."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+
+from lcc_scrapy.app.opening import other_machines
+from lcc_scrapy.feed.content import LocalContent
+from lcc_scrapy.feed.library import Library
+from lcc_scrapy.feed.named_cursors import StoreCursors
+from lcc_scrapy.feed.store_feed import StoreFeed
+from lcc_scrapy.feed.tokens import StoreTokens
+from lcc_scrapy.ops.metrics import measures
+from lcc_scrapy.resourcesync.publication_rows import StorePublications
+from lcc_scrapy.resourcesync.routes import make_router
+from lcc_scrapy.web import app
+from lcc_scrapy.web.ports import Lcc
+
+if TYPE_CHECKING:
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.sql.store import SqlStore
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An application; ``close`` gives connections to other machines back."""
+
+    app: FastAPI
+    close: Callable[[], None]
+
+    def stop(self) -> None:
+        """End all waiting for changes."""
+        app.stop(self.app)
+
+
+def make_api(config: "Config", store: "SqlStore") -> Api:
+    """Return the API; the store stays its caller's to close."""
+    others = other_machines(config, store)
+    library = Library(StoreFeed(store), LocalContent(config.content_dir, others))
+    lcc = Lcc(
+        library.feed,
+        library.open,
+        StoreTokens(store),
+        StoreCursors(store),
+        lambda: measures(store, config.spool_dirs, int(time.time()), config.policy.push_grace),
+        bounds=config.web,
+    )
+    made = app.make_app(lcc, [make_router(StorePublications(store), config.web_url)])
+    return Api(made, lambda: None if others is None else others.close())

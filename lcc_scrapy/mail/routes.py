@@ -1,0 +1,82 @@
+"""The page behind the link in a mail: GET shows a button, POST unsubscribes (RFC 8058 posts without a page).
+
+A GET changes nothing: programs that look for viruses open every link of a mail.
+"""
+
+from html import escape
+from typing import Annotated, Protocol
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
+
+from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.mail.unsubscribing import PATH
+
+TOKEN_MAX = 80
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self';"
+    " frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_STYLE = "body{font:16px/1.5 sans-serif;max-width:40em;margin:2em auto;padding:0 1em}button{font:inherit}"
+_UNKNOWN = "This link is not valid. Please take the whole link of the newest mail, or ask the operator."
+
+Given = Annotated[str, Query(alias="t", max_length=TOKEN_MAX)]
+
+
+class Unsubscribes(Protocol):
+    """Who honours the tokens in links. Blocking; raises ``StoreUnavailable``."""
+
+    def pid_of(self, token: str) -> int | None:
+        """Return the provider of a token; None = it is not valid."""
+
+    def end(self, token: str) -> bool:
+        """Let this provider get no more mail; tells whether the token is valid."""
+
+
+def make_router(service: Unsubscribes) -> APIRouter:
+    """Return the route ``/mail/unsubscribe``."""
+    router = APIRouter()
+
+    @router.get(PATH, include_in_schema=False)
+    def ask(token: Given = "") -> HTMLResponse:
+        """Show what the button does."""
+        try:
+            pid = service.pid_of(token)
+        except StoreUnavailable:
+            return _later()
+        return _page(_UNKNOWN, 404) if pid is None else _page(_question(pid, token), 200)
+
+    @router.post(PATH, include_in_schema=False)
+    def end(token: Given = "") -> HTMLResponse:
+        """End this provider's mail."""
+        try:
+            ended = service.end(token)
+        except StoreUnavailable:
+            return _later()
+        return _page("Done: you get no more mail from this cache.", 200) if ended else _page(_UNKNOWN, 404)
+
+    return router
+
+
+def _question(pid: int, token: str) -> str:
+    return (
+        f"Provider {pid} gets no more mail about its URLs.</p>"
+        f'<form method="post" action="?t={escape(token)}"><button>Unsubscribe</button></form><p>'
+    )
+
+
+def _later() -> HTMLResponse:
+    return _page("The cache is off-line for a moment. Please try again in some minutes.", 503)
+
+
+def _page(text: str, status: int) -> HTMLResponse:
+    whole = (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>Mail of a Local Content Cache</title>'
+        f"<style>{_STYLE}</style><h1>Mail of a Local Content Cache</h1><p>{text}</p></html>"
+    )
+    return HTMLResponse(whole, status, _HEADERS)

@@ -1,0 +1,138 @@
+"""A connection to a server: everything that arrives is taken in while something goes out.
+
+The socket does not block. So neither side ever waits for the other with full buffers, and what the server
+turns away early is not sent to its end. One thread, because a TLS connection must not be read and written
+at the same time.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from lcc_scrapy.wire.sockets import send_at_once
+
+LINGER = 5.0
+"""Seconds to wait for the other side's goodbye."""
+
+_RECEIVE = 64 * 1024
+_WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Unreachable(Exception):
+    """There is no such server at that address, or its certificate is not trusted."""
+
+
+class Lost(Exception):
+    """The conversation ended, or stopped, before it was over."""
+
+
+def connect(host: str, port: int, timeout: float, tls: ssl.SSLContext | None = None) -> socket.socket:
+    """Connect; ``timeout`` (seconds) bounds every wait. Raises `Unreachable`."""
+    name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        plain = socket.create_connection((host, port), timeout)
+    except socket.gaierror as error:
+        raise Unreachable(f"{host}: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        raise Unreachable(f"cannot connect to {name}: {_reason(error)}") from None
+    send_at_once(plain)
+    if tls is None:
+        return plain
+    try:
+        return tls.wrap_socket(plain, server_hostname=host)
+    except ssl.SSLCertVerificationError as error:
+        plain.close()
+        raise Unreachable(f"{name}: certificate not trusted: {error.verify_message}") from None
+    except OSError as error:
+        plain.close()
+        raise Unreachable(f"{name}: no TLS: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+class Link:
+    """A connected socket. ``take`` gets the bytes that arrive, and b"" once at their end."""
+
+    def __init__(
+        self, connection: socket.socket, timeout: float, take: Callable[[bytes], None], peer: str
+    ) -> None:
+        self.socket = connection
+        self._timeout = timeout
+        self._take = take
+        self._peer = peer
+        self.ended = False
+        connection.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def send(self, data: bytes, settled: Callable[[], bool]) -> bool:
+        """Send some bytes; False when there is no point any more: it is settled, or the other side left.
+
+        Raises `Lost` when nothing moves for too long.
+        """
+        rest = memoryview(data)
+        while rest:
+            while self.receive():
+                pass
+            if self.ended or settled():
+                return False
+            try:
+                rest = rest[self.socket.send(rest) :]
+            except ssl.SSLWantReadError:
+                self._wait(selectors.EVENT_READ)
+            except _WOULD_BLOCK:
+                self._wait(selectors.EVENT_READ | selectors.EVENT_WRITE)
+            except OSError:
+                # The reason may still be waiting to be read.
+                self.receive_until(settled)
+                return False
+        return True
+
+    def receive_until(self, settled: Callable[[], bool]) -> None:
+        """Take in bytes until it is settled, or they end. Raises `Lost` when none come for too long."""
+        while not self.ended and not settled():
+            if not self.receive() and not self.ended:
+                self._wait(selectors.EVENT_READ)
+
+    def receive(self) -> bool:
+        """Take in what has arrived; False when that is nothing."""
+        if self.ended:
+            return False
+        try:
+            data = self.socket.recv(_RECEIVE)
+        except _WOULD_BLOCK:
+            return False
+        except OSError:
+            data = b""
+        self.ended = not data
+        self._take(data)
+        return not self.ended
+
+    def _wait(self, events: int) -> None:
+        self._selector.modify(self.socket, events)
+        if not self._selector.select(self._timeout):
+            raise Lost(f"{self._peer} did not answer for {self._timeout:g} seconds")
+
+    def close(self, *, politely: bool) -> None:
+        """Close; ``politely`` waits for the other side's goodbye. Nothing is raised."""
+        self._selector.close()
+        with suppress(OSError, ValueError):
+            if politely and not self.ended:
+                self._part()
+        self.socket.close()
+
+    def _part(self) -> None:
+        deadline = time.monotonic() + LINGER
+        self.socket.settimeout(LINGER)
+        if isinstance(self.socket, ssl.SSLSocket):
+            self.socket = self.socket.unwrap()
+        self.socket.shutdown(socket.SHUT_WR)
+        while self.socket.recv(_RECEIVE) and time.monotonic() < deadline:
+            pass

@@ -1,0 +1,105 @@
+"""Callbacks: what hubs of WebSub say to this LCC, and what follows."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.domain.sources import Report, Source
+from lcc_scrapy.sources.fetching import Fetched
+from lcc_scrapy.sources.reading import Unreadable
+from lcc_scrapy.sources.runner import Runner
+from lcc_scrapy.sources.running import Run
+from lcc_scrapy.sources.websub import is_signed
+
+CONTENT_MAX = 5_000_000
+"""Bytes of one content distribution."""
+
+AT_A_TIME = 4
+WAITING = 32
+"""Content distributions that wait for others; of more, hubs are told to come again."""
+
+_log = logging.getLogger(__name__)
+
+
+class Busy(LccError):
+    """Too much is being taken in: the hub is to send it again."""
+
+
+@dataclass(slots=True)
+class CallbackService:
+    """Answers hubs. ``runner`` takes in what they send, in this process."""
+
+    runner: Runner
+    now: Callable[[], float] = time.time
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_A_TIME))
+    _waiting: int = 0
+    _looking: dict[int, "asyncio.Task[None]"] = field(default_factory=dict)
+
+    async def verify(self, callback: str, said: Mapping[str, str]) -> str | None:
+        """Return what a hub that verifies an intent is answered; None = there is no such intent (404)."""
+        registry = self.runner.registry
+        return await self.runner.work(registry.verified, callback, dict(said), int(self.now())) or None
+
+    async def source(self, callback: str) -> Source | None:
+        """Return the source of a callback; None = there is none (404)."""
+        return await self.runner.work(self.runner.registry.called_back, callback)
+
+    async def content(self, source: Source, signature: str, body: bytes) -> bool:
+        """Take in what a hub sent of a source's topic; False = it is not signed as it should be.
+
+        When it returns, what is new of it is queued. Raises ``Busy`` or ``StoreUnavailable``.
+        """
+        if not is_signed(source.secret, signature, body):
+            _log.warning("source %d: content that is not signed by its hub was ignored", source.sourceid)
+            return False
+        if self._waiting >= WAITING:
+            raise Busy("too much to take in")
+        self._waiting += 1
+        try:
+            async with self._places:
+                await self._take(source, body)
+        finally:
+            self._waiting -= 1
+        return True
+
+    async def _take(self, source: Source, body: bytes) -> None:
+        """Take the content of the topic in, or look at the topic where there is nothing that can be read."""
+        run = self.runner.made(source)
+        try:
+            with Fetched(200, HttpUrl.parse(source.url), BytesIO(body), {}) as content:
+                report = await run.take(content)
+        except Unreadable:
+            self._look_soon(source)
+            return
+        await self._told(run, report)
+
+    async def _told(self, run: Run, report: Report) -> None:
+        await self.runner.work(self.runner.registry.pinged, run.source.sourceid, report, int(self.now()))
+
+    def _look_soon(self, source: Source) -> None:
+        """Fetch the topic; while that is under way, it is not begun again."""
+        looking = self._looking.get(source.sourceid)
+        if looking is None:
+            looking = asyncio.ensure_future(self._look(source))
+            self._looking[source.sourceid] = looking
+            looking.add_done_callback(lambda _: self._looking.pop(source.sourceid, None))
+
+    async def _look(self, source: Source) -> None:
+        try:
+            claimed = await self.runner.work(self.runner.registry.claim, source.sourceid, int(self.now()))
+            await self.runner.run(claimed)
+        except LccError as error:
+            _log.warning("source %d: %s", source.sourceid, error)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        looking = list(self._looking.values())
+        for task in looking:
+            task.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)
+        await self.runner.fetcher.close()

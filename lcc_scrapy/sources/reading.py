@@ -1,0 +1,118 @@
+"""Reads one file of a source: sitemap, sitemap index, feed, or a list of ResourceSync.
+
+Bytes in, a listing out. Everything is bounded: bytes before and after decoding, entries, depth, and the
+length of texts and tags. No document type is accepted, so there are no entities but the five of XML.
+"""
+
+from collections.abc import Iterable, Iterator
+from xml.parsers import expat
+
+from lcc_scrapy.content.decoding import BadCoding, decoder
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.sources import MOST_BYTES, Listing
+from lcc_scrapy.sources.grammar import Full, Grammar
+from lcc_scrapy.sources.plain import read_json, read_lines
+
+TOKEN_MAX = 1_000_000
+"""Bytes of one tag, comment or other piece of XML."""
+
+PIECE = 64 * 1024
+_GZIP = b"\x1f\x8b"
+_BEGINNINGS = (b"<", b"\xfe\xff", b"\xff\xfe")
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+class Unreadable(LccError):
+    """A file is not what it should be; the text says why."""
+
+
+def read(pieces: Iterable[bytes], most: int = MOST_BYTES) -> Listing:
+    """Read a file that comes in pieces, packed with gzip or not; raises ``Unreadable``."""
+    try:
+        return _read(_bounded(_unpacked(pieces), most))
+    except (BadCoding, expat.ExpatError, ValueError, RecursionError) as error:
+        raise Unreadable(_why(error)) from None
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, expat.ExpatError):
+        return f"not well-formed, line {error.lineno}: {expat.ErrorString(error.code)}"
+    return str(error)[:200] or type(error).__name__
+
+
+def _read(pieces: Iterator[bytes]) -> Listing:
+    begin = b""
+    for piece in pieces:
+        begin = (begin + piece).lstrip(_BLANK)
+        if begin:
+            break
+    if begin.startswith(_BEGINNINGS):
+        return _read_xml(_with(begin, pieces))
+    if begin.startswith(b"{"):
+        return read_json(_with(begin, pieces))
+    return read_lines(_with(begin, pieces))
+
+
+def _with(begin: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    yield begin
+    yield from pieces
+
+
+def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield pieces, unpacked where they begin as gzip does."""
+    pieces = iter(pieces)
+    begin = b""
+    for piece in pieces:
+        begin += piece
+        if len(begin) >= len(_GZIP):
+            break
+    coding = decoder("gzip" if begin.startswith(_GZIP) else "")
+    for piece in _with(begin, pieces):
+        yield from coding.feed(piece)
+    coding.end()
+
+
+def _bounded(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
+    """Yield pieces of at least ``PIECE`` but the last: some parsers look again at what was cut."""
+    came = 0
+    waiting = bytearray()
+    for piece in pieces:
+        came += len(piece)
+        if came > most:
+            raise ValueError(f"more than {most} bytes")
+        waiting += piece
+        if len(waiting) >= PIECE:
+            yield bytes(waiting)
+            waiting.clear()
+    yield bytes(waiting)
+
+
+def _read_xml(pieces: Iterator[bytes]) -> Listing:
+    """Read XML until its end, or as many entries as are read at most."""
+    grammar = Grammar()
+    parser = _parser(grammar)
+    fed = 0
+    try:
+        for piece in pieces:
+            parser.Parse(piece, False)
+            fed += len(piece)
+            if fed - max(parser.CurrentByteIndex, 0) > TOKEN_MAX:
+                raise ValueError(f"a piece of XML of more than {TOKEN_MAX} bytes")
+        parser.Parse(b"", True)
+    except Full:
+        return grammar.listing(cut=True)
+    return grammar.listing()
+
+
+def _parser(grammar: Grammar) -> expat.XMLParserType:
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartElementHandler = grammar.start
+    parser.EndElementHandler = grammar.end
+    parser.CharacterDataHandler = grammar.text
+    return parser
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise ValueError("it has a document type (<!DOCTYPE), which is not read")

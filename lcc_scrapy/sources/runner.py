@@ -1,0 +1,160 @@
+"""Runs sources: one on demand, or all that are due while a crawl is at work."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from twisted.internet.defer import Deferred, inlineCallbacks
+
+from lcc_scrapy.db.thread import Clock, StoreThread
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.sources import CLAIM, Kind, Report, Source
+from lcc_scrapy.sources.fetching import CannotFetch, Fetcher
+from lcc_scrapy.sources.registry import Registry
+from lcc_scrapy.sources.running import Run, Stopped
+from lcc_scrapy.sources.submitting import Rules
+from lcc_scrapy.sources.subscribing import Subscriber
+from lcc_scrapy.sources.work import Work
+from lcc_scrapy.spidering.rounds import Rounds
+
+AT_A_TIME = 4
+"""Sources that one process runs at a time: a slow site holds up no other."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs claimed sources. ``told`` hears how far a run is, ``touched`` of providers with new URLs.
+    Without a ``subscriber``, no hub is asked.
+    """
+
+    registry: Registry
+    work: Work
+    fetcher: Fetcher
+    rules: Rules
+    touched: Callable[[int], object] = lambda _: None
+    told: Callable[[Report], object] = lambda _: None
+    now: Callable[[], float] = time.time
+    subscriber: Subscriber | None = None
+
+    async def run(self, source: Source) -> tuple[Report, str]:
+        """Run a source that this process has claimed; returns what it did, and why it failed, if it did."""
+        run = self.made(source)
+        keeping = asyncio.ensure_future(self._keep(run))
+        try:
+            return await self._run(run)
+        except asyncio.CancelledError:
+            with suppress(LccError):
+                await self.work(self.registry.released, source, self._time())
+            raise
+        finally:
+            keeping.cancel()
+
+    async def _run(self, run: Run) -> tuple[Report, str]:
+        source = run.source
+        try:
+            report = await run.run()
+            if source.kind == Kind.WEBSUB and self.subscriber is not None:
+                await self.subscriber.renew(run, self._time())
+        except Stopped:
+            return run.report, "another process runs it now"
+        except LccError as error:
+            wait = error.retry_after if isinstance(error, CannotFetch) else 0.0
+            await self.work(self.registry.failed, source, str(error), run.report, self._time(), wait)
+            return run.report, str(error)
+        await self.work(self.registry.succeeded, source, report, run.files.listed, self._time())
+        return report, ""
+
+    def made(self, source: Source) -> Run:
+        """Return a run of a source that has not begun."""
+
+        def told(report: Report) -> None:
+            self.told(report)
+            self.touched(source.pid)
+
+        return Run(self.registry.store, self.work, self.fetcher, source, self.rules, told, self.now)
+
+    async def _keep(self, run: Run) -> None:
+        """Claim the source again and again; a run that lost it ends at its next step."""
+        while not run.lost:
+            await asyncio.sleep(CLAIM / 3)
+            with suppress(LccError):
+                run.lost = not await self.work(self.registry.keep, run.source, self._time())
+
+    def _time(self) -> int:
+        return int(self.now())
+
+
+class DueSources:
+    """Runs the sources that are due, in a live crawl. ``poll``: seconds between two looks."""
+
+    def __init__(
+        self, runner: Runner, thread: StoreThread, clock: Clock, poll: float, short: Callable[[], bool]
+    ) -> None:
+        self._runner = runner
+        self._thread = thread
+        self._short = short
+        self._rounds = Rounds(clock, self._look, lambda: poll, "look at sources")
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Look for the first time."""
+        self._rounds.begin_in(0.0)
+
+    @inlineCallbacks
+    def stop(self) -> Any:
+        """Give up what is running: it goes on where it was, elsewhere or later."""
+        yield self._rounds.stop()
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        if running:
+            yield Deferred.fromFuture(asyncio.gather(*running, return_exceptions=True))
+        yield Deferred.fromFuture(asyncio.ensure_future(self._runner.fetcher.close()))
+
+    def apply(self, rules: Rules) -> None:
+        """Go on with other rules; runs under way keep theirs."""
+        self._runner.rules = rules
+
+    def is_done(self) -> bool:
+        """Tell whether nothing runs and nothing is due (in the store's thread)."""
+        with self._runner.registry.store.read() as tx:
+            return not self._running and not tx.due_sources(int(self._runner.now()), 1)
+
+    @inlineCallbacks
+    def _look(self) -> Any:
+        """Begin what is due, as far as there is a place."""
+        while len(self._running) < AT_A_TIME and not self._rounds.stopping and not self._short():
+            now = int(self._runner.now())
+            source: Source | None = yield self._thread.run(self._runner.registry.claim_due, now)
+            if source is None:
+                return
+            task = asyncio.ensure_future(self._run(source))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _run(self, source: Source) -> None:
+        try:
+            report, why = await self._runner.run(source)
+        except LccError as error:
+            report, why = Report(), str(error)
+        except Exception:  # noqa: BLE001 - a defect met in one source must not end the others
+            _log.exception("source %d of provider %d failed", source.sourceid, source.pid)
+            return
+        _tell(source, report, why)
+
+
+def _tell(source: Source, report: Report, why: str) -> None:
+    """Log what a run did, unless that is nothing."""
+    said = {"source": source.sourceid, "pid": source.pid, "why": why}
+    if why:
+        _log.warning("source %(source)s of provider %(pid)s: %(why)s", said)
+    elif report.sets:
+        said |= {"queued": report.queued, "removed": report.removed}
+        text = "source %(source)s of provider %(pid)s: %(queued)s URLs queued, %(removed)s removed"
+        _log.info(text, said)

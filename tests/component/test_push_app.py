@@ -1,0 +1,68 @@
+"""The application of the public endpoint: what holds for the routers that are handed to it."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
+
+from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.domain.shares import Share
+from lcc_scrapy.domain.throttling import Rate
+from lcc_scrapy.push_api.app import BODY_BYTES, make_push_app
+
+
+def router():
+    made = APIRouter()
+
+    async def size(request: Request):
+        return PlainTextResponse(str(len(await request.body())))
+
+    made.post("/small")(size)
+    made.post("/large", max_body_size=10 * BODY_BYTES)(size)
+    return made
+
+
+async def push(scope, receive, send):
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    await PlainTextResponse(f"pushed {len(body)}")(scope, receive, send)
+
+
+def client(share=None, refusal_delay=0.0, peer=("192.0.2.1", 1)):
+    bounds = Bounds(share=share or Share(), refusal_delay=refusal_delay)
+    return TestClient(make_push_app(push, [router()], bounds), client=peer)
+
+
+def test_bodies_are_bounded_unless_their_route_says_another_bound():
+    asked = client()
+    assert asked.post("/small", content=b"x" * BODY_BYTES).text == str(BODY_BYTES)
+    assert asked.post("/small", content=b"x" * (BODY_BYTES + 1)).status_code == 413
+    assert asked.post("/large", content=b"x" * (9 * BODY_BYTES)).text == str(9 * BODY_BYTES)
+    assert asked.post("/large", content=b"x" * (11 * BODY_BYTES)).status_code == 413
+
+
+def test_a_push_bounds_its_body_itself():
+    assert client().post("/v1/push", content=b"x" * (20 * BODY_BYTES)).text == f"pushed {20 * BODY_BYTES}"
+
+
+def test_unknown_paths_and_methods_are_told_as_problems():
+    asked = client()
+    assert asked.get("/nothing").json()["status"] == 404
+    answer = asked.get("/small")
+    assert answer.status_code == 405
+    assert answer.headers["Allow"] == "POST"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_without_a_push_service_there_is_no_such_route():
+    assert TestClient(make_push_app(None, [router()])).post("/v1/push").status_code == 404
+
+
+def test_a_client_has_its_share_of_all_routes_together():
+    asked = client(Share(rate=Rate(2, 3600.0)))
+    assert [asked.post(path, content=b"x").status_code for path in ("/small", "/v1/push", "/large")] == [
+        200,
+        200,
+        429,
+    ]

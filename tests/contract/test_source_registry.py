@@ -1,0 +1,73 @@
+"""Sources on every store: what is remembered of them, and what becomes of what they list."""
+
+import pytest
+
+from lcc_scrapy.domain.sources import Role, Source, SourceFile
+
+
+def source(number, pid=7, **values):
+    return Source(number, pid, "sitemap", f"http://s{number}/", 3600, **values)
+
+
+def file(number, sourceid=1, role=Role.LIST):
+    return SourceFile(number, sourceid, f"http://f{number}/", 0, role)
+
+
+def key(number):
+    return number.to_bytes(16, "big")
+
+
+def test_sources_are_kept_by_number_and_found_by_provider_due_time_and_callback(store):
+    with store.begin() as tx:
+        for one in (source(2, due=50, callback="c"), source(1, due=60), source(3, pid=8, due=50)):
+            tx.put_source(one)
+        tx.put_source(source(3, pid=8, due=70, error="é"))
+    with store.read() as tx:
+        assert [one.sourceid for one in tx.sources()] == [1, 2, 3]
+        assert tx.sources(8) == [source(3, pid=8, due=70, error="é")]
+        assert tx.source(1) == source(1, due=60)
+        assert tx.source(9) is None
+        assert [one.sourceid for one in tx.due_sources(60, 5)] == [2, 1]
+        assert [one.sourceid for one in tx.due_sources(60, 1)] == [2]
+        assert tx.source_called_back("c").sourceid == 2
+        assert tx.source_called_back("") is None
+        assert tx.source_called_back("d") is None
+
+
+def test_urls_of_a_file_come_by_key_with_their_newest_stamps(store):
+    with store.begin() as tx:
+        tx.put_source_urls(1, {key(n): n for n in (5, 3, 4)})
+        tx.put_source_urls(2, {key(3): 30})
+        tx.put_source_urls(1, {key(4): 44, key(6): 1 << 62})
+    with store.read() as tx:
+        assert tx.source_urls(1, b"", 2) == [(key(3), 3), (key(4), 44)]
+        assert tx.source_urls(1, key(4), 5) == [(key(5), 5), (key(6), 1 << 62)]
+    with store.begin() as tx:
+        tx.delete_source_urls(1, [key(3), key(5), key(9)])
+        assert tx.source_urls(1, b"", 9) == [(key(4), 44), (key(6), 1 << 62)]
+        assert tx.source_urls(2, b"", 9) == [(key(3), 30)]
+
+
+def test_only_complete_lists_tell_that_a_url_is_listed_elsewhere(store):
+    with store.begin() as tx:
+        tx.put_source_files([file(1), file(2, sourceid=2), file(3, role=Role.NEWS)])
+        for fileid, numbers in ((1, (1, 2, 3)), (2, (2,)), (3, (3,))):
+            tx.put_source_urls(fileid, {key(n): 0 for n in numbers})
+        assert tx.listed_elsewhere(1, [key(1), key(2), key(3)]) == {key(2)}
+        assert tx.listed_elsewhere(2, [key(2)]) == {key(2)}
+        assert tx.listed_elsewhere(1, []) == set()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_source_goes_with_its_files_and_urls_and_with_its_provider(store, whole):
+    with store.begin() as tx:
+        for number, pid in ((1, 7), (2, 8)):
+            tx.put_source(source(number, pid))
+            tx.put_source_files([file(number, sourceid=number)])
+            tx.put_source_urls(number, {key(1): 5})
+    with store.begin() as tx:
+        tx.delete_provider(7) if whole else tx.delete_source(1)
+    with store.read() as tx:
+        assert [one.sourceid for one in tx.sources()] == [2]
+        assert (tx.source_files(1), tx.source_urls(1, b"", 9)) == ([], [])
+        assert (tx.source_files(2), tx.source_urls(2, b"", 9)) == ([file(2, sourceid=2)], [(key(1), 5)])

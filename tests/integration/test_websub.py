@@ -1,0 +1,232 @@
+"""WebSub against a hub: the subscriber's cases of the W3C's test suite, and a changed entry that is cached."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from fastapi import FastAPI
+
+from lcc_scrapy.config import config
+from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.sources.opening import callback_service
+from lcc_scrapy.sources.routes import make_router
+from tests.harness import Lcc, wait_for
+from tests.integration.hub import Hub, Served, ask
+from tests.integration.site import Site, page
+from tests.integration.test_sources import Scene
+from tests.ports import free_port
+
+ATOM = "application/atom+xml"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as made:
+        yield made
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with Hub() as made:
+        yield made
+
+
+class Subscribed(Scene):
+    """A scene whose site has a feed; callbacks are served inside this process."""
+
+    def __init__(self, make_lcc: Callable[..., Lcc], site: Site, hub: Hub) -> None:
+        self.port = free_port()
+        super().__init__(make_lcc, site, LCC_PUBLIC_URL=f"http://127.0.0.1:{self.port}")
+        self.hub = hub
+        port = int(hub.url.split(":")[2].split("/")[0])
+        roots = [self.root, f"http://127.0.0.1:{port}/"]
+        store = SqlStore(self.lcc.shared_url)
+        with store.begin() as tx:  # so that the hub's address, which is private here, may be asked
+            tx.replace_roots(7, roots)
+        store.close()
+
+    def feed(self, *names: str, hub: bool = True, **times: str) -> str:
+        links = f'<link rel="hub" href="{self.hub.url}"/>' if hub else ""
+        entries = [
+            f'<entry><id>{name}</id><link href="{self.root}{name}"/><updated>{times.get(name, "1")}</updated></entry>'
+            for name in names
+        ]
+        topic = f'<link rel="self" href="{self.host}/feed"/>'
+        return f'<feed xmlns="http://www.w3.org/2005/Atom">{links}{topic}{"".join(entries)}</feed>'
+
+    @contextmanager
+    def callbacks(self) -> Iterator[None]:
+        settings = config.given_settings(self.lcc.settings)
+        store = SqlStore(self.lcc.shared_url)
+        service = callback_service(config.load(settings), store, "a test")
+
+        def make() -> FastAPI:
+            app = FastAPI()
+            app.include_router(make_router(service))
+            return app
+
+        try:
+            with Served(self.port, make):
+                yield
+        finally:
+            store.close()
+
+    def subscribe(self, *names: str) -> None:
+        self.site.put("/feed", page(self.feed(*names), content_type=ATOM))
+        self.add("websub", "/feed")
+        self.run()
+
+    def leases(self) -> list[tuple[object, ...]]:
+        return self.lcc.sql("select lease > 0, asked from sources")
+
+
+@pytest.fixture
+def scene(make_lcc: Callable[..., Lcc], site: Site, hub: Hub) -> Subscribed:
+    return Subscribed(make_lcc, site, hub)
+
+
+@pytest.mark.parametrize("where", ["header", "page", "feed"])
+def test_the_hub_is_found_in_link_headers_pages_and_feeds(scene: Subscribed, where: str) -> None:
+    if where == "header":
+        link = f'<{scene.hub.url}>; rel="hub", <{scene.host}/topic>; rel=self'
+        answer = page(scene.feed("a", hub=False), content_type=ATOM, link=link)
+    elif where == "page":
+        head = f'<link rel=hub href="{scene.hub.url}"><link rel=self href="/topic">'
+        answer = page(f"<!doctype html><html><head>{head}</head><body>news</body></html>")
+    else:
+        answer = page(scene.feed("a"), content_type=ATOM)
+    scene.site.put("/feed", answer)
+    scene.add("websub", "/feed")
+    assert scene.run()["error"] == ""
+    topic = "/feed" if where == "feed" else "/topic"
+    assert scene.hub.last["hub.mode"] == "subscribe"
+    assert scene.hub.last["hub.topic"] == f"{scene.host}{topic}"
+    assert scene.hub.last["hub.callback"].startswith(f"http://127.0.0.1:{scene.port}/v1/websub/")
+    assert len(scene.hub.last["hub.secret"]) > 30
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_hub_that_has_moved_is_asked_where_it_is_now(scene: Subscribed, status: int) -> None:
+    scene.hub.moved["/hub"] = (status, "/elsewhere")
+    scene.subscribe("a")
+    assert scene.hub.paths == ["/hub", "/elsewhere"]
+    assert scene.hub.last["hub.mode"] == "subscribe"
+
+
+def test_only_what_was_asked_for_is_confirmed(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    with scene.callbacks():
+        assert scene.hub.verify(topic="http://other/")[0] == 404
+        assert scene.hub.verify(mode="unsubscribe")[0] == 404
+        assert scene.hub.verify(challenge="")[0] == 404
+        assert scene.leases() == [(0, "subscribe")]
+        assert scene.hub.verify() == (200, "prove it")
+        assert scene.leases() == [(1, "")]
+        assert scene.hub.verify()[0] == 404
+        assert ask(f"http://127.0.0.1:{scene.port}/v1/websub/unknown?hub.mode=subscribe")[0] == 404
+        assert ask(f"http://127.0.0.1:{scene.port}/v1/websub/unknown", b"x")[0] == 404
+
+
+@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
+def test_content_is_taken_in_if_it_is_signed(scene: Subscribed, method: str) -> None:
+    scene.subscribe("a")
+    header = "X-Hub-Signature-256" if method == "sha256" else "X-Hub-Signature"
+    with scene.callbacks():
+        scene.hub.verify()
+        assert scene.hub.send(scene.feed("a", "b"), method=method, header=header) == 202
+        assert scene.waiting() == {"a", "b"}
+        assert scene.sets() == [1, 1]
+        assert scene.hub.send(scene.feed("a", "b"), method=method) == 202
+        assert scene.sets() == [1, 1]
+
+
+def test_content_with_a_wrong_signature_or_none_is_ignored(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    with scene.callbacks():
+        scene.hub.verify()
+        for secret in ("another secret", ""):
+            assert scene.hub.send(scene.feed("a", "evil"), secret=secret) == 202
+        callback = scene.hub.last["hub.callback"]
+        for signature in ("md5=" + 32 * "0", "sha256=", "sha256=zz", "x" * 9000):
+            assert ask(callback, b"x", {"X-Hub-Signature": signature})[0] == 202
+        assert ask(callback, bytes(5_000_001))[0] == 413
+    assert scene.waiting() == {"a"}
+
+
+def test_a_ping_without_content_lets_the_topic_be_fetched(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    with scene.callbacks():
+        scene.hub.verify()
+        scene.site.put("/feed", page(scene.feed("a", "b"), content_type=ATOM))
+        assert scene.hub.send("look again") == 202
+        wait_for(lambda: scene.waiting() == {"a", "b"}, 30, "the topic")
+        wait_for(lambda: scene.lcc.sql("select owner from sources") == [("",)], 30, "the run to end")
+
+
+def test_a_subscription_is_renewed_before_it_ends(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    with scene.callbacks():
+        scene.hub.verify(lease_seconds="864000")
+        scene.run()
+        assert len(scene.hub.asked) == 1
+        scene.run()
+        (row,) = scene.lcc.sql("select due - at, lease from sources")
+        assert row[0] == 3600
+        store = SqlStore(scene.lcc.shared_url)
+        with store.begin() as tx:
+            from dataclasses import replace
+
+            (one,) = tx.sources()
+            tx.put_source(replace(one, lease=one.at + 100))
+        store.close()
+        scene.run()
+        assert len(scene.hub.asked) == 2
+        assert scene.hub.asked[0]["hub.callback"] == scene.hub.asked[1]["hub.callback"]
+        assert scene.lcc.sql("select due - at <= 60 from sources") == [(1,)]
+        scene.hub.verify(lease_seconds="864000")
+        assert scene.lcc.sql("select lease > at + 800000 from sources") == [(1,)]
+
+
+def test_a_removed_source_ends_its_subscription(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    with scene.callbacks():
+        scene.hub.verify()
+        assert "confirmed" in scene.lcc.lcc("source", "remove", "1").stdout
+        assert scene.hub.last["hub.mode"] == "unsubscribe"
+        assert scene.lcc.lcc("source", "run", "7", "1", check=False).returncode == 1
+        assert scene.hub.verify()[0] == 200
+        assert scene.lcc.sql("select * from sources") == []
+        assert scene.hub.verify()[0] == 404
+
+
+def test_a_hub_that_denies_a_subscription_is_told_of(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    with scene.callbacks():
+        assert scene.hub.verify(mode="denied", reason="no strangers")[0] == 200
+    assert "denies the subscription: no strangers" in scene.lcc.lcc("source", "list").stdout
+    assert scene.leases() == [(0, "")]
+
+
+def test_a_hub_at_a_private_address_is_not_asked(scene: Subscribed) -> None:
+    with Hub() as other:
+        scene.site.put("/feed", page(scene.feed("a").replace(scene.hub.url, other.url), content_type=ATOM))
+        scene.add("websub", "/feed")
+        (note,) = scene.run()["notes"]
+        assert "its address is private" in note
+        assert other.paths == []
+    assert scene.waiting() == {"a"}
+
+
+def test_a_changed_entry_is_cached_soon_after_the_ping(scene: Subscribed) -> None:
+    scene.site.put("/d/a", page("first"), page("second"))
+    scene.subscribe("a")
+    with scene.callbacks():
+        scene.hub.verify()
+        scene.lcc.start()
+        wait_for(lambda: scene.cached() == {"a"}, 30, "the first document")
+        scene.lcc.wait_until_fetched(30)
+        assert scene.hub.send(scene.feed("a", a="2")) == 202
+        wait_for(lambda: len(scene.site.asked("/d/a")) == 2, 30, "the second fetch")
+        scene.lcc.wait_until_fetched(30)
+    assert scene.lcc.stop() == 0
+    assert scene.lcc.sql("select fetched_len from lccurl") == [(len("second"),)]

@@ -45,6 +45,7 @@ def failed(scene: Scene, pid: str = "7") -> str:
         (b"<urlset><url><loc>http://x/", "not well-formed"),
         (b"<html>sorry</html>", "no sitemap"),
     ],
+    ids=lambda value: "bytes" if isinstance(value, bytes) else value,
 )
 def test_bombs_and_documents_that_are_none_are_refused(scene: Scene, body: bytes, why: str) -> None:
     scene.site.put("/sitemap.xml", xml(body))

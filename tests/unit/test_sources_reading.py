@@ -146,6 +146,7 @@ def test_of_more_entries_than_are_read_the_first_ones_count_and_it_is_cut():
         ("<urlset>" + " " * 6_000_000, "5000000 bytes"),
         (gzip.compress(b" " * 6_000_000), "5000000 bytes"),
     ],
+    ids=lambda value: "bytes" if isinstance(value, bytes) else value[:40],
 )
 def test_what_is_not_as_it_should_be_is_refused_as_a_whole(body, why):
     data = body if isinstance(body, bytes) else body.encode()

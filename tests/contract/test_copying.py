@@ -11,7 +11,7 @@ from lcc_scrapy.db.closed import CLOSED, Closed, refuse_closed
 from lcc_scrapy.db.sql import snapshot
 from lcc_scrapy.db.sql import store as sql_store
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
-from lcc_scrapy.db.tables import lccinfo, machines, proots, qdb, qpsdb, urlerrors
+from lcc_scrapy.db.tables import indexnowurls, lccinfo, machines, proots, qdb, qpsdb, urlerrors
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.ops import copying
@@ -106,11 +106,11 @@ def test_a_copy_goes_on_with_the_numbers_of_its_source(pair):
     assert all_rows(pair.target)["machines"] == pair.before["machines"]
     for table in FOR_GOOD:
         assert next_number(pair.target, table) == gone[table.name] + 1
-    assert min(next_number(pair.target, table) for table in (proots, qdb)) > ROWS
+    assert min(next_number(pair.target, table) for table in (indexnowurls, proots, qdb)) > ROWS
 
 
 def test_the_tables_that_number_their_rows_are_those_that_are_tested():
-    assert set(NUMBERED) == {*FOR_GOOD, proots, qdb}
+    assert set(NUMBERED) == {*FOR_GOOD, indexnowurls, proots, qdb}
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "postgresql"])
@@ -251,12 +251,16 @@ def test_what_the_target_cannot_hold_is_named(databases):
     assert lcc.why_closed(lcc.target) == Closed.COPYING
 
 
-def test_a_disk_that_is_full_is_named(small, monkeypatch):
+def test_a_disk_that_is_full_is_named(small, databases, monkeypatch):
     prepare = sql_store._prepare_sqlite
+    empty = databases.empty("sqlite")
+    schema.upgrade(empty)
+    with closing(SqlStore(empty)) as store, store.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
 
     def on_a_small_disk(connection, record):
         prepare(connection, record)
-        connection.execute("PRAGMA max_page_count=120")
+        connection.execute(f"PRAGMA max_page_count={pages + 5}")
 
     monkeypatch.setattr(sql_store, "_prepare_sqlite", on_a_small_disk)
     refused(small, r"^the copy cannot be written \(table \w+\): database or disk is full")

@@ -84,6 +84,8 @@ class Address:
             host, _, port = text.partition(":")
         if not host or (port and not port.isdecimal()) or not 0 < int(port or DEFAULT_PORT) < 1 << 16:
             raise ValueError(text)
+        if ":" in host and not _is_ipv6(host):
+            raise ValueError(text)
         return cls(host, int(port or DEFAULT_PORT))
 
     def __str__(self) -> str:
@@ -97,6 +99,14 @@ class Address:
     def connect(self, timeout: float, tls: ssl.SSLContext | None = None) -> Conversation:
         """Open a conversation; ``timeout`` (seconds) bounds every wait. Raises `Unreachable`."""
         return Conversation(link.connect(self.host, self.port, timeout, tls), timeout)
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET6, host.partition("%")[0])
+    except OSError:
+        return False
+    return True
 
 
 class Conversation:

@@ -12,6 +12,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import AbstractSet
 
 from lcc_scrapy.push import configuration, options, servers, web
 from lcc_scrapy.push.command import Notes, Parser, Status, Stop, run
@@ -101,14 +102,17 @@ class Init:
     def run(self) -> Status:
         """Register, or go on; raises `Stop`."""
         found, begun = self._file.read() if self._file.exists() else ({}, {})
-        is_same = all(found.get(name) == self._settings[name] for name in ("docroot", "url"))
-        if is_same and found.get("pid") and not begun and not self._asked.force:
+        is_here = all(found.get(name) == self._settings[name] for name in ("docroot", "url"))
+        if is_here and found.get("pid") and not begun and not self._asked.force:
             self._notes.tell(f"{self._file.path}: registered already, as provider {found['pid']}")
             return Status.DONE
-        pair = _pair(found, begun) if is_same and begun.get("server") == self._settings["server"] else None
+        is_same = (found.get("url"), begun.get("server")) == (self._settings["url"], self._settings["server"])
+        pair = _pair(found, begun) if is_same else None
         if pair is None:
-            self._ask_to_replace(found)
+            self._ask_to_replace(found, begun)
             pair = self._register()
+        elif not is_here:
+            self._move(pair, Path(found.get("docroot", "")))
         try:
             return self._activate(pair)
         except Gone:
@@ -118,24 +122,42 @@ class Init:
         except Gone:
             raise Stop(Status.LOGIN_REFUSED, "the LCC does not know what it has just given out") from None
 
-    def _ask_to_replace(self, found: Values) -> None:
+    def _ask_to_replace(self, found: Values, begun: Values) -> None:
         if not self._file.exists() or self._asked.force:
             return
-        what = f"{self._file.path} is of {found.get('url') or 'another site'}"
+        unfinished = ", whose registration is not finished" if begun else ""
+        what = f"{self._file.path} is of {found.get('url') or 'another site'}{unfinished}"
         if not options.confirmed(f"{what}; replace it?"):
             raise Stop(Status.USAGE, f"{what}: name another file with --config, or replace it with --force")
 
     def _register(self) -> Pair:
         wanted = {name: getattr(self._asked, name) for name in _WANTED if getattr(self._asked, name)}
         pair = self._api.register({"site": self._settings["url"], **wanted})
+        self._note(pair)
+        return pair
+
+    def _move(self, pair: Pair, earlier: Path) -> None:
+        """Go on in another docroot than the one that was named first; the proof file there goes."""
+        proof = earlier / pair.file
+        with suppress(OSError):
+            if _holds(proof, {pair.secret}):
+                proof.unlink()
+        self._note(pair)
+
+    def _note(self, pair: Pair) -> None:
         begun = {"server": self._settings["server"], "secret": pair.secret, "file": pair.file}
         self._file.write({**self._settings, "pid": pair.pid, "password": pair.password}, begun)
-        return pair
 
     def _activate(self, pair: Pair, earlier: str = "") -> Status:
         proof = Path(self._settings["docroot"]) / pair.file
         self._put(proof, pair.secret, earlier)
-        active = self._api.activate(pair, self._settings["url"])
+        try:
+            active = self._api.activate(pair, self._settings["url"])
+        except Stop as stop:
+            if stop.status is not Status.REFUSED:
+                raise
+            where = f"The file is {proof}: does {self._settings['url']}{pair.file} show it?"
+            raise Stop(stop.status, f"{stop}. {where}") from None
         if active.waits:
             raise Stop(
                 Status.TRY_LATER,
@@ -160,11 +182,19 @@ class Init:
     def _check_ours(self, proof: Path, ours: set[str]) -> None:
         if proof.exists() and not proof.is_file():
             raise Stop(Status.BAD_INPUT, f"{proof} is no file: remove it")
-        is_ours = False
-        with suppress(OSError), proof.open("rb") as file:
-            is_ours = not proof.is_symlink() and file.read(1000).decode("latin-1").strip() in ours - {""}
-        if not is_ours and not options.confirmed(f"{proof} is not of this registration; replace it?"):
+        if not _holds(proof, ours - {""}) and not options.confirmed(
+            f"{proof} is not of this registration; replace it?"
+        ):
             raise Stop(Status.USAGE, f"{proof} is not of this registration: remove it, or use --force")
+
+
+def _holds(proof: Path, secrets: AbstractSet[str]) -> bool:
+    """Tell whether a file is no link, and has one of these secrets as its body."""
+    if proof.is_symlink() or not proof.is_file():
+        return False
+    with suppress(OSError), proof.open("rb") as file:
+        return file.read(1000).decode("latin-1").strip() in secrets
+    return False
 
 
 def _pair(found: Values, begun: Values) -> Pair | None:

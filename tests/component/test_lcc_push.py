@@ -235,6 +235,7 @@ def test_each_mistake_has_a_line_and_a_status(owner):
         assert found == status, said
         return said
 
+    assert "nothing to push" in refused(status=65)
     owner.write("a.html")
     docroot = str(owner.docroot)
     assert "did you mean http://www.example.org/docs/ ?" in refused(docroot, SITE + "docs", status=64)
@@ -253,8 +254,6 @@ def test_each_mistake_has_a_line_and_a_status(owner):
     assert "line 1: longer" in refused("--urls", "-", status=65, stdin="a" * 9000)
     assert "No such file" in refused("--urls", "none.txt", status=66)
     assert "max_removal" in refused("--max-removal", "x", status=64)
-    (owner.docroot / "a.html").unlink()
-    assert "nothing to push" in refused(status=65)
     assert not owner.lcc.sets
 
 

@@ -141,6 +141,37 @@ def test_a_proof_that_fails_says_what_the_lcc_says(owner, office, tmp_path):
     status, said = init(owner)
     assert status == 3
     assert "the file was not found in that folder" in said
+    assert f"The file is {owner.docroot / PROOF}: does {SITE}{PROOF} show it?" in said
+
+
+def test_a_wrong_docroot_is_mended_by_the_right_command(owner, office, tmp_path):
+    office.docroot = tmp_path / "right"
+    office.docroot.mkdir()
+    assert init(owner)[0] == 3
+    status, said = owner("init", owner.lcc.url, str(office.docroot), SITE)
+    assert (status, len(office.pairs)) == (0, 1), said
+    assert f"docroot = {office.docroot}\n" in owner.config.read_text()
+    assert not [*owner.docroot.iterdir(), *office.docroot.iterdir()]
+
+
+def test_a_file_that_came_in_the_place_of_the_proof_stays_in_a_wrong_docroot(owner, office, tmp_path):
+    office.docroot = tmp_path / "right"
+    office.docroot.mkdir()
+    assert init(owner)[0] == 3
+    theirs = owner.write(PROOF, "of somebody else")
+    assert owner("init", owner.lcc.url, str(office.docroot), SITE)[0] == 0
+    assert theirs.read_text() == "of somebody else"
+
+
+def test_an_unfinished_registration_of_another_site_is_asked_about(owner, office, tmp_path):
+    office.docroot = tmp_path
+    assert init(owner)[0] == 3
+    before = owner.config.read_text()
+    status, said = owner("init", owner.lcc.url, str(owner.docroot), SITE + "docs/")
+    assert (status, owner.config.read_text(), len(office.pairs)) == (64, before, 1)
+    assert f"is of {SITE}, whose registration is not finished" in said
+    assert owner("init", owner.lcc.url, str(owner.docroot), SITE + "docs/", "--force")[0] == 3
+    assert len(office.pairs) == 2
 
 
 @pytest.mark.parametrize(

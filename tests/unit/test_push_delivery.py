@@ -35,6 +35,7 @@ from lcc_scrapy.wire.messages import (
         ("[::1]", Address("::1", 9000)),
         ("[::1]:77", Address("::1", 77)),
         ("2001:db8::1", Address("2001:db8::1", 9000)),
+        ("fe80::1%eth0", Address("fe80::1%eth0", 9000)),
     ],
 )
 def test_an_address_has_a_host_and_maybe_a_port(text, address):
@@ -42,7 +43,7 @@ def test_an_address_has_a_host_and_maybe_a_port(text, address):
     assert Address.parse(str(address)) == address
 
 
-@pytest.mark.parametrize("text", ["", ":9000", "h:0", "h:65536", "h:x", "[::1", "[::1]x", "[]:1"])
+@pytest.mark.parametrize("text", ["", ":9000", "h:0", "h:65536", "h:x", "[::1", "[::1]x", "[]:1", "a:b:c:"])
 def test_anything_else_is_no_address(text):
     with pytest.raises(ValueError):
         Address.parse(text)

@@ -255,6 +255,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "__init__: deleted: self.identity = ''": "nobody asks for it before the folder is taken",
         "_claim: if not self._own[pid] -> if False": "keeps a number of 0",
     },
+    "lcc_scrapy/uns/spool_file.py": {
+        "record_lines: strict=True: True -> False": "the columns of a run are of one length",
+    },
+    "lcc_scrapy/uns/spool_writer.py": {
+        "_flush: self._waiting = 0: 0 -> 1": "writes a record earlier what is written anyway",
+    },
     "lcc_scrapy/domain/turns.py": {
         "free_at: self.pace.ready_at if self.pace.limit else 0.0: 0.0 -> 1.0": (
             "the first second of 1970 is over as well"

@@ -170,7 +170,6 @@ class SpoolReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = _opened(path)
-        self._first = 0
         try:
             self.header = self._read_header()
             self.footer = self._read_footer()
@@ -201,7 +200,7 @@ class SpoolReader:
         digest = sha256()
         self._file.seek(0)
         left = self.footer.bytes
-        while left > 0 and (block := self._file.read(min(left, _BLOCK))):
+        while left and (block := self._file.read(min(left, _BLOCK))):
             digest.update(block)
             left -= len(block)
         if sealed(self.footer, digest) != self.footer:

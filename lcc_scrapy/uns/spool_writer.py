@@ -42,13 +42,13 @@ class SpoolWriter:
         header: SpoolHeader,
         claim: Callable[[int], None],
         largest: int,
-        sync_names: FolderSync | None = None,
+        sync_names: FolderSync,
     ) -> None:
         self.path = final
         self._part = final.with_name(final.name + PART_SUFFIX)
         self._ask = claim
         self._largest = largest
-        self._sync_names = sync_names or FolderSync(final.parent)
+        self._sync_names = sync_names
         self._claimed = 0
         self._lines: list[str] = []
         self._waiting = 0
@@ -118,12 +118,11 @@ class SpoolWriter:
         self._lines.clear()
 
     def _flush(self) -> None:
-        if self._lines:
-            data = "".join(self._lines).encode()
-            self._lines.clear()
-            self._waiting = 0
-            self._content.update(data)
-            self._write(data)
+        data = "".join(self._lines).encode()
+        self._lines.clear()
+        self._waiting = 0
+        self._content.update(data)
+        self._write(data)
 
     def _write(self, data: bytes) -> None:
         with self._or_nothing():
@@ -158,7 +157,6 @@ class SpoolWriter:
             path.unlink(missing_ok=True)
 
     def _close(self) -> None:
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            with suppress(OSError):
-                os.close(descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        with suppress(OSError):  # also where none is open
+            os.close(descriptor)

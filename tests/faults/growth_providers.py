@@ -12,6 +12,7 @@ from lcc_scrapy.domain.runs import RunRules, read_run
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS
 from lcc_scrapy.listeners.proxy_header import LONGEST, NotIntroduced, read_header
+from lcc_scrapy.machine.disk import FolderSync
 from lcc_scrapy.push import pipe
 from lcc_scrapy.push.answers import AnswerReader, NotAnAnswer
 from lcc_scrapy.push.command import Stop
@@ -193,7 +194,9 @@ HOURS = Parser(
 def spooled(entries: list[UrlEntry]) -> bytes:
     """Return the spool file of some entries."""
     with TemporaryDirectory() as folder:
-        writer = SpoolWriter(Path(folder) / "x.set", SpoolHeader(7, 3, 1), lambda _: None, 1 << 40)
+        writer = SpoolWriter(
+            Path(folder) / "x.set", SpoolHeader(7, 3, 1), lambda _: None, 1 << 40, FolderSync(Path(folder))
+        )
         for entry in entries:
             writer.add(entry)
         return writer.commit().read_bytes()

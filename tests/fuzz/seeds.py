@@ -11,6 +11,7 @@ import brotli
 from lcc_scrapy.content.decoding import zstd
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
+from lcc_scrapy.machine.disk import FolderSync
 from lcc_scrapy.uns.spool_file import SpoolHeader
 from lcc_scrapy.uns.spool_writer import SpoolWriter
 from lcc_scrapy.wire.queries import writing
@@ -94,7 +95,9 @@ def spooled() -> bytes:
         UrlEntry("http://a/c", "text/html", Operation.PRESENT),
     ]
     with TemporaryDirectory() as folder:
-        writer = SpoolWriter(Path(folder) / "x.set", SpoolHeader(7, 3, 1), lambda _: None, 1 << 30)
+        writer = SpoolWriter(
+            Path(folder) / "x.set", SpoolHeader(7, 3, 1), lambda _: None, 1 << 30, FolderSync(Path(folder))
+        )
         for entry in entries:
             writer.add(entry)
         return writer.commit().read_bytes()

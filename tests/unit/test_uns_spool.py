@@ -23,9 +23,9 @@ from lcc_scrapy.domain.errors import (
     NotDurable,
     SetTooLarge,
 )
-from lcc_scrapy.uns import spool_writer
-from lcc_scrapy.uns.spool import ReadySet, SpoolFolder, has_sets_coming
-from lcc_scrapy.uns.spool_file import DamagedSpoolFile, SpoolHeader, SpoolReader, entry_of
+from lcc_scrapy.uns import spool, spool_writer
+from lcc_scrapy.uns.spool import SMALLEST, ReadySet, SpoolFolder, has_sets_coming
+from lcc_scrapy.uns.spool_file import DamagedSpoolFile, SpoolHeader, SpoolReader, entry_of, header_line
 from lcc_scrapy.uns.spool_writer import PER_FILE
 
 HEADER = SpoolHeader(7, 3, 1_700_000_000, "10.0.0.9", "s-1", full=True, ifabsent=True, drop_outside=True)
@@ -222,6 +222,23 @@ def test_a_new_folder_and_its_id_outlast_a_power_cut(tmp_path, synced):
     assert synced == [tmp_path.name, "uns-id.part", "spool"]
 
 
+def test_the_id_of_a_folder_is_in_its_file_before_that_is_synced(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(spool, "sync", lambda descriptor, _: sizes.append(os.fstat(descriptor).st_size))
+    folder = SpoolFolder(tmp_path / "spool")
+    folder.lock()
+    assert sizes == [len(folder.identity) + 1]
+    folder.unlock()
+
+
+def test_a_folder_whose_id_cannot_be_read_stays_free(tmp_path):
+    (tmp_path / "spool" / "uns-id").mkdir(parents=True)
+    descriptors = os.listdir("/proc/self/fd")
+    with pytest.raises(ConfigurationError, match="cannot be used: Is a directory"):
+        SpoolFolder(tmp_path / "spool").lock()
+    assert os.listdir("/proc/self/fd") == descriptors
+
+
 def test_what_was_removed_or_set_aside_does_not_come_back_after_a_power_cut(folder, synced):
     for arrived in (1, 2):
         store(folder, arrived=arrived)
@@ -267,6 +284,30 @@ def test_a_failing_disk_is_no_acceptance_and_leaves_nothing(folder, monkeypatch,
     failed_sync = broken.startswith("fsync") and error is NotDurable
     assert type(raised.value) is (DiskFailed if failed_sync else error)
     assert (names(folder), folder.used) == ([], 0)
+
+
+def test_a_file_that_cannot_be_opened_takes_no_room(folder, monkeypatch):
+    monkeypatch.setattr(spool_writer.os, "open", Mock(side_effect=OSError(errno.EMFILE, "too many")))
+    with pytest.raises(NotDurable, match="too many"):
+        folder.begin(HEADER, 1)
+    monkeypatch.undo()
+    assert (names(folder), folder.used) == ([], 0)
+
+
+def test_neither_a_stored_set_nor_a_damaged_one_leaves_a_file_open(folder):
+    descriptors = os.listdir("/proc/self/fd")
+    path = store(folder, ENTRIES * 5000)
+    assert os.listdir("/proc/self/fd") == descriptors
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedSpoolFile, match="end mark") as held:  # the traceback still has the reader
+        SpoolReader(path)
+    assert os.listdir("/proc/self/fd") == descriptors
+    path.write_bytes(b"[" + path.read_bytes())
+    with pytest.raises(DamagedSpoolFile, match="Expecting") as also_held:
+        SpoolReader(path)
+    assert os.listdir("/proc/self/fd") == descriptors
+    assert held.traceback
+    assert also_held.traceback
 
 
 def test_an_accepted_set_is_never_overwritten(folder):
@@ -333,6 +374,23 @@ def test_a_set_larger_than_what_one_provider_may_have_need_not_come_again(tmp_pa
         store(folder, ENTRIES * 100)
     assert (names(folder), folder.used) == ([], 0)
     folder.unlock()
+
+
+def test_a_set_may_be_as_large_as_what_one_provider_gets(tmp_path):
+    size = PER_FILE + len(header_line(HEADER))
+    for limit, error in ((2 * size - 1, None), (2 * size - 2, SetTooLarge)):
+        folder = locked(tmp_path, max_bytes=limit)
+        if error is None:
+            folder.begin(HEADER, 1).drop()
+        else:
+            with pytest.raises(error):
+                folder.begin(HEADER, 1)
+        folder.unlock()
+
+
+def test_a_folder_is_full_once_the_smallest_set_finds_no_room(tmp_path):
+    assert SpoolFolder(tmp_path, 2 * SMALLEST).full
+    assert not SpoolFolder(tmp_path, 2 * SMALLEST + 1).full
 
 
 def test_a_folder_over_its_bound_says_so(folder):
@@ -498,7 +556,9 @@ def test_sets_come_from_a_spool_only_while_somebody_absorbs_it(folder):
 def test_a_folder_that_nobody_has_taken_is_given_up_without_harm(tmp_path):
     folder = SpoolFolder(tmp_path / "spool")
     assert (folder.identity, folder.used) == ("", 0)
+    descriptors = os.listdir("/proc/self/fd")
     folder.unlock()
+    assert os.listdir("/proc/self/fd") == descriptors
     folder.lock()
     folder.unlock()
     folder.unlock()

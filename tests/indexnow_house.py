@@ -1,36 +1,24 @@
-"""An IndexNow receiver over a store, for tests: as an application in memory, or as a process of its own."""
+"""An IndexNow receiver over a store, for tests: as an application in memory, or as a real ``lcc web``."""
 
 import json
-import logging
-import re
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from lcc_scrapy.app.indexnow_service import make_indexnow
-from lcc_scrapy.config.config import SETTINGS, Config
-from lcc_scrapy.db import schema
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.http_endpoint import Endpoint
-from lcc_scrapy.domain.http_limits import Service
 from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.settings import make
 from lcc_scrapy.indexnow.checking import Verdict
 from lcc_scrapy.indexnow.keys import Keys
 from lcc_scrapy.indexnow.queueing import Queueing
 from lcc_scrapy.indexnow.routes import make_router
 from lcc_scrapy.indexnow.service import IndexNow
 from lcc_scrapy.providers.registration import add
-from lcc_scrapy.web.server import Server
-from tests.harness import wait_for
 from tests.memory_store import MemoryStore
+from tests.push_process import PushServer
 
 NOW = 1_800_000_000
 KEY = "0123456789abcdef"
@@ -119,61 +107,36 @@ def get(client, wanted=None, key=KEY, **more):
     return client.get("/indexnow", params={"url": wanted or url(), "key": key, **more})
 
 
-def serve(database, endpoint, mode):
-    """Serve over a real database, with real checks of keys, until told to stop."""
-    logging.basicConfig(level=logging.INFO)
-    store = SqlStore(database)
-    service = make_indexnow(make(Config, DEFAULTS | {"LCC_INDEXNOW": mode, "LCC_POLL": 0.1}), store)
-    app = FastAPI()
-    app.include_router(make_router(service))
-    Server(app, Endpoint.parse(endpoint), Service()).serve_until_told()
-
-
-DEFAULTS = {one.name: one.read(one.default) for one in SETTINGS}
-
-
 class Receiver:
-    """The same as a process of its own, over an SQLite database with one provider whose site is here."""
+    """A real ``lcc web`` that takes submissions, beside an LCC with one provider whose site is here."""
 
-    def __init__(self, folder, root, mode="known", database=""):
-        self.database = database or f"sqlite:///{folder / 'lcc.sqlite'}"
-        self.mode = mode
-        self.log = folder / "receiver.log"
-        schema.upgrade(self.database)
-        self.store = SqlStore(self.database)
+    def __init__(self, lcc, root, mode="known", **settings):
+        self.store = SqlStore(lcc.shared_url)
         add(self.store, Provider(PID, "", allowprivate=True), [root])
-        self.process = None
+        self._lcc = lcc
+        self._settings = {"LCC_INDEXNOW": mode, **settings}
+        self._server = None
 
     def __enter__(self):
+        self.start()
         return self
 
     def __exit__(self, *_):
-        self.kill()
+        self._server.stop()
         self.store.close()
+        assert "Traceback" not in self._server.log.read_text(), self._server.log.read_text()
 
     def start(self):
-        command = [sys.executable, "-m", "tests.indexnow_house", self.database, "127.0.0.1:0", self.mode]
-        self.log.unlink(missing_ok=True)
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(command, stderr=log, cwd=Path(__file__).parents[1])
-        wait_for(self._port)
-        self.url = f"http://127.0.0.1:{self._port()}"
-
-    def _port(self):
-        found = re.search(r"listening on \S+:(\d+)$", self.log.read_text(), re.MULTILINE)
-        assert self.process.poll() is None, self.log.read_text()
-        return int(found[1]) if found else 0
+        """Start it, also once more."""
+        if self._server is None:
+            self._server = PushServer(self._lcc, **self._settings)
+        else:
+            self._server.start()
+        self.url = f"http://127.0.0.1:{self._server.port}"
 
     def kill(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(300)
-            self.process = None
+        self._server.kill()
 
     def queued(self):
         with self.store.read() as tx:
             return {row.furl for row in tx.queued_of(PID, 0, 1_000_000)}
-
-
-if __name__ == "__main__":
-    serve(*sys.argv[1:])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
-from harness import wait_for
+from tests.harness import wait_for
 
 PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
 

@@ -9,10 +9,11 @@ from fastapi import APIRouter, FastAPI, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.indexnow import BAD_FORM, NotTaken
+from lcc_scrapy.domain.indexnow import BAD_FORM, TOO_MANY, NotTaken
 from lcc_scrapy.domain.indexnow_body import BODY_MAX
 from lcc_scrapy.indexnow.service import IndexNow, Taken, read_get
 from lcc_scrapy.listeners.peers import is_here, neighbourhood
+from lcc_scrapy.web.body_room import NoRoom, Place
 from lcc_scrapy.web.problems import problem
 from lcc_scrapy.web.sharing import client_address
 
@@ -22,6 +23,9 @@ ALIASES = ("/indexnow/", "/IndexNow", "/IndexNow/")
 
 _JSON = frozenset({"application/json", "text/json"})
 _LATER = 10
+NO_ROOM_AGAIN = 5
+"""Seconds after which to come again with a large body."""
+
 _FORWARDED = "x-forwarded-for"
 _LIST = {
     "type": "array", "maxItems": 10_000, "minItems": 1, "items": {"type": "string", "maxLength": 2048}
@@ -58,7 +62,7 @@ def make_router(service: IndexNow) -> APIRouter:
         async with service.living():
             yield
 
-    # Twice as much: who sends too much gets a status of the protocol, which has no 413.
+    # Twice as much: a body of more than BODY_MAX gets the status of the protocol, from here.
     router = APIRouter(lifespan=living, tags=["IndexNow"], max_body_size=2 * BODY_MAX)
 
     async def one(
@@ -79,8 +83,8 @@ def make_router(service: IndexNow) -> APIRouter:
     async def many(request: Request) -> Response:
         """Submit up to 10,000 URLs of one host."""
         try:
-            _knock(service, request)
-            return _told(await _posted(service, request))
+            client = _knock(service, request)
+            return _told(await _posted(service, request, client))
         except LccError as error:
             return _refusal(error)
 
@@ -91,13 +95,13 @@ def make_router(service: IndexNow) -> APIRouter:
     return router
 
 
-async def _posted(service: IndexNow, request: Request) -> Taken:
+async def _posted(service: IndexNow, request: Request, client: str | None) -> Taken:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _JSON:
         raise NotTaken(BAD_FORM, "expected Content-Type: application/json")
     size = _announced(request)
-    async with service.room_for(size):
-        return await service.submit(await service.read(await _body(request, size)))
+    with service.bodies.place(client) as place:
+        return await service.submit(await service.read(await _body(request, size, place)))
 
 
 def _announced(request: Request) -> int:
@@ -110,25 +114,33 @@ def _announced(request: Request) -> int:
     return int(text)
 
 
-async def _body(request: Request, most: int) -> bytes:
+async def _body(request: Request, most: int, place: Place) -> bytes:
     pieces = bytearray()
     try:
         async for piece in request.stream():
+            place.add(len(piece))
             pieces += piece
             if len(pieces) > most:
                 raise NotTaken(BAD_FORM, f"a body of more than {most} bytes")
     except (ClientDisconnect, TimeoutError):
         raise NotTaken(BAD_FORM, "the body did not come") from None
+    except NoRoom as error:
+        raise NotTaken(TOO_MANY, f"{error} too many large submissions at a time", NO_ROOM_AGAIN) from None
     return bytes(pieces)
 
 
-def _knock(service: IndexNow, request: Request) -> None:
-    """Count a request for its address; programs on this machine have no share: they may be proxies."""
+def _knock(service: IndexNow, request: Request) -> str | None:
+    """Count a request for its address, and return whose it is.
+
+    Programs on this machine have no share, and None is returned: they may be proxies.
+    """
     peer = request.client.host if request.client else ""
     forwarded = [part for line in request.headers.getlist(_FORWARDED) for part in line.split(",")]
     address = client_address(peer, forwarded, service.rules.proxies)
-    if not is_here(address):
-        service.knock(neighbourhood(address))
+    if is_here(address):
+        return None
+    service.knock(neighbourhood(address))
+    return neighbourhood(address)
 
 
 def _told(taken: Taken) -> Response:

@@ -34,6 +34,7 @@ from lcc_scrapy.domain.throttling import Buckets
 from lcc_scrapy.indexnow.checking import Check, Checker, Verdict
 from lcc_scrapy.indexnow.keys import Admitted, Keys, wrong
 from lcc_scrapy.indexnow.queueing import Queueing, Step
+from lcc_scrapy.web.body_room import SMALL, BodyRoom
 
 _log = logging.getLogger(__name__)
 
@@ -49,10 +50,7 @@ DUE = 100
 """Keys that are looked for at a time whose check is due."""
 
 BODIES = 4 * BODY_MAX
-"""Bytes of bodies that are read at a time."""
-
-SMALL = 16_384
-"""Bytes of a body that is read in the event loop: a millisecond's worth."""
+"""Bytes of large bodies in memory at a time."""
 
 EXPIRY = 60.0
 """Seconds between two looks for what is too old."""
@@ -92,7 +90,8 @@ class IndexNow:
         self._site_checks: Buckets[str] = Buckets(rules.checks_site)
         self._all_checks: Buckets[str] = Buckets(rules.checks)
         self._checks: dict[str, asyncio.Task[SiteKey | None]] = {}
-        self._bodies = 0
+        self.bodies = BodyRoom(BODIES, BODY_MAX)
+        """Memory for bodies: one client never takes what others need."""
         self._bell = asyncio.Event()
 
     # --- requests --------------------------------------------------------------------------------
@@ -101,20 +100,9 @@ class IndexNow:
         """Count a request of a key or an address; raises ``NotTaken`` 429."""
         _take(self._rates, whose, "too many submissions")
 
-    @asynccontextmanager
-    async def room_for(self, size: int) -> AsyncIterator[None]:
-        """Have room for a body of this size in memory; raises ``NotTaken`` 429."""
-        if self._bodies + size > BODIES:
-            raise NotTaken(TOO_MANY, "too many large submissions are being read", 5)
-        self._bodies += size
-        try:
-            yield
-        finally:
-            self._bodies -= size
-
     async def read(self, body: bytes) -> Submission:
         """Read the body of a POST, a large one beside the event loop; raises ``NotTaken``."""
-        if len(body) <= SMALL:
+        if len(body) <= SMALL:  # a millisecond's worth
             return _read(body)
         return await self._in_thread(_read, body)
 

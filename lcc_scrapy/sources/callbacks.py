@@ -10,18 +10,29 @@ from io import BytesIO
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.sources import Report, Source
-from lcc_scrapy.sources.fetching import Fetched
+from lcc_scrapy.sources.fetching import CannotFetch, Fetched
 from lcc_scrapy.sources.reading import Unreadable
+from lcc_scrapy.sources.registry import RunElsewhere
 from lcc_scrapy.sources.runner import Runner
 from lcc_scrapy.sources.running import Run
 from lcc_scrapy.sources.websub import is_signed
+from lcc_scrapy.web.body_room import BodyRoom
 
 CONTENT_MAX = 5_000_000
 """Bytes of one content distribution."""
 
+BODIES = 8 * CONTENT_MAX
+"""Bytes of large bodies in memory at a time, of all hubs; ``CONTENT_MAX`` of one source twice."""
+
 AT_A_TIME = 4
 WAITING = 32
 """Content distributions that wait for others; of more, hubs are told to come again."""
+
+PAUSE = 5.0
+"""Seconds between two looks at one topic, however often its hub asks for them."""
+
+TRIES = 20
+"""Looks that are tried while another process runs the source."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,9 +47,12 @@ class CallbackService:
 
     runner: Runner
     now: Callable[[], float] = time.time
+    bodies: BodyRoom = field(default_factory=lambda: BodyRoom(BODIES, 2 * CONTENT_MAX))
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_A_TIME))
     _waiting: int = 0
+    _wanted: set[int] = field(default_factory=set)
     _looking: dict[int, "asyncio.Task[None]"] = field(default_factory=dict)
+    pause: float = PAUSE
 
     async def verify(self, callback: str, said: Mapping[str, str]) -> str | None:
         """Return what a hub that verifies an intent is answered; None = there is no such intent (404)."""
@@ -74,27 +88,47 @@ class CallbackService:
             with Fetched(200, HttpUrl.parse(source.url), BytesIO(body), {}) as content:
                 report = await run.take(content)
         except Unreadable:
-            self._look_soon(source)
-            return
-        await self._told(run, report)
+            await self._look_soon(source)
+        except CannotFetch as error:  # its hub cannot mend that: it need not send it again
+            _log.warning("source %d: content of its hub was ignored: %s", source.sourceid, error)
+        else:
+            await self._told(run, report)
 
     async def _told(self, run: Run, report: Report) -> None:
         await self.runner.work(self.runner.registry.pinged, run.source.sourceid, report, int(self.now()))
 
-    def _look_soon(self, source: Source) -> None:
-        """Fetch the topic; while that is under way, it is not begun again."""
-        looking = self._looking.get(source.sourceid)
-        if looking is None:
-            looking = asyncio.ensure_future(self._look(source))
-            self._looking[source.sourceid] = looking
-            looking.add_done_callback(lambda _: self._looking.pop(source.sourceid, None))
+    async def _look_soon(self, source: Source) -> None:
+        """Fetch the topic; where that is under way, fetch it again: it may have changed meanwhile."""
+        sourceid = source.sourceid
+        if sourceid not in self._wanted:
+            await self.runner.work(self.runner.registry.expect, sourceid, int(self.now()))
+        self._wanted.add(sourceid)
+        if sourceid not in self._looking:
+            self._looking[sourceid] = asyncio.ensure_future(self._look(sourceid))
+            self._looking[sourceid].add_done_callback(lambda _: self._looking.pop(sourceid, None))
 
-    async def _look(self, source: Source) -> None:
+    async def _look(self, sourceid: int) -> None:
+        in_vain = 0
+        while sourceid in self._wanted and in_vain < TRIES:
+            self._wanted.discard(sourceid)
+            if await self._has_looked(sourceid):
+                in_vain = 0
+            else:
+                in_vain += 1
+                self._wanted.add(sourceid)
+            await asyncio.sleep(self.pause)
+        self._wanted.discard(sourceid)
+
+    async def _has_looked(self, sourceid: int) -> bool:
+        """Look at the topic; False = another process does, which may have read it before it changed."""
         try:
-            claimed = await self.runner.work(self.runner.registry.claim, source.sourceid, int(self.now()))
+            claimed = await self.runner.work(self.runner.registry.claim, sourceid, int(self.now()))
             await self.runner.run(claimed)
+        except RunElsewhere:
+            return False
         except LccError as error:
-            _log.warning("source %d: %s", source.sourceid, error)
+            _log.warning("source %d: %s", sourceid, error)
+        return True
 
     async def close(self) -> None:
         """End what is under way."""

@@ -55,6 +55,10 @@ class SourceRefused(LccError):
     """A source cannot be added, or run now; the text says why."""
 
 
+class RunElsewhere(SourceRefused):
+    """Another process runs the source at this moment."""
+
+
 def this_process() -> str:
     """Return the name under which this process claims sources."""
     return f"{socket.gethostname()[:40]}/{os.getpid()}"
@@ -140,7 +144,7 @@ class Registry:
             if one.asked == websub.UNSUBSCRIBE:
                 raise SourceRefused(f"source {sourceid} {one.error}")
             if now < one.claimed <= now + CLAIM and not _has_ended(one.owner):
-                raise SourceRefused(f"source {sourceid} is run by process {one.owner} now")
+                raise RunElsewhere(f"source {sourceid} is run by process {one.owner} now")
             return self._claimed(tx, one, now)
 
     def keep(self, source: Source, now: int) -> bool:
@@ -189,6 +193,8 @@ class Registry:
 
     def verified(self, callback: str, said: Mapping[str, str], now: int) -> str:
         """Note what a hub verifies, and return what it is answered; "" = it was not asked for that."""
+        if self.called_back(callback) is None:  # names that anybody makes up lock nothing
+            return ""
         with self._claiming() as tx:
             one = tx.source_called_back(callback)
             if one is None:
@@ -206,9 +212,17 @@ class Registry:
         with self._claiming() as tx:
             one = tx.source(sourceid)
             if one is not None and (report.sets or report.refused):
-                tx.put_source(replace(_with_counts(one, report), changed=now))
+                one = replace(_with_counts(one, report), changed=now)
+                tx.put_source(one)
             if one is not None and report.held_up:
                 tx.put_source(replace(one, due=min(one.due, now + SOON)))
+
+    def expect(self, sourceid: int, now: int) -> None:
+        """Note that a source is to be looked at soon, also if this process ends before it does."""
+        with self._claiming() as tx:
+            one = tx.source(sourceid)
+            if one is not None and one.due > now + SOON:
+                tx.put_source(replace(one, due=now + SOON))
 
     def leave(self, sourceid: int, now: int) -> Source | None:
         """Note that a hub is asked to end its subscription; None = there is none, the source is gone."""

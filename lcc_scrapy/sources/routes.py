@@ -7,6 +7,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.sources.callbacks import CONTENT_MAX, Busy, CallbackService
+from lcc_scrapy.web.body_room import NoRoom, Place
 
 NAME_MAX = 64
 """Characters of a callback's name; longer ones are nobody's."""
@@ -45,11 +46,12 @@ def make_router(service: CallbackService) -> APIRouter:
             source = await service.source(callback) if len(callback) <= NAME_MAX else None
             if source is None:
                 return _unknown()
-            body = await _body(request)
-            if body is None:
-                return Response(status_code=413)
-            await service.content(source, _signature(request), body)
-        except (StoreUnavailable, Busy):
+            with service.bodies.place(source.sourceid) as place:
+                body = await _body(request, place)
+                if body is None:
+                    return Response(status_code=413)
+                await service.content(source, _signature(request), body)
+        except (StoreUnavailable, Busy, NoRoom):
             return Response(status_code=503, headers=_AGAIN)
         return Response(status_code=202)
 
@@ -65,10 +67,11 @@ def _signature(request: Request) -> str:
     return next((one for one in found if one), "")
 
 
-async def _body(request: Request) -> bytes | None:
-    """Return the body; None where there is more of it than is taken."""
+async def _body(request: Request, place: Place) -> bytes | None:
+    """Return the body; None where there is more of it than is taken. Raises ``NoRoom``."""
     body = bytearray()
     async for piece in request.stream():
+        place.add(len(piece))
         body += piece
         if len(body) > CONTENT_MAX:
             return None

@@ -9,6 +9,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lcc_scrapy.web.problems import BodyTooSlow
 from lcc_scrapy.web.streams import Broken
 
 _log = logging.getLogger(__name__)
@@ -61,8 +62,11 @@ class _Exchange:
     async def receive(self) -> Message:
         if self._is_read:
             return await self._receive()  # that the client is gone
-        async with asyncio.timeout_at(self._end):
-            message = await self._receive()
+        try:
+            async with asyncio.timeout_at(self._end):
+                message = await self._receive()
+        except TimeoutError:
+            raise BodyTooSlow from None
         self._is_read = not message.get("more_body", False)
         return message
 

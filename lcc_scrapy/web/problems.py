@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
@@ -25,6 +26,10 @@ _SHOWN = 3
 
 class Busy(LccError):
     """As much is being done as may be at a time."""
+
+
+class BodyTooSlow(TimeoutError):
+    """The body of a request did not come in time."""
 
 
 class NotThere(LccError):
@@ -110,6 +115,15 @@ def _of_request(_request: Request, error: Exception) -> Response:
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, told, "bad-parameter")
 
 
+def _of_a_slow_body(_request: Request, _error: Exception) -> Response:
+    told = "the body did not come in time: send it again"
+    return problem(HTTPStatus.REQUEST_TIMEOUT, told, headers={"Connection": "close"})
+
+
+def _of_who_left(_request: Request, _error: Exception) -> Response:
+    return Response()  # nobody reads it
+
+
 def _of_a_bug(_request: Request, _error: Exception) -> Response:
     return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "an error in the LCC itself: its log tells more", "bug")
 
@@ -135,6 +149,8 @@ def install(app: FastAPI, routers: Iterable[APIRouter]) -> None:
     app.add_exception_handler(LccError, _of_ours)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_request)
+    app.add_exception_handler(BodyTooSlow, _of_a_slow_body)
+    app.add_exception_handler(ClientDisconnect, _of_who_left)
     app.add_exception_handler(Exception, _of_a_bug)
 
 

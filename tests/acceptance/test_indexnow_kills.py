@@ -1,4 +1,4 @@
-"""The receiver of IndexNow is killed while it takes submissions: what was acknowledged comes into the queue.
+"""``lcc web`` is killed while it takes submissions: what was acknowledged comes into the queue.
 
 ``LCC_INDEXNOW_KILLS`` says how often (default 3; ``make soak`` takes 20).
 """
@@ -60,14 +60,13 @@ def key_of(number):
     return f"key-of-sender-{number % KEYS}"
 
 
-def test_no_kill_loses_what_was_acknowledged(tmp_path):
+def test_no_kill_loses_what_was_acknowledged(make_lcc):
     chance = random.Random(int(os.environ.get("LCC_SEED", "1")))
     acknowledged = set()
     with Site() as site:
         url = f"http://127.0.0.1:{site.listen()}/"
-        with Receiver(tmp_path, url) as receiver:
+        with Receiver(make_lcc(), url) as receiver:
             for round_ in range(KILLS):
-                receiver.start()
                 senders = [Sender(3 * round_ + number, receiver, url) for number in range(3)]
                 for sender in senders:
                     name = key_of(sender.number)
@@ -85,7 +84,7 @@ def test_no_kill_loses_what_was_acknowledged(tmp_path):
                         sender.join(300)
                 acknowledged |= set().union(*(one.acknowledged for one in senders))
                 assert set().union(*(one.statuses for one in senders)) <= {200, 202}
-            receiver.start()
+                receiver.start()
             wait_for(lambda: acknowledged <= receiver.queued(), what="all that was acknowledged")
             with receiver.store.read() as tx:
                 assert all(row.state == "good" for row in tx.site_keys())

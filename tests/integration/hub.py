@@ -1,16 +1,12 @@
-"""A hub of WebSub, as small as one can be that does all a subscriber can be shown, and a server of callbacks."""
+"""A hub of WebSub, as small as one can be that does all a subscriber can be shown."""
 
 import hmac
 import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
-
-import uvicorn
-from fastapi import FastAPI
 
 
 class Hub:
@@ -83,22 +79,3 @@ def ask(url: str, body: bytes | None = None, headers: dict[str, str] | None = No
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
-
-
-class Served:
-    """An application on a port of its own, in a thread."""
-
-    def __init__(self, port: int, make: Callable[[], FastAPI]) -> None:
-        self._server = uvicorn.Server(uvicorn.Config(make(), port=port, log_level="error", lifespan="on"))
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-
-    def __enter__(self) -> Self:
-        from tests.harness import wait_for
-
-        self._thread.start()
-        wait_for(lambda: self._server.started, 30, "the server")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join(300)

@@ -1,4 +1,4 @@
-"""Real clients of IndexNow against the receiver: one from PyPI, curl, and a plugin's request byte for byte."""
+"""Real clients of IndexNow against ``lcc web``: one from PyPI, curl, and a plugin's request byte for byte."""
 
 import importlib.util
 import json
@@ -29,9 +29,8 @@ def site():
 
 
 @pytest.fixture
-def receiver(site, tmp_path):
-    with Receiver(tmp_path, site.url) as made:
-        made.start()
+def receiver(site, make_lcc):
+    with Receiver(make_lcc(), site.url) as made:
         yield made
 
 
@@ -73,6 +72,41 @@ def test_curl_submits_as_the_page_shows_it(site, receiver):
     sent = ("-H", "Content-Type: application/json", f"{receiver.url}/indexnow", "-d", body)
     assert run("curl", "-sS", "-w", "%{http_code}", *sent) == (0, "200")
     wait_for(lambda: receiver.queued() == {f"{site.url}{name}" for name in "abc"})
+
+
+def asked(receiver, site, url="a", key=KEY):
+    told = run(
+        "curl", "-sS", "-w", " %{http_code}", f"{receiver.url}/indexnow?url={site.url}{url}&key={key}"
+    )[1]
+    return int(told.rpartition(" ")[2])
+
+
+def test_each_status_of_the_protocol_is_told_by_the_server(site, make_lcc):
+    silent, wrong = "silent-key", "wrong-key"
+    site.put(f"/{silent}.txt", page("", "503 Later"))
+    with Receiver(make_lcc(), site.url, LCC_INDEXNOW_RATE="2/h") as receiver:
+        statuses = {
+            "accepted": asked(receiver, site),
+            "not checked yet": asked(receiver, site, key=silent),
+            "no URL": asked(receiver, site, "", key=""),
+            "wrong key": asked(receiver, site, key=wrong),
+            "no key at all": asked(receiver, site, key="no_key"),
+            "once more": asked(receiver, site, "b"),
+            "too often": asked(receiver, site, "c"),
+        }
+        assert statuses == {
+            "accepted": 200,
+            "not checked yet": 202,
+            "no URL": 400,
+            "wrong key": 403,
+            "no key at all": 422,
+            "once more": 200,
+            "too often": 429,
+        }
+        elsewhere = json.dumps({"host": site.host, "key": "k" * 8, "urlList": ["http://other.example/"]})
+        sent = ("-H", "Content-Type: application/json", f"{receiver.url}/indexnow", "-d", elsewhere)
+        assert run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", *sent) == (0, "422")
+        wait_for(lambda: receiver.queued() == {f"{site.url}a", f"{site.url}b"})
 
 
 def from_wordpress(site, receiver, folder=""):

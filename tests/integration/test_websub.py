@@ -1,20 +1,25 @@
-"""WebSub against a hub: the subscriber's cases of the W3C's test suite, and a changed entry that is cached."""
+"""WebSub: a hub and a real ``lcc web``. The subscriber's cases of the W3C's test suite; a changed entry is cached."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, cast
 
 import pytest
-from fastapi import FastAPI
 
-from lcc_scrapy.config import config
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.sources.opening import callback_service
-from lcc_scrapy.sources.routes import make_router
+from lcc_scrapy.sources.callbacks import CONTENT_MAX, CallbackService
+from lcc_scrapy.web.body_room import NoRoom
 from tests.harness import Lcc, wait_for
-from tests.integration.hub import Hub, Served, ask
-from tests.integration.site import Site, page
+from tests.integration.hub import Hub, ask
+from tests.integration.site import Answer, Site, page
 from tests.integration.test_sources import Scene
 from tests.ports import free_port
+from tests.push_process import PushServer, push_server
+
+if TYPE_CHECKING:
+    from lcc_scrapy.sources.runner import Runner
 
 ATOM = "application/atom+xml"
 
@@ -32,7 +37,7 @@ def hub() -> Iterator[Hub]:
 
 
 class Subscribed(Scene):
-    """A scene whose site has a feed; callbacks are served inside this process."""
+    """A scene whose site has a feed; ``lcc web`` serves the callbacks."""
 
     def __init__(self, make_lcc: Callable[..., Lcc], site: Site, hub: Hub) -> None:
         self.port = free_port()
@@ -54,22 +59,8 @@ class Subscribed(Scene):
         topic = f'<link rel="self" href="{self.host}/feed"/>'
         return f'<feed xmlns="http://www.w3.org/2005/Atom">{links}{topic}{"".join(entries)}</feed>'
 
-    @contextmanager
-    def callbacks(self) -> Iterator[None]:
-        settings = config.given_settings(self.lcc.settings)
-        store = SqlStore(self.lcc.shared_url)
-        service = callback_service(config.load(settings), store, "a test")
-
-        def make() -> FastAPI:
-            app = FastAPI()
-            app.include_router(make_router(service))
-            return app
-
-        try:
-            with Served(self.port, make):
-                yield
-        finally:
-            store.close()
+    def callbacks(self) -> AbstractContextManager[PushServer]:
+        return push_server(self.lcc, LCC_PUSH_ENDPOINTS=f"127.0.0.1:{self.port}")
 
     def subscribe(self, *names: str) -> None:
         self.site.put("/feed", page(self.feed(*names), content_type=ATOM))
@@ -161,6 +152,67 @@ def test_a_ping_without_content_lets_the_topic_be_fetched(scene: Subscribed) -> 
         assert scene.hub.send("look again") == 202
         wait_for(lambda: scene.waiting() == {"a", "b"}, 30, "the topic")
         wait_for(lambda: scene.lcc.sql("select owner from sources") == [("",)], 30, "the run to end")
+
+
+def test_a_ping_while_the_topic_is_fetched_has_it_fetched_again(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    held = threading.Event()
+    before = page(scene.feed("a"), content_type=ATOM)
+    after = page(scene.feed("a", "b"), content_type=ATOM)
+    with scene.callbacks():
+        scene.hub.verify()
+        scene.site.visits.clear()
+        scene.site.put("/feed", Answer(before.pieces, last=False, held=held), after)
+        try:
+            assert scene.hub.send("look again") == 202
+            wait_for(lambda: scene.site.asked("/feed"), 30, "the first look")
+            for _ in range(20):
+                assert scene.hub.send("look again") == 202
+        finally:
+            held.set()
+        wait_for(lambda: scene.waiting() == {"a", "b"}, 30, "the second look")
+        wait_for(lambda: scene.lcc.sql("select owner from sources") == [("",)], 30, "the run to end")
+    assert len(scene.site.asked("/feed")) == 2
+
+
+def test_a_ping_that_was_acknowledged_outlives_the_process_that_took_it(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    held = threading.Event()
+    scene.site.put("/feed", Answer(page("").pieces, held=held), page(scene.feed("a", "b"), content_type=ATOM))
+    try:
+        with scene.callbacks() as server:
+            scene.hub.verify()
+            assert scene.hub.send("look again") == 202
+            server.kill()
+            ((due,),) = scene.lcc.sql("select due from sources")
+            assert int(str(due)) <= time.time() + 60
+            server.start()
+    finally:
+        held.set()
+
+
+def test_content_for_a_provider_that_rests_is_ignored_with_a_line_in_the_log(scene: Subscribed) -> None:
+    scene.subscribe("a")
+    with scene.callbacks() as server:
+        scene.hub.verify()
+        scene.lcc.lcc("provider", "pause", "7")
+        assert scene.hub.send(scene.feed("a", "b")) == 202
+        assert "nothing may be fetched from provider 7 now" in server.log.read_text()
+    assert scene.waiting() == {"a"}
+
+
+def test_one_source_never_takes_the_memory_that_content_of_others_needs() -> None:
+    service = CallbackService(cast("Runner", None))
+    with (
+        service.bodies.place(1) as first,
+        service.bodies.place(1) as second,
+        service.bodies.place(2) as other,
+    ):
+        first.add(CONTENT_MAX)
+        second.add(CONTENT_MAX)
+        with pytest.raises(NoRoom):
+            second.add(1)
+        other.add(CONTENT_MAX)
 
 
 def test_a_subscription_is_renewed_before_it_ends(scene: Subscribed) -> None:

@@ -53,7 +53,7 @@ def test_nothing_is_fetched_until_the_moved_clock_allows_it(
     write_files(site, 5, 1000)
     nginx.start({"site": site})
     prefix = f"http://127.0.0.1:{nginx.ports['site']}/"
-    lcc = make_lcc()
+    lcc = make_lcc(LCC_LEASE="1d")  # a lease that the moved clock ends may cost a second fetch
     now = datetime.now(UTC)
     opens = (now + timedelta(hours=3)).hour
     lcc.add_provider(

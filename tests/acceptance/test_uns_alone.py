@@ -311,6 +311,11 @@ def test_an_overload_is_told_to_providers_loses_nothing_and_ends_by_itself(
     assert push(lcc, *urls, pid=8) == no_room
     never = push(lcc, *(f"{host}/eight/{'x' * 1000}{number}" for number in range(50)), pid=8)
     assert never == '<set_rejected code="204">Set too large</set_rejected>'
+    first = f"{host}/eight/first"
+    site.put("/eight/first", page(first))
+    assert push(lcc, first, pid=8) == '<set_accepted received="1"/>'
+    accepted.append(first)
+    wait_for(lambda: lcc.sql("select count(*) from qdb") == [(6,)], what="its set to be absorbed")
     refused = fill("eight", 8)
     assert refused in {off_line, no_room}
     assert len(accepted) > mine + 1

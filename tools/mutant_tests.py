@@ -31,8 +31,11 @@ TESTS = {
         )
         for name in ("dispatcher", "held_turn", "queue_manager", "turn_leases")
     },
-    "lcc_scrapy/queue/beside.py": ("tests/unit/test_db_thread.py",),
-    "lcc_scrapy/queue/committing.py": ("tests/contract/test_settling_process.py", *NO_DATABASE),
+    "lcc_scrapy/queue/committing.py": (
+        "tests/contract/test_settling_process.py",
+        "tests/unit/test_db_thread.py",
+        *NO_DATABASE,
+    ),
     "lcc_scrapy/queue/expiry.py": ("tests/contract/test_expiry.py", *NO_DATABASE),
     "lcc_scrapy/queue/fetch_counts.py": ("tests/contract/test_fetch_counts.py", *NO_DATABASE),
     "lcc_scrapy/queue/group_commit.py": ("tests/component/test_store_trouble.py",),
@@ -150,7 +153,7 @@ TESTS = {
         "tests/contract/test_spidering_use_cases.py",
         *NO_DATABASE,
     ),
-    "lcc_scrapy/domain/quota.py": ("tests/unit/test_domain_quota.py",),
+    "lcc_scrapy/domain/providers.py": ("tests/unit/test_domain_quota.py",),
     "lcc_scrapy/domain/removal_guard.py": ("tests/unit/test_domain_removal_guard.py",),
     "lcc_scrapy/domain/restarts.py": ("tests/unit/test_domain_restarts.py",),
     "lcc_scrapy/domain/retries.py": ("tests/unit/test_domain_retries.py", "tests/unit/test_domain_turns.py"),

@@ -254,6 +254,21 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_heads: len(masks) > FEW_MASKS: Gt -> GtE": "with just so many, the part is the whole",
         "_merged: _place(row) <= min(cut): LtE -> Lt": "the row at the cut comes with the next window",
     },
+    "lcc_scrapy/intake/arrivals.py": {
+        "_queue_new: if not one.known -> if False": "of none that are known, none are listed",
+        "_sorted: pid in spidered: In -> NotIn": "only databases note places; their tests notice",
+    },
+    "lcc_scrapy/intake/open_logins.py": {
+        "_call_the_roll: (0, 0): 0 -> 1": "no pid is below 1, no login number below 1",
+    },
+    "lcc_scrapy/intake/open_sets.py": {
+        "_absorb_together: strict=True: True -> False": "each set has its step",
+    },
+    "lcc_scrapy/intake/small_sets.py": {
+        "_absorb: if not arriving -> if False": "of no sets, nothing is written",
+        "_arriving: strict=True: True -> False": "as many rows as sets are made",
+        "read_small: spooled.records(0, SMALL): 0 -> 1": "byte 1 lies in the header as well",
+    },
     "lcc_scrapy/uns/spool.py": {
         "__init__: deleted: self.identity = ''": "nobody asks for it before the folder is taken",
         "_claim: if not self._own[pid] -> if False": "keeps a number of 0",

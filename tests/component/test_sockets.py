@@ -65,7 +65,7 @@ def test_what_providers_and_content_users_connect_sends_at_once(server):
     host, port = server.getsockname()
     with query_client.connect(f"{host}:{port}") as wire:
         assert sends_at_once(wire)
-    with closing(client.connect(client.Address(host, port), timeout=5.0)._socket) as wire:
+    with closing(client.connect(client.Address(host, port), timeout=5.0)._link.socket) as wire:
         assert sends_at_once(wire)
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from lcc_scrapy.content.encoding import encoder
+from lcc_scrapy.content.stored import encoder
 
 CORPUS = Path(__file__).parents[1] / ".corpora/python3.11-doc/usr/share/doc/python3.11/html"
 PIECE = 65536

@@ -37,7 +37,7 @@ from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.runs import EntryRun
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.intake.open_sets import STEP
-from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.intake.spooled import SpooledFile
 from lcc_scrapy.uns.codec import Codec, Malformed
 from lcc_scrapy.uns.ports import Login
 from lcc_scrapy.uns.spool import SpoolFolder
@@ -210,7 +210,7 @@ class Bench:
         with store.begin() as tx:
             tx.insert_provider(Provider(pid, ""), [PREFIX])
         begun = time.perf_counter()
-        spooled = open_spooled(self.spooled)
+        spooled = SpooledFile(self.spooled)
         spooled.pid = pid
         intake = Intake(store, spooled, QueuePolicy())
         finished = False

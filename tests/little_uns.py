@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.intake.absorbing import Intake
-from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.intake.spooled import SpooledFile
 from lcc_scrapy.login import login_service, login_throttle
 from lcc_scrapy.login.login_service import LoginRules, LoginService
 from lcc_scrapy.uns.conversations import Conversations
@@ -95,7 +95,7 @@ class LittleUns:
         self.spool.lock()
         self.spool.recover()
         self.login_service = LoginService(
-            self.lcc.store, SameThread(), self, LoginRules(*RULES, self.lcc.policy), open_spooled,
+            self.lcc.store, SameThread(), self, LoginRules(*RULES, self.lcc.policy), SpooledFile,
             uns=self.spool.identity, is_full_for=self.spool.is_full_for, full_sets=self.spool.full_sets.of,
             now=lambda: self.lcc.now,
         )  # fmt: skip
@@ -153,7 +153,7 @@ class LittleUns:
     def absorb(self):
         """Absorb all that waits."""
         for waiting in self.spool.ready():
-            intake = Intake(self.lcc.store, open_spooled(waiting.path), self.lcc.policy)
+            intake = Intake(self.lcc.store, SpooledFile(waiting.path), self.lcc.policy)
             while not intake.step(self.lcc.now).finished:
                 pass
             intake.close()

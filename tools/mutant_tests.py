@@ -31,8 +31,11 @@ TESTS = {
         )
         for name in ("dispatcher", "held_turn", "queue_manager", "turn_leases")
     },
-    "lcc_scrapy/queue/beside.py": ("tests/unit/test_db_thread.py",),
-    "lcc_scrapy/queue/committing.py": ("tests/contract/test_settling_process.py", *NO_DATABASE),
+    "lcc_scrapy/queue/committing.py": (
+        "tests/contract/test_settling_process.py",
+        "tests/unit/test_db_thread.py",
+        *NO_DATABASE,
+    ),
     "lcc_scrapy/queue/expiry.py": ("tests/contract/test_expiry.py", *NO_DATABASE),
     "lcc_scrapy/queue/fetch_counts.py": ("tests/contract/test_fetch_counts.py", *NO_DATABASE),
     "lcc_scrapy/queue/group_commit.py": ("tests/component/test_store_trouble.py",),
@@ -150,7 +153,7 @@ TESTS = {
         "tests/contract/test_spidering_use_cases.py",
         *NO_DATABASE,
     ),
-    "lcc_scrapy/domain/quota.py": ("tests/unit/test_domain_quota.py",),
+    "lcc_scrapy/domain/providers.py": ("tests/unit/test_domain_quota.py",),
     "lcc_scrapy/domain/removal_guard.py": ("tests/unit/test_domain_removal_guard.py",),
     "lcc_scrapy/domain/restarts.py": ("tests/unit/test_domain_restarts.py",),
     "lcc_scrapy/domain/retries.py": ("tests/unit/test_domain_retries.py", "tests/unit/test_domain_turns.py"),
@@ -250,6 +253,21 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "lcc_scrapy/queue/window_rows.py": {
         "_heads: len(masks) > FEW_MASKS: Gt -> GtE": "with just so many, the part is the whole",
         "_merged: _place(row) <= min(cut): LtE -> Lt": "the row at the cut comes with the next window",
+    },
+    "lcc_scrapy/intake/arrivals.py": {
+        "_queue_new: if not one.known -> if False": "of none that are known, none are listed",
+        "_sorted: pid in spidered: In -> NotIn": "only databases note places; their tests notice",
+    },
+    "lcc_scrapy/intake/open_logins.py": {
+        "_call_the_roll: (0, 0): 0 -> 1": "no pid is below 1, no login number below 1",
+    },
+    "lcc_scrapy/intake/open_sets.py": {
+        "_absorb_together: strict=True: True -> False": "each set has its step",
+    },
+    "lcc_scrapy/intake/small_sets.py": {
+        "_absorb: if not arriving -> if False": "of no sets, nothing is written",
+        "_arriving: strict=True: True -> False": "as many rows as sets are made",
+        "read_small: spooled.records(0, SMALL): 0 -> 1": "byte 1 lies in the header as well",
     },
     "lcc_scrapy/uns/spool.py": {
         "__init__: deleted: self.identity = ''": "nobody asks for it before the folder is taken",

@@ -22,7 +22,7 @@ from lcc_scrapy.domain.entries import Declared, UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.intake.absorbing import Intake
-from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.intake.spooled import SpooledFile
 from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.uns.spool_file import SpoolHeader
@@ -105,7 +105,7 @@ class Lcc:
 
 def absorb(store: SqlStore, path: Path) -> None:
     """Let intake absorb a spooled set."""
-    intake = Intake(store, open_spooled(path), QueuePolicy())
+    intake = Intake(store, SpooledFile(path), QueuePolicy())
     while not intake.step(int(time.time())).finished:
         pass
     intake.close()

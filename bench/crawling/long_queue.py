@@ -20,7 +20,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.intake.absorbing import PSETID, Intake
-from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.intake.spooled import SpooledFile
 from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.uns.spool import SpoolFolder
 from lcc_scrapy.uns.spool_file import SpoolHeader
@@ -101,7 +101,7 @@ class Filler:
             writer.add(UrlEntry(url, "text/html", furl=url, burl=url, declared=declared))
         path = writer.commit()
         self.spooling += time.perf_counter() - begun
-        intake = Intake(self._store, open_spooled(path), QueuePolicy())
+        intake = Intake(self._store, SpooledFile(path), QueuePolicy())
         finished = False
         while not finished:
             begun, working = time.perf_counter(), time.process_time()

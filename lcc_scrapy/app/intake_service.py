@@ -2,23 +2,22 @@
 
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, fail, inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import deferLater
 
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.entries import RefusedUrl
-from lcc_scrapy.domain.errors import InUse, StoreUnavailable
+from lcc_scrapy.domain.errors import InUse
 from lcc_scrapy.intake.absorber import Absorber, Terms
 from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.intake.open_logins import BEAT, OpenLogins
-from lcc_scrapy.intake.spooled import AbsorbableSpool, open_spooled, record_loss
+from lcc_scrapy.intake.spooled import AbsorbableSpool, SpooledFile, record_loss
 from lcc_scrapy.login.login_service import LoginRules, LoginService
 from lcc_scrapy.machine import open_files
 from lcc_scrapy.machine.disk import on_disk
@@ -65,11 +64,10 @@ class IntakeService:
         self._accepted = accepted
         self._absorbed = absorbed
         self._resources = resources
-        self._front = _LateLoginService()
         self.stop_seconds = stop_seconds
         self._service = UnsService(
             reactor,
-            self._front,
+            None,
             self,
             self.spool,
             listen_rules=replace(config.uns_listen, stop_seconds=stop_seconds),
@@ -123,7 +121,8 @@ class IntakeService:
         for waiting in ready:
             self._book.complete(waiting.pid, waiting.seq)
         self._book.start()
-        self._login_service = self._front.behind = self._make_login_service()
+        self._login_service = self._make_login_service()
+        self._service.let_in(self._login_service)
         absorber.look()
 
     def apply(self, config: Config) -> None:
@@ -185,7 +184,7 @@ class IntakeService:
             absorbed=self._absorbed,
             short=lambda: self._resources.short,
             put_away=self.no_set_came,
-            sending_before=self._service.sending_before,
+            sending_before=self._service.conversations.sending_before,
         )
 
     def _beside(self, job: Callable[[], None]) -> None:
@@ -222,8 +221,8 @@ class IntakeService:
             note=socket.gethostname()[:255],
             beat=min(BEAT, self._config.uns_patience / _BEATS_OF_PATIENCE),
             poll=self._config.poll,
-            knows=lambda login: self._service.in_conversation(*login) or login in absorber,
-            logged_in=self._service.logged_in,
+            knows=lambda login: self._service.conversations.is_open(*login) or login in absorber,
+            logged_in=self._service.conversations.logged_in,
             forgotten=absorber.look,
         )
 
@@ -233,7 +232,7 @@ class IntakeService:
             self._thread,
             self._reactor,
             self._rules(),
-            open_spooled,
+            SpooledFile,
             uns=self.spool.identity,
             is_full_for=self.spool.is_full_for,
             full_sets=self.spool.full_sets.of,
@@ -256,26 +255,3 @@ class IntakeService:
         """Take note that a login brings nothing (more): sets of later ones need not wait for it."""
         assert self._book is not None
         self._book.forget(pid, seq)
-
-
-class _LateLoginService:
-    """The login service as the UNS sees it: nobody is let in before the database has been seen."""
-
-    behind: ports.LoginService | None = None
-
-    def login(self, provider_id: str, password: str, ip: str) -> Deferred[ports.Login]:
-        if self.behind is None:
-            return fail(StoreUnavailable("the database has not answered yet"))
-        return self.behind.login(provider_id, password, ip)
-
-    def logout(self, login: ports.Login, refused: int = 0) -> Deferred[None]:
-        assert self.behind is not None
-        return self.behind.logout(login, refused)
-
-    def note_refused(self, login: ports.Login, refused: Sequence[RefusedUrl]) -> Deferred[None]:
-        assert self.behind is not None
-        return self.behind.note_refused(login, refused)
-
-    def dry_run(self, login: ports.Login, spooled: Path) -> Deferred[ports.DryRun]:
-        assert self.behind is not None
-        return self.behind.dry_run(login, spooled)

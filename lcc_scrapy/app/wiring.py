@@ -319,7 +319,7 @@ class Worker:
         terms = terms_of(rules, visits, config.queue_max)
         self._readers = StoreThread(self._reactor)
         scanner = Scanner(
-            Spidering(self._store, visits.pid, terms, config.policy, by_guess=visits.by_guess),
+            Spidering(self._store, visits.pid, terms, config.policy, adaptive=visits.adaptive),
             self._thread,
             self._readers,
             Reader(LocalContent(config.content_dir), rules, terms.permits),

@@ -31,6 +31,7 @@ class UnsProcess(ServerProcess):
         from lcc_scrapy.db.thread import StoreThread
 
         super().__init__(config, home, reactor, settings)
+        config = self._of_the_uns(config)
         self._resources = resources_of(config, reactor, config.spool_dir)
         self._thread = StoreThread(reactor, self._resources.notice)
         self._intake_service = IntakeService(
@@ -49,7 +50,11 @@ class UnsProcess(ServerProcess):
         """Go on with other settings; those that need a restart are as they were."""
         self.config = config
         self._intake_service.stop_seconds = config.stop_timeout
-        self._intake_service.apply(config)
+        self._intake_service.apply(self._of_the_uns(config))
+
+    def _of_the_uns(self, config: "Config") -> "Config":
+        """Return the settings as the UNS of this process has them."""
+        return config
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificates again; the result is how many there are."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from lcc_scrapy.cli.server_process import ServerProcess
+from lcc_scrapy.cli.uns_process import UnsProcess
 from lcc_scrapy.machine import open_files
-from lcc_scrapy.machine.garbage_collection import collect_seldom
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -20,35 +19,16 @@ if TYPE_CHECKING:
     from lcc_scrapy.web.server import Server
 
 
-class WebProcess(ServerProcess):
+class WebProcess(UnsProcess):
     """Serves pushes at ``LCC_PUSH_ENDPOINTS``, and content users at ``LCC_WEB_ENDPOINT`` if that is set."""
 
-    last_words = 10.0
     without_database = "pushes get 503"
     under_way = "requests"
 
     def __init__(
         self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
     ) -> None:
-        from lcc_scrapy.app.intake_service import IntakeService
-        from lcc_scrapy.app.wiring import resources_of
-        from lcc_scrapy.db.thread import StoreThread
-
         super().__init__(config, home, reactor, settings)
-        config = _with_own_spool(config)
-        self._resources = resources_of(config, reactor, config.spool_dir)
-        self._thread = StoreThread(reactor, self._resources.notice)
-        self._intake_service = IntakeService(
-            config,
-            home.lcc_id,
-            self._store,
-            self._thread,
-            reactor,
-            accepted=lambda _: None,
-            absorbed=lambda _: None,
-            resources=self._resources,
-            stop_seconds=config.stop_timeout,
-        )
         self._close_api: Callable[[], None] = lambda: None
         self._lives = AsyncExitStack()
         self._servers = list(self._make_servers())
@@ -74,11 +54,13 @@ class WebProcess(ServerProcess):
 
     # --- life ----------------------------------------------------------------------------------------
 
-    def apply(self, config: "Config") -> None:
-        """Go on with other settings; those that need a restart are as they were."""
-        self.config = config
-        self._intake_service.stop_seconds = config.stop_timeout
-        self._intake_service.apply(_with_own_spool(config))
+    def _of_the_uns(self, config: "Config") -> "Config":
+        """Beside the UNS of the crawl: no endpoints, and a spool of its own."""
+        return replace(
+            config,
+            uns_listen=replace(config.uns_listen, endpoints=()),
+            spool_dir=config.push_spool_dir,
+        )
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificate again; the result is at how many endpoints."""
@@ -88,9 +70,6 @@ class WebProcess(ServerProcess):
 
         return Deferred.fromCoroutine(renew())
 
-    def _in_thread(self, work: Callable[[], Any]) -> "Deferred[Any]":
-        return self._thread.run(work)
-
     @inlineCallbacks
     def _prepare(self) -> Any:
         from lcc_scrapy.machine.disk import make_folders
@@ -98,14 +77,8 @@ class WebProcess(ServerProcess):
         for server in self._servers:
             server.check_certificate()
         open_files.make_room(self.config.uns_listen.connections_max + self.config.http.connections)
-        collect_seldom()
         yield self._thread.run(lambda: make_folders(self.config.push_spool_dir))
-        yield self._thread.run(self._resources.look)
-        self._resources.start()
-        yield self._intake_service.claim()
-
-    def _begin(self) -> Any:
-        return self._intake_service.begin()
+        yield super()._prepare()
 
     def _listen(self) -> "Deferred[Any]":
         async def listen() -> list[str]:
@@ -126,12 +99,3 @@ class WebProcess(ServerProcess):
         yield self._thread.run(self._store.close)
         self._close_api()
         self._thread.close()
-
-
-def _with_own_spool(config: "Config") -> "Config":
-    """Return the settings of a UNS beside that of the crawl: it has no endpoints, and a spool of its own."""
-    return replace(
-        config,
-        uns_listen=replace(config.uns_listen, endpoints=()),
-        spool_dir=config.push_spool_dir,
-    )

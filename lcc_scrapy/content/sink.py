@@ -9,9 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
-from lcc_scrapy.content.stored import decoded
+from lcc_scrapy.content.stored import decoded, encoder
 from lcc_scrapy.domain.cache import Body, LazyBody
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.machine.disk import on_disk, sync

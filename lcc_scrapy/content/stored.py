@@ -1,12 +1,30 @@
-"""Contents as they were served, out of files and bodies that may be compressed."""
+"""Contents in files and bodies that may be compressed: the way there, and back to what was served.
+
+Both codings hold a check of the whole content, so that a file that was cut or damaged does not decode.
+"""
 
 import io
-from collections.abc import Iterator
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from lcc_scrapy.content.decoding import Decoder, decoder
 from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.compression import GZIP, ZSTD
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_GZIP_LEVEL = 6
+_ZSTD_OPTIONS: Mapping[int, int] = {
+    zstd.CompressionParameter.compression_level: 3,
+    zstd.CompressionParameter.window_log: 19,  # 1 MB of memory for each body under way instead of 4
+    zstd.CompressionParameter.checksum_flag: 1,
+}
 
 _BLOCK = 256 * 1024
 
@@ -60,3 +78,24 @@ class _Decoded(io.RawIOBase):
         """Close the file too."""
         self._file.close()
         super().close()
+
+
+class Encoder(Protocol):
+    """Encodes one body."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """Take the next bytes; gives what is ready, which may be nothing."""
+
+    def flush(self) -> bytes:
+        """Return what is left; nothing comes after it."""
+
+
+def encoder(coding: str) -> Encoder:
+    """Return an encoder for one body; ``coding`` is ``gzip`` or ``zstd``."""
+    return _ENCODERS[coding]()
+
+
+_ENCODERS: dict[str, Callable[[], Encoder]] = {
+    GZIP: lambda: zlib.compressobj(_GZIP_LEVEL, wbits=zlib.MAX_WBITS | 16),
+    ZSTD: lambda: zstd.ZstdCompressor(options=_ZSTD_OPTIONS),
+}

@@ -5,6 +5,9 @@ from enum import StrEnum
 
 from lcc_scrapy.domain.timeslots import ALWAYS
 
+TOO_MANY_FILES = 609
+TOO_MUCH_SPACE = 610
+
 
 class State(StrEnum):
     """What a provider may do: *active* and *paused* ones log in, only *active* ones are fetched from."""
@@ -120,3 +123,15 @@ class Provider:
             return None
         used = self.fullsetsused if now - self.fullsetsince < period else 0
         return max(0, self.fullsetsallowed - used)
+
+
+def quota_refusal(provider: Provider, files: int, space: int, before: int | None, length: int) -> int:
+    """Return 609 or 610 when a body of ``length`` bytes does not fit, 0 when it is to be stored.
+
+    ``files`` and ``space`` (bytes) are in use now; ``before`` is the length of the copy that the body
+    replaces, None for a new document. What does not make usage grow always fits, also over the quota.
+    """
+    if before is None and provider.filesmax and files >= provider.filesmax:
+        return TOO_MANY_FILES
+    growth = length - (before or 0)
+    return TOO_MUCH_SPACE if provider.spacemax and growth > 0 and space + growth > provider.spacemax else 0

@@ -104,7 +104,7 @@ class TurnKeeper:
         """
         try:
             answer = await self._fetched(ticket, fetch)
-            self._validator(ticket, answer.status, None, answer)
+            self._delay_if_host_failed(ticket, answer.status, None, answer)
             return answer
         finally:
             self._end(ticket)
@@ -120,7 +120,7 @@ class TurnKeeper:
             self._worker.manager.put_back(ticket)
             raise TurnDelayed(str(error)) from error
         except Exception as error:
-            self._validator(ticket, code_of(error), error)
+            self._delay_if_host_failed(ticket, code_of(error), error)
             raise
 
     async def _measured(self, ticket: Ticket, fetch: Fetch) -> Response:
@@ -146,7 +146,7 @@ class TurnKeeper:
             _log.debug("charged %(bytes)d bytes for %(url)s", what)
         self._count("lcc/bytes_charged", charged)
 
-    def _validator(
+    def _delay_if_host_failed(
         self, ticket: Ticket, code: int, error: Exception | None, answer: Response | None = None
     ) -> None:
         """Delay the turn when the host failed; after long enough the URL is given up instead."""

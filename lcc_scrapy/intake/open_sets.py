@@ -63,7 +63,7 @@ class OpenSets:
         until = time.monotonic() + STEP
         small, aside = self._small_ones(sets, view, overtaking, until)
         if small:
-            return self._group_fsync(small, now)
+            return self._absorb_together(small, now)
         if aside:
             return [(sets[0], None)]
         first = sets[0]
@@ -115,7 +115,7 @@ class OpenSets:
         spooled.close()
         return SmallSet(spooled, records, intake)
 
-    def _group_fsync(self, small: Sequence[tuple[ReadySet, SmallSet]], now: int) -> Steps:
+    def _absorb_together(self, small: Sequence[tuple[ReadySet, SmallSet]], now: int) -> Steps:
         """Absorb small sets; when they fail together, fewer of them are tried, at last the bad one alone."""
         try:
             steps = absorb_together(self._store, [one for _, one in small], self.policy, now)
@@ -123,7 +123,7 @@ class OpenSets:
             raise
         except Exception as error:  # noqa: BLE001 - a set that cannot be absorbed keeps no other waiting
             if len(small) > 1:
-                return self._group_fsync(small[: len(small) // 2], now)
+                return self._absorb_together(small[: len(small) // 2], now)
             self._put_away(small[0][0], str(error))
             return [(small[0][0], None)]
         done: Steps = [(waiting, step) for (waiting, _), step in zip(small, steps, strict=True)]

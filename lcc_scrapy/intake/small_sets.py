@@ -69,7 +69,7 @@ def _steps(tx: Tx, sets: Sequence[SmallSet], policy: QueuePolicy, now: int) -> l
     plain = list(takewhile(lambda one: one.login not in odd, sets))
     known = [one for one in plain if one.spooled.pid in batch.providers]
     arriving = sort_out(tx, _arriving(tx, _first_sent(batch, known), now))
-    together = _group_fsync(arriving)
+    together = _seen_at_once(arriving)
     absorbed = _absorb(batch, together)
     left = {one.arriving.pset.pid for one in arriving[len(together) :]}
     return [
@@ -90,7 +90,7 @@ def _first_sent(batch: UnitOfWork, sets: Sequence[SmallSet]) -> list[SmallSet]:
     return [one for one in sets if one.intake.name not in again]
 
 
-def _group_fsync(arriving: Sequence[Sorted]) -> Sequence[Sorted]:
+def _seen_at_once(arriving: Sequence[Sorted]) -> Sequence[Sorted]:
     """Return as many of the first sets as the rules may see in one transaction, but one of them at least."""
     known = accumulate(one.known for one in arriving)
     return arriving[: max(1, sum(count <= absorbing.CHUNK for count in known))]

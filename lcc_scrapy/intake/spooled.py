@@ -1,25 +1,24 @@
 """Spool files as intake reads them, and what becomes of those that it cannot read."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lcc_scrapy.cache import full_set_requests
 from lcc_scrapy.db.records import ABSORBED
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.providers import Wanted
 from lcc_scrapy.uns.spool import Lost, ReadySet, SpoolFolder
-from lcc_scrapy.uns.spool_file import DamagedSpoolFile, Record, SpoolReader
+from lcc_scrapy.uns.spool_file import DamagedSpoolFile, SpoolReader
 
 
-class SpooledFile:
-    """A ``SpooledSet`` in a spool file."""
+class SpooledFile(SpoolReader):
+    """A ``SpooledSet`` in a complete spool file."""
 
-    def __init__(self, reader: SpoolReader) -> None:
-        header, footer = reader.header, reader.footer
-        self._reader = reader
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        header, footer = self.header, self.footer
         self.pid = header.pid
         self.connseq = header.seq
         self.setid = header.set_id
@@ -30,24 +29,6 @@ class SpooledFile:
         self.removals = footer.removals
         self.urls = footer.records
         self.unreadable = footer.unreadable
-        self.end = reader.end
-
-    def entries(self, offset: int) -> Iterator[tuple[UrlEntry, int]]:
-        """Yield entries from a byte offset on, each with the offset behind it."""
-        return self._reader.entries(offset)
-
-    def records(self, offset: int, limit: int) -> tuple[list[Record], int]:
-        """Return the next records from a byte offset on, and the offset behind them."""
-        return self._reader.records(offset, limit)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._reader.close()
-
-
-def open_spooled(path: Path) -> SpooledFile:
-    """Open a complete spool file."""
-    return SpooledFile(SpoolReader(path))
 
 
 def _at_once(job: Callable[[], None]) -> None:
@@ -71,7 +52,7 @@ class AbsorbableSpool:
     def open(self, waiting: ReadySet) -> SpooledFile | None:
         """Open a set, or set it aside when it is damaged or gone."""
         try:
-            return open_spooled(waiting.path)
+            return SpooledFile(waiting.path)
         except (DamagedSpoolFile, FileNotFoundError) as error:
             self.set_aside(waiting, str(error))
             return None

@@ -31,8 +31,7 @@ from lcc_scrapy.intake.absorbing import SpooledSet
 from lcc_scrapy.intake.dry_run import dry_run
 from lcc_scrapy.login.grouping import Grouped
 from lcc_scrapy.login.login_throttle import ThrottledChecks
-from lcc_scrapy.login.passwords import DUMMY
-from lcc_scrapy.login.right_passwords import RightPasswords
+from lcc_scrapy.login.passwords import DUMMY, RightPasswords
 from lcc_scrapy.uns.full_sets import Accepted
 from lcc_scrapy.uns.ports import DryRun, Login
 from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError

@@ -7,6 +7,7 @@ thousand providers be added, or log in, at once.
 
 import hmac
 import secrets
+from collections import OrderedDict
 from hashlib import sha256
 
 from argon2 import PasswordHasher
@@ -17,6 +18,12 @@ _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
 _MADE_UP = "sha256$"
 _RANDOM_BYTES = 20
+
+REMEMBERED = 1000
+"""Right passwords; beyond, the one that was not used for longest is checked in full again."""
+
+REMEMBERED_SECONDS = 600.0
+"""After which a password is checked in full again."""
 
 
 def hash_password(password: str) -> str:
@@ -58,3 +65,31 @@ def _bytes(password: str) -> bytes:
 
 DUMMY = hash_password(secrets.token_hex(16))
 """Matches nothing: checked for unknown ids, so that they take as long as wrong passwords."""
+
+
+class RightPasswords:
+    """Remembers right passwords, so that a client which pushes often is not hashed slowly each time.
+
+    Kept is an HMAC under a key that only this process knows, by the hash that the password was checked
+    against: with another password a provider has another hash, and what was kept means nothing. Times are
+    seconds of one clock that never goes back.
+    """
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._right: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+
+    def note(self, known: str, password: str, now: float) -> None:
+        """Remember that a password is the one that the hash ``known`` was made from."""
+        self._right[known] = (self._mac(password), now + REMEMBERED_SECONDS)
+        self._right.move_to_end(known)
+        if len(self._right) > REMEMBERED:
+            self._right.popitem(last=False)
+
+    def has(self, known: str, password: str, now: float) -> bool:
+        """Tell whether it was so within ``REMEMBERED_SECONDS``."""
+        mac, until = self._right.get(known, (b"", 0.0))
+        return now < until and hmac.compare_digest(mac, self._mac(password))
+
+    def _mac(self, password: str) -> bytes:
+        return hmac.digest(self._key, _bytes(password), sha256)

@@ -101,12 +101,12 @@ def _judge_samples(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step
     """Judge what samples found, wherever no spider does."""
     ripe = now - int(policy.push_grace)
     for pid in _pages(store, lambda tx, after: tx.suspected_pids(ripe, after, PAGE)):
-        yield from _validator(store, policy, pid, now)
+        yield from _judge_samples_of(store, policy, pid, now)
     for pid in _pages(store, lambda tx, after: tx.falling_pids(after, PAGE)):
-        yield from _validator(store, policy, pid, now)
+        yield from _judge_samples_of(store, policy, pid, now)
 
 
-def _validator(store: Store, policy: QueuePolicy, pid: int, now: int) -> Iterator[Step]:
+def _judge_samples_of(store: Store, policy: QueuePolicy, pid: int, now: int) -> Iterator[Step]:
     while _needs_judging(store, policy, pid, now):
         with store.begin() as tx:
             judge(tx, pid, now, policy.push_grace)

@@ -70,7 +70,7 @@ class Narrowing:
         """
         while (roots := self._pending()) is not None:
             yield from self._drop_waiting(roots)
-            hold = yield from self._validator(roots)
+            hold = yield from self._decide_on_holding(roots)
             yield from self._remove(roots, hold=hold)
             self._do(partial(self._finish, roots))
 
@@ -137,7 +137,7 @@ class Narrowing:
             yield rows
             after = rows[-1].urlkey
 
-    def _validator(self, roots: Roots) -> Generator[Narrowed, None, bool]:
+    def _decide_on_holding(self, roots: Roots) -> Generator[Narrowed, None, bool]:
         """Count the documents that would go; the result tells whether all of them are to be held."""
         count = 0
         for rows in self._documents():

@@ -25,13 +25,14 @@ from lcc_scrapy.db.records import (
     UrlErrorRecord,
 )
 from lcc_scrapy.db.tx import Tx
-from lcc_scrapy.domain import queue, quota, removal_guard, retries
+from lcc_scrapy.domain import queue, removal_guard, retries
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta, fitting
 from lcc_scrapy.domain.entries import Origin, accepts, furlkey
 from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.headers import length_of
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
+from lcc_scrapy.domain.providers import quota_refusal
 from lcc_scrapy.domain.queue import (
     Cancelled,
     Delayed,
@@ -333,8 +334,8 @@ class Settlement:
         files, space = self._in_use(pid)
         provider, length = self._batch.providers[pid], served.body.length
         if before is not None:
-            return quota.refusal(provider, files, space, before.fetched_len, length)
-        return quota.refusal(provider, files, space, None, length + length_of(served.answer.headers))
+            return quota_refusal(provider, files, space, before.fetched_len, length)
+        return quota_refusal(provider, files, space, None, length + length_of(served.answer.headers))
 
     def _in_use(self, pid: int) -> tuple[int, int]:
         """Return files and bytes in use, with what this unit of work has stored so far."""

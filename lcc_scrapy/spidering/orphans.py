@@ -60,14 +60,14 @@ class OrphanLook:
             yield ()
         yield from self._follow()
         if self._reachable.begins:  # else nothing says what is linked
-            yield from self._validator()
+            yield from self._decide_on_holding()
             yield from self._treat_all()
 
     def _follow(self) -> Iterator[Removed]:
         for _ in self._reachable.follow():
             yield ()
 
-    def _validator(self) -> Iterator[Removed]:
+    def _decide_on_holding(self) -> Iterator[Removed]:
         """Find out whether all orphans are to be held because they are too many."""
         count = 0
         for rows in pages_of_found(self._store, self._pid):

@@ -75,7 +75,7 @@ SOON = 0.1
 class Visits:
     """Which URLs of a provider are visited: ``start`` pages first, its roots where none are given.
 
-    ``every``: seconds after which a URL is visited again, 0 = never; ``by_guess``: each URL when it is due
+    ``every``: seconds after which a URL is visited again, 0 = never; ``adaptive``: each URL when it is due
     by what is known of its changes, whatever ``every`` is. ``depth``: links from a start page at most, None =
     any number of them. ``urls``: how many URLs spiders may know in all, 0 = no limit. ``once``: it ends when
     nothing is left. ``sitemaps``: start pages are also those of the roots' hosts' sitemaps.
@@ -86,7 +86,7 @@ class Visits:
     pid: int
     start: tuple[str, ...] = ()
     every: float = 0.0
-    by_guess: bool = False
+    adaptive: bool = False
     depth: int | None = None
     urls: int = 0
     once: bool = True
@@ -97,7 +97,7 @@ class Visits:
     @property
     def again(self) -> bool:
         """Tell whether anything is visited more than once."""
-        return self.by_guess or self.every > 0
+        return self.adaptive or self.every > 0
 
 
 def start_pages(tx: Tx, visits: Visits) -> tuple[str, ...]:

@@ -138,15 +138,15 @@ class Progress:
 class Spidering:
     """The spidering of one provider; its verbs run in the store's thread. Times in epoch seconds.
 
-    ``by_guess``: URLs are visited again when they are due, and not all after the same time.
+    ``adaptive``: URLs are visited again when they are due, and not all after the same time.
     """
 
     def __init__(
-        self, store: Store, pid: int, terms: Terms, policy: QueuePolicy, *, by_guess: bool = False
+        self, store: Store, pid: int, terms: Terms, policy: QueuePolicy, *, adaptive: bool = False
     ) -> None:
         self.store = store
         self.pid = pid
-        self._by_guess = by_guess
+        self._adaptive = adaptive
         self._located = 0
         self.terms = terms
         self.policy = policy
@@ -318,7 +318,7 @@ class Spidering:
         provider = tx.provider(self.pid) if before else None
         if provider is None:
             return []
-        if not self._by_guess:
+        if not self._adaptive:
             return tx.overdue(self.pid, before, limit)
         longest = bounds_of(provider.revisit, self.policy.revisits).longest
         return tx.due(self.pid, before, limit) or tx.overdue(self.pid, before - longest, limit)

@@ -59,17 +59,17 @@ def read_arguments(arguments: Mapping[str, str]) -> Visits:
     for name in ("start", "sitemaps", "depth"):
         if directives and name in arguments:
             raise ValueError(f"directives=1 says where to begin and how far to go: leave out {name}")
-    by_guess = arguments.get("every") == AUTO
-    every = 0.0 if by_guess else _every(arguments.get("every", ""))
+    adaptive = arguments.get("every") == AUTO
+    every = 0.0 if adaptive else _every(arguments.get("every", ""))
     sample = _sample(arguments)
     return Visits(
         _number("provider", arguments["provider"], 1),
         _urls(arguments.get("start", "")),
         every,
-        by_guess,
+        adaptive,
         _number("depth", arguments["depth"], 0) if "depth" in arguments else None,
         _number("max_pages", arguments["max_pages"], 1) if "max_pages" in arguments else 0,
-        once=is_yes(arguments, "stop_when_done") or not (every or by_guess),
+        once=is_yes(arguments, "stop_when_done") or not (every or adaptive),
         sitemaps=is_yes(arguments, "sitemaps"),
         directives=directives,
         sample=sample,

@@ -30,12 +30,12 @@ T = TypeVar("T")
 
 
 class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
-    """Built by the wiring; ``reactor`` is Twisted's, passed in."""
+    """Built by the wiring; ``reactor`` is Twisted's, passed in. Without a login service, nobody is let in."""
 
     def __init__(
         self,
         reactor: Any,
-        login_service: LoginService,
+        login_service: LoginService | None,
         accepted_sets: AcceptedSets,
         spool: SpoolFolder,
         *,
@@ -45,7 +45,7 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(reactor, "uns", listen_rules, lambda: self._shared.limits.login_seconds, _DANGER)
-        self._conversations = Conversations(
+        self.conversations = Conversations(
             listen_rules.connections_per_address,
             listen_rules.connections_max,
             listen_rules.connections_per_provider,
@@ -54,7 +54,7 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
             login_service,
             accepted_sets,
             spool,
-            self._conversations,
+            self.conversations,
             limits,
             reactor,
             now,
@@ -64,17 +64,9 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
         self._served: set[UnsProtocol] = set()
         self._stopping = False
 
-    def in_conversation(self, pid: int, seq: int) -> bool:
-        """Tell whether a login at this UNS may still bring a set."""
-        return self._conversations.is_open(pid, seq)
-
-    def sending_before(self, pid: int, seq: int) -> bool:
-        """Tell whether a login of a provider before ``seq`` is bringing a set to this UNS."""
-        return self._conversations.sending_before(pid, seq)
-
-    def logged_in(self) -> dict[tuple[int, int], bool]:
-        """Return all logins at this UNS that may still bring a set, and whether they have begun to."""
-        return self._conversations.logged_in()
+    def let_in(self, login_service: LoginService) -> None:
+        """Ask this login service from now on."""
+        self._shared.login_service = login_service
 
     @inlineCallbacks
     def stop(self) -> Any:
@@ -93,7 +85,7 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
     def apply(self, listen_rules: UnsListenRules, limits: Limits) -> None:
         """Go on with other bounds, for connections from now on; endpoints stay as they are."""
         self._go_by(listen_rules)
-        self._conversations.allow(
+        self.conversations.allow(
             listen_rules.connections_per_address,
             listen_rules.connections_max,
             listen_rules.connections_per_provider,
@@ -101,7 +93,7 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
         self._shared.limits = limits
 
     def _converse(self, peer: str) -> UnsProtocol | None:
-        if self._conversations.crowded(peer):
+        if self.conversations.crowded(peer):
             return None
         protocol = UnsProtocol(self._shared, peer, self)
         protocol.factory = self
@@ -117,24 +109,24 @@ class UnsService(ConversationService[UnsProtocol, UnsListenRules]):
 
         None where there are too many to refuse one more, or when the server stops.
         """
-        if self._stopping or self._conversations.crowded(peer):
+        if self._stopping or self.conversations.crowded(peer):
             return None
         return UnsProtocol(self._shared, peer, self, dialect, init)
 
     def entered(self, conversation: UnsProtocol) -> Refusal | None:
         """Count a connection (for ``UnsProtocol``)."""
         self._open.add(conversation)
-        if self._conversations.arrive(conversation.peer):
+        if self.conversations.arrive(conversation.peer):
             self._served.add(conversation)
             return None
-        crowd = {"peer": conversation.peer, "all": len(self._conversations), "code": 104}
+        crowd = {"peer": conversation.peer, "all": len(self.conversations), "code": 104}
         line = "uns too many connections peer=%(peer)s in all=%(all)d"
         self._shared.journal.note(logging.WARNING, line, crowd)
         return Refusal(104, "", self._shared.limits.retry_after)
 
     def left(self, conversation: UnsProtocol) -> None:
         """Count a connection out (for ``UnsProtocol``)."""
-        self._conversations.leave(conversation.peer, served=conversation in self._served)
+        self.conversations.leave(conversation.peer, served=conversation in self._served)
         self._served.discard(conversation)
         super().left(conversation)
 

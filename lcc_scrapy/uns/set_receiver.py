@@ -1,22 +1,23 @@
 """The set receiver: carries out the effects of one session with the login service and the spool."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.entries import RefusedUrl, UrlEntry
 from lcc_scrapy.domain.errors import DiskFailed, NotDurable, NotNow, Refusal, SetTooLarge, StoreUnavailable
 from lcc_scrapy.domain.runs import EntryRun
+from lcc_scrapy.domain.throttling import Buckets, Rate
 from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.full_sets import FullSet
-from lcc_scrapy.uns.limited_log import LimitedLog
 from lcc_scrapy.uns.outbox import Backlog
 from lcc_scrapy.uns.ports import UNLIMITED, AcceptedSets, DryRun, Login, LoginService, Resources
 from lcc_scrapy.uns.spool import SpoolFolder
@@ -33,7 +34,33 @@ from lcc_scrapy.uns.states import (
 )
 from lcc_scrapy.wire.messages import Init, SetStart
 
+LINES = Rate(60, 60.0)
+"""Log lines of one kind; those beyond are counted, and the next one that is written tells how many."""
+
 log = logging.getLogger(__name__)
+
+
+class LimitedLog:
+    """A limit on log lines that strangers on the network can cause.
+
+    ``clock`` gives seconds. The kind of a line is its text before anything is filled in.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._buckets: Buckets[str] = Buckets(LINES)
+        self._left_out: Counter[str] = Counter()
+
+    def note(self, level: int, line: str, facts: Mapping[str, object]) -> None:
+        """Write a line, or count it; ``facts`` are what it names as ``%(name)s``."""
+        now = self._clock()
+        if self._buckets.wait(line, now):
+            self._left_out[line] += 1
+            return
+        self._buckets.take(line, now)
+        if left_out := self._left_out.pop(line, 0):
+            line, facts = f"{line} (%(more)d more like it before)", {**facts, "more": left_out}
+        log.log(level, line, facts)
 
 
 @dataclass(slots=True)
@@ -41,10 +68,11 @@ class Shared:
     """What all conversations of one UNS share.
 
     ``clock`` measures, ``now`` gives epoch seconds; ``in_thread`` runs what blocks. ``limits`` may be
-    replaced at any time: a conversation goes by those that held when it began.
+    replaced at any time: a conversation goes by those that held when it began. Until there is a
+    ``login_service``, nobody is let in (103).
     """
 
-    login_service: LoginService
+    login_service: LoginService | None
     accepted_sets: AcceptedSets
     spool: SpoolFolder
     conversations: Conversations
@@ -79,7 +107,11 @@ class SetReceiver:
         if self._shared.spool.full or self._shared.resources.short:
             self._report(LoginRefused(Refusal(103, "no room", self._shared.limits.retry_after)))
             return
-        asked = self._shared.login_service.login(init.provider_id, init.password, self._peer)
+        service = self._shared.login_service
+        if service is not None:
+            asked = service.login(init.provider_id, init.password, self._peer)
+        else:
+            asked = fail(StoreUnavailable("the database has not answered yet"))
         asked.addCallbacks(self._granted, self._refused, errbackArgs=(init.provider_id,))
         asked.addErrback(_log_failure)
 
@@ -193,7 +225,6 @@ class SetReceiver:
 
     def count(self, unreadable: int) -> None:
         """Dry run: let the login service look at the finished file, then drop it."""
-        assert self._login is not None
         writer, self._writer = self._writer, None
         if writer is None:
             return
@@ -203,7 +234,8 @@ class SetReceiver:
         except (NotDurable, DiskFailed) as error:
             self._not_stored(error, writer)
             return
-        counted = self._shared.login_service.dry_run(self._login, path)
+        service, login = self._let_in_by()
+        counted = service.dry_run(login, path)
         counted.addCallbacks(
             lambda result: self._counted(result, writer),
             lambda failure: self._not_stored(failure.value, writer),
@@ -231,13 +263,19 @@ class SetReceiver:
 
     def note_refused(self, refused: Sequence[RefusedUrl]) -> None:
         """Let the login service keep why URLs were refused; nobody waits for that."""
-        assert self._login is not None
-        self._shared.login_service.note_refused(self._login, refused).addErrback(_log_failure)
+        service, login = self._let_in_by()
+        service.note_refused(login, refused).addErrback(_log_failure)
 
     def logout(self, refused: int) -> None:
         """The provider has got the whole answer."""
-        assert self._login is not None
-        self._shared.login_service.logout(self._login, refused).addErrback(_log_failure)
+        service, login = self._let_in_by()
+        service.logout(login, refused).addErrback(_log_failure)
+
+    def _let_in_by(self) -> tuple[LoginService, Login]:
+        service, login = self._shared.login_service, self._login
+        assert service is not None
+        assert login is not None
+        return service, login
 
     def _spool_failed(self, error: BaseException) -> None:
         self._shared.resources.notice(error)

@@ -327,6 +327,10 @@ def test_a_set_that_no_transaction_takes_is_found_among_the_others(
     many.start()
     many.thread.work_off()
     assert many.put_away == [(17, 1)]
+    assert many.wanted(17) == "cache crash"
+    assert [one.name for one in (many.folder.path / "quarantine").iterdir()] == [
+        ReadySet(many.folder.path, 17, 1, 1000).path.name
+    ]
     assert all(many.waiting(pid) == [*names(1, 2), "2/0"] for pid in range(10, 20) if pid != 17)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.sink import Sink, TooLarge
+from lcc_scrapy.content.stored import encoder
 from lcc_scrapy.domain.errors import LeaseLost
 from lcc_scrapy.fetch import pacing
 from lcc_scrapy.fetch.pacing import IN_MEMORY, FetchAborted, Pacer

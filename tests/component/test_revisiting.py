@@ -26,7 +26,7 @@ def content(name, at):
 
 def season(days=DAYS, *, hours="", push_at=None):
     """Let days go by hour after hour; returns the times of each page's visits, and the world."""
-    world = World(Pages(index=links(*CHANGES_EVERY)), by_guess=True, once=False)
+    world = World(Pages(index=links(*CHANGES_EVERY)), adaptive=True, once=False)
     world.lcc.change(revisit=str(BOUNDS), timeofday=parse_mask(hours, HOURS_PER_WEEK) if hours else "")
     visits, last = defaultdict(list), {}
     for number in range(days * 24):

@@ -84,8 +84,8 @@ class World:
             self.scanner.stop()
         self.visits = replace(self.visits, **visits)
         terms = terms_of(self.rules, self.visits, 0)
-        by_guess = self.visits.by_guess
-        self.spidering = Spidering(self.lcc.store, PID, terms, self.lcc.policy, by_guess=by_guess)
+        adaptive = self.visits.adaptive
+        self.spidering = Spidering(self.lcc.store, PID, terms, self.lcc.policy, adaptive=adaptive)
         thread = SameThread()
         self.scanner = Scanner(
             self.spidering, thread, thread, Reader(self.pages, self.rules, terms.permits), self.clock,
@@ -199,8 +199,8 @@ def test_urls_are_visited_again_when_their_time_has_come():
     assert sorted(world.lcc.waiting()) == [("a", "fetch"), ("index", "fetch")]
 
 
-def test_urls_are_visited_by_guess_when_each_is_due():
-    world = World(Pages(index=links("a")), by_guess=True, once=False)
+def test_urls_are_visited_adaptively_when_each_is_due():
+    world = World(Pages(index=links("a")), adaptive=True, once=False)
     assert world.fetch() == ["index", "a"]
     world.lcc.now += DAY - 1
     world.clock.advance(POLL)
@@ -210,11 +210,11 @@ def test_urls_are_visited_by_guess_when_each_is_due():
     assert sorted(world.lcc.waiting()) == [("a", "fetch"), ("index", "fetch")]
 
 
-def test_once_by_guess_means_what_was_due_when_it_began():
+def test_once_adaptively_means_what_was_due_when_it_began():
     world = World(Pages(index=links("a")))
     world.fetch()
     world.lcc.now += DAY
-    world.begin(by_guess=True)
+    world.begin(adaptive=True)
     world.clock.advance(POLL)
     assert not world.scanner.is_done()
     world.lcc.now += 1000 * DAY
@@ -225,13 +225,13 @@ def test_once_by_guess_means_what_was_due_when_it_began():
 
 
 @pytest.mark.parametrize(
-    ("said", "every", "by_guess", "once"),
+    ("said", "every", "adaptive", "once"),
     [({}, 0, False, True), ({"every": "6h"}, 6 * 3600, False, False), ({"every": "auto"}, 0, True, False),
      ({"every": "auto", "stop_when_done": "1"}, 0, True, True)],
 )  # fmt: skip
-def test_the_argument_every_says_when_to_come_again(said, every, by_guess, once):
+def test_the_argument_every_says_when_to_come_again(said, every, adaptive, once):
     visits = read_arguments({"provider": "7", **said})
-    assert (visits.every, visits.by_guess, visits.once) == (every, by_guess, once)
+    assert (visits.every, visits.adaptive, visits.once) == (every, adaptive, once)
     assert visits.again == bool(said)
 
 

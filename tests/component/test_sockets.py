@@ -65,8 +65,8 @@ def test_what_providers_and_content_users_connect_sends_at_once(server):
     host, port = server.getsockname()
     with query_client.connect(f"{host}:{port}") as wire:
         assert sends_at_once(wire)
-    with closing(client.connect(client.Address(host, port), timeout=5.0)) as conversation:
-        assert sends_at_once(conversation._link.socket)
+    with closing(client.connect(client.Address(host, port), timeout=5.0)._link.socket) as wire:
+        assert sends_at_once(wire)
 
 
 class Arrivals(Factory):

@@ -124,7 +124,7 @@ def test_a_whole_conversation(uns, half_close):
     assert answer.endswith('<set_accepted received="1"/>\n</lococa:set_result>\n')
     assert (yield deferToThread(service._shared.login_service.logouts.acquire, timeout=300))
     assert len(service._shared.accepted_sets.arrived) == 1
-    assert not service.in_conversation(7, 1)
+    assert not service.conversations.is_open(7, 1)
 
 
 @pytest_twisted.inlineCallbacks

@@ -9,7 +9,7 @@ from lcc_scrapy.db.records import REFUSED_TYPES
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.tokens import Token, digest_of, new_secret
 from lcc_scrapy.intake.absorbing import Intake
-from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.intake.spooled import SpooledFile
 from lcc_scrapy.login.login_service import LoginRules
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.registration import want_full_set
@@ -82,7 +82,7 @@ def test_a_restart_still_counts_what_waits(uns):
 def test_a_set_that_is_being_absorbed_counts_once(uns, lcc):
     full(uns)
     (waiting,) = uns.spool.ready()
-    intake = Intake(lcc.store, open_spooled(waiting.path), lcc.policy)
+    intake = Intake(lcc.store, SpooledFile(waiting.path), lcc.policy)
     intake.step(lcc.now)
     assert (allowed(uns), lcc.provider().fullsetsused) == ("2", 1)
     intake.close()
@@ -196,7 +196,7 @@ def test_a_wish_is_not_told_again_while_its_answer_is_being_absorbed(uns, lcc):
     want_full_set(lcc.store, PID, "old files")
     full(uns)
     (waiting,) = uns.spool.ready()
-    intake = Intake(lcc.store, open_spooled(waiting.path), lcc.policy)
+    intake = Intake(lcc.store, SpooledFile(waiting.path), lcc.policy)
     intake.step(lcc.now)
     assert uns.log_in().told("wanted") == "no"
     intake.close()

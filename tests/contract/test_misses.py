@@ -13,7 +13,7 @@ from lcc_scrapy.domain.entries import Declared, Origin
 from lcc_scrapy.domain.misses import DAY, first_day, share_missed
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
 from lcc_scrapy.intake.absorbing import Intake
-from lcc_scrapy.ops.housekeeping import _validator
+from lcc_scrapy.ops.housekeeping import _judge_samples_of
 from lcc_scrapy.providers.registration import remove
 from lcc_scrapy.spidering import sampling as sampling_module
 from lcc_scrapy.spidering.sampling import Sampling
@@ -233,7 +233,7 @@ def test_suspects_are_judged_in_portions(lcc, monkeypatch):
     note_suspects(lcc, 5)
     lcc.now += GRACE
     left = []
-    for _ in _validator(lcc.store, replace(lcc.policy, push_grace=GRACE), PID, lcc.now):
+    for _ in _judge_samples_of(lcc.store, replace(lcc.policy, push_grace=GRACE), PID, lcc.now):
         left.append(suspects(lcc))
     assert (left, counted(lcc).missed) == ([3, 1, 0, 0], 5)
 

@@ -8,8 +8,8 @@ from little_lcc import MACHINE, PID, SITE, LittleLcc, assert_books_balance, key,
 
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import quota_refusal
 from lcc_scrapy.domain.queue import Cancelled
-from lcc_scrapy.domain.quota import refusal
 from lcc_scrapy.intake import absorbing
 from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.ops.verification import Verification
@@ -59,7 +59,7 @@ class QuotaLife(RuleBasedStateMachine):
         expected = []
         for ticket, body in zip(tickets, bodies, strict=True):
             copy = before.get(ticket.row.urlkey)
-            expected.append(refusal(self.lcc.provider(), files, space, copy, len(body)))
+            expected.append(quota_refusal(self.lcc.provider(), files, space, copy, len(body)))
             if not expected[-1]:
                 files, space = files + (copy is None), space + len(body) - (copy or 0)
         settled = self.settle(*[self.lcc.served(t, body) for t, body in zip(tickets, bodies, strict=True)])

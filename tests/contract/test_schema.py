@@ -173,7 +173,7 @@ def test_an_upgrade_that_was_interrupted_behind_its_tables_goes_on(databases, ki
     engine.dispose()
 
 
-def test_what_was_visited_before_visits_by_guess_is_due_at_once(fresh, tmp_path):
+def test_what_was_visited_before_adaptive_visits_is_due_at_once(fresh, tmp_path):
     (tmp_path / "100%").mkdir()
     engine = make_engine(fresh)
     with engine.begin() as connection:

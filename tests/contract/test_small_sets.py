@@ -1,5 +1,6 @@
 """Small sets of many providers in one transaction, the same on every store."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -7,16 +8,19 @@ import sqlalchemy
 from little_lcc import PID, removal, update
 
 from lcc_scrapy.db.records import OpenLogin, SetName
+from lcc_scrapy.intake import absorbing
 from lcc_scrapy.intake.absorbing import Intake
-from lcc_scrapy.intake.small_sets import SmallSet, absorb_together, read_small
+from lcc_scrapy.intake.small_sets import SMALL, SmallSet, absorb_together, read_small
 from tests.memory_store import MemoryStore
 
 
-def together(lcc, *sets):
-    """Absorb sets of different providers in one transaction."""
+def together(lcc, *sets, **states):
+    """Absorb sets of different providers in one transaction; ``states`` of the login of the second one."""
     small = [SmallSet(one, read_small(one), Intake(lcc.store, one, lcc.policy)) for one in sets]
+    logins = [OpenLogin(one.pid, one.connseq, "me", 1) for one in sets]
+    logins[1:2] = [replace(login, **states) for login in logins[1:2]]
     with lcc.store.begin() as tx:
-        tx.insert_logins([OpenLogin(one.pid, one.connseq, "me", 1) for one in sets])
+        tx.insert_logins(logins)
     return absorb_together(lcc.store, small, lcc.policy, lcc.now)
 
 
@@ -60,6 +64,35 @@ def test_a_set_that_came_before_the_period_of_resends_is_a_new_one(lcc):
     lcc.now += int(lcc.policy.resend_period) + 1
     together(lcc, lcc.spooled(update("a"), setid="S", digest="d"))
     assert lcc.waiting() == [("a", "fetch")]
+
+
+@pytest.mark.parametrize("state", ["passed", "overtaken"])
+def test_a_set_that_is_out_of_order_and_those_behind_it_are_left_for_another_time(lcc, state):
+    sets = crowd(lcc, 100, 4)
+    steps = together(lcc, *sets, **{state: True})
+    assert [step.finished for step in steps] == [True, False, False, False]
+    assert [lcc.waiting(one.pid) for one in sets[1:]] == [[], [], []]
+    with lcc.store.read() as tx:
+        assert tx.logins([(one.pid, one.connseq) for one in sets]).keys() == {
+            (one.pid, one.connseq) for one in sets[1:]
+        }
+
+
+def test_as_many_sets_go_together_as_the_rules_may_see_urls_of_in_one_transaction(lcc, monkeypatch):
+    monkeypatch.setattr(absorbing, "CHUNK", 2)
+    for pid in (8, 9, 10):
+        lcc.add(pid)
+    steps = together(lcc, *(lcc.spooled(removal("a"), pid=pid) for pid in (PID, 8, 9, 10)))
+    assert [step.finished for step in steps] == [True, True, False, False]
+
+
+def test_a_set_is_small_up_to_so_many_urls(lcc, monkeypatch):
+    names = [f"n{number}" for number in range(SMALL + 1)]
+    assert read_small(lcc.spooled(*map(update, names))) is None
+    assert len(read_small(lcc.spooled(*map(update, names[1:])))) == SMALL
+    monkeypatch.setattr(absorbing, "CHUNK", 5)
+    assert read_small(lcc.spooled(*map(update, names[:6]))) is None
+    assert len(read_small(lcc.spooled(*map(update, names[:5])))) == 5
 
 
 def test_of_many_sets_and_logins_those_are_found_that_are_asked_for(lcc):

@@ -356,7 +356,7 @@ HOUR, DAY = 3600, 86_400
 
 @pytest.fixture
 def guessing(lcc):
-    return Spidering(lcc.store, PID, Terms(), lcc.policy, by_guess=True)
+    return Spidering(lcc.store, PID, Terms(), lcc.policy, adaptive=True)
 
 
 def settled_visit(lcc, name, *, body=None, code=0, after=0):
@@ -414,7 +414,7 @@ def test_a_failure_says_nothing_of_changes(lcc, guessing):
 
 def test_the_bounds_are_those_of_the_provider_or_else_of_the_policy(lcc):
     lcc.policy = QueuePolicy(revisits=Bounds(100, 90, 110))
-    spider = Spidering(lcc.store, PID, Terms(), lcc.policy, by_guess=True)
+    spider = Spidering(lcc.store, PID, Terms(), lcc.policy, adaptive=True)
     seed(lcc, "a")
     visit(lcc, "a", b"first")
     assert known(lcc, "a").every == 100

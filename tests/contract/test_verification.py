@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from little_lcc import MACHINE, PID, LittleLcc, assert_books_balance, removal, update
 
-from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.stored import encoder
 from lcc_scrapy.db.records import TurnDelta
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.content.decoding import BadCoding, decoder
-from lcc_scrapy.content.encoding import encoder
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.sink import Sink, TooLarge
-from lcc_scrapy.content.stored import decoded, open_body
+from lcc_scrapy.content.stored import decoded, encoder, open_body
 from lcc_scrapy.domain.compression import coding_for
 
 CODINGS = ("gzip", "zstd")

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lcc_scrapy.domain.errors import NotDurable
-from lcc_scrapy.queue.beside import Beside
+from lcc_scrapy.queue.committing import Beside
 
 
 def test_it_has_ended_when_the_block_has() -> None:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.domain.quota import refusal
+from lcc_scrapy.domain.providers import Provider, quota_refusal
 
 
 @pytest.mark.parametrize(
@@ -27,7 +26,7 @@ from lcc_scrapy.domain.quota import refusal
 )
 def test_a_body_fits_or_is_refused_with_its_code(*, filesmax, spacemax, files, space, before, length, code):
     provider = Provider(7, "", filesmax=filesmax, spacemax=spacemax)
-    assert refusal(provider, files, space, before, length) == code
+    assert quota_refusal(provider, files, space, before, length) == code
 
 
 numbers = st.integers(0, 1000)
@@ -38,7 +37,7 @@ def test_usage_never_grows_beyond_the_quota(filesmax, spacemax, arrivals):
     provider = Provider(7, "", filesmax=filesmax, spacemax=spacemax)
     stored: dict[int, int] = {}
     for name, length in arrivals:
-        if not refusal(provider, len(stored), sum(stored.values()), stored.get(name), length):
+        if not quota_refusal(provider, len(stored), sum(stored.values()), stored.get(name), length):
             stored[name] = length
         assert not filesmax or len(stored) <= filesmax
         assert not spacemax or sum(stored.values()) <= spacemax

@@ -20,7 +20,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Outcome
 from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process import messages
-from lcc_scrapy.queue.settling_process.pipes import buffered, enlarge, write
+from lcc_scrapy.queue.settling_process.messages import buffered, enlarge, write
 
 PROGRAM = f"{__package__}.child"
 

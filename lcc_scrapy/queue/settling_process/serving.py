@@ -16,7 +16,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.queue.committing import Commits
 from lcc_scrapy.queue.settling_process import messages
-from lcc_scrapy.queue.settling_process.pipes import buffered, write
+from lcc_scrapy.queue.settling_process.messages import buffered, write
 
 
 def serve(requests: int, answers: int) -> None:

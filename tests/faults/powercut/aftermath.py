@@ -21,7 +21,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.feed.store_feed import StoreFeed
 from lcc_scrapy.intake.absorbing import Intake
-from lcc_scrapy.intake.spooled import open_spooled
+from lcc_scrapy.intake.spooled import SpooledFile
 from lcc_scrapy.machine.data_directory import DataDirectory
 from lcc_scrapy.ops.verification import Kind, Verification
 from lcc_scrapy.uns.spool import SpoolFolder
@@ -134,7 +134,7 @@ class _Look:
         try:
             yield from (f"set aside: {damaged.reason}" for damaged in spool.recover())
             for waiting in spool.ready():
-                with closing(Intake(store, open_spooled(waiting.path), self._config.policy)) as intake:
+                with closing(Intake(store, SpooledFile(waiting.path), self._config.policy)) as intake:
                     while not intake.step(0).finished:
                         pass
                 spool.remove([waiting])

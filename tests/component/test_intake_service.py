@@ -283,13 +283,13 @@ def test_while_room_is_short_nobody_is_let_in_and_no_set_begins(make: Any) -> An
     assert 'code="103"' in answer
     front.resources.short = False
 
-    begin = front.intake_service._service._conversations.begin
+    begin = front.intake_service._service.conversations.begin
 
     def begin_late(*login: Any) -> bool:
         front.resources.short = True
         return begin(*login)
 
-    front.intake_service._service._conversations.begin = begin_late
+    front.intake_service._service.conversations.begin = begin_late
     answer = yield front.talk(INIT, SET)
     assert "init_accepted" in answer
     assert 'code="203"' in answer

@@ -176,7 +176,7 @@ def test_one_connection_too_many_is_told_so_and_has_its_turn_later(uns):
     answer = yield deferToThread(talk, port, INIT, half_close=True)
     assert '<reason code="104" retry-after="300">' in answer
     first.close()
-    while len(service._conversations):
+    while len(service.conversations):
         yield deferToThread(threading.Event().wait, 0.01)
     answer = yield deferToThread(talk, port, INIT, half_close=True)
     assert "init_accepted" in answer
@@ -218,13 +218,13 @@ def test_a_stopped_server_has_answered_everybody_and_frees_its_port(uns):
     port = yield started(service)
     with ThreadPoolExecutor(2) as pool:
         answers = [pool.submit(talk, port, said) for said in (INIT + SET % b"partial" + URL, INIT[:-1])]
-        while service._shared.login_service.seq < 1 or len(service._conversations) < 2:
+        while service._shared.login_service.seq < 1 or len(service.conversations) < 2:
             yield deferToThread(threading.Event().wait, 0.01)
         yield service.stop()
         told = [answer.result() for answer in answers]
     assert '<set_rejected code="203"' in told[0]
     assert '<reason code="103"' in told[1]
-    assert len(service._conversations) == 0
+    assert len(service.conversations) == 0
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
 
@@ -237,7 +237,7 @@ def test_a_client_that_does_not_listen_cannot_stop_the_server_from_stopping(uns)
     deaf.send(INIT)
     yield deferToThread(deaf.recv, 1)
     yield service.stop()
-    assert len(service._conversations) == 0
+    assert len(service.conversations) == 0
     deaf.close()
 
 

@@ -180,7 +180,7 @@ def test_one_that_never_gets_to_speak_tls_is_cut_when_the_time_to_log_in_is_over
         with suppress(ConnectionResetError):
             assert (yield deferToThread(silent.recv, 100)) == b""
     assert time.monotonic() - began < 50, "not a minute more"
-    assert len(service._conversations) == 0
+    assert len(service.conversations) == 0
     assert "uns no TLS with peer=127.0.0.1" in caplog.text
 
 
@@ -189,7 +189,7 @@ def test_it_counts_from_the_moment_it_connects(uns, authority, folder):
     service = uns(endpoint(folder), connections_per_address=1)
     port = yield started(service)
     with socket.create_connection(("127.0.0.1", port)):
-        while len(service._conversations) < 1:
+        while len(service.conversations) < 1:
             yield deferToThread(threading.Event().wait, 0.01)
         answer = yield deferToThread(talk, port, INIT, context=trusting(authority))
     assert '<reason code="104"' in answer
@@ -200,11 +200,11 @@ def test_when_there_are_far_too_many_the_next_one_is_cut_without_a_word(uns, fol
     service = uns(endpoint(folder), connections_per_address=9, connections_max=1)
     port = yield started(service)
     crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
-    while len(service._conversations) < 2:
+    while len(service.conversations) < 2:
         yield deferToThread(threading.Event().wait, 0.01)
     with socket.create_connection(("127.0.0.1", port), timeout=300) as late:
         assert (yield deferToThread(late.recv, 100)) == b""
-    assert len(service._conversations) == 2
+    assert len(service.conversations) == 2
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
     for wire in crowd:
         wire.close()

@@ -33,11 +33,13 @@ class WebProcess(ServerProcess):
         from lcc_scrapy.app.intake_service import IntakeService
         from lcc_scrapy.app.wiring import resources_of
         from lcc_scrapy.db.thread import StoreThread
+        from lcc_scrapy.machine.wake_file import WakeFile
 
         super().__init__(config, home, reactor, settings)
         config = _with_own_spool(config)
         self._resources = resources_of(config, reactor, config.spool_dir)
         self._thread = StoreThread(reactor, self._resources.notice)
+        wake = WakeFile(config.data_dir)
         self._intake_service = IntakeService(
             config,
             home.lcc_id,
@@ -45,7 +47,7 @@ class WebProcess(ServerProcess):
             self._thread,
             reactor,
             accepted=lambda _: None,
-            absorbed=lambda _: None,
+            absorbed=lambda _: wake.touch(),
             resources=self._resources,
             stop_seconds=config.stop_timeout,
         )

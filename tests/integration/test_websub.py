@@ -39,9 +39,9 @@ def hub() -> Iterator[Hub]:
 class Subscribed(Scene):
     """A scene whose site has a feed; ``lcc web`` serves the callbacks."""
 
-    def __init__(self, make_lcc: Callable[..., Lcc], site: Site, hub: Hub) -> None:
+    def __init__(self, make_lcc: Callable[..., Lcc], site: Site, hub: Hub, **settings: str) -> None:
         self.port = free_port()
-        super().__init__(make_lcc, site, LCC_PUBLIC_URL=f"http://127.0.0.1:{self.port}")
+        super().__init__(make_lcc, site, LCC_PUBLIC_URL=f"http://127.0.0.1:{self.port}", **settings)
         self.hub = hub
         port = int(hub.url.split(":")[2].split("/")[0])
         roots = [self.root, f"http://127.0.0.1:{port}/"]
@@ -269,7 +269,10 @@ def test_a_hub_at_a_private_address_is_not_asked(scene: Subscribed) -> None:
     assert scene.waiting() == {"a"}
 
 
-def test_a_changed_entry_is_cached_soon_after_the_ping(scene: Subscribed) -> None:
+def test_a_changed_entry_is_cached_soon_after_the_ping(
+    make_lcc: Callable[..., Lcc], site: Site, hub: Hub
+) -> None:
+    scene = Subscribed(make_lcc, site, hub, LCC_POLL="1h")  # so that the ping is what wakes the crawl
     scene.site.put("/d/a", page("first"), page("second"))
     scene.subscribe("a")
     with scene.callbacks():

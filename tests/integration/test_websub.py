@@ -4,22 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.sources.callbacks import CONTENT_MAX, CallbackService
-from lcc_scrapy.web.body_room import NoRoom
 from tests.harness import Lcc, wait_for
 from tests.integration.hub import Hub, ask
 from tests.integration.site import Answer, Site, page
 from tests.integration.test_sources import Scene
 from tests.ports import free_port
 from tests.push_process import PushServer, push_server
-
-if TYPE_CHECKING:
-    from lcc_scrapy.sources.runner import Runner
 
 ATOM = "application/atom+xml"
 
@@ -199,20 +193,6 @@ def test_content_for_a_provider_that_rests_is_ignored_with_a_line_in_the_log(sce
         assert scene.hub.send(scene.feed("a", "b")) == 202
         assert "nothing may be fetched from provider 7 now" in server.log.read_text()
     assert scene.waiting() == {"a"}
-
-
-def test_one_source_never_takes_the_memory_that_content_of_others_needs() -> None:
-    service = CallbackService(cast("Runner", None))
-    with (
-        service.bodies.place(1) as first,
-        service.bodies.place(1) as second,
-        service.bodies.place(2) as other,
-    ):
-        first.add(CONTENT_MAX)
-        second.add(CONTENT_MAX)
-        with pytest.raises(NoRoom):
-            second.add(1)
-        other.add(CONTENT_MAX)
 
 
 def test_a_subscription_is_renewed_before_it_ends(scene: Subscribed) -> None:

@@ -1,11 +1,13 @@
 """What is accepted over HTTP (``lcc web``), beside the socket (``lcc uns``), both with one LCC.
 
 A large set goes alternately over the socket and over HTTP, as XML, gzip and JSON: checked, spooled and synced
-each time, absorbed never (``LCC_QUEUE_MAX=1``). Then sets of one URL each go over connections that are kept
-alive, with a password that people thought of, one that was made up, and a push token.
+each time, absorbed never (``LCC_QUEUE_MAX=1``). With ``--tls`` HTTP is HTTPS; the socket stays plain.
+Then sets of one URL each go over connections that are kept alive, with a password that people thought of,
+one that was made up, and a push token.
 
     python bench/push_http.py                          # 100,000 URLs, 5 rounds; 10,000 sets of one URL
-    python bench/push_http.py --urls 1000000 --rounds 3 --sets 0
+    python bench/push_http.py --tls --urls 1000000 --rounds 3 --sets 0
+    python bench/push_http.py --urls 0 --logins token --connections 8
 """
 
 import argparse
@@ -16,6 +18,7 @@ import os
 import re
 import secrets
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -36,13 +39,16 @@ from lcc_scrapy.wire.messages import NAMESPACE
 THOUGHT_OF, MADE_UP = 7, 8
 """Providers: one whose password is hashed slowly, and one whose password is random."""
 
+LOGINS = ["thought-of", "made-up", "token"]
+"""How the small sets log in: with the password of either provider, or a push token."""
+
 PATIENCE = 600
 
 
 class Lcc:
     """An LCC with a UNS and a push endpoint, each a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, tls: bool = False) -> None:
         self.folder = folder
         self.thought_of, self.made_up = secrets.token_hex(8), made_up()
         self.settings = {
@@ -56,6 +62,7 @@ class Lcc:
             "LCC_CONNECTIONS_PER_ADDRESS": "1000",
             "LCC_WEB_RATE": "1000000/s",
             "SCRAPY_SETTINGS_MODULE": "lcc_scrapy.settings",
+            **(certified(folder) if tls else {}),
         }
         self._lcc("init")
         store = SqlStore(f"sqlite:///{folder}/data/lcc.sqlite")
@@ -87,6 +94,26 @@ class Lcc:
         finally:
             process.terminate()
             process.wait(60)
+
+
+def certified(folder: Path) -> dict[str, str]:
+    """Make a certificate that nobody vouches for; returns the settings that name it."""
+    files = {"LCC_HTTP_CERTIFICATE": str(folder / "cert.pem"), "LCC_HTTP_KEY": str(folder / "key.pem")}
+    made = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    command = f"openssl req -x509 {made}"
+    out, keyout = files.values()
+    subprocess.run([*command.split(), "-out", out, "-keyout", keyout], check=True, stderr=subprocess.DEVNULL)
+    return files
+
+
+def connected(server: Server, *, tls: bool) -> socket.socket:
+    """Return a connection to a server, over TLS where it has that."""
+    link = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+    if not tls:
+        return link
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(link)
 
 
 def over_socket(port: int, lcc: Lcc, data: bytes) -> bytes:
@@ -123,9 +150,9 @@ def answered(link: socket.socket) -> bytes:
     return head + body
 
 
-def over_http(port: int, data: bytes) -> bytes:
+def over_http(web: Server, data: bytes, *, tls: bool) -> bytes:
     """Push over a connection of its own."""
-    with socket.create_connection(("127.0.0.1", port), PATIENCE) as link:
+    with connected(web, tls=tls) as link:
         link.sendall(data)
         return answered(link)
 
@@ -153,17 +180,18 @@ def as_json(count: int) -> bytes:
     return json.dumps({"set": "partial", "urlprefix": ROOT, "urls": urls}).encode()
 
 
-def large_sets(lcc: Lcc, uns: Server, web: Server, count: int, rounds: int) -> None:
+def large_sets(lcc: Lcc, uns: Server, web: Server, count: int, rounds: int, *, tls: bool) -> None:
     """Measure every way in turn, and print."""
+    http = "HTTPS" if tls else "HTTP"
     data, login = stream(count, 0), basic(MADE_UP, lcc.made_up)
     xml, packed = request(login, data), request(login, gzip.compress(data, 6), Content_Encoding="gzip")
     written = request(login, as_json(count), Content_Type="application/json")
     told, told_json = b'received="%d"' % count, b'"received":%d' % count
     ways = {
         "socket": (uns, lambda: over_socket(uns.port, lcc, data), told),
-        "HTTP": (web, lambda: over_http(web.port, xml), told),
-        "HTTP, gzip": (web, lambda: over_http(web.port, packed), told),
-        "HTTP, JSON": (web, lambda: over_http(web.port, written), told_json),
+        http: (web, lambda: over_http(web, xml, tls=tls), told),
+        f"{http}, gzip": (web, lambda: over_http(web, packed, tls=tls), told),
+        f"{http}, JSON": (web, lambda: over_http(web, written, tls=tls), told_json),
     }
     done = {name: [] for name in ways}
     for _ in range(rounds):
@@ -177,11 +205,11 @@ def large_sets(lcc: Lcc, uns: Server, web: Server, count: int, rounds: int) -> N
         print(f"{name:12}{pace:12,.0f}{worked:16,.0f}{max(x[2] for x in one):10.1f}{pace / base:10.2f}x")
 
 
-def small_sets(web: Server, login: str, sets: int, connections: int) -> tuple[float, float]:
+def small_sets(web: Server, login: str, sets: int, connections: int, *, tls: bool) -> tuple[float, float]:
     """Push sets of one URL over so many connections; return sets per second, and per processor second."""
     each = sets // connections
     worked, begun = web.worked, time.perf_counter()
-    them = [threading.Thread(target=_push_many, args=(web.port, login, each, n)) for n in range(connections)]
+    them = [threading.Thread(target=_push_many, args=(web, login, each, n, tls)) for n in range(connections)]
     for one in them:
         one.start()
     for one in them:
@@ -190,8 +218,8 @@ def small_sets(web: Server, login: str, sets: int, connections: int) -> tuple[fl
     return each * connections / took, each * connections / max(web.worked - worked, 0.01)
 
 
-def _push_many(port: int, login: str, count: int, whose: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), PATIENCE) as link:
+def _push_many(web: Server, login: str, count: int, whose: int, tls: bool) -> None:
+    with connected(web, tls=tls) as link:
         for n in range(count):
             body = f'{{"set":"partial","urls":["{ROOT}{whose}/{n}.html"]}}'.encode()
             link.sendall(request(login, body, Content_Type="application/json"))
@@ -208,20 +236,22 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--sets", type=int, default=10_000)
     options.add_argument("--connections", type=int, nargs="+", default=[1, 8])
+    options.add_argument("--logins", nargs="+", choices=LOGINS, default=LOGINS)
+    options.add_argument("--tls", action="store_true")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        lcc = Lcc(Path(folder))
+        lcc = Lcc(Path(folder), tls=chosen.tls)
         with lcc.running("uns") as uns, lcc.running("web") as web:
             if chosen.urls:
-                large_sets(lcc, uns, web, chosen.urls, chosen.rounds)
+                large_sets(lcc, uns, web, chosen.urls, chosen.rounds, tls=chosen.tls)
             logins = {
-                "password thought of": basic(THOUGHT_OF, lcc.thought_of),
-                "password made up": basic(MADE_UP, lcc.made_up),
+                "thought-of": basic(THOUGHT_OF, lcc.thought_of),
+                "made-up": basic(MADE_UP, lcc.made_up),
                 "token": f"Bearer {lcc.token}",
             }
             for connections in chosen.connections if chosen.sets else ():
-                for name, login in logins.items():
-                    pace, worked = small_sets(web, login, chosen.sets, connections)
+                for name in chosen.logins:
+                    pace, worked = small_sets(web, logins[name], chosen.sets, connections, tls=chosen.tls)
                     print(
                         f"sets of one URL, {connections} connections, {name}: {pace:,.0f}/s,"
                         f" {worked:,.0f} per CPU second",

@@ -65,7 +65,7 @@ FULL = (
     *on_both(f"feed.py --markdown {TABLES}", 1.5),
     Step("intake.py", 1),
     Step("uns.py", 1.5),
-    Step("push_http.py --rounds 3 --sets 1000", 2),
+    Step("push_http.py --tls --rounds 3 --sets 1000", 2),
     Step("lock_waits.py", 1.5),
     Step("turns.py", 3),
     *on_both("crowds.py --providers 10000 --urls 100000 --fetch 10000", 2),

@@ -8,6 +8,7 @@ from lcc_scrapy.indexnow.keys import Keys
 from lcc_scrapy.indexnow.queueing import Queueing
 from lcc_scrapy.indexnow.service import IndexNow
 from lcc_scrapy.login.passwords import hash_made_up, made_up
+from lcc_scrapy.machine.wake_file import WakeFile
 
 NAME_MAX = 255
 
@@ -23,4 +24,5 @@ def make_indexnow(config: Config, store: Store) -> IndexNow | None:
         secret = hash_made_up(made_up())
         return Provider(pid, secret, name=f"IndexNow {root}"[:NAME_MAX], fullsetsallowed=config.fullsets)
 
-    return IndexNow(Keys(store, rules, made), Queueing(store, config.policy, config.queue_max), rules)
+    queueing = Queueing(store, config.policy, config.queue_max, WakeFile(config.data_dir).touch)
+    return IndexNow(Keys(store, rules, made), queueing, rules)

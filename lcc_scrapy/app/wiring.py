@@ -44,6 +44,7 @@ from lcc_scrapy.listeners.endpoints import shown
 from lcc_scrapy.machine.data_directory import DataDirectory, WorkerSlot
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.machine.resources import Resources, provide_descriptors
+from lcc_scrapy.machine.wake_file import WakeFile, Waking
 from lcc_scrapy.mail.post import Post
 from lcc_scrapy.ops.housekeeping import Housekeeper
 from lcc_scrapy.ops.mailing import Mailing, post_of
@@ -132,6 +133,7 @@ class Worker:
         self._opened = False
         self._fetch_log: FetchLog | None = None
         self._settling_process: SettlingProcess | None = None
+        self._waking: Waking | None = None
 
     def now(self) -> int:
         """Return the time in epoch seconds."""
@@ -196,6 +198,8 @@ class Worker:
         collect_seldom()
         self.resources.start()
         self.manager.start()
+        self._waking = Waking(WakeFile(config.data_dir), reactor, self.manager.look)
+        self._waking.start()
         if self._scanner is not None:
             self._scanner.start()
         if self._sampler is not None:
@@ -447,6 +451,8 @@ class Worker:
             yield self._intake_service.stop()
         if self._opened:
             self.resources.stop()
+            if self._waking is not None:
+                self._waking.stop()
             self._delete_manager.stop()
             self._leftovers.stop()
             self._housekeeper.stop()

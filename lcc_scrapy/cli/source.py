@@ -96,7 +96,8 @@ def list_(lcc: Lcc, *, pid: int | None, as_json: bool) -> None:
         printing.as_json([_facts(one) for one in found])
         return
     columns = ("id", "pid", "kind", "url", "every", "urls", "last", "next", "error")
-    printing.table(columns, [_row(one) for one in found])
+    if not printing.table(columns, [_row(one) for one in found]):
+        printing.note("no sources yet: `lcc source discover URL` shows what a site offers")
 
 
 def _facts(one: "Source") -> dict[str, Any]:

@@ -29,11 +29,13 @@ class UnsProcess(ServerProcess):
         from lcc_scrapy.app.intake_service import IntakeService
         from lcc_scrapy.app.wiring import resources_of
         from lcc_scrapy.db.thread import StoreThread
+        from lcc_scrapy.machine.wake_file import WakeFile
 
         super().__init__(config, home, reactor, settings)
         config = self._of_the_uns(config)
         self._resources = resources_of(config, reactor, config.spool_dir)
         self._thread = StoreThread(reactor, self._resources.notice)
+        wake = WakeFile(config.data_dir)
         self._intake_service = IntakeService(
             config,
             home.lcc_id,
@@ -41,7 +43,7 @@ class UnsProcess(ServerProcess):
             self._thread,
             reactor,
             accepted=lambda _: None,
-            absorbed=lambda _: None,
+            absorbed=lambda _: wake.touch(),
             resources=self._resources,
             stop_seconds=config.stop_timeout,
         )

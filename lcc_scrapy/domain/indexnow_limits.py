@@ -26,6 +26,7 @@ class IndexNowRules:
     keys: int = setting("LCC_INDEXNOW_KEYS", "100000", read.at_least_one, "Keys that verified which are remembered, of all sites together; at the bound, submissions with other keys get 429.")
     rate: Rate = setting("LCC_INDEXNOW_RATE", "600/m", read.rate, "Submissions with one key, and likewise from one address (an IPv6 /64 counts as one; programs on the same machine have no share by address): as many at once, and then as many per time; more get 429.")
     checks_site: Rate = setting("LCC_INDEXNOW_CHECKS_SITE", "10/m", read.rate, "Unknown keys of one host that are checked: as many at once, and then as many per time; more get 429.")
+    checks_address: Rate = setting("LCC_INDEXNOW_CHECKS_ADDRESS", "30/m", read.rate, "Unknown keys from one address (as above) that are checked, so that one client does not delay the checks of all others: as many at once, and then as many per time; more get 429. Of the unknown keys of one host, one address may use up half.")
     checks: Rate = setting("LCC_INDEXNOW_CHECKS", "600/m", read.rate, "Unknown keys of all hosts that are checked: as many at once, and then as many per time; more get 429.")
     poll: float = shared.poll()
     proxies: Networks = shared.web_proxies()

@@ -108,8 +108,13 @@ class Keys:
             return Admitted(row, row.state, waits=row.state == GOOD and self._waits(tx, row))
 
     def _check_room_for_keys(self, tx: Tx, asked: Submission) -> None:
-        if len(tx.site_keys_of(asked.site, KEYS_PER_SITE)) >= KEYS_PER_SITE:
-            raise NotTaken(TOO_MANY, f"{asked.site} has {KEYS_PER_SITE} keys already", AGAIN)
+        known = tx.site_keys_of(asked.site, KEYS_PER_SITE)
+        if len(known) >= KEYS_PER_SITE:
+            wrong_ones = [one for one in known if one.state == BAD]
+            if not wrong_ones:
+                raise NotTaken(TOO_MANY, f"{asked.site} has {KEYS_PER_SITE} keys already", AGAIN)
+            # whoever makes keys up does not keep the site's own one out
+            tx.delete_site_keys([min(wrong_ones, key=lambda one: one.seen).digest])
         if tx.count_site_keys(GOOD) >= self._rules.keys:
             raise NotTaken(TOO_MANY, "there is no room for keys of further sites", AGAIN)
 

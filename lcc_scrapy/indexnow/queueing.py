@@ -7,7 +7,7 @@ twice. IndexNow says no md5: what is cached is fetched again, and goes when its 
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -39,9 +39,19 @@ class Step(Enum):
 
 
 class Queueing:
-    """Queues portions; ``queue_max`` as in LCC_QUEUE_MAX. All verbs block."""
+    """Queues portions; ``queue_max`` as in LCC_QUEUE_MAX. All verbs block.
 
-    def __init__(self, store: Store, policy: QueuePolicy, queue_max: int) -> None:
+    ``queued`` wakes whoever fetches: it is called when a portion has been dealt with.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        policy: QueuePolicy,
+        queue_max: int,
+        queued: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.queued = queued
         self._store = store
         self._policy = policy
         self._queue_max = queue_max

@@ -73,10 +73,10 @@ def make_router(service: IndexNow) -> APIRouter:
     ) -> Response:
         """Submit one URL that was added, changed or removed."""
         try:
-            _knock(service, request)
+            client = _knock(service, request)
             if not url or not key:
                 raise NotTaken(BAD_FORM, "expected ?url=…&key=…")
-            return _told(await service.submit(read_get(url, key, key_location)))
+            return _told(await service.submit(read_get(url, key, key_location), client))
         except LccError as error:
             return _refusal(error)
 
@@ -101,7 +101,7 @@ async def _posted(service: IndexNow, request: Request, client: str | None) -> Ta
         raise NotTaken(BAD_FORM, "expected Content-Type: application/json")
     size = _announced(request)
     with service.bodies.place(client) as place:
-        return await service.submit(await service.read(await _body(request, size, place)))
+        return await service.submit(await service.read(await _body(request, size, place)), client)
 
 
 def _announced(request: Request) -> int:

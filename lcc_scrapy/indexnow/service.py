@@ -30,7 +30,7 @@ from lcc_scrapy.domain.indexnow import (
 )
 from lcc_scrapy.domain.indexnow_body import BODY_MAX, read_body
 from lcc_scrapy.domain.indexnow_limits import IndexNowRules
-from lcc_scrapy.domain.throttling import Buckets
+from lcc_scrapy.domain.throttling import Buckets, Rate
 from lcc_scrapy.indexnow.checking import Check, Checker, Verdict
 from lcc_scrapy.indexnow.keys import Admitted, Keys, wrong
 from lcc_scrapy.indexnow.queueing import Queueing, Step
@@ -88,6 +88,9 @@ class IndexNow:
         self._at_a_time = asyncio.Semaphore(CHECKS)
         self._rates: Buckets[Hashable] = Buckets(rules.rate)
         self._site_checks: Buckets[str] = Buckets(rules.checks_site)
+        self._address_checks: Buckets[str] = Buckets(rules.checks_address)
+        half = Rate(max(1, rules.checks_site.count // 2), rules.checks_site.seconds)
+        self._half_checks: Buckets[tuple[str, str]] = Buckets(half)
         self._all_checks: Buckets[str] = Buckets(rules.checks)
         self._checks: dict[str, asyncio.Task[SiteKey | None]] = {}
         self.bodies = BodyRoom(BODIES, BODY_MAX)
@@ -106,18 +109,28 @@ class IndexNow:
             return _read(body)
         return await self._in_thread(_read, body)
 
-    async def submit(self, asked: Submission) -> Taken:
-        """Take a submission, which is durable then; raises ``NotTaken``, or ``LccError`` of the database."""
+    async def submit(self, asked: Submission, client: str | None = None) -> Taken:
+        """Take a submission, which is durable then; raises ``NotTaken``, or ``LccError`` of the database.
+
+        ``client`` is its neighbourhood, None = one without a share of its own.
+        """
         self.knock(asked.digest)
         now = int(self._now())
         known = await self._in_thread(self._keys.look, asked, now)
         if known is None and asked.digest not in self._checks:
-            _take(self._all_checks, "", "too many unknown keys")
-            _take(self._site_checks, asked.site, f"too many unknown keys of {asked.site}")
+            self._count_check(asked.site, client)
         admitted: Admitted = await self._in_thread(self._keys.admit, asked, now)
         self._bell.set()
         done = not admitted.waits if admitted.state == GOOD else await self._is_done(admitted.row)
         return Taken(DONE if done else WAITS, len(asked.urls), asked.ignored)
+
+    def _count_check(self, site: str, client: str | None) -> None:
+        """Count the check of an unknown key; who has used up its own share takes nothing of the others'."""
+        if client is not None:
+            _take(self._address_checks, client, "too many unknown keys from your address")
+            _take(self._half_checks, (client, site), f"too many unknown keys of {site} from your address")
+        _take(self._site_checks, site, f"too many unknown keys of {site}")
+        _take(self._all_checks, "", "too many unknown keys")
 
     async def _is_done(self, row: SiteKey) -> bool:
         """Tell whether a key that has to be checked is good within a little while; raises ``NotTaken``."""
@@ -207,8 +220,11 @@ class IndexNow:
         after = 0
         while some := await self._beside(self._queueing.ready, after):
             for portionid in some:
-                while await self._beside(self._queueing.queue, portionid, int(self._now())) is Step.MORE:
-                    pass
+                step = Step.MORE
+                while step is Step.MORE:
+                    step = await self._beside(self._queueing.queue, portionid, int(self._now()))
+                if step is not Step.HELD:
+                    self._queueing.queued()
             after = some[-1]
 
     async def _begin_due(self) -> None:

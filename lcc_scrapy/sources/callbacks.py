@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -25,8 +26,8 @@ BODIES = 8 * CONTENT_MAX
 """Bytes of large bodies in memory at a time, of all hubs; ``CONTENT_MAX`` of one source twice."""
 
 AT_A_TIME = 4
-WAITING = 32
-"""Content distributions that wait for others; of more, hubs are told to come again."""
+WAITING, WAITING_EACH = 32, 8
+"""Content distributions under way, of all sources and of each; of more, hubs are told to come again."""
 
 PAUSE = 5.0
 """Seconds between two looks at one topic, however often its hub asks for them."""
@@ -49,7 +50,7 @@ class CallbackService:
     now: Callable[[], float] = time.time
     bodies: BodyRoom = field(default_factory=lambda: BodyRoom(BODIES, 2 * CONTENT_MAX))
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_A_TIME))
-    _waiting: int = 0
+    _waiting: Counter[int] = field(default_factory=Counter)
     _wanted: set[int] = field(default_factory=set)
     _looking: dict[int, "asyncio.Task[None]"] = field(default_factory=dict)
     pause: float = PAUSE
@@ -71,14 +72,15 @@ class CallbackService:
         if not is_signed(source.secret, signature, body):
             _log.warning("source %d: content that is not signed by its hub was ignored", source.sourceid)
             return False
-        if self._waiting >= WAITING:
+        of_source = source.sourceid
+        if self._waiting[of_source] >= WAITING_EACH or self._waiting.total() >= WAITING:
             raise Busy("too much to take in")
-        self._waiting += 1
+        self._waiting[of_source] += 1
         try:
             async with self._places:
                 await self._take(source, body)
         finally:
-            self._waiting -= 1
+            self._waiting -= Counter([of_source])
         return True
 
     async def _take(self, source: Source, body: bytes) -> None:

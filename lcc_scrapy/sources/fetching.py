@@ -5,6 +5,7 @@ temporary file as they arrive.
 """
 
 import asyncio
+import os
 import socket
 import ssl
 import time
@@ -268,4 +269,6 @@ def _why(error: BaseException) -> str:
         return f"TLS failure: {cause.reason}"
     if isinstance(cause, TimeoutError):
         return "no answer in time"
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno).lower()
     return str(cause) or type(cause).__name__

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
+from lcc_scrapy.machine.wake_file import WakeFile
 from lcc_scrapy.sources.callbacks import CallbackService
 from lcc_scrapy.sources.fetching import CONNECTIONS, Fetcher
 from lcc_scrapy.sources.registry import Registry, this_process
@@ -25,7 +26,10 @@ def runner_of(config: Config, store: Store, work: Work, agent: str, *, verify: b
     registry = Registry(store, this_process(), config.timezone, config.turns.backoff)
     fetcher = fetcher_of(config, agent, verify=verify)
     subscriber = Subscriber(registry, work, fetcher, config.public_url)
-    return Runner(registry, work, fetcher, rules_of(config), subscriber=subscriber)
+    wake = WakeFile(config.data_dir)
+    return Runner(
+        registry, work, fetcher, rules_of(config), touched=lambda _: wake.touch(), subscriber=subscriber
+    )
 
 
 def callback_service(config: Config, store: Store, agent: str) -> CallbackService:

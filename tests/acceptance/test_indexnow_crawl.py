@@ -45,7 +45,7 @@ def submit_by_a_client_from_pypi(receiver, site, *names):
 
 
 def test_a_submitted_page_is_fetched_fetched_again_and_removed_when_it_is_gone(make_lcc):
-    lcc = make_lcc()
+    lcc = make_lcc(LCC_POLL="1h")  # so that the submission is what wakes the crawl
     with Site() as site:
         site.host = f"127.0.0.1:{site.listen()}"
         site.url = f"http://{site.host}/"

@@ -360,6 +360,40 @@ def test_keys_are_bounded_for_each_site():
     assert statuses == [200] * 16 + [429]
 
 
+def test_keys_that_somebody_made_up_do_not_keep_the_key_of_a_site_out():
+    house = IndexNowHouse(checks_site=Rate(100, 60.0))
+    house.provider()
+    house.verdict = WRONG
+    with house.client() as client:
+        assert [get(client, key=f"key-{number:08}").status_code for number in range(40)] == [403] * 40
+        with house.store.read() as tx:
+            assert len(tx.site_keys_of(SITE)) == 16
+        house.verdict = Verdict("good")
+        assert get(client).status_code == 200
+
+
+def test_one_address_never_uses_up_the_checks_of_all():
+    house = IndexNowHouse(mode="open", checks_address=Rate(2, 36_000.0), checks=Rate(3, 36_000.0))
+    hosts = [url("a", f"h{number}.example.org") for number in range(4)]
+    with house.client("192.0.2.1") as client:
+        assert [get(client, one).status_code for one in hosts] == [200, 200, 429, 429]
+    with house.client("192.0.2.2") as client:
+        assert [get(client, one).status_code for one in hosts[2:]] == [200, 429]
+    with house.client("192.0.2.1") as client:
+        assert get(client, hosts[0]).status_code == 200  # of a known key
+
+
+def test_one_address_never_uses_up_the_checks_of_a_host():
+    house = IndexNowHouse(checks_site=Rate(4, 36_000.0))
+    house.provider()
+    told = {}
+    for address in ("192.0.2.1", "192.0.2.2"):
+        with house.client(address) as client:
+            keys = [f"key-{address[-1]}{number:08}" for number in range(3)]
+            told[address] = [get(client, key=key).status_code for key in keys]
+    assert set(map(tuple, told.values())) == {(200, 200, 429)}
+
+
 def test_what_nobody_uses_any_more_is_forgotten(house):
     with house.client() as client:
         assert get(client).status_code == 200

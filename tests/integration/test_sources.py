@@ -11,6 +11,7 @@ from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import Provider
 from tests.harness import Lcc, wait_for
 from tests.integration.site import Answer, Site, page
+from tests.ports import free_port
 
 PID = 7
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -262,6 +263,15 @@ def test_a_site_offers_its_sources_with_the_commands_that_add_them(scene: Scene)
     ]
     nothing = scene.lcc.lcc("source", "discover", f"{scene.host}/nothing", check=False)
     assert nothing.returncode == 1
+
+
+def test_a_site_that_is_away_is_told_in_words(scene: Scene) -> None:
+    assert "no sources yet" in scene.lcc.lcc("source", "list").stderr
+    away = f"http://127.0.0.1:{free_port()}/"
+    scene.lcc.register(Provider(8, "", allowprivate=True), roots=[[away]])
+    scene.lcc.lcc("source", "add", "8", "--sitemap", f"{away}sitemap.xml")
+    done = scene.lcc.lcc("source", "run", "8", check=False)
+    assert (done.returncode, done.stderr) == (1, f"lcc: source 1: {away}robots.txt: connection refused\n")
 
 
 def test_a_source_lies_on_a_host_of_the_roots_and_is_added_once(scene: Scene) -> None:

@@ -4,22 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.sources.callbacks import CONTENT_MAX, CallbackService
-from lcc_scrapy.web.body_room import NoRoom
 from tests.harness import Lcc, wait_for
 from tests.integration.hub import Hub, ask
 from tests.integration.site import Answer, Site, page
 from tests.integration.test_sources import Scene
 from tests.ports import free_port
 from tests.push_process import PushServer, push_server
-
-if TYPE_CHECKING:
-    from lcc_scrapy.sources.runner import Runner
 
 ATOM = "application/atom+xml"
 
@@ -39,9 +33,9 @@ def hub() -> Iterator[Hub]:
 class Subscribed(Scene):
     """A scene whose site has a feed; ``lcc web`` serves the callbacks."""
 
-    def __init__(self, make_lcc: Callable[..., Lcc], site: Site, hub: Hub) -> None:
+    def __init__(self, make_lcc: Callable[..., Lcc], site: Site, hub: Hub, **settings: str) -> None:
         self.port = free_port()
-        super().__init__(make_lcc, site, LCC_PUBLIC_URL=f"http://127.0.0.1:{self.port}")
+        super().__init__(make_lcc, site, LCC_PUBLIC_URL=f"http://127.0.0.1:{self.port}", **settings)
         self.hub = hub
         port = int(hub.url.split(":")[2].split("/")[0])
         roots = [self.root, f"http://127.0.0.1:{port}/"]
@@ -201,20 +195,6 @@ def test_content_for_a_provider_that_rests_is_ignored_with_a_line_in_the_log(sce
     assert scene.waiting() == {"a"}
 
 
-def test_one_source_never_takes_the_memory_that_content_of_others_needs() -> None:
-    service = CallbackService(cast("Runner", None))
-    with (
-        service.bodies.place(1) as first,
-        service.bodies.place(1) as second,
-        service.bodies.place(2) as other,
-    ):
-        first.add(CONTENT_MAX)
-        second.add(CONTENT_MAX)
-        with pytest.raises(NoRoom):
-            second.add(1)
-        other.add(CONTENT_MAX)
-
-
 def test_a_subscription_is_renewed_before_it_ends(scene: Subscribed) -> None:
     scene.subscribe("a")
     with scene.callbacks():
@@ -269,7 +249,10 @@ def test_a_hub_at_a_private_address_is_not_asked(scene: Subscribed) -> None:
     assert scene.waiting() == {"a"}
 
 
-def test_a_changed_entry_is_cached_soon_after_the_ping(scene: Subscribed) -> None:
+def test_a_changed_entry_is_cached_soon_after_the_ping(
+    make_lcc: Callable[..., Lcc], site: Site, hub: Hub
+) -> None:
+    scene = Subscribed(make_lcc, site, hub, LCC_POLL="1h")  # so that the ping is what wakes the crawl
     scene.site.put("/d/a", page("first"), page("second"))
     scene.subscribe("a")
     with scene.callbacks():

@@ -64,7 +64,7 @@ def make_router(service: Unsubscribes) -> APIRouter:
 
 def _question(pid: int, token: str) -> str:
     return (
-        f"Provider {pid} gets no more mail about its URLs.</p>"
+        f"Press the button, and provider {pid} gets no more mail about its URLs.</p>"
         f'<form method="post" action="?t={escape(token)}"><button>Unsubscribe</button></form><p>'
     )
 

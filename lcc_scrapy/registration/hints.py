@@ -48,7 +48,8 @@ def hints(places: Places, done: Done, password: str) -> Hints:
         "lcc-push",
         "file2url --find DOCROOT -name '*.html' \\\n"
         "    | lcccpstate --statefile=state.txt \\\n"
-        f"    | lcccp --uns={uns} --pid={pid} --pwd-file=lcc.pwd --urlprefix={shlex.quote(root)}",
+        f"    | lcccp --uns={uns} --pid={pid} \\\n"
+        f"        --pwd-file=lcc.pwd --urlprefix={shlex.quote(root)}",
     )
 
 

@@ -13,11 +13,12 @@ _STYLE = (
     "input[type=text],input[type=password],input[type=email]{width:100%;box-sizing:border-box;"
     "font:inherit;padding:.4em;border:1px solid #555}"
     "small{display:block;color:#444}code,pre{font-family:monospace;overflow-wrap:anywhere}"
-    "pre{background:#f2f2f2;padding:.6em;white-space:pre-wrap}"
+    "pre{background:#f2f2f2;padding:.6em;white-space:pre-wrap;font-size:.85em}"
     "button{font:inherit;margin-top:1.2em;padding:.5em 1.2em}"
     ".alert{border-left:.4em solid #b00020;padding:.3em .8em;background:#fdecee}"
     ".good{border-left:.4em solid #0a6b2d;padding:.3em .8em;background:#e9f6ec}"
-    "nav a{margin-right:1em}:focus-visible{outline:3px solid #0050c8;outline-offset:2px}"
+    "hr{margin-top:1.5em}nav a{display:inline-block;margin-right:1em}"
+    ":focus-visible{outline:3px solid #0050c8;outline-offset:2px}"
 )
 _HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
 _HEADERS = {

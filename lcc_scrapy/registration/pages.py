@@ -157,7 +157,10 @@ def retry_body(kind: Kind, text: str, values: Values) -> Markup:
     """Return what is said when the file was not found, and the form to try again."""
     reasons = items(
         [
-            paragraph("The file is not there, or not readable for everybody. Open its address in a browser."),
+            paragraph(
+                "The file is not there, or not readable for everybody. Open {where} in a browser.",
+                where=_address(values),
+            ),
             paragraph("It holds more than the secret: no blanks, no HTML, one line."),
             paragraph(
                 "Your site sends visitors on to another host, for example from <code>example.org</code> to"
@@ -186,6 +189,14 @@ def retry_body(kind: Kind, text: str, values: Values) -> Markup:
         folder,
     )
     return alert(text) + paragraph("What it may be:") + reasons + again
+
+
+def _address(values: Values) -> Markup:
+    """Return where the file was looked for, as far as the form told it."""
+    folder = values.get("folder", "")
+    if not folder.endswith("/"):
+        return Markup("its address")
+    return Markup("<code>{}</code>").format(file_url(folder))
 
 
 def done_body(done: Done, places: Places, password: str) -> Markup:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -15,8 +16,8 @@ from urllib.parse import urlencode
 import pytest
 from harness import BIN, PATIENCE, missing
 
-from tests.registration_process import serving
-from tests.registration_site import little_site
+from tests.push_process import push_server
+from tests.registration_site import answer, little_site
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
@@ -60,8 +61,8 @@ def check(lcc, pid, password):
 
 def test_a_registered_site_pushes_with_the_lines_of_the_page(lcc, site, tmp_path):
     lcc.start_uns()
-    with serving(lcc.environment, tmp_path / "web.log") as (port, _):
-        status, page = post(port, "/register", {"site": site.url})
+    with push_server(lcc) as server:
+        status, page = post(server.port, "/register", {"site": site.url})
         assert status == 201
         given = dict(re.findall(r'name="(\w+)" (?:type="\w+" )?value="([^"]*)"', page))
         pid, password = given["pid"], given["password"]
@@ -72,7 +73,7 @@ def test_a_registered_site_pushes_with_the_lines_of_the_page(lcc, site, tmp_path
         assert check(lcc, pid, password)[0] == 77, "nor after a restart"
         secret = re.search(r"echo (\w{40}) >", page)[1]
         site.put(secret, "/docs/")
-        status, page = post(port, "/register/activate", given | {"folder": site.url + "docs/"})
+        status, page = post(server.port, "/register/activate", given | {"folder": site.url + "docs/"})
         assert (status, "Your password is active" in page) == (200, True)
     site.files.clear()
     assert check(lcc, pid, password)[0] == 0
@@ -102,15 +103,15 @@ def test_a_registered_site_pushes_with_the_lines_of_the_page(lcc, site, tmp_path
     ]
 
 
-def test_the_operator_approves_and_rejects(lcc, site, tmp_path):
+def test_the_operator_approves_and_rejects(lcc, site):
     lcc.settings["LCC_REGISTRATION"] = "approve"
     given = []
-    with serving(lcc.environment, tmp_path / "web.log") as (port, _):
+    with push_server(lcc) as server:
         for _ in range(2):
-            _, page = post(port, "/register", {"site": site.url})
+            _, page = post(server.port, "/register", {"site": site.url})
             given.append(dict(re.findall(r'name="(\w+)" (?:type="\w+" )?value="([^"]*)"', page)))
             site.put(re.search(r"echo (\w{40}) >", page)[1])
-            status, page = post(port, "/register/activate", given[-1])
+            status, page = post(server.port, "/register/activate", given[-1])
             assert (status, "has to approve it now" in page) == (200, True)
     first, second = (one["pid"] for one in given)
     rows = json.loads(lcc.lcc("registration", "list", "--json").stdout)
@@ -137,25 +138,32 @@ def test_the_operator_approves_and_rejects(lcc, site, tmp_path):
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_browser_registers_with_the_keyboard_alone_and_without_script(lcc, site, tmp_path, width):
+def test_a_browser_registers_with_the_keyboard_alone_and_without_script(lcc, site, width):
     if CHROMIUM is None:
         missing("chromium", "apt-get install chromium")
-    with serving(lcc.environment, tmp_path / "web.log") as (port, _), ThreadPoolExecutor(1) as apart:
-        apart.submit(_browse, port, site, width).result()
+    with push_server(lcc) as server, ThreadPoolExecutor(1) as apart:
+        apart.submit(_browse, server.port, site, width).result()
     (row,) = json.loads(lcc.lcc("provider", "list", "--json").stdout)
     assert row["roots"] == [site.url]
     assert (row["bandwidth"], row["timezone"]) == (200_000, "Europe/Amsterdam")
 
 
-def _browse(port, site, width):
+@contextmanager
+def _chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync"],
             timeout=PATIENCE * 1000,
         )
+        yield browser
+        browser.close()
+
+
+def _browse(port, site, width):
+    with _chromium() as browser:
         context = browser.new_context(java_script_enabled=False, viewport={"width": width, "height": 800})
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 1000)
@@ -188,7 +196,30 @@ def _browse(port, site, width):
         assert f"127.0.0.1:{site.port}" in page.inner_text("body")
         refused = [text for text in wrong if "Content Security Policy" in text]
         assert refused == []
-        browser.close()
+
+
+def test_a_form_on_a_page_of_another_site_registers_nothing(lcc, site):
+    if CHROMIUM is None:
+        missing("chromium", "apt-get install chromium")
+    with push_server(lcc) as server, ThreadPoolExecutor(1) as apart:
+        form = (
+            f'<form method="post" action="http://127.0.0.1:{server.port}/register">'
+            f'<input name="site" value="{site.url}"><button>Win</button></form>'
+        )
+        site.files["/"] = lambda handler: answer(handler, form.encode(), **{"Content-Type": "text/html"})
+        said = apart.submit(_click, site.url).result()
+        assert "sent by a page of another site" in said
+        assert json.loads(lcc.lcc("registration", "list", "--json").stdout) == []
+
+
+def _click(url):
+    with _chromium() as browser:
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        page.goto(url)
+        page.click("button")
+        page.wait_for_selector("[role=alert]")
+        return page.inner_text("[role=alert]")
 
 
 def _type(page, name, text):

@@ -45,6 +45,7 @@ def test_the_link_shows_a_button_and_changes_nothing_and_the_button_ends_the_mai
         assert client.post(link).status_code == 200
         assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
         assert page.headers["referrer-policy"] == "no-referrer"
+        assert "Press the button" in page.text
         assert "<script" not in page.text
 
 

@@ -529,6 +529,7 @@ def test_a_site_is_registered_by_the_pages_and_the_result_is_on_the_page(client,
     failed = client.post("/register/activate", data=hidden)
     assert (failed.status_code, "Try again" in failed.text) == (409, True)
     assert fields(failed.text) == hidden
+    assert f"Open <code>{site.url}{FILE}</code>" in failed.text
     site.put(secret)
     done = client.post("/register/activate", data=hidden)
     assert (done.status_code, "Your password is active" in done.text) == (200, True)

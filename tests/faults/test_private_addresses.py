@@ -3,6 +3,8 @@
 ``LCC_SPELLINGS`` says how many spellings are tried (1000 in the long version).
 """
 
+import http.client
+import json
 import os
 import re
 import socket
@@ -26,6 +28,7 @@ from tests.faults.spellings import HONEST, spellings
 from tests.harness import Lcc, free_port
 from tests.integration.project import make_project
 from tests.integration.site import Site, page
+from tests.push_process import push_server
 
 COUNT = int(os.environ.get("LCC_SPELLINGS", "300"))
 STAND_IN = "127.9.9.9"
@@ -314,6 +317,47 @@ def test_no_spelling_leads_a_crawl_to_a_private_address(crawling: Lcc, canary: C
     assert approved.keys() <= {404, REFUSED, 704, 705, 707}
     assert led.keys() <= {404, 605, 613, REFUSED}
     assert lcc.stop() == 0
+
+
+DOORS = (
+    "127.0.0.1",
+    "localhost",
+    "[::1]",
+    "[::ffff:7f00:1]",
+    "127.1",
+    "0x7f000001",
+    "2130706433",
+    "0.0.0.0",
+    "[::]",
+)
+
+
+def test_no_proof_is_looked_for_at_a_private_address(make_lcc: Callable[..., Lcc], canary: Canary) -> None:
+    """Asked of a real ``lcc web``: each is refused when it is named, or when the file is to be looked for."""
+    got = Counter[int]()
+    rates = {f"LCC_REGISTRATION_{name}": "1000/s" for name in ("RATE", "HOST_RATE", "PROOF_RATE")}
+    with push_server(
+        make_lcc(), LCC_REGISTRATION="open", LCC_REGISTRATION_PORTS=str(canary.port), **rates
+    ) as web:
+        for door in DOORS:
+            status, told = _register(web.port, "", {"site": f"http://{door}:{canary.port}/"})
+            if status == 201:
+                status, _ = _register(web.port, f"/{told['pid']}/activate", {"password": told["password"]})
+            got[status] += 1
+        assert canary.visitors == []
+    assert got.keys() <= {409, 422}
+    assert got.total() == len(DOORS)
+    assert got[409] >= 2
+
+
+def _register(port: int, path: str, body: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    kind = {"Content-Type": "application/json"}
+    connection.request("POST", f"/v1/registrations{path}", json.dumps(body), kind)
+    told = connection.getresponse()
+    found = told.status, json.loads(told.read())
+    connection.close()
+    return found
 
 
 def submit(lcc: Lcc, pid: int, urls: list[str]) -> Counter[int]:

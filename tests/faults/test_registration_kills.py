@@ -15,7 +15,8 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.login.passwords import hash_password, verify_password
 from lcc_scrapy.providers import registration as providers
 from lcc_scrapy.registration.service import AlreadyActive, NotKnown, Registrations
-from tests.registration_process import killed_step, serving
+from tests.killed_steps import killed_step
+from tests.push_process import PushServer
 from tests.registration_site import answer, little_site
 
 KINDS = ("sqlite", "mariadb", "postgresql")
@@ -51,6 +52,7 @@ def moments(url, what):
         yield moment, told
         if done:
             assert moment > 4, "it was killed at some moments"
+            print(f"killed at each of {moment - 1} moments")
             return
     raise AssertionError("it is never done")
 
@@ -148,38 +150,43 @@ def test_a_killed_change_of_a_provider_is_done_or_not_begun(database, kind):
         assert given.password or there[pid].narrowing == changed
 
 
-def test_a_server_killed_while_it_looks_for_the_file_has_activated_nothing(make_lcc, tmp_path):
+def test_a_server_killed_while_it_looks_for_the_file_has_activated_nothing(make_lcc):
     lcc = make_lcc()
     with little_site() as site:
-        environment = {
-            **lcc.environment, "LCC_REGISTRATION": "open", "LCC_REGISTRATION_PRIVATE": "yes",
-            "LCC_REGISTRATION_PORTS": str(site.port),
-        }  # fmt: skip
-        asked, go_on = threading.Event(), threading.Event()
-        with serving(environment, tmp_path / "first.log") as (port, process):
-            given = _post(port, "", {"site": site.url})[1]
-
-            def hold(handler):
-                asked.set()
-                go_on.wait(300)
-                answer(handler, given["secret"].encode())
-
-            site.files["*"] = hold
+        server = PushServer(
+            lcc, LCC_REGISTRATION="open", LCC_REGISTRATION_PRIVATE="yes",
+            LCC_REGISTRATION_PORTS=str(site.port),
+        )  # fmt: skip
+        try:
+            given = _post(server.port, "", {"site": site.url})[1]
             path, shown = f"/{given['pid']}/activate", {"password": given["password"]}
-            waiting = threading.Thread(target=_hung_up, args=(port, path, shown))
-            waiting.start()
-            wait_for(asked.is_set, 300)
-            process.kill()
-            process.wait(300)
-            go_on.set()
-            waiting.join(300)
-        assert json.loads(lcc.lcc("provider", "list", "--json").stdout) == []
-        (row,) = json.loads(lcc.lcc("registration", "list", "--json").stdout)
-        assert (row["pid"], row["stage"]) == (given["pid"], "waiting")
-        with serving(environment, tmp_path / "second.log") as (port, _):
-            assert _post(port, path, shown)[0] == 200
+            _kill_while_it_looks(server, site, given, lambda: _hung_up(server.port, path, shown))
+            assert json.loads(lcc.lcc("provider", "list", "--json").stdout) == []
+            (row,) = json.loads(lcc.lcc("registration", "list", "--json").stdout)
+            assert (row["pid"], row["stage"]) == (given["pid"], "waiting")
+            server.start()
+            assert _post(server.port, path, shown)[0] == 200
+        finally:
+            server.stop()
     (row,) = json.loads(lcc.lcc("provider", "list", "--json").stdout)
     assert (row["pid"], row["roots"]) == (given["pid"], [site.url])
+
+
+def _kill_while_it_looks(server, site, given, ask):
+    asked, go_on = threading.Event(), threading.Event()
+
+    def hold(handler):
+        asked.set()
+        go_on.wait(300)
+        answer(handler, given["secret"].encode())
+
+    site.files["*"] = hold
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    wait_for(asked.is_set, 300)
+    server.kill()
+    go_on.set()
+    waiting.join(300)
 
 
 def _post(port, path, body):

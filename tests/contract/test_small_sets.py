@@ -87,6 +87,7 @@ def test_as_many_sets_go_together_as_the_rules_may_see_urls_of_in_one_transactio
 
 
 def test_a_set_is_small_up_to_so_many_urls(lcc, monkeypatch):
+    monkeypatch.setattr(absorbing, "CHUNK", SMALL + 1)
     names = [f"n{number}" for number in range(SMALL + 1)]
     assert read_small(lcc.spooled(*map(update, names))) is None
     assert len(read_small(lcc.spooled(*map(update, names[1:])))) == SMALL

@@ -56,6 +56,17 @@ def info(store: SqlStore) -> str | None:
         return tx.info("fact")
 
 
+def test_a_connection_that_is_lost_after_its_commit_leaves_no_traceback_in_the_log(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    with server.store.engine.connect() as connection:
+        number = connection.execute(text(server._who_am_i)).scalar_one()
+        connection.commit()
+        server.end(number)
+    assert caplog.records == []
+    assert info(server.store) is None
+
+
 def test_a_connection_that_is_ended_between_two_transactions_is_replaced_unnoticed(server: Server) -> None:
     with server.store.read() as tx:
         number = server.number_of(tx)

@@ -7,6 +7,7 @@ No connection is waited for without end: a host that is gone is noticed by TCP w
 or MySQL that lives and says nothing after ``SILENCE``. What the URL says about such options wins.
 """
 
+import logging
 import socket
 import sqlite3
 import time
@@ -146,6 +147,8 @@ def make_engine(text_of_url: str | URL, *, silence: int | None = SILENCE) -> Eng
     url = make_url(text_of_url)
     url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
     backend = url.get_backend_name()
+    # Of a connection lost after its commit the pool logs a traceback; whoever asks next says it in one line.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     if backend == "sqlite":
         engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT, "check_same_thread": False})
         event.listen(engine, "connect", _prepare_sqlite)

@@ -125,16 +125,16 @@ def windows_of(
     drawn = [
         _drawn(one, starts[one.lease.turnkey], heads, rows) for one, heads in zip(wanted, asked, strict=True)
     ]
-    cached = tx.cached(row.urlkey for found, _ in drawn for row in found)
+    cached = tx.cached(row.urlkey for found, *_ in drawn for row in found)
     return [
         Window(
             one.lease,
             tuple(_ticket(row, one.lease, cached.get(row.urlkey)) for row in found),
             more,
             one.lease.turnkey in goes_on,
-            _reached(starts[one.lease.turnkey], found),
+            _reached(starts[one.lease.turnkey], found, ends),
         )
-        for one, (found, more) in zip(wanted, drawn, strict=True)
+        for one, (found, more, ends) in zip(wanted, drawn, strict=True)
     ]
 
 
@@ -223,7 +223,9 @@ def _heads(wanted: Wanted, start: Reach) -> list[Head]:
         most, behind = wanted.limit, start.ends.get(pid, HEAD)
         if len(masks) > FEW_MASKS:
             most = max(PART, most * FEW_MASKS // len(masks))
-        if behind == HEAD:  # what is out lies before the end of the last window
+        if (
+            behind == HEAD
+        ):  # what is out lies before the end of the last window, but for what became due since
             most += len(wanted.out)
         heads += [Head(pid, mask, behind, most) for mask in masks]
     return heads
@@ -231,30 +233,37 @@ def _heads(wanted: Wanted, start: Reach) -> list[Head]:
 
 def _drawn(
     wanted: Wanted, start: Reach, heads: Sequence[Head], rows: Mapping[Queue, Sequence[QueuedUrl]]
-) -> tuple[list[QueuedUrl], bool]:
-    """Return the next rows of a turn in order, and whether there are more; the ring goes on where it was."""
-    merged = [
-        _merged([head for head in heads if head.pid == pid], rows, wanted.out)
+) -> tuple[list[QueuedUrl], bool, dict[int, _Place]]:
+    """Return the next rows of a turn in order, whether there are more, and where each member was read to.
+
+    The ring goes on where it was.
+    """
+    merged = {
+        pid: _merged([head for head in heads if head.pid == pid], rows, wanted.out)
         for pid in sorted(start.masks, key=lambda pid: (pid <= start.last, pid))
-    ]
-    found = interleave([of_one for of_one, _ in merged])
-    return found[: wanted.limit], len(found) > wanted.limit or any(more for _, more in merged)
+    }
+    found = interleave([of_one for of_one, *_ in merged.values()])
+    taken, left = found[: wanted.limit], {row.pid for row in found[wanted.limit :]}
+    # Also past rows that are out: a read that found nothing else would be repeated for as long as they are.
+    read = {pid: end for pid, (*_, end) in merged.items() if end is not None and pid not in left}
+    ends = {row.pid: _place(row) for row in taken} | read
+    return taken, len(found) > wanted.limit or any(more for _, more, _ in merged.values()), ends
 
 
 def _merged(
     heads: Sequence[Head], rows: Mapping[Queue, Sequence[QueuedUrl]], out: Collection[bytes]
-) -> tuple[list[QueuedUrl], bool]:
+) -> tuple[list[QueuedUrl], bool, _Place | None]:
     """Return a provider's next rows by set and position, up to where all of its queues were read."""
     parts = [(head, rows.get((head.pid, head.mask), ())) for head in heads]
     cut = [_place(part[-1]) for head, part in parts if len(part) == head.limit]
     found = sorted((row for _, part in parts for row in part), key=_place)
     if cut:
         found = [row for row in found if _place(row) <= min(cut)]
-    return [row for row in found if not out or not is_among(row, out)], bool(cut)
+    end = _place(found[-1]) if found else None
+    return [row for row in found if not out or not is_among(row, out)], bool(cut), end
 
 
-def _reached(start: Reach, rows: Sequence[QueuedUrl]) -> Reach:
-    ends = {row.pid: _place(row) for row in rows}
+def _reached(start: Reach, rows: Sequence[QueuedUrl], ends: Mapping[int, _Place]) -> Reach:
     return replace(start, ends={**start.ends, **ends}, last=rows[-1].pid if rows else start.last)
 
 

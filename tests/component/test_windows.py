@@ -21,6 +21,7 @@ from lcc_scrapy.domain.queue import FETCH, Place
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.queue import window_rows, windows
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
+from lcc_scrapy.queue.window_rows import Wanted, windows_of
 from tests.memory_store import MemoryTx
 
 
@@ -307,6 +308,29 @@ def test_a_url_that_fails_while_its_window_is_read_is_tried_again_when_it_is_due
         by_hand.work_off()
         house.clock.advance(2)
     assert house.next() == "a"
+
+
+def test_a_url_that_is_out_behind_the_window_does_not_hold_its_reading_up() -> None:
+    """It lies there when URLs before it became due while it was fetched."""
+    house = House()
+    house.provider(1)
+    house.push(1, *"abcd")
+    house.manager.start()
+    turn = house.manager.turns.get("1")
+    assert turn is not None
+    found: list[str] = []
+    more, reach = True, None
+    with house.store.read() as tx:
+        out = {row.urlkey for row in tx.queued_of(1, 0, 10) if row.furl.endswith("/b")}
+        for _ in range(6):
+            lacking = Wanted(turn.lease, tuple(turn.members.values()), 1, out if reach else (), reach)
+            (window,) = windows_of(tx, [lacking], house.clock.seconds(), zone=house.manager.dispatcher.zone)
+            found += [one.row.furl.rsplit("/", 1)[1] for one in window.tickets]
+            more, reach = window.more, window.reach
+            if not more:
+                break
+    assert found == [*"acd"]
+    assert not more
 
 
 # --- the order, whatever happens ----------------------------------------------------------------------

@@ -25,6 +25,9 @@ Progress = Callable[[int, int], object]
 
 _WRITING = "the copy cannot be written"
 
+_FORMER = ("lccmeta", "qdb_rebuilt")
+"""Tables of earlier schemas, which half an upgrade leaves where each of its statements is committed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -43,7 +46,7 @@ def contents(store: SqlStore) -> Contents:
         names = set(inspect(connection).get_table_names())
         seen, facts = Snapshot(connection), Tx(connection)
         rows = any(seen.count(table) for table in metadata.sorted_tables if table.name in names)
-        foreign = bool(names - metadata.tables.keys() - {schema.VERSION_TABLE})
+        foreign = bool(names - metadata.tables.keys() - {schema.VERSION_TABLE, *_FORMER})
         if lccinfo.name not in names:
             return Contents(rows, foreign=foreign)
         return Contents(rows, facts.info(LCC_ID) or "", facts.info(CLOSED) or "", foreign)
@@ -76,7 +79,8 @@ def make_anew(target: SqlStore, why_closed: Closed) -> None:
             connection.execute(text(f"DROP VIEW {view}"))
         for table in sorted(metadata.sorted_tables, key=lambda table: table is lccinfo):
             table.drop(connection, checkfirst=True)
-        connection.execute(text(f"DROP TABLE IF EXISTS {schema.VERSION_TABLE}"))
+        for name in (*_FORMER, schema.VERSION_TABLE):
+            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
     schema.upgrade(target.url)
     target.check()
     with target.begin() as tx:

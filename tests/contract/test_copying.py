@@ -4,6 +4,7 @@ from contextlib import closing
 
 import pytest
 import sqlalchemy
+from alembic import command
 from any_rows import ROWS, TABLES, all_rows, execute, next_number, put_rows
 
 from lcc_scrapy.db import schema
@@ -264,6 +265,17 @@ def test_a_disk_that_is_full_is_named(small, databases, monkeypatch):
 
     monkeypatch.setattr(sql_store, "_prepare_sqlite", on_a_small_disk)
     refused(small, r"^the copy cannot be written \(table \w+\): database or disk is full")
+
+
+def test_a_copy_begins_anew_where_a_kill_left_half_an_upgrade(into):
+    engine = make_engine(into.target)
+    with engine.begin() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0024")  # since then lccmeta is a view
+    engine.dispose()
+    into.move()
+    assert into.is_done()
 
 
 def test_half_a_copy_of_another_lcc_is_refused(small, databases):

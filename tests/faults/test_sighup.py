@@ -214,7 +214,7 @@ def test_a_crawl_takes_over_its_bandwidth_and_the_size_of_its_queue(make_lcc, ng
     assert slow < pages // 2, "200 kB at 5 kB/s take 40 s each"
     project.write(LCC_BANDWIDTH=0, LCC_QUEUE_MAX=1000)
     began = time.monotonic()
-    project.hang_up(lcc.crawl, lcc.folder / "crawl.log", "LCC_BANDWIDTH, LCC_QUEUE_MAX changed")
+    project.hang_up(lcc.crawl, lcc.folder / "crawl.log", "LCC_QUEUE_MAX, LCC_BANDWIDTH changed")
     lcc.wait_until_fetched(40)
     took = time.monotonic() - began
     print(f"{slow} of {pages} pages within 3 s at 5 kB/s; the rest within {took:.1f} s without a limit")

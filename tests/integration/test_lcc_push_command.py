@@ -27,7 +27,16 @@ def old_pythons():
     """Return the Pythons older than ours that this machine has."""
     folders = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python"))
     found = [str(path) for path in folders if path.parts[-3].startswith(tuple(f"{one}." for one in OLD))]
-    return found or [path for one in OLD if (path := shutil.which(f"python{one}"))]
+    return found or [path for one in OLD if (path := interpreter(shutil.which(f"python{one}")))]
+
+
+def interpreter(command):
+    """Return the Python itself where a command only starts one, and needs an environment for it."""
+    if command is None:
+        return ""
+    asked = [command, "-c", "import sys; print(sys.executable)"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def kill_at_lines(owner, change, is_told):

@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from lcc_scrapy.db.records import JOB_MAX, OUTCOME_STATE_MAX, RELATION_MAX
+from lcc_scrapy.domain.acis import EXTENSION_MAX, FORMAT_MAX, SUMMARY_MAX, TITLE_MAX
 from lcc_scrapy.domain.cache import CHARSET_MAX, ETAG_MAX, LAST_MODIFIED_MAX, PEER_MAX, STATUS_LINE_MAX
 from lcc_scrapy.domain.cursor import CURSOR_MAX
 from lcc_scrapy.domain.directives import OWNER_MAX
@@ -39,6 +40,7 @@ from lcc_scrapy.domain.sources import ETAG_MAX as SOURCE_ETAG_MAX
 from lcc_scrapy.domain.sources import MODIFIED_MAX as SOURCE_MODIFIED_MAX
 from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
+from lcc_scrapy.domain.urds import KEYWORD_MAX
 
 metadata = MetaData()
 views = MetaData()
@@ -705,4 +707,107 @@ indexnowurls = Table(
     _column("count", Integer),
     _column("urls", Long),
     Index("indexnowurls_site", "site", "size"),
+)
+
+urd = Table(
+    "urd",
+    metadata,
+    Column("urdid", BigKey, primary_key=True, autoincrement=True),
+    _column("owner", _text(OWNER_MAX)),
+    _column("uri", Url),
+    _column("timing", BigInteger),
+    _column("lastcheck", BigInteger),
+    _column("port", Integer),
+    _column("protocol", _ascii(8)),
+    _column("method", _ascii(8)),
+    _column("processtype", _ascii(16)),
+    _column("rule", Long),
+    _column("depth", Integer),
+    _column("urgency", SmallInteger),
+    _column("threshold", BigInteger),
+    _column("expires", BigInteger, null=True),
+    _column("revision", BigInteger),
+    _column("due", BigInteger),
+    _column("run_upto", Key, null=True),
+    Index("urd_owner", "owner", "urdid"),
+    Index("urd_due", "due"),
+    Index("urd_revision", "revision", unique=True),
+    sqlite_autoincrement=True,
+)
+
+urd_keyword = Table(
+    "urd_keyword",
+    metadata,
+    Column("urdid", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    _column("key", _text(KEYWORD_MAX)),
+    _column("weight", Integer),
+)
+
+aequeue = Table(
+    "aequeue",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("seq", BigInteger),
+    _column("position", BigInteger),
+    _column("since", BigInteger),
+    _column("urdids", Long),
+    Index("aequeue_position", "position", unique=True),
+)
+
+aci = Table(
+    "aci",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("owner", _text(OWNER_MAX), primary_key=True),
+    _column("number", BigInteger),
+    _column("urdid", BigInteger),
+    _column("pid", BigInteger),
+    _column("extension", _text(EXTENSION_MAX)),
+    _column("format", _text(FORMAT_MAX)),
+    _column("relevance", BigInteger),
+    _column("updatetime", BigInteger),
+    _column("filesize", BigInteger),
+    _column("uri", Url),
+    _column("urgency", SmallInteger),
+    _column("docbase", _ascii(64)),
+    _column("expired", Boolean),
+    _column("title", _text(TITLE_MAX)),
+    _column("summary", _text(SUMMARY_MAX)),
+    _column("detail", Long),
+    _column("made", BigInteger),
+    Index("aci_number", "number", unique=True),
+    Index("aci_owner", "owner", "number"),
+)
+
+recipients = Table(
+    "recipients",
+    metadata,
+    Column("recipientid", BigKey, primary_key=True, autoincrement=True),
+    _column("owner", _text(OWNER_MAX)),
+    _column("channel", _ascii(16)),
+    _column("address", Url),
+    _column("format", _ascii(8)),
+    _column("digest", Boolean),
+    _column("secret", _ascii(64)),
+    _column("off", Boolean),
+    _column("created", BigInteger),
+    _column("refused", _text(255)),
+    Index("recipients_owner", "owner", "recipientid"),
+    sqlite_autoincrement=True,
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("recipientid", BigInteger, primary_key=True, autoincrement=False),
+    _column("state", _ascii(16)),
+    _column("tries", Integer),
+    _column("not_before", BigInteger),
+    _column("deadline", BigInteger),
+    _column("sent", BigInteger),
+    Index("alerts_due", "state", "not_before"),
+    Index("alerts_recipient", "recipientid", "number"),
 )

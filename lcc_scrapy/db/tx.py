@@ -3,6 +3,8 @@
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from lcc_scrapy.db.sql.aci_verbs import AciVerbs
+from lcc_scrapy.db.sql.alert_verbs import AlertVerbs
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
@@ -14,6 +16,7 @@ from lcc_scrapy.db.sql.registration_verbs import RegistrationVerbs
 from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
+from lcc_scrapy.db.sql.urd_verbs import UrdVerbs
 from lcc_scrapy.db.sql.user_verbs import UserVerbs
 
 
@@ -30,6 +33,9 @@ class Tx(
     RegistrationVerbs,
     SourceVerbs,
     IndexNowVerbs,
+    UrdVerbs,
+    AciVerbs,
+    AlertVerbs,
 ):
     """A running transaction. Sequences come back in the order the verb names."""
 

@@ -116,11 +116,11 @@ def _occurring(index: Index, slot: int, counts: Counts) -> list[_Found]:
 
 def _finding(urd: Urd, relevance: int, found: Sequence[_Found], page: PageInWork) -> Finding:
     best = sorted(found, key=lambda one: -one.score)
-    places = {pattern_of(one.key): one for one in best}
-    extracts = [extract for pattern in list(places)[:EXTRACTS_SHOWN] if (extract := page.extract(pattern))]
+    places = [page.first_place(pattern_of(one.key)) for one in best[: 2 * EXTRACTS_SHOWN]]
+    extracts = page.stream.extracts(filter(None, places), EXTRACTS_SHOWN)
     summary = " ".join(f"{number}) {one.text}" for number, one in enumerate(extracts, 1))
     detail: dict[str, Any] = {"keywords": _keywords(best)}
-    detail["extracts"] = [{"text": one.text, "start": one.start, "end": one.end} for one in extracts]
+    detail["extracts"] = [{"text": one.text, "marks": [list(mark) for mark in one.marks]} for one in extracts]
     return Finding(urd, relevance, page.title, summary[:SUMMARY_MAX], detail)
 
 

@@ -1,4 +1,4 @@
-"""Many URDs made ready to be compared with pages: one automaton for all keywords, tables of numbers for the rest.
+"""Many URDs made ready to be compared with pages: an automaton for all keywords, and tables of numbers.
 
 A *slot* is the place of a URD in the index, a *pattern* that of a keyword in the automaton.
 """

@@ -1,4 +1,4 @@
-"""The first steps of the pipe: content is decoded, links, markup and scripts go, references become characters."""
+"""First steps of the pipe: content is decoded; links, markup, scripts go; references become characters."""
 
 from io import BytesIO
 

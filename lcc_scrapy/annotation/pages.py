@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lcc_scrapy.annotation.page_text import text_of
-from lcc_scrapy.annotation.streams import Extract, Stream
+from lcc_scrapy.annotation.streams import Place, Stream
 from lcc_scrapy.domain.acis import TITLE_MAX
 from lcc_scrapy.domain.boolean_rules import PLACES_MAX
 from lcc_scrapy.domain.changes import Changes, changes_between, sentences_of
@@ -32,7 +32,7 @@ class PageInWork:
     def __init__(self, page: Page, *, link_texts: bool) -> None:
         self.page = page
         self._link_texts = link_texts
-        self._extracts: dict[str, Extract | None] = {}
+        self._first: dict[str, Place | None] = {}
         self._places: dict[str, Sequence[int]] = {}
         self.text = text_of(page.body, page.mimetype, page.charset, link_texts=link_texts)
 
@@ -46,9 +46,9 @@ class PageInWork:
 
     @cached_property
     def stream(self) -> Stream:
-        """Return the words of title and text."""
+        """Return the words of text and title."""
         assert self.text is not None
-        return Stream([self.text.title, " ".join(self.text.paragraphs)])
+        return Stream([" ".join(self.text.paragraphs), self.text.title])
 
     @property
     def has_changed(self) -> bool:
@@ -73,11 +73,11 @@ class PageInWork:
         changes = self.changes
         return Stream((*changes.added, *changes.removed) if changes else ())
 
-    def extract(self, pattern: str) -> Extract | None:
-        """Return the first place of a pattern in context."""
-        if pattern not in self._extracts:
-            self._extracts[pattern] = self.stream.extract(pattern)
-        return self._extracts[pattern]
+    def first_place(self, pattern: str) -> Place | None:
+        """Return where a pattern stands first."""
+        if pattern not in self._first:
+            self._first[pattern] = self.stream.place(pattern)
+        return self._first[pattern]
 
     def places(self, pattern: str) -> Sequence[int]:
         """Return where a pattern begins, in words."""

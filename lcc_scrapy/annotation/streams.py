@@ -1,7 +1,7 @@
 """The words of a page as one string to be searched, and the way back from it to the page's text.
 
-Words are separated and framed by single blanks, so that `` java `` is found where the whole word is. Between two
-parts (title and text) there are two, so that no phrase is found across them.
+Words are separated and framed by single blanks, so that `` java `` is found where the whole word is. Between
+two parts (text and title) there are two, so that no phrase is found across them.
 """
 
 import re
@@ -15,7 +15,7 @@ BLOCK = 4096
 """Characters of text whose words are counted together: where a word stands is looked for in one block."""
 
 BLOCK_SHOWN = 16 * BLOCK
-"""Of a longer block (which has no mark where it could end) the beginning is shown, wherever the word stands."""
+"""Of a longer block, which has no mark where it could end, the beginning is shown for any word."""
 
 CONTEXT = 80
 """Characters of text on either side of a word in an extract."""
@@ -30,10 +30,18 @@ _ENDS = re.compile("[ ,;:./\u3001\u3002\uff0c]")
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """A keyword in context: it stands in ``text`` from ``start`` to ``end``."""
+    """Keywords in context: they stand in ``text`` at the ``marks`` (from, to)."""
 
     text: str
-    start: int
+    marks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: in which part of the texts, from which character to which."""
+
+    part: int
+    begin: int
     end: int
 
 
@@ -75,16 +83,31 @@ class Stream:
             words += words_of(part.text[begin:end])
         return words
 
-    def extract(self, pattern: str) -> Extract | None:
-        """Return the first place of what is searched, in context; None = there is none."""
+    def place(self, pattern: str) -> Place | None:
+        """Return where a pattern stands first in the texts; None = nowhere."""
         at = self.characters.find(pattern)
         if at < 0:
             return None
-        part = self._parts[bisect_right(self._parts, at, key=lambda one: one.begins) - 1]
+        number = bisect_right(self._parts, at, key=lambda one: one.begins) - 1
+        part = self._parts[number]
         word = self.characters.count(" ", part.begins, at)
         begin, _ = _span(part, word)
         _, end = _span(part, word + pattern.count(" ") - 2)
-        return _in_context(part.text, begin, end)
+        return Place(number, begin, min(end, begin + WORD_SHOWN))
+
+    def extracts(self, places: Iterable[Place], most: int) -> list[Extract]:
+        """Return some places in context; those that stand together give one extract."""
+        shown: list[tuple[int, range, list[tuple[int, int]]]] = []
+        for place in places:
+            around = _around(self._parts[place.part].text, place.begin, place.end)
+            for part, span, marks in shown:
+                if part == place.part and place.begin in span and place.end <= span.stop:
+                    marks.append((place.begin, place.end))
+                    break
+            else:
+                if len(shown) < most:
+                    shown.append((place.part, around, [(place.begin, place.end)]))
+        return [_extract(self._parts[part].text, span, marks) for part, span, marks in shown]
 
     def places(self, pattern: str, most: int) -> list[int]:
         """Return the first places of what is searched, in words from the beginning."""
@@ -134,14 +157,18 @@ def _within(chunk: str, begin: int, word: int) -> tuple[int, int]:
     return begin, begin + len(chunk)
 
 
-def _in_context(text: str, begin: int, end: int) -> Extract:
-    """Cut a text around a place, at blanks where there are any nearby."""
-    end = min(end, begin + WORD_SHOWN)
+def _around(text: str, begin: int, end: int) -> range:
+    """Return what is shown around a place: up to blanks where there are any nearby."""
     first, last = max(0, begin - CONTEXT), min(len(text), end + CONTEXT)
     if first:
-        first = min(begin, text.find(" ", first, begin) + 1 or first)
+        first = text.find(" ", first, begin) + 1 or first
     if last < len(text):
         last = max(end, text.rfind(" ", end, last))
-    head, tail = "\u2026" if first else "", "\u2026" if last < len(text) else ""
-    start = begin - first + len(head)
-    return Extract(f"{head}{text[first:last]}{tail}", start, start + end - begin)
+    return range(first, last)
+
+
+def _extract(text: str, span: range, marks: list[tuple[int, int]]) -> Extract:
+    head, tail = "\u2026" if span.start else "", "\u2026" if span.stop < len(text) else ""
+    moved = len(head) - span.start
+    placed = tuple((begin + moved, end + moved) for begin, end in sorted(set(marks)))
+    return Extract(f"{head}{text[span.start : span.stop]}{tail}", placed)

@@ -6,7 +6,7 @@
     term  = a word, or words in double quotes
 
 ``near/n``: all terms occur, and their beginnings are at most ``n`` words apart, in whatever order. Blanks and
-the case of ``any``, ``all``, ``not`` and ``near`` do not matter. A word that is one of these stands in quotes.
+the case of ``any``, ``all``, ``not`` and ``near`` do not matter.
 """
 
 import re
@@ -70,7 +70,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Any_:
+class AnyOf:
     """At least one part holds."""
 
     parts: tuple[Rule, ...]
@@ -81,7 +81,7 @@ class Any_:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     """All parts hold."""
 
     parts: tuple[Rule, ...]
@@ -198,7 +198,7 @@ class _Parser:
             if len(parts) > 1:
                 raise self._bad(token, "not( ) takes one part")
             return Not(parts[0])
-        return Any_(tuple(parts)) if name == "any" else All(tuple(parts))
+        return AnyOf(tuple(parts)) if name == "any" else AllOf(tuple(parts))
 
     def _near(self, token: re.Match[str]) -> Rule:
         distance = int(token["distance"][:6])

@@ -1,6 +1,6 @@
 """Texts and keywords as sequences of words that can be compared (Unicode NFKC_Casefold, tokens).
 
-A word is a run of letters, digits, marks and underscores. Scripts that put no blanks between words (Han, kana,
+A word is a run of letters, digits, marks and underscores. Scripts without blanks between words (Han, kana,
 Thai, Lao, Khmer, Myanmar) give a word for each character, so that their words are phrases.
 """
 

@@ -63,7 +63,7 @@ from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.urd_rules import due_at
-from lcc_scrapy.domain.urds import Urd
+from lcc_scrapy.domain.urds import Process, Urd
 from lcc_scrapy.domain.versions import Version
 
 
@@ -1323,7 +1323,9 @@ class MemoryTx:
         for row in rows:
             _insert(self._t.aci, (row.urlkey, row.seq, row.owner), row)
 
-    def told_contents(self, urlkeys: Iterable[bytes], docbases: Collection[str]) -> set[tuple[bytes, str, str]]:
+    def told_contents(
+        self, urlkeys: Iterable[bytes], docbases: Collection[str]
+    ) -> set[tuple[bytes, str, str]]:
         rows = (row for key in set(urlkeys) for row in self._acis_of(key))
         return {(row.urlkey, row.owner, row.docbase) for row in rows if row.docbase in docbases}
 
@@ -1345,6 +1347,9 @@ class MemoryTx:
     def acis_of_number(self, numbers: Iterable[int]) -> dict[int, Aci]:
         wanted = set(numbers)
         return {row.number: row for row in self._t.aci.values() if row.number in wanted}
+
+    def has_urds_of_changes(self) -> bool:
+        return any(one.processtype == Process.CHANGE for one in self._t.urd.values())
 
     def last_aci_number(self) -> int:
         return self.peek(ACI_NUMBER)

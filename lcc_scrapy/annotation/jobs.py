@@ -11,7 +11,7 @@ from lcc_scrapy.domain.versions import Version
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A document that waits, as it is in the cache, with its owners and the content before, if that counts."""
+    """A document that waits, as it is in the cache, its owners, and the content before, if that counts."""
 
     waiting: Waiting
     row: CachedUrl

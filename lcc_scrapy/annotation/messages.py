@@ -6,8 +6,8 @@
                                                 → ["found", findings, seconds of CPU]
                                                 → ["failed", why]
 
-Bodies are parts; all else is JSON of simple values. While many URDs are being indexed, a page is compared with
-those before, unless it wants to be ``exactly``: then it waits.
+Bodies are parts; all else is JSON of simple values. While many URDs are being indexed, a page is compared
+with those before, unless it wants to be ``exactly``: then it waits.
 """
 
 from collections.abc import Iterable, Sequence

@@ -104,7 +104,7 @@ class Processing:
     def _change(self, urds: list[Urd], removed: frozenset[int]) -> None:
         try:
             self._profiles.change(urds, removed)
-        except BaseException:  # without them it is of no use; another process may have the memory
+        except BaseException:  # noqa: BLE001 - without them it is of no use; another process may have the memory
             os._exit(1)
         self._indexed.set()
         self._profiles.merge()

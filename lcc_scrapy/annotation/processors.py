@@ -1,4 +1,4 @@
-"""The processors of one ``lcc annotate``: each a child process, and a thread that hands it one page at a time.
+"""The processors of one ``lcc annotate``: each a child process, and a thread that hands it pages.
 
 A child that dies, or is ended because a page takes too long, is replaced. Its page is tried again; after
 ``TRIES`` it is a failure, and others go on.
@@ -150,7 +150,11 @@ class Processor:
             yield
         except (Closed, OSError):
             self.end()
-            why = f"took longer than {seconds:g} s" if late else f"ended its process ({self._process.returncode})"
+            why = (
+                f"took longer than {seconds:g} s"
+                if late
+                else f"ended its process ({self._process.returncode})"
+            )
             raise Died(why, late=bool(late)) from None
         finally:
             timer.cancel()
@@ -178,7 +182,9 @@ class Processors:
         """Return what is ready, after so many seconds at the latest; raises what none of them can live with."""
         found: list[Result] = []
         with suppress(Empty):
-            found.append(self._checked(self._results.get(timeout=seconds) if seconds else self._results.get_nowait()))
+            found.append(
+                self._checked(self._results.get(timeout=seconds) if seconds else self._results.get_nowait())
+            )
             while True:
                 found.append(self._checked(self._results.get_nowait()))
         return found

@@ -46,6 +46,10 @@ AE_FAILED = "ae failed"
 """Counters of the annotation engine: places given out in its queue, the most documents that ever waited there
 at a time; documents that were annotated, that have no text, and that no processor survived."""
 
+ANNOTATED = "annotated"
+"""The fact (``lccinfo``) up to which seq the annotation engine read the feed: what is behind it is in its queue,
+or done."""
+
 ACI_NUMBER = "aci"
 """The counter of the ``number`` of ACIs; it stays locked until the commit, as ``FEED``."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lcc_scrapy.domain import notations as read
 from lcc_scrapy.domain import shared_settings as shared
-from lcc_scrapy.domain.settings import LIVE, setting
+from lcc_scrapy.domain.settings import setting
 
 PROCESSORS_MOST = 10
 """What the seed's engine had; more are not taken by themselves."""

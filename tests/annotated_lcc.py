@@ -10,6 +10,7 @@ from lcc_scrapy.annotation.jobs import Result
 from lcc_scrapy.annotation.messages import FAILED, PAGE, RENEW, URDS, findings_of, said_urds
 from lcc_scrapy.annotation.processor import Processing
 from lcc_scrapy.annotation.profile_feed import profile_changes
+from lcc_scrapy.content.files import relative_name
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.domain.annotation_limits import AnnotationRules
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
@@ -27,10 +28,11 @@ def urd(owner="anna", uri="*", words=("java",), **other):
 
 
 class Site:
-    """Documents in the cache of a store; their contents in memory by file number."""
+    """Documents in the cache of a store; their contents in memory by file number, or below a folder."""
 
-    def __init__(self, store):
+    def __init__(self, store, folder=None):
         self.store = store
+        self.folder = folder
         self.files = {}
         self.pid = 7
 
@@ -44,7 +46,7 @@ class Site:
     def _put(self, name, body, mimetype):
         with self.store.begin() as tx:
             fileid = tx.take("test files", 1)
-            self.files[fileid] = body
+            self._keep(fileid, body)
             row = self._row(name, mimetype, fileid, len(body), tx.take(FEED, 1))
             old = tx.cached([row.urlkey]).get(row.urlkey)
             if old is None:
@@ -52,6 +54,14 @@ class Site:
             else:
                 tx.insert_versions([version_of(old, NOW // 1000)])
                 tx.update_cached([row])
+
+    def _keep(self, fileid, body):
+        if self.folder is None:
+            self.files[fileid] = body
+            return
+        path = self.folder / relative_name(1, fileid)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
 
     def _row(self, name, mimetype, fileid, length, seq):
         url = SITE + name

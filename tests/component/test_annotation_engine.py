@@ -138,6 +138,7 @@ def test_no_more_documents_wait_than_the_queue_holds(site):
 
 def test_a_newer_version_replaces_the_waiting_one(site):
     interest(site)
+    run(engine_of(site))
     site.cache("a", "b")
     pool = InsidePool(site)
     pool.held = True

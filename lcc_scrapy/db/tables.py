@@ -752,6 +752,7 @@ aequeue = Table(
     _column("position", BigInteger),
     _column("since", BigInteger),
     _column("urdids", Long),
+    _column("base", BigInteger),
     Index("aequeue_position", "position", unique=True),
 )
 

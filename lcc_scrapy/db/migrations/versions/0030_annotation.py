@@ -88,6 +88,7 @@ def _findings() -> None:
         sa.Column("urlkey", _key(), primary_key=True),
         *_numbers("seq", "position", "since"),
         _col("urdids", _long()),
+        *_numbers("base"),
         if_not_exists=True,
     )
     op.create_index("aequeue_position", "aequeue", ["position"], unique=True, if_not_exists=True)

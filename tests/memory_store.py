@@ -1350,7 +1350,9 @@ class MemoryTx:
         for row in rows:
             _insert(self._t.aci, (row.urlkey, row.seq, row.owner), row)
 
-    def told_contents(self, urlkeys: Iterable[bytes], docbases: Collection[str]) -> set[tuple[bytes, str, str]]:
+    def told_contents(
+        self, urlkeys: Iterable[bytes], docbases: Collection[str]
+    ) -> set[tuple[bytes, str, str]]:
         rows = (row for key in set(urlkeys) for row in self._acis_of(key))
         return {(row.urlkey, row.owner, row.docbase) for row in rows if row.docbase in docbases}
 

@@ -1,57 +1,82 @@
-"""What the ``detail`` of an ACI says, for people: which words were found, and what changed."""
+"""What the ``detail`` of an ACI says, for people: where the words were found, and what changed."""
 
-import json
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lcc_scrapy.annotation.aci_formats import detail_of
 from lcc_scrapy.domain.acis import Aci
 
-SHOWN_MAX = 50
-"""Keywords, or changed sentences, that are shown."""
+Pieces = tuple[tuple[str, bool], ...]
+"""A text in pieces, each with whether it is to be highlighted."""
 
-_WORDS_MAX = 200
+EXTRACTS_SHOWN = 10
+SENTENCES_SHOWN = 20
+DIFF_SHOWN = 20_000
+"""Characters of a diff."""
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
-    """What can be shown of an ACI. ``diff`` is a unified diff, "" = there is none."""
+class Shown:
+    """What is shown of an ACI. ``words`` are keywords with their occurrences; ``diff`` is a unified diff."""
 
-    keywords: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    diff: str = ""
+    words: tuple[tuple[str, int], ...]
+    extracts: tuple[Pieces, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    diff: str
 
 
-def detail_of(aci: Aci) -> Detail:
-    """Read the detail of an ACI; what is not as expected is left out."""
-    try:
-        found = json.loads(aci.detail or "{}")
-    except (ValueError, RecursionError):
-        return Detail()
-    if not isinstance(found, dict):
-        return Detail()
-    diff = found.get("diff", "")
-    return Detail(
-        _texts(found.get("keywords")),
-        _texts(found.get("added")),
-        _texts(found.get("removed")),
-        diff if isinstance(diff, str) else "\n".join(_texts(diff)),
+def shown(aci: Aci) -> Shown:
+    """Return what is shown of an ACI; what is not as expected is left out, for others may write details."""
+    detail = detail_of(aci)
+    diff = detail.get("diff")
+    return Shown(
+        tuple(_words(detail.get("keywords"))),
+        tuple(_extracts(detail.get("extracts"))) or _summary(aci, changed="added" in detail),
+        _sentences(detail.get("added")),
+        _sentences(detail.get("removed")),
+        diff[:DIFF_SHOWN] if isinstance(diff, str) else "",
     )
 
 
-def _texts(found: object) -> tuple[str, ...]:
-    """Return the texts of a list, of the keys of an object, or of objects that have a ``key``."""
-    if not isinstance(found, (list, dict)):
-        return ()
-    named = (one.get("key") if isinstance(one, dict) else one for one in found)
-    return tuple(one for one in named if isinstance(one, str))[:SHOWN_MAX]
+def _summary(aci: Aci, *, changed: bool) -> tuple[Pieces, ...]:
+    return () if changed or not aci.summary else (((aci.summary, False),),)
 
 
-def marked(text: str, keywords: tuple[str, ...]) -> list[tuple[str, bool]]:
-    """Cut a text into pieces, each with whether it is one of the keywords; whole words, in whichever case."""
-    words = sorted({one for one in keywords[:_WORDS_MAX] if one.strip()}, key=len, reverse=True)
-    if not words:
-        return [(text, False)] if text else []
-    spelt = (r"\W+".join(map(re.escape, one.split())) for one in words)
-    parts = re.split(rf"(?<!\w)({'|'.join(spelt)})(?!\w)", text, flags=re.IGNORECASE)
-    return [(part, number % 2 == 1) for number, part in enumerate(parts) if part]
+def _words(found: object) -> Iterator[tuple[str, int]]:
+    for one in _objects(found):
+        key, count = one.get("key"), one.get("occurrences")
+        if isinstance(key, str) and isinstance(count, int):
+            yield key, count
+
+
+def _extracts(found: object) -> Iterator[Pieces]:
+    for one in _objects(found)[:EXTRACTS_SHOWN]:
+        text, marks = one.get("text"), one.get("marks")
+        if isinstance(text, str) and text:
+            yield tuple(_pieces(text, marks if isinstance(marks, list) else []))
+
+
+def _pieces(text: str, marks: list[object]) -> Iterator[tuple[str, bool]]:
+    """Cut a text at its marks, [first, behind the last] each; what overlaps or leads outside is no mark."""
+    at = 0
+    for mark in marks:
+        if not (isinstance(mark, list) and len(mark) == 2 and all(type(one) is int for one in mark)):  # noqa: PLR2004
+            continue
+        begin, end = mark
+        if at <= begin < end <= len(text):
+            if at < begin:
+                yield text[at:begin], False
+            yield text[begin:end], True
+            at = end
+    if at < len(text):
+        yield text[at:], False
+
+
+def _sentences(found: object) -> tuple[str, ...]:
+    texts = (one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    return tuple(texts)[:SENTENCES_SHOWN]
+
+
+def _objects(found: object) -> list[dict[str, object]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -6,11 +6,11 @@ Times are epoch milliseconds, as in the tables of the annotation engine; duratio
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import time, tzinfo
 from enum import StrEnum
 
 from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Channel, Recipient
-from lcc_scrapy.domain.alert_limits import AlertRules
+from lcc_scrapy.domain.alert_limits import Deadlines
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.mail_addresses import address
 from lcc_scrapy.domain.mail_digests import next_digest
@@ -27,6 +27,9 @@ MARGIN = 60
 
 DIGEST_MAX = 200
 """Alerts of one digest; more are told in a second one behind it."""
+
+AT_ONCE_MAX = 2 * DIGEST_MAX
+"""Alerts of one recipient that are told before others have their turn."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 15, 3600
 _DOUBLINGS = 12
@@ -61,20 +64,25 @@ class Standing:
     deadline: int = NEVER
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When digests are sent (by the clock of ``zone``), and how late alerts may be."""
+
+    digest: time
+    deadlines: Deadlines
+    zone: tzinfo
+
+
 def alerts_of(
-    aci: Aci,
-    recipients: Iterable[Recipient],
-    now: int,
-    rules: AlertRules,
-    zone: tzinfo,
-    since: int | None = None,
+    aci: Aci, recipients: Iterable[Recipient], now: int, schedule: Schedule, since: int | None = None
 ) -> list[Alert]:
     """Return whom to tell of an ACI of their owner, and when.
 
     ``since`` is from when deadlines count: the fetch (None), or when an old page began to be of interest.
     """
     told = [one for one in recipients if one.owner == aci.owner and is_told(one)]
-    return [_alert(aci, one, now, rules, zone, aci.updatetime if since is None else since) for one in told]
+    begun = aci.updatetime if since is None else since
+    return [_alert(aci.number, one, level_of(aci, one), now, since=begun, by=schedule) for one in told]
 
 
 def is_told(recipient: Recipient) -> bool:
@@ -82,12 +90,12 @@ def is_told(recipient: Recipient) -> bool:
     return not recipient.off and not recipient.refused
 
 
-def _alert(aci: Aci, recipient: Recipient, now: int, rules: AlertRules, zone: tzinfo, since: int) -> Alert:
-    level = level_of(aci, recipient)
-    digest = next_digest(now // 1000 + MARGIN, rules.digest, zone) * 1000 if level == DIGEST_LEVEL else 0
-    deadline = max(since + int(rules.deadlines[level] * 1000), digest)
+def _alert(number: int, recipient: Recipient, level: int, now: int, *, since: int, by: Schedule) -> Alert:
+    digest = next_digest(now // 1000 + MARGIN, by.digest, by.zone) * 1000 if level == DIGEST_LEVEL else 0
+    # never before now: what is told of late is tried as long as other alerts
+    deadline = max(since + int(by.deadlines[level] * 1000), digest, now)
     return Alert(
-        aci.number,
+        number,
         recipient.recipientid,
         AlertState.WAITING,
         tries=0,
@@ -113,16 +121,22 @@ def is_hopeless(alert: Alert, now: int, retry: float) -> bool:
     return now >= alert.deadline + int(retry * 1000)
 
 
-def messages(alerts: Sequence[Alert]) -> list[tuple[Alert, ...]]:
-    """Put alerts of one recipient together: one each, but those of one digest; earliest deadline first."""
+def messages(alerts: Sequence[Alert], *, cut: bool = False) -> list[tuple[Alert, ...]]:
+    """Put alerts of one recipient together: one each, but those of one digest; earliest deadline first.
+
+    ``cut``: they are the first of more. The last part of a digest may not be complete then, and is left out:
+    whoever sends it again has to find the same part.
+    """
     found: dict[tuple[int, int], list[Alert]] = {}
     for one in sorted(alerts, key=lambda one: (one.deadline, one.number)):
         found.setdefault((one.digest, 0 if one.digest else one.number), []).append(one)
-    return [
-        tuple(sorted(its, key=lambda one: one.number)[start : start + DIGEST_MAX])
+    parts = [
+        tuple(its[start : start + DIGEST_MAX])
         for its in found.values()
         for start in range(0, len(its), DIGEST_MAX)
     ]
+    complete = [part for part in parts if not part[0].digest or len(part) == DIGEST_MAX]
+    return (complete or parts) if cut else parts
 
 
 def name_of(message: Sequence[Alert], lcc_id: str) -> str:
@@ -130,7 +144,7 @@ def name_of(message: Sequence[Alert], lcc_id: str) -> str:
     first = message[0]
     if not first.digest:
         return f"alert-{first.number}-{first.recipientid}.{lcc_id}"
-    told = " ".join(str(one.number) for one in message)
+    told = " ".join(map(str, sorted(one.number for one in message)))
     which = hashlib.sha256(told.encode()).hexdigest()[:16]
     return f"digest-{first.digest // 1000}-{first.recipientid}-{which}.{lcc_id}"
 

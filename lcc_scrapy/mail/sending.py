@@ -99,6 +99,7 @@ class Mailer(Protocol):
         subject: str,
         text: str,
         headers: Mapping[str, str] | None = None,
+        *,
         html: str = "",
         attached: Sequence[Attachment] = (),
     ) -> None:
@@ -125,6 +126,7 @@ class SmtpMailer:
         subject: str,
         text: str,
         headers: Mapping[str, str] | None = None,
+        *,
         html: str = "",
         attached: Sequence[Attachment] = (),
     ) -> None:

@@ -9,7 +9,16 @@ import pytest
 from lcc_scrapy.domain import alerts
 from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Channel, Recipient
 from lcc_scrapy.domain.alert_limits import AlertRules, Deadlines
-from lcc_scrapy.domain.alerts import BadRecipient, address_for, alerts_of, format_for, messages, name_of, wait
+from lcc_scrapy.domain.alerts import (
+    BadRecipient,
+    Schedule,
+    address_for,
+    alerts_of,
+    format_for,
+    messages,
+    name_of,
+    wait,
+)
 
 HOUR = 3_600_000
 NOW = 1_800_000_000_000  # 2027-01-15 08:00 UTC
@@ -19,12 +28,12 @@ ACI = Aci(
     1, "1/5", False, "A title", "Words", "{}", NOW,
 )  # fmt: skip
 ALICE = Recipient(1, "alice", Channel.MAIL, "a@example.org", "html", False, "", False, 0, "")
-RULES = AlertRules(digest=time(9, 0), deadlines=Deadlines(90_000, 600, 60))
+DEADLINES = Deadlines(90_000, 600, 60)
 UTC = ZoneInfo("UTC")
 
 
 def told(aci=ACI, recipients=(ALICE,), now=NOW, zone=UTC, since=None):
-    return alerts_of(aci, recipients, now, RULES, zone, since)
+    return alerts_of(aci, recipients, now, Schedule(time(9, 0), DEADLINES, zone), since)
 
 
 @pytest.mark.parametrize(("urgency", "seconds"), [(1, 600), (2, 60), (3, 60)])
@@ -55,6 +64,7 @@ def test_the_digest_has_its_hour_in_the_operators_zone_and_takes_nothing_of_the_
 def test_a_digest_is_never_due_after_its_deadline():
     (one,) = told(replace(ACI, urgency=0, updatetime=NOW - 1000 * HOUR))
     assert one.deadline == one.digest
+    assert told(replace(ACI, updatetime=0))[0].deadline == NOW
 
 
 def test_only_recipients_of_the_owner_that_are_on_are_told():
@@ -80,13 +90,22 @@ def alert(number, deadline=NOW, digest=0):
 
 def test_alerts_of_one_digest_are_told_together_and_others_alone():
     rows = [alert(4), alert(1, NOW + 1, NOW), alert(3, NOW, NOW), alert(2, NOW - 1), alert(5, NOW, NOW - 1)]
-    assert [[one.number for one in told] for told in messages(rows)] == [[2], [1, 3], [4], [5]]
+    assert [[one.number for one in told] for told in messages(rows)] == [[2], [3, 1], [4], [5]]
 
 
 def test_a_long_digest_comes_in_parts():
     parts = messages([alert(n, digest=NOW) for n in range(1, 402)])
     assert [len(part) for part in parts] == [200, 200, 1]
     assert len({name_of(part, "lcc") for part in parts}) == 3
+
+
+def test_the_end_of_a_digest_waits_while_it_may_not_be_complete():
+    rows = [alert(n, digest=NOW) for n in range(1, 251)] + [alert(400, NOW + 9)]
+    assert [len(part) for part in messages(rows, cut=True)] == [200, 1]
+    assert [len(part) for part in messages(rows[:50], cut=True)] == [50], "something has to be told"
+    before = messages([alert(n, NOW - n, digest=NOW) for n in range(1, 401)], cut=True)
+    after = messages([alert(n, NOW - n, digest=NOW) for n in range(1, 201)], cut=True)
+    assert before[1] == after[0], "what is left is put together as before"
 
 
 def test_a_message_is_called_the_same_whenever_it_is_sent():

@@ -52,7 +52,9 @@ class AciVerbs(OnConnection):
         """Add ACIs; none of them is there already."""
         _ACIS.insert(self._c, rows)
 
-    def told_contents(self, urlkeys: Iterable[bytes], docbases: Collection[str]) -> set[tuple[bytes, str, str]]:
+    def told_contents(
+        self, urlkeys: Iterable[bytes], docbases: Collection[str]
+    ) -> set[tuple[bytes, str, str]]:
         """Return (urlkey, owner, docbase) of the ACIs of these documents that name one of these contents."""
         c = t.aci.c
         query = select(c.urlkey, c.owner, c.docbase).where(c.docbase.in_(docbases))

@@ -45,7 +45,7 @@ class AlertVerbs(OnConnection):
         return next(iter(_RECIPIENTS.by_keys(self._c, [recipientid])), None)
 
     def lock_recipient(self, recipientid: int) -> Standing | None:
-        """Return how far a recipient is, and keep others from changing it until the end of the transaction."""
+        """Return how far a recipient is, and keep it from others until the end of the transaction."""
         return next(iter(_STANDINGS.by_keys(self._c, [recipientid], lock=True)), None)
 
     def recipients(self, owner: str | None, after: int, limit: int) -> list[Recipient]:
@@ -88,7 +88,7 @@ class AlertVerbs(OnConnection):
         )
 
     def put_standing(self, standing: Standing) -> None:
-        """Note how far a recipient is, and what of its alerts comes next: ``due`` and ``deadline`` are read anew.
+        """Note how far a recipient is; ``due`` and ``deadline`` are read anew from its alerts.
 
         Whoever calls it has locked the recipient.
         """

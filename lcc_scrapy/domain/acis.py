@@ -105,7 +105,7 @@ class Alert:
     """That one recipient is told of one ACI (table ``alerts``), by its number. Times are epoch milliseconds.
 
     Nothing is tried before ``not_before``; ``deadline`` is what the service level promises; ``sent`` 0 = not
-    yet.
+    yet. ``digest`` is the moment of the daily digest that it waits for, 0 = it is told alone.
     """
 
     number: int
@@ -115,3 +115,4 @@ class Alert:
     not_before: int
     deadline: int
     sent: int
+    digest: int = 0

@@ -109,8 +109,6 @@ class _Tables:
     indexnow: dict[str, SiteKey] = field(default_factory=dict)
     indexnowurls: dict[int, Portion] = field(default_factory=dict)
     portions: dict[str, int] = field(default_factory=dict)
-    aequeue: dict[bytes, Waiting] = field(default_factory=dict)
-    aci: dict[tuple[bytes, int, str], Aci] = field(default_factory=dict)
     recipients: dict[int, Recipient] = field(default_factory=dict)
     standings: dict[int, Standing] = field(default_factory=dict)
     alerts: dict[tuple[int, int], Alert] = field(default_factory=dict)
@@ -1336,58 +1334,6 @@ class MemoryTx:
 
     def urls_waiting(self, site: str) -> int:
         return sum(row.count for row in self._t.indexnowurls.values() if row.site == site)
-
-    # --- the annotation engine: its queue, and what it found --------------------------------------
-
-    def waiting_count(self) -> int:
-        return len(self._t.aequeue)
-
-    def waiting_documents(self, limit: int) -> list[Waiting]:
-        return sorted(self._t.aequeue.values(), key=lambda row: row.position)[:limit]
-
-    def waiting_rows(self, urlkeys: Iterable[bytes]) -> dict[bytes, Waiting]:
-        return {key: self._t.aequeue[key] for key in urlkeys if key in self._t.aequeue}
-
-    def enqueue(self, rows: Sequence[Waiting]) -> None:
-        self._t.aequeue.update({row.urlkey: row for row in rows})
-
-    def dequeue(self, urlkeys: Sequence[bytes]) -> None:
-        _drop(self._t.aequeue, urlkeys)
-
-    def put_acis(self, rows: Sequence[Aci]) -> None:
-        for row in rows:
-            _insert(self._t.aci, (row.urlkey, row.seq, row.owner), row)
-
-    def told_contents(
-        self, urlkeys: Iterable[bytes], docbases: Collection[str]
-    ) -> set[tuple[bytes, str, str]]:
-        rows = (row for key in set(urlkeys) for row in self._acis_of(key))
-        return {(row.urlkey, row.owner, row.docbase) for row in rows if row.docbase in docbases}
-
-    def unexpired(self, urlkeys: Iterable[bytes]) -> list[tuple[tuple[bytes, int, str], str]]:
-        rows = (row for key in set(urlkeys) for row in self._acis_of(key) if not row.expired)
-        return [((row.urlkey, row.seq, row.owner), row.docbase) for row in rows]
-
-    def expire_acis(self, keys: Sequence[tuple[bytes, int, str]]) -> None:
-        for key in keys:
-            self._t.aci[key] = replace(self._t.aci[key], expired=True)
-
-    def acis_after(self, number: int, owner: str | None, limit: int) -> list[Aci]:
-        rows = (row for row in self._t.aci.values() if row.number > number and owner in {None, row.owner})
-        return sorted(rows, key=lambda row: row.number)[:limit]
-
-    def aci(self, number: int) -> Aci | None:
-        return self.acis_of_number([number]).get(number)
-
-    def acis_of_number(self, numbers: Iterable[int]) -> dict[int, Aci]:
-        wanted = set(numbers)
-        return {row.number: row for row in self._t.aci.values() if row.number in wanted}
-
-    def last_aci_number(self) -> int:
-        return self.peek(ACI_NUMBER)
-
-    def _acis_of(self, urlkey: bytes) -> list[Aci]:
-        return [row for key, row in self._t.aci.items() if key[0] == urlkey]
 
     # --- interests -------------------------------------------------------------------------------
 

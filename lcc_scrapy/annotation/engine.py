@@ -157,7 +157,7 @@ class Engine:
         return not (self._ready or self._in_work or self._done)
 
     def step(self) -> bool:
-        """Do what there is to be done now, and wait a little for processors; tells whether there may be more."""
+        """Do what there is to be done now, wait a little for processors; tells whether there may be more."""
         looks = self._is_to_look()
         busy = self._fill(look=looks)
         self._hand_out()

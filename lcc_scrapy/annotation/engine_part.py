@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class EnginePart:
-    """What the engine works with; ``keeps``: earlier contents are kept. ``report`` is that of the last run."""
+    """What the engine works with; ``keeps``: earlier contents are kept. ``report``: of the last run."""
 
     store: Store
     contents: Contents

@@ -1,7 +1,7 @@
 """The parts of ``lcc annotate``, each done by one process of an LCC at a time; others stand by.
 
-On one machine a lock in the data directory tells which process it is, so that one which was killed is followed
-at once. Between machines a claim in the database does (``claim``).
+On one machine a lock in the data directory tells which process it is, so that another one takes over at once
+from one that was killed. Between machines a claim in the database does (``claim``).
 """
 
 import logging
@@ -49,19 +49,25 @@ class Turns:
         """Do a part whenever it is this process's turn; with ``once`` raises ``InUse`` when it is not."""
         lock = SoleProcess(self._folder, f"annotate-{part.name}")
         claim = Claim(self._store, f"annotating {part.name}", self._owner, self._now)
-        while not stop.is_set():
-            if not self._has_turn(lock, claim, part, stop, once=once):
-                return
-            try:
-                part.run(claim, stop, once=once)
-            except ClaimLost as error:
-                _log.warning("%s: %s; standing by", part.name, error)
-                continue
-            finally:
-                with suppress(StoreUnavailable):
-                    claim.release()
-            return
-        lock.release()
+        try:
+            while self._has_turn(lock, claim, part, stop, once=once):
+                if self._done(claim, part, stop, once=once):
+                    return
+        finally:
+            lock.release()
+
+    @staticmethod
+    def _done(claim: Claim, part: Part, stop: Event, *, once: bool) -> bool:
+        """Do a part; False = another process has taken over."""
+        try:
+            part.run(claim, stop, once=once)
+        except ClaimLost as error:
+            _log.warning("%s: %s", part.name, error)
+            return False
+        finally:
+            with suppress(StoreUnavailable):
+                claim.release()
+        return True
 
     def _has_turn(self, lock: SoleProcess, claim: Claim, part: Part, stop: Event, *, once: bool) -> bool:
         """Wait until it is this process's turn; False = it is to stop."""

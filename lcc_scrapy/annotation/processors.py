@@ -143,7 +143,12 @@ class Processor:
     @contextmanager
     def _bounded(self, seconds: float) -> Iterator[None]:
         late: list[bool] = []
-        timer = Timer(seconds, lambda: (late.append(True), self._process.kill()))
+
+        def end() -> None:
+            late.append(True)
+            self._process.kill()
+
+        timer = Timer(seconds, end)
         timer.daemon = True
         timer.start()
         try:
@@ -179,7 +184,7 @@ class Processors:
         self._jobs.put(job)
 
     def results(self, seconds: float) -> list[Result]:
-        """Return what is ready, after so many seconds at the latest; raises what none of them can live with."""
+        """Return what is ready, after so many seconds at the latest; raises what ended a processor for good."""
         found: list[Result] = []
         with suppress(Empty):
             found.append(

@@ -29,7 +29,7 @@ def annotate(ctx: click.Context, *, processors: int | None, only: tuple[str, ...
     """Match pages with profiles as they are cached, and tell their owners.
 
     It asks for the pages of profiles when they are due (requests), compares what is cached with profiles
-    (engine), and tells recipients (alerts). Several may run: of each part, one is at work and others stand by.
+    (engine), and tells recipients (alerts). Several may run: of each part, one works and others stand by.
     SIGTERM or Ctrl-C ends it when what is under way is done, a second one at once.
 
     \b
@@ -79,7 +79,8 @@ def _run(lcc: Lcc, processors: int | None, only: tuple[str, ...], *, once: bool)
     with lcc.store() as store:
         engine = _engine(lcc, store, processors) if "engine" in only else None
         owner = f"{platform.node()[:64]} {lcc.home.folder}"
-        run_all(Turns(store, lcc.home.folder, owner, time.time), _parts(engine, only), stop, once=once)
+        turns = Turns(store, lcc.home.folder, owner, time.time)
+        run_all(turns, _parts(lcc, store, engine, only), stop, once=once)
     if engine is not None and engine.report is not None:
         printing.note(summary(engine.report))
 
@@ -90,13 +91,23 @@ def _stop(stop: threading.Event) -> None:
     stop.set()
 
 
-def _parts(engine: "EnginePart | None", only: tuple[str, ...]) -> list["Part"]:
-    return [engine] if engine is not None else []
+def _parts(lcc: Lcc, store: "SqlStore", engine: "EnginePart | None", only: tuple[str, ...]) -> list["Part"]:
+    """Return the parts in the order in which one makes work for the next."""
+    from functools import partial
+
+    from lcc_scrapy.annotation.alerts_part import AlertsPart
+    from lcc_scrapy.annotation.opening import delivery_of
+
+    alerts = AlertsPart(partial(delivery_of, lcc.config, store, lcc.home.lcc_id))
+    found: dict[str, Part | None] = {"engine": engine, "alerts": alerts}
+    return [part for name in PARTS if name in only and (part := found.get(name)) is not None]
 
 
 def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart":
+    from lcc_scrapy.annotation.alerts_part import put_alerts_by
     from lcc_scrapy.annotation.engine import Effects
     from lcc_scrapy.annotation.engine_part import EnginePart
+    from lcc_scrapy.annotation.opening import schedule_of
     from lcc_scrapy.app.opening import other_machines
     from lcc_scrapy.feed.content import LocalContent
     from lcc_scrapy.feed.library import Library
@@ -110,6 +121,6 @@ def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart"
         contents,
         rules,
         processors=rules.processes(processors),
-        effects=Effects(),
+        effects=Effects(tell=put_alerts_by(schedule_of(config))),
         keeps=bool(config.policy.versions),
     )

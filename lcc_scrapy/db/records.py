@@ -47,8 +47,8 @@ AE_FAILED = "ae failed"
 at a time; documents that were annotated, that have no text, and that no processor survived."""
 
 ANNOTATED = "annotated"
-"""The fact (``lccinfo``) up to which seq the annotation engine read the feed: all of it waits in its queue, or
-is done."""
+"""The fact (``lccinfo``) up to which seq the annotation engine read the feed: that waits in its queue, or is
+done."""
 
 ACI_NUMBER = "aci"
 """The counter of the ``number`` of ACIs; it stays locked until the commit, as ``FEED``."""

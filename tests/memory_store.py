@@ -415,11 +415,15 @@ class MemoryTx:
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
 
-    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]], pid: int = 0) -> None:
+        assert pid >= 0
         self._t.links.update({key: tuple(row) for key, row in links.items()})
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
         return list(self._t.links.get(key, ()))
+
+    def delete_links(self, keys: Iterable[bytes]) -> None:
+        _drop(self._t.links, list(keys))
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})

@@ -7,6 +7,7 @@ from lcc_scrapy.db.sql.aci_verbs import AciVerbs
 from lcc_scrapy.db.sql.alert_verbs import AlertVerbs
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
+from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
@@ -27,6 +28,7 @@ class Tx(
     TurnVerbs,
     CacheVerbs,
     SpiderVerbs,
+    LinkVerbs,
     MissVerbs,
     MailVerbs,
     UserVerbs,

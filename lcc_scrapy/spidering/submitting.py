@@ -251,7 +251,7 @@ class Spidering:
                 return None
             same = self._unchanged(tx, read)
             fresh = [one for one in same if one.reading.links is None]
-            tx.put_links({one.reading.row.urlkey: one.links for one in fresh})
+            tx.put_links({one.reading.row.urlkey: one.links for one in fresh}, self.pid)
             tx.let_dig(furlkey(self.pid, one.reading.row.furl) for one in same)
             found = [url for one in same for url in one.found]
             done = self.submit(tx, found, now, scan.since)

@@ -1,13 +1,13 @@
-"""Verbs about links, what spiders found, and how far they looked."""
+"""Verbs about what spiders found, for whom, and how far they looked."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 from sqlalchemy import ColumnElement, and_, bindparam, delete, func, select, tuple_, update
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import DocumentLink, Ownership, Scan, Spidered
+from lcc_scrapy.db.records import Ownership, Scan, Spidered
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.cache_verbs import CACHED
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
@@ -18,7 +18,6 @@ from lcc_scrapy.domain.queue import FETCH
 _SPIDERED = RowsOf(t.spidered, Spidered)
 _OWNERS = RowsOf(t.owners, Ownership)
 _SCANS = RowsOf(t.scans, Scan)
-_OF_LINKS = ("urlkey", "position", "url", "relation", "nofollow")
 _OF_VISITS = ("visited", "code", "answered", "every", "changes", "due")
 _END_VISIT = (
     update(t.spidered)
@@ -31,23 +30,7 @@ PAIRS = 300
 
 
 class SpiderVerbs(OnConnection):
-    """Verbs about links, what spiders found, and how far they looked."""
-
-    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
-        """Set the links of documents, in the order of their pages."""
-        self._change(delete(t.links), t.links.c.urlkey, links)
-        rows = [
-            (key, number, one.url, one.relation, one.nofollow)
-            for key, found in links.items()
-            for number, one in enumerate(found)
-        ]
-        many.insert(self._c, t.links.name, _OF_LINKS, rows)
-
-    def links_of(self, key: bytes) -> list[DocumentLink]:
-        """Return the links of a document, in the order of the page."""
-        c = t.links.c
-        query = select(c.url, c.relation, c.nofollow).where(c.urlkey == key).order_by(c.position)
-        return [DocumentLink(*row) for row in self._c.execute(query)]
+    """Verbs about what spiders found, for whom, and how far they looked."""
 
     def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
         """Return the documents that are fetched from these URLs, by furlkey; if any."""

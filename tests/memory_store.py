@@ -47,6 +47,7 @@ from lcc_scrapy.db.records import (
     UrlErrorRecord,
     WorkerRow,
 )
+from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
@@ -59,6 +60,8 @@ from lcc_scrapy.domain.registration import Registration
 from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
+from lcc_scrapy.domain.urd_rules import due_at
+from lcc_scrapy.domain.urds import Urd
 from lcc_scrapy.domain.versions import Version
 
 
@@ -103,6 +106,9 @@ class _Tables:
     indexnow: dict[str, SiteKey] = field(default_factory=dict)
     indexnowurls: dict[int, Portion] = field(default_factory=dict)
     portions: dict[str, int] = field(default_factory=dict)
+    urd: dict[int, Urd] = field(default_factory=dict)
+    urd_runs: dict[int, bytes | None] = field(default_factory=dict)
+    removed_urds: dict[int, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
 
@@ -1229,6 +1235,72 @@ class MemoryTx:
 
     def urls_waiting(self, site: str) -> int:
         return sum(row.count for row in self._t.indexnowurls.values() if row.site == site)
+
+    # --- interests -------------------------------------------------------------------------------
+
+    def add_urds(self, urds: Sequence[Urd]) -> list[Urd]:
+        first = self.take(URDID, len(urds))
+        return self.put_urds([replace(one, urdid=first + at) for at, one in enumerate(urds)])
+
+    def put_urds(self, urds: Sequence[Urd]) -> list[Urd]:
+        put = [replace(one, revision=self.take(URD_REVISION, 1)) for one in urds]
+        self.take(URDID, max(0, *(one.urdid - self.peek(URDID) for one in put), 0))
+        self._t.urd |= {one.urdid: one for one in put}
+        self._t.urd_runs |= {one.urdid: NOT_BEGUN for one in put}
+        return put
+
+    def remove_urds(self, urdids: Iterable[int]) -> list[Urd]:
+        gone = [self._t.urd[urdid] for urdid in sorted(set(urdids)) if urdid in self._t.urd]
+        for one in gone:
+            self._t.removed_urds[self.take(URD_REVISION, 1)] = one.urdid
+        _drop(self._t.urd, [one.urdid for one in gone])
+        _drop(self._t.urd_runs, [one.urdid for one in gone])
+        if gone:
+            known_from = self.peek(URD_REVISION) + 1 - REMOVALS_KEPT
+            _drop(self._t.removed_urds, [one for one in self._t.removed_urds if one < known_from])
+        return gone
+
+    def urds(self, urdids: Iterable[int]) -> dict[int, Urd]:
+        return {urdid: self._t.urd[urdid] for urdid in urdids if urdid in self._t.urd}
+
+    def urds_of(self, owner: str, after: int, limit: int) -> list[Urd]:
+        return [one for one in self.all_urds(after, len(self._t.urd)) if one.owner == owner][:limit]
+
+    def all_urds(self, after: int, limit: int) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if one.urdid > after)
+        return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def count_urds(self, owner: str | None = None) -> int:
+        return sum(owner in {None, one.owner} for one in self._t.urd.values())
+
+    def lock_urds(self) -> None:
+        pass
+
+    def urd_revision(self) -> int:
+        return self.peek(URD_REVISION)
+
+    def urds_changed(self, after: int, limit: int) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if one.revision > after)
+        return sorted(found, key=lambda one: one.revision)[:limit]
+
+    def urds_removed(self, after: int, limit: int) -> list[tuple[int, int]]:
+        return sorted(one for one in self._t.removed_urds.items() if one[0] > after)[:limit]
+
+    def due_urds(self, now: int, limit: int) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if due_at(one) <= now)
+        return sorted(found, key=lambda one: (due_at(one), one.urdid))[:limit]
+
+    def note_checks(self, urdids: Collection[int], at: int) -> None:
+        for one in self.urds(urdids).values():
+            self._t.urd[one.urdid] = replace(one, lastcheck=at)
+
+    def urds_to_run(self, limit: int) -> list[tuple[Urd, bytes]]:
+        waiting = ((upto, urdid) for urdid, upto in self._t.urd_runs.items() if upto is not None)
+        return [(self._t.urd[urdid], upto) for upto, urdid in sorted(waiting)[:limit]]
+
+    def note_run(self, revisions: Collection[int], upto: bytes | None) -> None:
+        its = (one.urdid for one in self._t.urd.values() if one.revision in revisions)
+        self._t.urd_runs |= dict.fromkeys(its, upto)
 
 
 def _absent(row: CachedUrl | QueuedUrl, pid: int, psetid: int) -> bool:

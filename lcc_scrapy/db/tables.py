@@ -746,6 +746,7 @@ urd = Table(
     Index("urd_owner", "owner", "urdid"),
     Index("urd_due", "due"),
     Index("urd_revision", "revision", unique=True),
+    Index("urd_run", "run_upto"),
     sqlite_autoincrement=True,
 )
 
@@ -756,6 +757,13 @@ urd_keyword = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     _column("key", _text(KEYWORD_MAX)),
     _column("weight", Integer),
+)
+
+removed_urds = Table(
+    "removed_urds",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    _column("urdid", BigInteger),
 )
 
 aequeue = Table(

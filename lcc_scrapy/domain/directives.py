@@ -60,12 +60,18 @@ def _owners(names: Iterable[str]) -> tuple[str, ...]:
     if len(owners) > OWNERS_MAX:
         raise ValueError(f"{len(owners)} owners, at most {OWNERS_MAX}")
     for owner in owners:
-        if not 0 < len(owner) <= OWNER_MAX or not owner.isprintable() or not _NOT_IN_OWNERS.isdisjoint(owner):
-            raise ValueError(
-                f"owner {owner[:OWNER_MAX]!r}, expected 1 to {OWNER_MAX} characters without blanks, commas,"
-                " brackets and quotes"
-            )
+        checked_owner(owner)
     return owners
+
+
+def checked_owner(name: str) -> str:
+    """Return the name of an owner; raises ``ValueError`` with what is wrong in one line."""
+    if not 0 < len(name) <= OWNER_MAX or not name.isprintable() or not _NOT_IN_OWNERS.isdisjoint(name):
+        raise ValueError(
+            f"owner {name[:OWNER_MAX]!r}, expected 1 to {OWNER_MAX} characters without blanks, commas,"
+            " brackets and quotes"
+        )
+    return name
 
 
 class Territories:

@@ -15,11 +15,11 @@ from lcc_scrapy.domain.entries import accepts
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.selection import Selection
 
-READ, METRICS, FILES, PUSH = "read", "metrics", "files", "push"
-"""What tokens are good for: the feed and documents, the metrics, the content files of a machine, and pushing
-as one provider."""
+READ, METRICS, FILES, PUSH, ANNOTATE = "read", "metrics", "files", "push", "annotate"
+"""What tokens are good for: the feed and documents, the metrics, the content files of a machine, pushing as
+one provider, and the interests and alerts of the owner that the label names."""
 
-SCOPES = (READ, METRICS, FILES, PUSH)
+SCOPES = (READ, METRICS, FILES, PUSH, ANNOTATE)
 LABEL_MAX = 64
 RESTRICTION_MAX = 1000
 """Characters of all providers, or all mimetypes, that one token is for."""

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from lcc_scrapy.domain.tokens import METRICS, READ, Refused, Token, check
+from lcc_scrapy.domain.tokens import ANNOTATE, METRICS, READ, Refused, Token, check
 from lcc_scrapy.web.ports import Lcc
 
 _bearer = HTTPBearer(auto_error=False, description="A token that `lcc token add` made.")
@@ -43,3 +43,5 @@ def holder(scope: str) -> Callable[..., Token]:
 TheLcc = Annotated[Lcc, Depends(lcc_of)]
 Reading = Annotated[Token, Depends(holder(READ))]
 Measuring = Annotated[Token, Depends(holder(METRICS))]
+Owner = Annotated[Token, Depends(holder(ANNOTATE))]
+"""The label of this token is the owner whose interests and alerts it is good for."""

@@ -11,7 +11,8 @@ from sqlalchemy import and_, bindparam, delete, func, select, update
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
-from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks, put
+from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
+from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, RowsOf, chunks, put
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import QueuedUrl
@@ -28,11 +29,6 @@ _VERSIONS = RowsOf(t.versions, Version)
 _DOOMED = RowsOf(t.fsmdb, FileToDelete)
 _BLOCKS = RowsOf(t.fileblocks, FileBlock)
 
-_NAMED = t.counters.c.name == bindparam("counter")
-_RAISE = update(t.counters).where(_NAMED).values(value=t.counters.c.value + bindparam("by"))
-_RAISE_IN_MARIADB = "UPDATE counters SET value = LAST_INSERT_ID(value + %s) WHERE name = %s"
-_PEEK = select(t.counters.c.value).where(_NAMED)
-
 _B = t.fileblocks.c
 _ONE_BLOCK = (_B.machineid == bindparam("machine"), _B.block == bindparam("number"))
 """The whole key: a search for several could wait for rows of others that it only passes."""
@@ -47,7 +43,7 @@ _DOCID = re.compile(r"[0-9a-f]{32}")
 Named = TypeVar("Named", CachedUrl, QueuedUrl, Tombstone)
 
 
-class CacheVerbs(OnConnection):
+class CacheVerbs(CounterVerbs):
     """Verbs about cached documents, the feed, counters and files."""
 
     def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
@@ -240,36 +236,6 @@ class CacheVerbs(OnConnection):
         c = t.versions.c
         query = select(c.fetched_fileid).where(c.fetched_machineid == machineid)
         return {fileid for (fileid,) in self._rows(query, c.fetched_fileid, fileids)}
-
-    def take(self, counter: str, count: int) -> int:
-        """Raise a counter by ``count`` and return the first of the numbers taken (from 1)."""
-        last = self._raise(counter, count)
-        if last is None:
-            self._add_counter(counter)
-            last = self._raise(counter, count)
-        assert last is not None
-        return last - count + 1
-
-    def _raise(self, counter: str, count: int) -> int | None:
-        """Raise a counter and return where it stands then; None = nobody has added it yet."""
-        if self._c.dialect.name in many.MYSQL:  # at once: others wait while it is locked
-            raised = self._c.exec_driver_sql(_RAISE_IN_MARIADB, (count, counter))
-            return int(raised.lastrowid) if raised.rowcount else None
-        raised = self._c.execute(_RAISE, {"counter": counter, "by": count})
-        return self.peek(counter) if raised.rowcount else None
-
-    def _add_counter(self, counter: str) -> None:
-        """Add a counter at 0, or lock the one that another writer adds at this moment.
-
-        A plain insert that fails would leave MariaDB with a lock that others may have, too, and then none of
-        them could raise the counter.
-        """
-        names, changes = ("name", "value"), {"value": "OLD"}
-        many.insert(self._c, t.counters.name, names, [(counter, 0)], keys=names[:1], changes=changes)
-
-    def peek(self, counter: str) -> int:
-        """Return the last number taken from a counter, 0 = none."""
-        return int(self._c.execute(_PEEK, {"counter": counter}).scalar() or 0)
 
     def delete_later(self, files: Sequence[FileToDelete]) -> None:
         """Hand files to the delete manager."""

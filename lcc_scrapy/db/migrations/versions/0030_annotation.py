@@ -72,12 +72,19 @@ def _interests() -> None:
     op.create_index("urd_owner", "urd", ["owner", "urdid"], if_not_exists=True)
     op.create_index("urd_due", "urd", ["due"], if_not_exists=True)
     op.create_index("urd_revision", "urd", ["revision"], unique=True, if_not_exists=True)
+    op.create_index("urd_run", "urd", ["run_upto"], if_not_exists=True)
     op.create_table(
         "urd_keyword",
         sa.Column("urdid", sa.BigInteger(), primary_key=True, autoincrement=False),
         sa.Column("position", sa.Integer(), primary_key=True, autoincrement=False),
         _col("key", _exact(200, "utf8mb4")),
         _col("weight", sa.Integer()),
+        if_not_exists=True,
+    )
+    op.create_table(
+        "removed_urds",
+        sa.Column("revision", sa.BigInteger(), primary_key=True, autoincrement=False),
+        *_numbers("urdid"),
         if_not_exists=True,
     )
 
@@ -146,5 +153,5 @@ def _alerts() -> None:
 
 def downgrade() -> None:
     """Drop the tables."""
-    for table in ("alerts", "recipients", "aci", "aequeue", "urd_keyword", "urd"):
+    for table in ("alerts", "recipients", "aci", "aequeue", "removed_urds", "urd_keyword", "urd"):
         op.drop_table(table)

@@ -116,10 +116,9 @@ def store(pages: list[tuple[str, bytes]], together: int = 64) -> None:
         read, room = time.process_time() - start, _size(kept) - empty
         kept.close()
     count = sum(map(len, found))
-    print(
-        f"{count} links, {'as they were' if same else 'NOT AS THEY WERE'}, in {room / 1000:.0f} kB: {room / len(found):.0f} bytes a page"
-    )
-    print(f"of a page: {wrote / len(found) * 1e6:.0f} µs to store, {read / len(found) * 1e6:.0f} µs to read")
+    told = "as they were" if same else "NOT AS THEY WERE"
+    print(f"{count} links, {told}, in {room / 1000:.0f} kB: {room / len(found):.0f} bytes a page")
+    print(f"a page: {wrote / len(found) * 1e6:.0f} µs to store, {read / len(found) * 1e6:.0f} µs to read")
 
 
 def _size(kept: SqlStore) -> int:

@@ -320,7 +320,17 @@ owners = Table(
     _column("pid", BigInteger),
     _column("reach", Integer),
     _column("due", Boolean),
+    _column("asked", Integer),
     Index("owners_due", "pid", "due", "furlkey", "owner"),
+    Index("owners_owner", "owner", "pid", "furlkey"),
+)
+
+withdrawals = Table(
+    "withdrawals",
+    metadata,
+    Column("owner", _text(OWNER_MAX), primary_key=True),
+    _column("changes", BigInteger),
+    _column("since", BigInteger),
 )
 
 scans = Table(
@@ -743,8 +753,12 @@ urd = Table(
     _column("revision", BigInteger),
     _column("due", BigInteger),
     _column("run_upto", Key, null=True),
+    _column("urihash", BigInteger),
+    _column("refused", _text(255)),
     Index("urd_owner", "owner", "urdid"),
     Index("urd_due", "due"),
+    Index("urd_urgency", "urgency", "due"),
+    Index("urd_urihash", "urihash", "urdid"),
     Index("urd_revision", "revision", unique=True),
     Index("urd_run", "run_upto"),
     sqlite_autoincrement=True,

@@ -11,6 +11,7 @@ from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
+from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
 from lcc_scrapy.db.sql.registration_verbs import RegistrationVerbs
@@ -29,6 +30,7 @@ class Tx(
     CacheVerbs,
     SpiderVerbs,
     LinkVerbs,
+    OwnerVerbs,
     MissVerbs,
     MailVerbs,
     UserVerbs,

@@ -1,4 +1,4 @@
-"""The links of a document are one deflated row, instead of a row for each.
+"""The links of a document are one deflated row; what owners asked for, and withdrawals of that.
 
 On MariaDB and MySQL, which commit each statement, an interrupted upgrade goes on behind the last document
 whose links were converted. The new table takes the place of the old one when all of them were.
@@ -40,7 +40,24 @@ _Links = dict[bytes, list[_Link]]
 
 
 def upgrade() -> None:
-    """Make the new tables, convert what there is, and take the old table away."""
+    """Convert links, and note what was asked for: of what is there, nobody knows, so all of it counts."""
+    _upgrade_links()
+    if context.is_offline_mode() or not _has("owners", "asked"):
+        op.add_column(
+            "owners", sa.Column("asked", sa.Integer(), nullable=False, server_default=sa.text("-1"))
+        )
+    op.execute("UPDATE owners SET asked = reach WHERE asked < reach")
+    op.create_index("owners_owner", "owners", ["owner", "pid", "furlkey"], if_not_exists=True)
+    op.create_table(
+        "withdrawals",
+        sa.Column("owner", _exact(64, "utf8mb4"), primary_key=True),
+        sa.Column("changes", sa.BigInteger(), nullable=False),
+        sa.Column("since", sa.BigInteger(), nullable=False),
+        if_not_exists=True,
+    )
+
+
+def _upgrade_links() -> None:
     op.create_table(
         "linkwords",
         sa.Column("wordsid", _NUMBER, primary_key=True, autoincrement=True),
@@ -169,6 +186,9 @@ def _packed(links: list[_Link], words: bytes) -> bytes:
 
 def downgrade() -> None:
     """Go back to an empty table of the earlier form; spiders read pages again, as after other rules."""
+    op.drop_table("withdrawals")
+    op.drop_index("owners_owner", "owners")
+    op.drop_column("owners", "asked")
     op.drop_table("links")
     op.drop_table("linkwords")
     op.create_table(

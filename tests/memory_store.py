@@ -46,6 +46,7 @@ from lcc_scrapy.db.records import (
     TurnDelta,
     Uns,
     UrlErrorRecord,
+    Withdrawal,
     WorkerRow,
 )
 from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
@@ -114,6 +115,8 @@ class _Tables:
     alerts: dict[tuple[int, int], Alert] = field(default_factory=dict)
     urd: dict[int, Urd] = field(default_factory=dict)
     urd_runs: dict[int, bytes | None] = field(default_factory=dict)
+    urd_deferred: dict[int, tuple[int, str]] = field(default_factory=dict)
+    withdrawals: dict[str, Withdrawal] = field(default_factory=dict)
     removed_urds: dict[int, int] = field(default_factory=dict)
     aequeue: dict[bytes, Waiting] = field(default_factory=dict)
     aci: dict[tuple[bytes, int, str], Aci] = field(default_factory=dict)
@@ -429,11 +432,15 @@ class MemoryTx:
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
 
-    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]], pid: int = 0) -> None:
+        assert pid >= 0
         self._t.links.update({key: tuple(row) for key, row in links.items()})
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
         return list(self._t.links.get(key, ()))
+
+    def delete_links(self, keys: Iterable[bytes]) -> None:
+        _drop(self._t.links, list(keys))
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})
@@ -625,6 +632,35 @@ class MemoryTx:
     def to_dig(self, pid: int, limit: int) -> list[Ownership]:
         rows = (row for _, row in sorted(self._t.owners.items()) if row.pid == pid and row.due)
         return list(islice(rows, limit))
+
+    def next_owned(self, owner: str, after: int) -> int | None:
+        pids = (row.pid for row in self._t.owners.values() if row.owner == owner)
+        return min((pid for pid in pids if pid > after), default=None)
+
+    def owned_by(self, owner: str, pid: int, after: bytes, limit: int) -> list[Ownership]:
+        rows = (row for _, row in sorted(self._t.owners.items()) if (row.owner, row.pid) == (owner, pid))
+        return [row for row in rows if row.furlkey > after][:limit]
+
+    def delete_owners(self, pairs: Iterable[tuple[bytes, str]]) -> None:
+        _drop(self._t.owners, list(pairs))
+
+    def put_withdrawals(self, owners: Iterable[str], now: int) -> None:
+        for owner in set(owners):
+            known = self._t.withdrawals.get(owner, Withdrawal(owner, -1, now))
+            self._t.withdrawals[owner] = replace(known, changes=known.changes + 1)
+
+    def note_risen(self, owners: Collection[str]) -> None:
+        self.put_withdrawals(self._t.withdrawals.keys() & set(owners), 0)
+
+    def withdrawal(self, owner: str, *, lock: bool = False) -> Withdrawal | None:
+        assert lock in {True, False}
+        return self._t.withdrawals.get(owner)
+
+    def withdrawals(self, limit: int) -> list[Withdrawal]:
+        return [row for _, row in sorted(self._t.withdrawals.items())][:limit]
+
+    def end_withdrawal(self, owner: str) -> None:
+        self._t.withdrawals.pop(owner, None)
 
     def scan(self, pid: int) -> Scan | None:
         return self._t.scans.get(pid)
@@ -1345,6 +1381,7 @@ class MemoryTx:
         put = [replace(one, revision=self.take(URD_REVISION, 1)) for one in urds]
         self.take(URDID, max(0, *(one.urdid - self.peek(URDID) for one in put), 0))
         self._t.urd |= {one.urdid: one for one in put}
+        _drop(self._t.urd_deferred, [one.urdid for one in put])
         self._t.urd_runs |= {one.urdid: NOT_BEGUN for one in put}
         return put
 
@@ -1385,13 +1422,32 @@ class MemoryTx:
     def urds_removed(self, after: int, limit: int) -> list[tuple[int, int]]:
         return sorted(one for one in self._t.removed_urds.items() if one[0] > after)[:limit]
 
-    def due_urds(self, now: int, limit: int) -> list[Urd]:
-        found = (one for one in self._t.urd.values() if due_at(one) <= now)
-        return sorted(found, key=lambda one: (due_at(one), one.urdid))[:limit]
+    def due_urds(self, now: int, limit: int, urgency: int | None = None) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if self._due(one) <= now)
+        found = (one for one in found if urgency in {None, one.urgency})
+        return sorted(found, key=lambda one: (self._due(one), one.urdid))[:limit]
+
+    def _due(self, one: Urd) -> int:
+        return self._t.urd_deferred.get(one.urdid, (due_at(one), ""))[0]
+
+    def next_due_urd(self) -> int | None:
+        return min(map(self._due, self._t.urd.values()), default=None)
+
+    def urds_at(self, uri: str, limit: int) -> list[Urd]:
+        found = (replace(one, keywords=()) for one in self._t.urd.values() if one.uri == uri)
+        return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
+        self._t.urd_deferred |= dict.fromkeys(self._t.urd.keys() & set(urdids), (due, reason[:255]))
+
+    def refusals(self, urdids: Iterable[int]) -> dict[int, str]:
+        known = self._t.urd_deferred
+        return {urdid: known[urdid][1] for urdid in urdids if urdid in known and known[urdid][1]}
 
     def note_checks(self, urdids: Collection[int], at: int) -> None:
         for one in self.urds(urdids).values():
             self._t.urd[one.urdid] = replace(one, lastcheck=at)
+        _drop(self._t.urd_deferred, urdids)
 
     def urds_to_run(self, limit: int) -> list[tuple[Urd, bytes]]:
         waiting = ((upto, urdid) for urdid, upto in self._t.urd_runs.items() if upto is not None)

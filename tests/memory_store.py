@@ -636,13 +636,13 @@ class MemoryTx:
     def delete_owners(self, pairs: Iterable[tuple[bytes, str]]) -> None:
         _drop(self._t.owners, list(pairs))
 
-    def put_withdrawals(self, owners: Iterable[str], now: int) -> None:
+    def put_withdrawals(self, owners: Iterable[str]) -> None:
         for owner in set(owners):
-            known = self._t.withdrawals.get(owner, Withdrawal(owner, -1, now))
+            known = self._t.withdrawals.get(owner, Withdrawal(owner, -1))
             self._t.withdrawals[owner] = replace(known, changes=known.changes + 1)
 
     def note_risen(self, owners: Collection[str]) -> None:
-        self.put_withdrawals(self._t.withdrawals.keys() & set(owners), 0)
+        self.put_withdrawals(self._t.withdrawals.keys() & set(owners))
 
     def withdrawal(self, owner: str, *, lock: bool = False) -> Withdrawal | None:
         assert lock in {True, False}

@@ -153,7 +153,7 @@ class RequestRounds:
         if expired:
             with self._store.begin() as tx:
                 tx.defer_urds([one.urdid for one in expired], NEVER, "")
-                withdraw(tx, {one.owner for one in expired}, int(self._clock()))
+                withdraw(tx, {one.owner for one in expired})
 
     def _withdraw_some(self) -> int:
         steps = carry_out(self._store, self._clock)

@@ -390,12 +390,11 @@ class Ownership:
 class Withdrawal:
     """That the interests of an owner are to be computed anew, for it wants less (table ``withdrawals``).
 
-    ``changes`` rises whenever one of them is added or goes farther meanwhile. ``since`` in epoch seconds.
+    ``changes`` rises whenever one of them is added or goes farther meanwhile.
     """
 
     owner: str
     changes: int
-    since: int
 
 
 @dataclass(frozen=True, slots=True)

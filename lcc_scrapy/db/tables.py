@@ -330,7 +330,6 @@ withdrawals = Table(
     metadata,
     Column("owner", _text(OWNER_MAX), primary_key=True),
     _column("changes", BigInteger),
-    _column("since", BigInteger),
 )
 
 scans = Table(

@@ -78,7 +78,7 @@ class Directives:
         self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
         return done.urls
 
-    def withdraw(self, withdrawn: Sequence[Directive], now: int) -> int:
+    def withdraw(self, withdrawn: Sequence[Directive]) -> int:
         """Take directives back, whatever their depth; returns how many there were.
 
         What their owners reach is computed anew later (``withdrawing``).
@@ -92,7 +92,7 @@ class Directives:
             tx.lock_providers([self._pid])
             there = [row for row in tx.ownerships(pairs).values() if row.asked >= 0]
             tx.put_owners([replace(row, asked=-1) for row in there])
-            tx.put_withdrawals({row.owner for row in there}, now)
+            tx.put_withdrawals({row.owner for row in there})
             return len(there)
 
     def _found(self, tx: Tx, asked: Sequence[Directive]) -> list[Found]:

@@ -52,7 +52,6 @@ def upgrade() -> None:
         "withdrawals",
         sa.Column("owner", _exact(64, "utf8mb4"), primary_key=True),
         sa.Column("changes", sa.BigInteger(), nullable=False),
-        sa.Column("since", sa.BigInteger(), nullable=False),
         if_not_exists=True,
     )
 

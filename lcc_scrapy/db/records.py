@@ -38,6 +38,21 @@ locked until the commit, so that no later seq is seen before an earlier one.
 FORGOTTEN = "forgotten"
 """The counter of the highest seq whose tombstone was dropped because of its age."""
 
+AE_POSITION = "ae position"
+AE_PEAK = "ae peak"
+AE_PAGES = "ae pages"
+AE_SKIPPED = "ae skipped"
+AE_FAILED = "ae failed"
+"""Counters of the annotation engine: places given out in its queue, the most documents that ever waited there
+at a time; documents that were annotated, that have no text, and that no processor survived."""
+
+ANNOTATED = "annotated"
+"""The fact (``lccinfo``) up to which seq the annotation engine read the feed: that waits in its queue, or is
+done."""
+
+ACI_NUMBER = "aci"
+"""The counter of the ``number`` of ACIs; it stays locked until the commit, as ``FEED``."""
+
 PAUSED = "paused"
 """The fact (``lccinfo``) that nothing is to be fetched from anybody."""
 

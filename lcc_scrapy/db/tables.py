@@ -787,6 +787,7 @@ aequeue = Table(
     _column("position", BigInteger),
     _column("since", BigInteger),
     _column("urdids", Long),
+    _column("base", BigInteger),
     Index("aequeue_position", "position", unique=True),
 )
 
@@ -829,7 +830,12 @@ recipients = Table(
     _column("off", Boolean),
     _column("created", BigInteger),
     _column("refused", _text(255)),
+    _column("tries", Integer),
+    _column("not_before", BigInteger),
+    _column("due", BigInteger),
+    _column("deadline", BigInteger),
     Index("recipients_owner", "owner", "recipientid"),
+    Index("recipients_due", "channel", "due"),
     sqlite_autoincrement=True,
 )
 
@@ -843,6 +849,8 @@ alerts = Table(
     _column("not_before", BigInteger),
     _column("deadline", BigInteger),
     _column("sent", BigInteger),
-    Index("alerts_due", "state", "not_before"),
-    Index("alerts_recipient", "recipientid", "number"),
+    _column("digest", BigInteger),
+    Index("alerts_due", "recipientid", "state", "not_before"),
+    Index("alerts_deadline", "recipientid", "state", "deadline"),
+    Index("alerts_state", "state", "deadline"),
 )

@@ -98,9 +98,22 @@ def _parts(lcc: Lcc, store: "SqlStore", engine: "EnginePart | None", only: tuple
     from lcc_scrapy.annotation.alerts_part import AlertsPart
     from lcc_scrapy.annotation.opening import delivery_of
 
-    alerts = AlertsPart(partial(delivery_of, lcc.config, store, lcc.home.lcc_id))
-    found: dict[str, Part | None] = {"engine": engine, "alerts": alerts}
-    return [part for name in PARTS if name in only and (part := found.get(name)) is not None]
+    found: dict[str, Part | None] = {
+        "requests": _requests(lcc, store),
+        "engine": engine,
+        "alerts": AlertsPart(partial(delivery_of, lcc.config, store, lcc.home.lcc_id)),
+    }
+    return [part for name in PARTS if name in only and (part := found[name]) is not None]
+
+
+def _requests(lcc: Lcc, store: "SqlStore") -> "Part":
+    from lcc_scrapy.annotation.requests import RequestRounds
+    from lcc_scrapy.annotation.requests_part import RequestsPart
+    from lcc_scrapy.machine.wake_file import WakeFile
+
+    config = lcc.config
+    rounds = RequestRounds(store, config.policy, config.queue_max)
+    return RequestsPart(store, rounds, config.poll, WakeFile(lcc.home.folder).touch)
 
 
 def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart":

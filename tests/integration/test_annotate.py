@@ -114,3 +114,15 @@ def test_once_beside_another_one_says_so(lcc, site):
     finally:
         process.kill()
         process.wait()
+
+
+def test_all_parts_do_what_there_is_to_do_once(lcc, site):
+    lcc.add_provider(7, "http://www.example.org/")
+    interest(site, urd("anna", uri="http://www.example.org/asked", timing=600_000))
+    done = lcc.lcc("annotate", "--once", "--processors", "1")
+    assert "requests: 1 pages asked for" in done.stderr
+    assert "alerts: 0 sent" in done.stderr
+    with site.store.read() as tx:
+        assert [row.furl for row in tx.find_url("http://www.example.org/asked")[1]] == [
+            "http://www.example.org/asked"
+        ]

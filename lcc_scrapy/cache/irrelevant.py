@@ -1,10 +1,11 @@
 """Documents whose content was dropped because it concerned nobody, and what their next visits need of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 from lcc_scrapy.db.records import Irrelevant
-from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.entries import furlkey
 
 
 def current_at(tx: Tx, furlkeys: Iterable[bytes]) -> dict[bytes, Irrelevant]:
@@ -24,6 +25,26 @@ def terms_of(tx: Tx, pid: int) -> str:
     """Return the terms on which spiders follow a provider's links, "" = none ever did."""
     scan = tx.scan(pid)
     return scan.terms if scan else ""
+
+
+def sweep(store: Store, limit: int) -> Iterator[None]:
+    """Forget what is left of documents that are back, and of URLs that spiders do not know any more.
+
+    Yields after every transaction, of ``limit`` documents. After a kill it may begin anew.
+    """
+    after = b""
+    while True:
+        with store.begin() as tx:
+            rows = tx.irrelevant_behind(after, limit)
+            lies_at = {row.urlkey: furlkey(row.pid, row.furl) for row in rows}
+            back, known = tx.cached(lies_at), tx.spidered(lies_at.values())
+            lost = [key for key, at in lies_at.items() if at not in known and key not in back]
+            tx.delete_links(lost)
+            tx.delete_irrelevant([*back, *lost])
+        if not rows:
+            return
+        after = rows[-1].urlkey
+        yield
 
 
 def forget(tx: Tx, furlkeys: Iterable[bytes]) -> None:

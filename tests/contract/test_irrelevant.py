@@ -10,7 +10,7 @@ from test_withdrawing import TREE
 from lcc_scrapy.annotation import irrelevant as module
 from lcc_scrapy.annotation.irrelevant import Irrelevance, note_unwanted_by
 from lcc_scrapy.annotation.requests import RequestRounds
-from lcc_scrapy.cache.irrelevant import forget
+from lcc_scrapy.cache.irrelevant import forget, sweep
 from lcc_scrapy.db.records import LAST_KEY, Irrelevant, Unwanted
 from lcc_scrapy.domain.acis import Aci
 from lcc_scrapy.domain.cache import IRRELEVANT
@@ -281,6 +281,20 @@ def test_what_is_left_goes_with_its_provider(dropping):
     remove(dropping.store, PID, dropping.now, dropping.policy)
     with dropping.store.read() as tx:
         assert (tx.irrelevant_behind(b"", 9), tx.links_of(a.urlkey)) == ([], [])
+
+
+def test_housekeeping_forgets_what_is_back_and_what_spiders_forgot(dropping):
+    found(dropping, "a", "b", "c")
+    a, b, c = note(dropping, "a", "b", "c")
+    irrelevance(dropping).round()
+    with dropping.store.begin() as tx:
+        tx.insert_cached([a])
+        tx.delete_spidered([at("b")])
+    for _ in sweep(dropping.store, 1):
+        pass
+    with dropping.store.read() as tx:
+        assert [one.urlkey for one in tx.irrelevant_behind(b"", 9)] == [c.urlkey]
+        assert [bool(tx.links_of(one.urlkey)) for one in (a, b, c)] == [True, False, True]
 
 
 @pytest.mark.parametrize("kept", range(1, 5))

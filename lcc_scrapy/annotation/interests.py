@@ -15,14 +15,6 @@ from lcc_scrapy.domain.urds import Urd
 BATCH = 1000
 """URDs that are written by one statement, or read at once."""
 
-Line = tuple[int, Urd]
-"""A URD with the line of the file in which it stands."""
-
-
-class BadLine(BadUrd):
-    """A URD of a file cannot be taken; the text begins with its line."""
-
-
 @dataclass(frozen=True, slots=True)
 class Imported:
     """How many URDs of a file were added, changed, and were there already as the file says."""
@@ -86,14 +78,14 @@ class Interests:
             _found(tx, urdids, owner)
             return tx.remove_urds(urdids)
 
-    def take_in(self, lines: Sequence[Line], told: Callable[[int], None] = lambda _: None) -> Imported:
-        """Add the URDs of a file, or replace those that have its numbers: all or none, in one transaction.
+    def take_in(self, urds: Sequence[Urd], told: Callable[[int], None] = lambda _: None) -> Imported:
+        """Add URDs, or replace those that have their numbers: all or none, in one transaction.
 
-        They were checked one by one. Raises ``BadLine`` where two have the same number, or one has that of
+        They were checked one by one. Raises ``BadUrd`` where two have the same number, or one has that of
         another owner. ``told`` gets how many are done.
         """
-        numbered = [line for line in lines if line[1].urdid]
-        fresh = [urd for _, urd in lines if not urd.urdid]
+        numbered = [urd for urd in urds if urd.urdid]
+        fresh = [urd for urd in urds if not urd.urdid]
         _check_numbers(numbered)
         counts: Counter[str] = Counter()
         with self.store.begin() as tx:
@@ -102,8 +94,8 @@ class Interests:
             for done, part in enumerate(chunks(numbered, BATCH), 1):
                 counts.update(_put(tx, part))
                 told(min(done * BATCH, len(numbered)))
-            for done, some in enumerate(chunks(fresh, BATCH), 1):
-                counts["added"] += len(tx.add_urds(some))
+            for done, part in enumerate(chunks(fresh, BATCH), 1):
+                counts["added"] += len(tx.add_urds(part))
                 told(len(numbered) + min(done * BATCH, len(fresh)))
         return Imported(counts["added"], counts["changed"], counts["unchanged"])
 
@@ -118,24 +110,23 @@ def _found(tx: Tx, urdids: Iterable[int], owner: str | None) -> list[Urd]:
     return [there[urdid] for urdid in wanted]
 
 
-def _check_numbers(lines: Sequence[Line]) -> None:
-    first: dict[int, int] = {}
-    for number, urd in lines:
-        if first.setdefault(urd.urdid, number) != number:
-            raise BadLine(f"line {number}: URD {urd.urdid} stands in line {first[urd.urdid]} already")
+def _check_numbers(urds: Sequence[Urd]) -> None:
+    twice = next((urdid for urdid, count in Counter(one.urdid for one in urds).items() if count > 1), None)
+    if twice is not None:
+        raise BadUrd(f"id {twice} stands there twice")
 
 
-def _put(tx: Tx, lines: Sequence[Line]) -> Counter[str]:
+def _put(tx: Tx, urds: Sequence[Urd]) -> Counter[str]:
     """Write URDs that have numbers; returns how many were added, changed and left as they were."""
-    there = tx.urds(urd.urdid for _, urd in lines)
+    there = tx.urds(urd.urdid for urd in urds)
     news: list[Urd] = []
-    for number, urd in lines:
+    for urd in urds:
         before = there.get(urd.urdid)
         if before is not None and before.owner != urd.owner:
-            raise BadLine(f"line {number}: URD {urd.urdid} belongs to {before.owner}, not to {urd.owner}")
+            raise BadUrd(f"id {urd.urdid} is that of a URD of {before.owner}, not of {urd.owner}")
         after = urd if before is None else replace(urd, lastcheck=max(urd.lastcheck, before.lastcheck))
         if before is None or not same_interest(before, after):
             news.append(after)
     tx.put_urds(news)
     added = sum(urd.urdid not in there for urd in news)
-    return Counter(added=added, changed=len(news) - added, unchanged=len(lines) - len(news))
+    return Counter(added=added, changed=len(news) - added, unchanged=len(urds) - len(news))

@@ -8,7 +8,7 @@ import pytest
 
 from lcc_scrapy.annotation import interests as module
 from lcc_scrapy.annotation import profile_feed
-from lcc_scrapy.annotation.interests import BadLine, Imported, Interests
+from lcc_scrapy.annotation.interests import Imported, Interests
 from lcc_scrapy.annotation.profile_feed import ProfileChanges, profile_changes
 from lcc_scrapy.db.sql import urd_verbs
 from lcc_scrapy.domain.urd_rules import BadUrd, NoSuchUrd, TooManyUrds
@@ -50,7 +50,7 @@ def test_an_owner_sees_and_changes_its_own_only(interests):
         lambda: interests.remove([1, 2], "anna"),
         lambda: interests.get(3, "anna"),
     ):
-        with pytest.raises(NoSuchUrd, match="no URD [23] of anna"):
+        with pytest.raises(NoSuchUrd, match=r"no URD [23] of anna"):
             attempt()
     assert numbers(interests.of(None, 0, 9)) == [1, 2]
     assert interests.get(2) == theirs
@@ -101,26 +101,22 @@ def test_removal_is_of_all_or_none(interests):
 # --- files -------------------------------------------------------------------------------------------
 
 
-def lines(*urds):
-    return list(enumerate(urds, 10))
-
-
 def test_a_file_is_taken_in_in_batches_and_a_second_time_changes_nothing(interests, monkeypatch):
     monkeypatch.setattr(module, "BATCH", 3)
     urds = [replace(ANNA, urdid=n, threshold=n) for n in (9, 2, 4, 7, 5)] + [BERT] * 4
     told = []
-    assert interests.take_in(lines(*urds), told.append) == Imported(9, 0, 0)
+    assert interests.take_in(urds, told.append) == Imported(9, 0, 0)
     assert told == [3, 5, 8, 9]
     assert numbers(interests.of(None, 0, 99)) == [2, 4, 5, 7, 9, 10, 11, 12, 13]
     again = interests.of(None, 0, 99)
-    assert interests.take_in(lines(*again)) == Imported(0, 0, 9)
+    assert interests.take_in(again) == Imported(0, 0, 9)
     assert interests.of(None, 0, 99) == again
     changed = [replace(one, threshold=99) if one.urdid in {4, 5} else one for one in again]
-    assert interests.take_in(lines(*changed)) == Imported(0, 2, 7)
+    assert interests.take_in(changed) == Imported(0, 2, 7)
 
 
 def test_new_ones_get_no_number_of_those_that_have_one(interests):
-    interests.take_in(lines(ANNA, replace(BERT, urdid=1), ANNA))
+    interests.take_in([ANNA, replace(BERT, urdid=1), ANNA])
     assert [(one.urdid, one.owner) for one in interests.of(None, 0, 9)] == [
         (1, "bert"),
         (2, "anna"),
@@ -129,26 +125,26 @@ def test_new_ones_get_no_number_of_those_that_have_one(interests):
 
 
 def test_when_a_page_was_asked_for_is_not_set_back(interests, store):
-    interests.take_in(lines(replace(ANNA, urdid=1, lastcheck=5)))
+    interests.take_in([replace(ANNA, urdid=1, lastcheck=5)])
     with store.begin() as tx:
         tx.note_checks([1], 50)
-    assert interests.take_in(lines(replace(ANNA, urdid=1, lastcheck=5))) == Imported(0, 0, 1)
-    assert interests.take_in(lines(replace(ANNA, urdid=1, lastcheck=70))) == Imported(0, 1, 0)
+    assert interests.take_in([replace(ANNA, urdid=1, lastcheck=5)]) == Imported(0, 0, 1)
+    assert interests.take_in([replace(ANNA, urdid=1, lastcheck=70)]) == Imported(0, 1, 0)
     assert interests.get(1).lastcheck == 70
 
 
 @pytest.mark.parametrize(
     ("urds", "why"),
     [
-        ((BERT, replace(ANNA, urdid=5), replace(ANNA, urdid=5)), "line 12: URD 5 stands in line 11 already"),
-        ((BERT, replace(BERT, urdid=1)), "line 11: URD 1 belongs to anna, not to bert"),
+        ((BERT, replace(ANNA, urdid=5), replace(ANNA, urdid=5)), "id 5 stands there twice"),
+        ((BERT, replace(BERT, urdid=1)), "id 1 is that of a URD of anna, not of bert"),
     ],
     ids=["twice", "of another owner"],
 )
-def test_a_file_with_a_wrong_line_is_not_taken(interests, store, urds, why):
+def test_a_file_with_a_wrong_number_is_not_taken(interests, store, urds, why):
     before = interests.add(ANNA)
-    with pytest.raises(BadLine, match=why):
-        interests.take_in(lines(*urds))
+    with pytest.raises(BadUrd, match=why):
+        interests.take_in(urds)
     assert interests.of(None, 0, 9) == [before]
     with store.read() as tx:
         assert tx.urd_revision() == 1

@@ -118,7 +118,7 @@ class FoundModel(BaseModel):
 
 
 class TriedModel(BaseModel):
-    """What a URD would have found: `pages` were read, the newest in scope; `complete`: that is all there are."""
+    """What a URD would have found in `pages`, the newest in scope. `complete`: there are no others."""
 
     pages: int
     complete: bool

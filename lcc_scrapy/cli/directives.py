@@ -191,7 +191,7 @@ class Withdrawing(Taking):
 
         for pid, asked in self._batch.items():
             spidering = Spidering(self._store, pid, Terms(), self._config.policy)
-            self.queued += Directives(spidering).withdraw(asked, int(time.time()))
+            self.queued += Directives(spidering).withdraw(asked)
             self.taken += len(asked)
         self._batch, self._size = {}, 0
         self.ended += sum(carry_out(self._store))

@@ -38,6 +38,12 @@ def is_asked_for(urd: Urd, now: int) -> bool:
     return names_page and urd.method is Method.PULL and urd.timing > 0 and not urd.has_expired(now)
 
 
+def asks_for_less(before: Urd, after: Urd) -> bool:
+    """Tell whether a change of a URD may leave pages that are not reached for it any more."""
+    asked = is_asked_for(before, 0)
+    return asked and (not is_asked_for(after, 0) or before.uri != after.uri or before.depth > after.depth)
+
+
 def requests(urds: Iterable[Urd], now: int) -> list[Request]:
     """Return the requests for due URDs and all others with the same ``uri``, most urgent first.
 

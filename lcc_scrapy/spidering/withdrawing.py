@@ -31,9 +31,9 @@ class _Risen(Exception):
     """An interest of the owner was added, or goes farther than when its reach was computed."""
 
 
-def withdraw(tx: Tx, owners: Iterable[str], now: int) -> None:
-    """Note that owners want less than before: URDs of theirs were removed, or reach less (epoch seconds)."""
-    tx.put_withdrawals(owners, now)
+def withdraw(tx: Tx, owners: Iterable[str]) -> None:
+    """Note that owners want less than before: URDs of theirs were removed, or reach less."""
+    tx.put_withdrawals(owners)
 
 
 def carry_out(store: Store, now: Callable[[], float] = time.time) -> Iterator[int]:

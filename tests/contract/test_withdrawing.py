@@ -38,7 +38,7 @@ def test_a_directive_that_is_withdrawn_takes_its_reach_along(lcc):
     ask(lcc, asked("a", 2, "anna", "bert"))
     settled(lcc)
     assert reached(lcc) == {"a": 2, "b": 1, "c": 1, "d": 0, "e": 0}
-    assert directives(lcc).withdraw([asked("a", 0, "anna", "carl")], lcc.now) == 1
+    assert directives(lcc).withdraw([asked("a", 0, "anna", "carl")]) == 1
     assert reached(lcc) == {"a": 2, "b": 1, "c": 1, "d": 0, "e": 0}
     assert carried_out(lcc) == 5
     assert reached(lcc) == {}
@@ -50,7 +50,7 @@ def test_what_another_directive_reaches_stays_as_far_as_that_one_goes(lcc):
     ask(lcc, asked("a", 3, "anna"), asked("x", 1, "anna"))
     settled(lcc)
     assert reached(lcc) == {"a": 3, "b": 2, "c": 2, "d": 1, "e": 1, "f": 0, "x": 1}
-    directives(lcc).withdraw([asked("a", 3, "anna")], lcc.now)
+    directives(lcc).withdraw([asked("a", 3, "anna")])
     carried_out(lcc)
     assert reached(lcc) == {"x": 1, "d": 0}
 
@@ -61,12 +61,12 @@ def test_what_a_urd_of_the_owner_reaches_stays_and_goes_when_it_is_removed(lcc):
     with lcc.store.begin() as tx:
         [one] = tx.add_urds([Urd(0, "anna", url("b"), timing=1000, depth=1)])
         tx.add_urds([Urd(0, "anna", url("c"), timing=0, depth=1), Urd(0, "bert", url("c"), timing=1000)])
-    directives(lcc).withdraw([asked("a", 3, "anna")], lcc.now)
+    directives(lcc).withdraw([asked("a", 3, "anna")])
     carried_out(lcc)
     assert reached(lcc) == {"b": 1, "d": 0}
     with lcc.store.begin() as tx:
         tx.remove_urds([one.urdid])
-        withdraw(tx, ["anna"], lcc.now)
+        withdraw(tx, ["anna"])
     assert carried_out(lcc) == 2
     assert reached(lcc) == {}
 
@@ -74,7 +74,7 @@ def test_what_a_urd_of_the_owner_reaches_stays_and_goes_when_it_is_removed(lcc):
 def test_circles_end(lcc):
     ask(lcc, asked("a", 90, "anna"), asked("b", 1, "anna"))
     settled(lcc, a="b", b="c", c="a")
-    directives(lcc).withdraw([asked("a", 0, "anna")], lcc.now)
+    directives(lcc).withdraw([asked("a", 0, "anna")])
     carried_out(lcc)
     assert reached(lcc) == {"b": 1, "c": 0}
 
@@ -82,7 +82,7 @@ def test_circles_end(lcc):
 def test_an_interest_that_rises_meanwhile_is_computed_again(lcc):
     ask(lcc, asked("a", 3, "anna"))
     settled(lcc)
-    directives(lcc).withdraw([asked("a", 3, "anna")], lcc.now)
+    directives(lcc).withdraw([asked("a", 3, "anna")])
     steps = carry_out(lcc.store, lambda: lcc.now)
     next(steps)
     ask(lcc, asked("b", 5, "anna"))
@@ -98,7 +98,7 @@ def test_a_withdrawal_that_is_killed_between_any_two_steps_goes_on(lcc, chunk, m
     monkeypatch.setattr(module, "PAGES", chunk)
     ask(lcc, asked("a", 3, "anna"), asked("x", 1, "anna"))
     settled(lcc)
-    directives(lcc).withdraw([asked("a", 3, "anna")], lcc.now)
+    directives(lcc).withdraw([asked("a", 3, "anna")])
     kept = 0
     while True:  # each run is killed one step later than the one before
         kept += 1
@@ -114,7 +114,7 @@ def test_a_withdrawal_that_is_killed_between_any_two_steps_goes_on(lcc, chunk, m
 def test_a_directive_that_is_asked_for_again_after_its_withdrawal_holds(lcc):
     ask(lcc, asked("a", 1, "anna"))
     settled(lcc)
-    directives(lcc).withdraw([asked("a", 1, "anna")], lcc.now)
+    directives(lcc).withdraw([asked("a", 1, "anna")])
     ask(lcc, asked("a", 1, "anna"))
     carried_out(lcc)
     assert reached(lcc) == {"a": 1, "b": 0, "c": 0}
@@ -123,7 +123,7 @@ def test_a_directive_that_is_asked_for_again_after_its_withdrawal_holds(lcc):
 def test_nothing_is_withdrawn_that_was_not_asked_for(lcc):
     ask(lcc, asked("a", 1, "anna"))
     settled(lcc)
-    assert directives(lcc).withdraw([asked("b", 1, "anna"), asked("q", 1, "anna")], lcc.now) == 0
+    assert directives(lcc).withdraw([asked("b", 1, "anna"), asked("q", 1, "anna")]) == 0
     with lcc.store.read() as tx:
         assert tx.withdrawals(9) == []
         [row] = tx.owners_of([furlkey(PID, url("b"))]).values()
@@ -134,7 +134,7 @@ def test_pushed_pages_keep_their_place(lcc):
     lcc.push(update("a"))
     lcc.fetch_all()
     ask(lcc, asked("a", 1, "anna"))
-    directives(lcc).withdraw([asked("a", 0, "anna")], lcc.now)
+    directives(lcc).withdraw([asked("a", 0, "anna")])
     carried_out(lcc)
     with lcc.store.read() as tx:
         assert len(tx.cached_at([furlkey(PID, url("a"))])) == 1

@@ -73,9 +73,9 @@ class OwnerVerbs(OnConnection):
 
     # --- withdrawals -----------------------------------------------------------------------------
 
-    def put_withdrawals(self, owners: Iterable[str], now: int) -> None:
+    def put_withdrawals(self, owners: Iterable[str]) -> None:
         """Note that the interests of these owners are to be computed anew, from the beginning."""
-        rows = [(owner, 0, now) for owner in sorted(set(owners))]
+        rows = [(owner, 0) for owner in sorted(set(owners))]
         changes = {"changes": "OLD + 1"}
         many.insert(self._c, t.withdrawals.name, _WITHDRAWALS.names, rows, keys=("owner",), changes=changes)
 

@@ -94,10 +94,12 @@ class RequestRounds:
 
     def preview(self, now: int) -> Iterator[tuple[Request, str]]:
         """Yield what a look would ask for first, ``MOST`` URDs of each urgency, and what refuses it ("")."""
-        where = territories(self._store)
+        where, told = territories(self._store), set()
         with self._store.read() as tx:
             for urgency in reversed(LEVELS):
-                for request in self._requests(tx, tx.due_urds(now, MOST, urgency), now):
+                due = [one for one in tx.due_urds(now, MOST, urgency) if one.uri not in told]
+                for request in self._requests(tx, due, now):
+                    told.add(request.uri)
                     pid = where.nearest(HttpUrl.parse(request.uri))
                     yield request, "" if pid is not None else OUTSIDE
 

@@ -13,6 +13,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.urd_due import due, with_reasons
 from lcc_scrapy.domain.directives import DEPTH_MAX
 from lcc_scrapy.domain.urd_rules import TIME_MAX
 from lcc_scrapy.domain.urds import LEVELS, Keyword, Method, Process, Urd
@@ -41,6 +42,9 @@ def urd() -> None:
     lcc urd list --owner anna
     lcc urd import profiles.xml
     """  # noqa: D301
+
+
+urd.add_command(due)
 
 
 # --- options that add and set have in common ---------------------------------------------------------
@@ -221,12 +225,12 @@ def list_(lcc: Lcc, *, owner: str | None, as_json: bool) -> None:
     lcc urd list --owner anna --json
     """  # noqa: D301
     with _interests(lcc) as interests:
-        urds = _all(interests, owner)
+        urds = with_reasons(interests.store, _all(interests, owner))
         if as_json:
-            printing.json_list(map(_facts, urds))
+            printing.json_list(_facts(one) | ({"refused": why} if why else {}) for one, why in urds)
             return
-        columns = ("id", "owner", "uri", "timing", "depth", "urgency", "threshold", "process", "looks for")
-        if not printing.table(columns, map(_row, urds)):
+        columns = ("id", "owner", "uri", "timing", "not fetched", "depth", "urgency", "threshold", "process")
+        if not printing.table((*columns, "looks for"), (_row(one, why) for one, why in urds)):
             printing.note("no URDs yet: `lcc urd add` makes one")
 
 
@@ -344,10 +348,10 @@ def _facts(one: Urd) -> dict[str, Any]:
     return {**record_of(one), "revision": one.revision}
 
 
-def _row(one: Urd) -> printing.Row:
+def _row(one: Urd, why: str) -> printing.Row:
     timing = printing.span(one.timing // _MS) if one.timing else "never"
     return (
-        one.urdid, one.owner, one.uri, timing, one.depth, one.urgency, one.threshold,
+        one.urdid, one.owner, one.uri, timing, why, one.depth, one.urgency, one.threshold,
         one.processtype, one.rule or _words(one.keywords),
     )  # fmt: skip
 

@@ -50,6 +50,11 @@ class Interests:
         with self.store.read() as tx:
             return _found(tx, [urdid], owner)[0]
 
+    def refusals(self, urds: Iterable[Urd]) -> dict[int, str]:
+        """Return why pages could not be asked for when they were due, by the numbers of URDs, if so."""
+        with self.store.read() as tx:
+            return tx.refusals(one.urdid for one in urds)
+
     # --- changing --------------------------------------------------------------------------------
 
     def add(self, urd: Urd, most: int | None = None) -> Urd:

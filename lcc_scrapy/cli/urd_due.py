@@ -1,20 +1,14 @@
-"""``lcc urd due``: asks for the pages of URDs that are due, once; and what could not be asked for."""
+"""``lcc urd due``: asks for the pages of URDs that are due, once."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
-from lcc_scrapy.domain.urds import Urd
 
-if TYPE_CHECKING:
-    from lcc_scrapy.db.tx import Store
-
-_PAGE = 1000
 _MS = 1000
 
 
@@ -61,20 +55,3 @@ def _show(rows: Iterable[tuple[str, int, int, int, str]], *, as_json: bool) -> N
         printing.json_list(dict(zip(names, row, strict=True)) for row in rows)
     elif not printing.table(names, rows):
         printing.note("no URD is due")
-
-
-def with_reasons(store: "Store", urds: Iterable[Urd]) -> Iterator[tuple[Urd, str]]:
-    """Yield URDs with why their pages could not be asked for when they were due last ("" = they could)."""
-    page: list[Urd] = []
-    for one in urds:
-        page.append(one)
-        if len(page) == _PAGE:
-            yield from _explained(store, page)
-            page = []
-    yield from _explained(store, page)
-
-
-def _explained(store: "Store", urds: list[Urd]) -> Iterator[tuple[Urd, str]]:
-    with store.read() as tx:
-        reasons = tx.refusals(one.urdid for one in urds)
-    return ((one, reasons.get(one.urdid, "")) for one in urds)

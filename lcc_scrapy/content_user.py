@@ -174,8 +174,12 @@ class ContentUser:
     def meta(self, row: CachedUrl) -> MetaInfo:
         """Return what is known of a document beside its row: answer, links, earlier contents, owners."""
         answer = self._feed.answers([row]).get(row.urlkey)
-        links, owners = self._feed.links(row.urlkey), self._feed.owners(row)
-        return MetaInfo(row, answer, tuple(links), tuple(self.versions(row)), tuple(owners))
+        links = tuple(link.url for link in self._feed.links(row.urlkey))
+        return MetaInfo(row, answer, links, tuple(self.versions(row)), tuple(self.owners(row)))
+
+    def owners(self, row: Change) -> list[str]:
+        """Return who asked for a document with a directive, or for one that leads to it."""
+        return list(self._feed.owners([row]).get(row.urlkey, ()))
 
     def open(self, row: CachedUrl | Version) -> IO[bytes]:
         """Return the content of a document, or an earlier one, decoded, as a stream to be closed.

@@ -48,6 +48,7 @@ from lcc_scrapy.db.records import (
     WorkerRow,
 )
 from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain.acis import Aci, Alert, AlertState
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
@@ -103,6 +104,8 @@ class _Tables:
     indexnow: dict[str, SiteKey] = field(default_factory=dict)
     indexnowurls: dict[int, Portion] = field(default_factory=dict)
     portions: dict[str, int] = field(default_factory=dict)
+    aci: dict[tuple[bytes, int, str], Aci] = field(default_factory=dict)
+    alerts: dict[tuple[int, int], Alert] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
 
@@ -429,6 +432,9 @@ class MemoryTx:
         _drop(self._t.tombstones, found)
         return found
 
+    def tombstones(self, keys: Iterable[bytes]) -> dict[bytes, Tombstone]:
+        return {key: self._t.tombstones[key] for key in keys if key in self._t.tombstones}
+
     def old_tombstones(self, before: int, limit: int) -> list[int]:
         rising = sorted(self._t.tombstones.values(), key=lambda row: row.seq)[:limit]
         return [row.seq for row in takewhile(lambda row: row.removed_time < before, rising)]
@@ -443,6 +449,10 @@ class MemoryTx:
         last = self.peek(FEED) if upto is None else upto
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        rows = [row for row in self._t.lccurl.values() if row.confirmed_seq > after]
+        return sorted(rows, key=lambda row: row.confirmed_seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         def named(row: Any) -> bool:
@@ -483,6 +493,17 @@ class MemoryTx:
     def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         rows = (row for row in self._t.versions.values() if row.pid == pid and row.urlkey > after)
         return sorted((row.urlkey, row.replaced_time) for row in rows)[:limit]
+
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        return set(keys) & self._t.lccurl.keys()
+
+    def open_alerts(self, keys: Sequence[bytes]) -> dict[bytes, list[int]]:
+        waiting = {one.number for one in self._t.alerts.values() if one.state == AlertState.WAITING}
+        found: dict[bytes, list[int]] = {}
+        for key, seq in sorted({row[:2] for row, one in self._t.aci.items() if one.number in waiting}):
+            if key in keys:
+                found.setdefault(key, []).append(seq)
+        return found
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
@@ -590,6 +611,9 @@ class MemoryTx:
     def count_spidered(self, pid: int) -> int:
         return sum(row.pid == pid for row in self._t.spidered.values())
 
+    def has_owners(self) -> bool:
+        return bool(self._t.owners)
+
     def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
         wanted = set(furlkeys)
         found: dict[bytes, list[Ownership]] = {}
@@ -597,6 +621,13 @@ class MemoryTx:
             if key in wanted:
                 found.setdefault(key, []).append(row)
         return found
+
+    def first_owners(self, furlkeys: Iterable[bytes], limit: int) -> dict[bytes, list[str]]:
+        names = {key: self.owners_behind(key, "", limit) for key in furlkeys}
+        return {key: owners for key, owners in names.items() if owners}
+
+    def owners_behind(self, key: bytes, after: str, limit: int) -> list[str]:
+        return sorted(owner for at, owner in self._t.owners if at == key and owner > after)[:limit]
 
     def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
         return {pair: self._t.owners[pair] for pair in pairs if pair in self._t.owners}

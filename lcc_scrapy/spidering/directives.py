@@ -9,6 +9,7 @@ whose owners want more than before. So a URL that is known is never fetched for 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.records import Ownership
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.directives import NOBODY, Directive, Territories
@@ -68,7 +69,7 @@ class Directives:
             done = self._spidering.submit(tx, self._found(tx, asked), now, now, Origin.DIRECTIVE)
             if done.held_up:
                 raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
-            self._own(tx, (wish for one in asked for wish in self._wishes(one)))
+            tell_owners(tx, self._own(tx, (wish for one in asked for wish in self._wishes(one))))
             return done.urls
 
     def _found(self, tx: Tx, asked: Sequence[Directive]) -> list[Found]:
@@ -84,8 +85,8 @@ class Directives:
     def _wish(self, key: bytes, owner: str, reach: int) -> Ownership:
         return Ownership(key, owner, self._pid, reach, due=reach > 0)
 
-    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> None:
-        """Note interests where they are new or go farther than before."""
+    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> set[bytes]:
+        """Note interests where they are new or go farther than before; returns the URLs with new owners."""
         farthest: dict[tuple[bytes, str], Ownership] = {}
         for one in wishes:
             known = farthest.setdefault((one.furlkey, one.owner), one)
@@ -95,6 +96,7 @@ class Directives:
         tx.put_owners(
             [one for pair, one in farthest.items() if pair not in there or there[pair].reach < one.reach]
         )
+        return {lies_at for lies_at, owner in farthest.keys() - there.keys() if owner != NOBODY}
 
     def dig(self, now: int) -> Progress | None:
         """Pass interests that are due on to what is linked; None when none were.
@@ -112,7 +114,7 @@ class Directives:
             done = self._spidering.submit(tx, found, now, scan.since if scan else 0)
             if not done.held_up:
                 tx.put_owners([replace(one, due=False) for page in pages for one in page.due])
-            self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            tell_owners(tx, self._own(tx, (wish for page in pages for wish in self._inherited(page))))
             return done
 
     def _inherited(self, page: _Page) -> Iterable[Ownership]:

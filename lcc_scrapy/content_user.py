@@ -22,6 +22,7 @@ from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.selection import Change, Leave, Selection
 from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed.confirmations import Confirmations
 from lcc_scrapy.feed.content import (
     Content,
     ContentElsewhere,
@@ -139,6 +140,25 @@ class ContentUser:
         selection = selected(provider, mimetype, subtype, url_prefix, since_time)
         position = Position.parse(since) if isinstance(since, str) else since
         return Changes(Reader(self._feed, selection, position, limit))
+
+    def confirmations(
+        self,
+        *,
+        since: Position | str | None = None,
+        provider: int | Iterable[int] = (),
+        mimetype: str | Iterable[str] = (),
+        subtype: str | Iterable[str] = (),
+        url_prefix: str | Iterable[str] = (),
+        limit: int = 0,
+    ) -> Changes:
+        """Return documents that were found unchanged at their sites, by their place among confirmations.
+
+        ``seq`` of these rows is that place. Cursors, ``limit`` and errors are as for ``select``, but a cursor
+        of the one is a ``BadCursor`` of the other.
+        """
+        selection = selected(provider, mimetype, subtype, url_prefix, None)
+        position = Position.parse(since) if isinstance(since, str) else since
+        return Changes(Confirmations(self._feed, selection, position, limit))
 
     def documents(
         self,

@@ -497,13 +497,10 @@ class MemoryTx:
     def present(self, keys: Sequence[bytes]) -> set[bytes]:
         return set(keys) & self._t.lccurl.keys()
 
-    def open_alerts(self, keys: Sequence[bytes]) -> dict[bytes, list[int]]:
+    def open_alerts(self, urlkeys: Collection[bytes]) -> set[tuple[bytes, int]]:
         waiting = {one.number for one in self._t.alerts.values() if one.state == AlertState.WAITING}
-        found: dict[bytes, list[int]] = {}
-        for key, seq in sorted({row[:2] for row, one in self._t.aci.items() if one.number in waiting}):
-            if key in keys:
-                found.setdefault(key, []).append(seq)
-        return found
+        rows = (row for row in self._t.aci.values() if row.urlkey in urlkeys)
+        return {(row.urlkey, row.seq) for row in rows if row.number in waiting}
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)

@@ -1,18 +1,15 @@
 """Owners of documents: who asked for their URLs, or for what leads there (docs/decisions/0074)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from itertools import chain
 from operator import attrgetter
 from typing import Protocol
 
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain.directives import NO_OWNERS, Owners
 from lcc_scrapy.domain.entries import furlkey
 
-Owners = Mapping[bytes, Sequence[str]]
-"""The owners of documents, by key; those without any are left out."""
-
-NO_OWNERS: Owners = {}
 TOLD = 100
 """Owners that a row names: a page may have thousands, and so may all that is linked there."""
 
@@ -39,7 +36,7 @@ def owners_of(tx: Tx, rows: Collection[Located]) -> Owners:
     Costs next to nothing where nobody owns anything.
     """
     if not rows or not tx.has_owners():
-        return {}
+        return NO_OWNERS
     lies_at = {row.urlkey: furlkey(row.pid, row.furl) for row in rows}
     names = tx.first_owners(set(lies_at.values()), TOLD)
     return {key: names[at] for key, at in lies_at.items() if at in names}

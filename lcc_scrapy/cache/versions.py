@@ -62,7 +62,10 @@ def drop(tx: Tx, gone: Sequence[CachedUrl], policy: QueuePolicy, now: int) -> li
 
 
 def _rule(tx: Tx, keys: Sequence[bytes], keep: Keep, policy: QueuePolicy, now: int) -> _Rule:
-    return _Rule(keep, tx.open_alerts(keys) if policy.alert_hold else {}, policy.alert_hold, now)
+    alerts: dict[bytes, list[int]] = {}
+    for key, seq in tx.open_alerts(keys) if policy.alert_hold else ():
+        alerts.setdefault(key, []).append(seq)
+    return _Rule(keep, alerts, policy.alert_hold, now)
 
 
 def _set_aside(

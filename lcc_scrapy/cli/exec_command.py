@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.cli.context import Lcc
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.command import Command
 from lcc_scrapy.feed.row_formats import JsonLines, PathOf, Record, records

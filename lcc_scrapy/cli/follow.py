@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.cli.exec_command import command_of, json_lines
 from lcc_scrapy.cli.feed_options import filters, place, places
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.command import Command
 from lcc_scrapy.feed.following import Batch, Follower

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import GenericAlias, UnionType
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.feed.reader import Feed, Reader
 from lcc_scrapy.feed.row_formats import Record

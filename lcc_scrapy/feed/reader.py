@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position, StartOver
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.versions import Version
 

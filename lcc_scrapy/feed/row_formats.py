@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import GenericAlias, UnionType
 from xml.sax.saxutils import quoteattr
 
-from lcc_scrapy.cache.owners import NO_OWNERS, Owners
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.directives import NO_OWNERS, Owners
 from lcc_scrapy.domain.selection import Change, Leave
 from lcc_scrapy.domain.versions import Version
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lcc_scrapy.cache.owners import Owners, owners_of
+from lcc_scrapy.cache.owners import owners_of
 from lcc_scrapy.db.records import CONFIRMED, FEED, FORGOTTEN, DocumentLink
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.selection import Change

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import IO, Protocol
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.content.files import relative_path
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.errors import LccError, Refusal, StoreUnavailable
 from lcc_scrapy.domain.selection import Change, Leave, Selection, is_pattern
 from lcc_scrapy.domain.tokens import NotAllowed

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.named_cursors import NAME, NAME_MAX, NamedCursor
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.shares import Kind

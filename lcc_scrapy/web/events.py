@@ -11,8 +11,8 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.domain.cursor import CURSOR_MAX, Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.domain.tokens import READ, check

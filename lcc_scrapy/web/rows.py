@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import Response
 from pydantic import create_model
 
-from lcc_scrapy.cache.owners import Owners
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.row_formats import TYPES, Record, record
 

@@ -202,11 +202,11 @@ def test_alerts_are_looked_for_only_where_some_wait(lcc, monkeypatch):
     number = alerted(lcc)
     deliver(lcc.store, number)
     with lcc.store.read() as tx:
-        assert tx.open_alerts([key("a")]) == {}
-        assert tx.open_alerts([]) == {}
+        assert tx.open_alerts([key("a")]) == set()
+        assert tx.open_alerts([]) == set()
         with monkeypatch.context() as patched:
             patched.setattr(type(tx), "_rows", None, raising=False)
-            assert tx.open_alerts([key("a")]) == {}
+            assert tx.open_alerts([key("a")]) == set()
 
 
 def test_open_alerts_are_found_by_document_and_place(lcc):
@@ -219,7 +219,10 @@ def test_open_alerts_are_found_by_document_and_place(lcc):
     alerted(lcc)
     deliver(lcc.store, alerted(lcc, "b"))
     with lcc.store.read() as tx:
-        assert tx.open_alerts([key("a"), key("b"), key("c")]) == {key("a"): [first, lcc.cached("a").seq]}
+        assert tx.open_alerts([key("a"), key("b"), key("c")]) == {
+            (key("a"), first),
+            (key("a"), lcc.cached("a").seq),
+        }
         assert tx.present([key("a"), key("c")]) == {key("a")}
 
 

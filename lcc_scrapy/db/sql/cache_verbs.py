@@ -12,7 +12,6 @@ from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import CONFIRMED, FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks, put
-from lcc_scrapy.domain.acis import AlertState
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import QueuedUrl
@@ -43,7 +42,6 @@ _DROP_BLOCK = delete(t.fileblocks).where(*_ONE_BLOCK)
 
 _PUSHED = Origin.PUSH.value
 
-_ANY_ALERT = select(t.alerts.c.number).where(t.alerts.c.state == AlertState.WAITING.value).limit(1)
 _NONE: ColumnElement[int] = literal_column("0")
 """As a parameter it would not tell databases that the index of some rows has all that are asked for."""
 
@@ -256,21 +254,6 @@ class CacheVerbs(OnConnection):
     def present(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return those of the keys of which a document is there."""
         return many.known(self._c, (t.lccurl.name,), "urlkey", keys)
-
-    def open_alerts(self, keys: Sequence[bytes]) -> dict[bytes, list[int]]:
-        """Return those of these documents on which alerts wait, with their seqs when they were annotated."""
-        if not keys or self._c.execute(_ANY_ALERT).first() is None:
-            return {}
-        a, named = t.aci.c, {}
-        for key, seq, number in self._rows(select(a.urlkey, a.seq, a.number), a.urlkey, keys):
-            named[int(number)] = bytes(key), int(seq)
-        c = t.alerts.c
-        waiting = select(c.number).where(c.state == AlertState.WAITING.value)
-        found: dict[bytes, set[int]] = {}
-        for (number,) in self._rows(waiting, c.number, named):
-            key, seq = named[int(number)]
-            found.setdefault(key, set()).add(seq)
-        return {key: sorted(seqs) for key, seqs in found.items()}
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         """Return those of the files that hold a version."""

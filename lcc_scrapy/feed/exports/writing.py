@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
 
-from lcc_scrapy.cache.owners import Owners
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.content import ContentGone, ContentLost
 from lcc_scrapy.feed.exports.interface import Export, ExportFormat, Item, NoText

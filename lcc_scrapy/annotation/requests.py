@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lcc_scrapy.annotation.irrelevant import Irrelevance
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.directives import Territories
 from lcc_scrapy.domain.entries import furlkey
@@ -144,9 +145,10 @@ class RequestRounds:
         asked = [one for request in wanted for one in request.directives(HttpUrl.parse(request.uri))]
         seconds = int(self._clock())
         with self._store.begin() as tx:
-            queued = Directives(spidering).ask_in(tx, asked, seconds, by_hand=False)
+            queued, owned = Directives(spidering).ask_in(tx, asked, seconds, by_hand=False)
             queued += spidering.ask_again(tx, [furlkey(pid, str(one.link)) for one in asked], seconds)
             tx.note_checks([one.urdid for request in wanted for one in request.urds], now)
+            tell_owners(tx, owned)
         return queued
 
     def _refuse(self, wanted: Sequence[Request], again: int, reason: str) -> int:

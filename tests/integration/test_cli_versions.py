@@ -154,7 +154,9 @@ def test_owners_are_in_rows_everywhere(small):
     with ContentUser(small.settings) as user:
         (row,) = user.find(SITE + "a")
         with store.begin() as tx:
-            tx.put_owners([Ownership(furlkey(row.pid, row.furl), owner, row.pid) for owner in ("bert", "anna")])
+            tx.put_owners(
+                [Ownership(furlkey(row.pid, row.furl), owner, row.pid) for owner in ("bert", "anna")]
+            )
         assert user.owners(row) == ["anna", "bert"]
         assert user.meta(row).owners == ("anna", "bert")
         assert [one.curl for one in user.confirmations()] == [row.curl]

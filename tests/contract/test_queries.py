@@ -9,8 +9,10 @@ from mirror import NAMES, PIDS, SELECTIONS, change, prepare
 
 from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.content.decoding import BadCoding
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.db.records import Ownership
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.domain.tokens import NotAllowed, Token

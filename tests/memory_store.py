@@ -24,8 +24,8 @@ from lcc_scrapy.db.records import (
     Fetched,
     FileBlock,
     FileToDelete,
-    Irrelevant,
     Head,
+    Irrelevant,
     LastOutcome,
     Ledger,
     Login,
@@ -455,6 +455,9 @@ class MemoryTx:
         _drop(self._t.tombstones, found)
         return found
 
+    def tombstones(self, keys: Iterable[bytes]) -> dict[bytes, Tombstone]:
+        return {key: self._t.tombstones[key] for key in keys if key in self._t.tombstones}
+
     def old_tombstones(self, before: int, limit: int) -> list[int]:
         rising = sorted(self._t.tombstones.values(), key=lambda row: row.seq)[:limit]
         return [row.seq for row in takewhile(lambda row: row.removed_time < before, rising)]
@@ -469,6 +472,10 @@ class MemoryTx:
         last = self.peek(FEED) if upto is None else upto
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        rows = [row for row in self._t.lccurl.values() if row.confirmed_seq > after]
+        return sorted(rows, key=lambda row: row.confirmed_seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         def named(row: Any) -> bool:
@@ -509,6 +516,9 @@ class MemoryTx:
     def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         rows = (row for row in self._t.versions.values() if row.pid == pid and row.urlkey > after)
         return sorted((row.urlkey, row.replaced_time) for row in rows)[:limit]
+
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        return set(keys) & self._t.lccurl.keys()
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
@@ -616,6 +626,9 @@ class MemoryTx:
     def count_spidered(self, pid: int) -> int:
         return sum(row.pid == pid for row in self._t.spidered.values())
 
+    def has_owners(self) -> bool:
+        return bool(self._t.owners)
+
     def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
         wanted = set(furlkeys)
         found: dict[bytes, list[Ownership]] = {}
@@ -623,6 +636,13 @@ class MemoryTx:
             if key in wanted:
                 found.setdefault(key, []).append(row)
         return found
+
+    def first_owners(self, furlkeys: Iterable[bytes], limit: int) -> dict[bytes, list[str]]:
+        names = {key: self.owners_behind(key, "", limit) for key in furlkeys}
+        return {key: owners for key, owners in names.items() if owners}
+
+    def owners_behind(self, key: bytes, after: str, limit: int) -> list[str]:
+        return sorted(owner for at, owner in self._t.owners if at == key and owner > after)[:limit]
 
     def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
         return {pair: self._t.owners[pair] for pair in pairs if pair in self._t.owners}

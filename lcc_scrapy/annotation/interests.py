@@ -50,11 +50,16 @@ class Interests:
         with self.store.read() as tx:
             return _found(tx, [urdid], owner)[0]
 
+    def refusals(self, urds: Iterable[Urd]) -> dict[int, str]:
+        """Return why pages could not be asked for when they were due, by the numbers of URDs, if so."""
+        with self.store.read() as tx:
+            return tx.refusals(one.urdid for one in urds)
+
     # --- changing --------------------------------------------------------------------------------
 
     def add(self, urd: Urd, most: int | None = None) -> Urd:
         """Add a URD; raises ``BadUrd``, or ``TooManyUrds`` where its owner has ``most`` already."""
-        good = replace(checked(urd), urdid=0)
+        good = checked(urd)
         with self.store.begin() as tx:
             tx.lock_urds()
             if most is not None and tx.count_urds(urd.owner) >= most:

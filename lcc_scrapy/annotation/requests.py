@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lcc_scrapy.annotation.irrelevant import Irrelevance
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.directives import Territories
 from lcc_scrapy.domain.entries import furlkey
@@ -94,10 +95,12 @@ class RequestRounds:
 
     def preview(self, now: int) -> Iterator[tuple[Request, str]]:
         """Yield what a look would ask for first, ``MOST`` URDs of each urgency, and what refuses it ("")."""
-        where = territories(self._store)
+        where, told = territories(self._store), set()
         with self._store.read() as tx:
             for urgency in reversed(LEVELS):
-                for request in self._requests(tx, tx.due_urds(now, MOST, urgency), now):
+                due = [one for one in tx.due_urds(now, MOST, urgency) if one.uri not in told]
+                for request in self._requests(tx, due, now):
+                    told.add(request.uri)
                     pid = where.nearest(HttpUrl.parse(request.uri))
                     yield request, "" if pid is not None else OUTSIDE
 
@@ -142,9 +145,10 @@ class RequestRounds:
         asked = [one for request in wanted for one in request.directives(HttpUrl.parse(request.uri))]
         seconds = int(self._clock())
         with self._store.begin() as tx:
-            queued = Directives(spidering).ask_in(tx, asked, seconds, by_hand=False)
+            queued, owned = Directives(spidering).ask_in(tx, asked, seconds, by_hand=False)
             queued += spidering.ask_again(tx, [furlkey(pid, str(one.link)) for one in asked], seconds)
             tx.note_checks([one.urdid for request in wanted for one in request.urds], now)
+            tell_owners(tx, owned)
         return queued
 
     def _refuse(self, wanted: Sequence[Request], again: int, reason: str) -> int:

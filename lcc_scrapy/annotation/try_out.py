@@ -46,7 +46,7 @@ class TryOut:
 
     def run(self, urd: Urd, now: int) -> Tried:
         """Return what a URD finds; ``now`` in epoch milliseconds. Raises ``BadUrd``."""
-        urd, end = replace(checked(urd), urdid=1, expires=None), self.clock() + SECONDS
+        urd, end = replace(checked(urd), expires=None), self.clock() + SECONDS
         profiles, scope = Profiles([urd]), _Scope(self.feed, urd, lambda: self.clock() > end)
         found: list[tuple[CachedUrl, Finding]] = []
         pages = 0
@@ -85,7 +85,7 @@ class _Scope:
             yield from ((row, []) for row in sorted(found, key=lambda one: one.seq, reverse=True))
             return
         for row in self._newest():
-            owners = self._feed.owners(row) if self._urd.depth else []
+            owners = list(self._feed.owners([row]).get(row.urlkey, ())) if self._urd.depth else []
             if self._urd.names(row.furl) or self._urd.owner in owners:
                 yield row, owners
             if self._is_late():

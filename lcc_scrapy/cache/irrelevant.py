@@ -1,4 +1,4 @@
-"""Documents whose content was dropped because it concerned nobody, and what their next visits need of them."""
+"""Documents whose content was dropped because it concerned nobody, and what their next visits need."""
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter

@@ -13,6 +13,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.urd_due import due
 from lcc_scrapy.domain.directives import DEPTH_MAX
 from lcc_scrapy.domain.urd_rules import TIME_MAX
 from lcc_scrapy.domain.urds import LEVELS, Keyword, Method, Process, Urd
@@ -27,6 +28,9 @@ _MS = 1000
 _FIRST = 64
 _BITE = 64 * 1024
 _WORDS_SHOWN = 5
+_COLUMNS = (
+    "id", "owner", "uri", "timing", "depth", "urgency", "threshold", "process", "looks for", "refused",
+)  # fmt: skip
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -41,6 +45,9 @@ def urd() -> None:
     lcc urd list --owner anna
     lcc urd import profiles.xml
     """  # noqa: D301
+
+
+urd.add_command(due)
 
 
 # --- options that add and set have in common ---------------------------------------------------------
@@ -214,19 +221,18 @@ def remove(lcc: Lcc, *, urdids: tuple[int, ...]) -> None:
 @printing.json_option
 @pass_lcc
 def list_(lcc: Lcc, *, owner: str | None, as_json: bool) -> None:
-    """List all URDs, by number.
+    """List all URDs, by number, with the reason why a page cannot be asked for.
 
     \b
     lcc urd list
     lcc urd list --owner anna --json
     """  # noqa: D301
     with _interests(lcc) as interests:
-        urds = _all(interests, owner)
+        urds = _with_refusals(interests, owner)
         if as_json:
-            printing.json_list(map(_facts, urds))
+            printing.json_list({**_facts(one), "refused": why} for one, why in urds)
             return
-        columns = ("id", "owner", "uri", "timing", "depth", "urgency", "threshold", "process", "looks for")
-        if not printing.table(columns, map(_row, urds)):
+        if not printing.table(_COLUMNS, ((*_row(one), why) for one, why in urds)):
             printing.note("no URDs yet: `lcc urd add` makes one")
 
 
@@ -301,11 +307,21 @@ def _interests(lcc: Lcc) -> "Iterator[Interests]":
         yield Interests(store)
 
 
-def _all(interests: "Interests", owner: str | None) -> Iterator[Urd]:
+def _pages(interests: "Interests", owner: str | None) -> Iterator[list[Urd]]:
     after = 0
     while page := interests.of(owner, after, _PAGE):
-        yield from page
+        yield page
         after = page[-1].urdid
+
+
+def _all(interests: "Interests", owner: str | None) -> Iterator[Urd]:
+    return (one for page in _pages(interests, owner) for one in page)
+
+
+def _with_refusals(interests: "Interests", owner: str | None) -> Iterator[tuple[Urd, str]]:
+    for page in _pages(interests, owner):
+        refused = interests.refusals(page)
+        yield from ((one, refused.get(one.urdid, "")) for one in page)
 
 
 def _reader(file: IO[bytes], form: str | None, owner: str) -> Iterator[Urd]:

@@ -31,9 +31,12 @@ FEED = "feed"
 """The counter of the feed's seq, and the last of the rows that whoever writes has to wait for.
 
 All lock them in this order, or two would wait for each other: blocks of file ids, providers (rising),
-turns (rising), what else belongs to these, the counts of all fetches, the tallies, this one. It stays
-locked until the commit, so that no later seq is seen before an earlier one.
+turns (rising), what else belongs to these, the counts of all fetches, the tallies, ``CONFIRMED``, this
+one. It stays locked until the commit, so that no later seq is seen before an earlier one.
 """
+
+CONFIRMED = "confirmed"
+"""The counter of confirmations: of documents whose site was asked and that were unchanged."""
 
 FORGOTTEN = "forgotten"
 """The counter of the highest seq whose tombstone was dropped because of its age."""

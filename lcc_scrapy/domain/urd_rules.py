@@ -12,7 +12,6 @@ from lcc_scrapy.domain.urds import (
     KEYWORD_MAX,
     KEYWORDS_MAX,
     LEVELS,
-    RULE_MAX,
     WEIGHT_MAX,
     Keyword,
     Method,
@@ -71,11 +70,11 @@ def checked(urd: Urd) -> Urd:
 
 
 def due_at(urd: Urd) -> int:
-    """Return when its page is to be asked for next (epoch milliseconds), ``NEVER`` where nobody asks."""
+    """Return when its page is to be asked for next, or it expires (epoch ms); ``NEVER`` where nobody asks."""
     if urd.timing == 0 or urd.method is Method.PUSH or urd.uri == EVERYTHING:
         return NEVER
     due = urd.lastcheck + urd.timing
-    return NEVER if urd.has_expired(due) else due
+    return due if urd.expires is None else min(due, urd.expires)  # then what it reached ends
 
 
 def same_interest(one: Urd, other: Urd) -> bool:
@@ -105,8 +104,6 @@ def _check_owner(name: str) -> None:
         checked_owner(name)
     except ValueError as error:
         raise BadUrd(str(error)) from None
-    if _UNWRITABLE.search(name):
-        raise BadUrd(f"owner {name!r}, expected characters that XML can hold")
 
 
 def _check_keywords(keywords: tuple[Keyword, ...]) -> None:
@@ -134,8 +131,6 @@ def _words(one: Keyword) -> str:
 
 
 def _check_process(urd: Urd) -> None:
-    if len(urd.rule) > RULE_MAX:
-        raise BadUrd(f"rule of {len(urd.rule)} characters, at most {RULE_MAX}")
     if _UNWRITABLE.search(urd.rule):
         raise BadUrd("rule: a control character in it")
     if bool(urd.rule) != (urd.processtype is Process.RULE):

@@ -277,6 +277,8 @@ class Settlement:
         if fresh:
             self._kept.append(served)
         self._batch.put_cached(after, tell=before is None or queue.users_notice(before, after))
+        if not fresh:
+            self._batch.confirm(after.urlkey)
         self._batch.put_meta(_meta(served, after.urlkey))
         self._count_change(row, served.ticket, before, changed=fresh)
         self._leave_queue(served, row)
@@ -323,6 +325,7 @@ class Settlement:
         self._count_change(row, outcome.ticket, before, changed=False)
         after = queue.confirmed_row(outcome, row.seen, before)
         self._batch.put_cached(after, tell=queue.users_notice(before, after))
+        self._batch.confirm(row.urlkey)
         if not queue.overtaken(row, outcome.ticket):
             self._batch.drop_queued(row.urlkey)
         return Settled(outcome, CONFIRMED, after)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lcc_scrapy.cache.misses import settle_late, suspect
-from lcc_scrapy.cache.versions import drop_versions, put_aside, to_delete
-from lcc_scrapy.db.records import FEED, Irrelevant, TurnDelta
+from lcc_scrapy.cache.versions import drop, put_aside, to_delete
+from lcc_scrapy.db.records import CONFIRMED, FEED, Irrelevant, TurnDelta
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import queue, removal_guard
 from lcc_scrapy.domain.arrivals import MASK, NewRow
@@ -60,6 +60,7 @@ class UnitOfWork:
         self.add(keys, known)
         self._new: dict[tuple[int, int], Sequence[NewRow]] = {}
         self._told: dict[bytes, None] = {}
+        self._confirmed: dict[bytes, None] = {}
         self._reasons: dict[bytes, str] = {}
         self._withdrawn: list[bytes] = []
         self._left: dict[bytes, Irrelevant] = {}
@@ -100,6 +101,10 @@ class UnitOfWork:
         self.cached[row.urlkey] = row
         if tell:
             self._tell(row.urlkey)
+
+    def confirm(self, key: bytes) -> None:
+        """Give a document, found unchanged at its site, a new place among the confirmations."""
+        self._confirmed[key] = None
 
     def put_meta(self, meta: UrlMeta) -> None:
         """Keep the answer that a stored body came with."""
@@ -280,6 +285,7 @@ class UnitOfWork:
 
         ``FEED`` is the last of the rows that many wait for: behind it comes the commit, as soon as possible.
         """
+        self._number_confirmations()
         self._number()
         self.tx.insert_cached([self.cached[key] for key in self._inserted], self._answers)
         self.tx.update_cached([self.cached[key] for key in self._updated], self._answers)
@@ -358,12 +364,20 @@ class UnitOfWork:
 
     def _let_go(self, gone: list[CachedUrl], replaced: list[CachedUrl]) -> None:
         """Hand the files of what is not there any more, nor kept as a version, to the delete manager."""
-        surplus = [
-            *gone,
-            *drop_versions(self.tx, [row.urlkey for row in gone]),
-            *put_aside(self.tx, replaced, self.policy.versions, self.now),
-        ]
+        surplus = put_aside(self.tx, replaced, self.policy, self.now)
+        surplus += drop(self.tx, gone, self.policy, self.now)
         self.tx.delete_later([to_delete(one, self.now, self.policy) for one in surplus])
+
+    def _number_confirmations(self) -> None:
+        """Give what was confirmed, and has the same content still, its place."""
+        confirmed = [key for key in self._confirmed if self._is_as_before(key)]
+        if confirmed:
+            for number, key in enumerate(confirmed, self.tx.take(CONFIRMED, len(confirmed))):
+                self.cached[key] = self.cached[key].confirmed_at(number)
+
+    def _is_as_before(self, key: bytes) -> bool:
+        before, after = self._cached_before.get(key), self.cached.get(key)
+        return before is not None and after is not None and before.fetched_fileid == after.fetched_fileid
 
     def _number(self) -> None:
         """Give everything content users must hear of its seq, and write tombstones."""

@@ -9,6 +9,7 @@ whose owners want more than before. So a URL that is known is never fetched for 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.records import Ownership
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.directives import NOBODY, Directive, Territories
@@ -60,12 +61,17 @@ class Directives:
     def ask(self, asked: Sequence[Directive], now: int) -> int:
         """Take directives, all or none (``NotTaken``); returns how many URLs are to be fetched for them."""
         with self._store.begin() as tx:
-            return self.ask_in(tx, asked, now)
+            urls, owned = self.ask_in(tx, asked, now)
+            tell_owners(tx, owned)
+            return urls
 
-    def ask_in(self, tx: Tx, asked: Sequence[Directive], now: int, *, by_hand: bool = True) -> int:
+    def ask_in(
+        self, tx: Tx, asked: Sequence[Directive], now: int, *, by_hand: bool = True
+    ) -> tuple[int, set[bytes]]:
         """Take directives in a transaction of the caller's, to be rolled back on ``NotTaken``.
 
-        ``by_hand`` = not for a URD: they hold until they are withdrawn.
+        ``by_hand`` = not for a URD: they hold until they are withdrawn. Returns how many URLs are to be
+        fetched, and those with new owners, of whom the caller tells last (``tell_owners``).
         """
         provider = tx.lock_providers([self._pid]).get(self._pid)
         if provider is None or provider.state not in {State.ACTIVE, State.PAUSED}:
@@ -76,7 +82,7 @@ class Directives:
         if done.held_up:
             raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
         new = self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
-        return done.urls + self._spidering.fetch_afresh(tx, new, now)
+        return done.urls + self._spidering.fetch_afresh(tx, new, now), new
 
     def withdraw(self, withdrawn: Sequence[Directive]) -> int:
         """Take directives back, whatever their depth; returns how many there were.
@@ -141,6 +147,7 @@ class Directives:
                 tx.put_owners([replace(one, due=False) for page in pages for one in page.due])
             new = self._own(tx, (wish for page in pages for wish in self._inherited(page)))
             self._spidering.fetch_afresh(tx, new, now)
+            tell_owners(tx, new)
             return done
 
     def _inherited(self, page: _Page) -> Iterable[Ownership]:

@@ -14,7 +14,7 @@ from lcc_scrapy.cache.irrelevant import forget, sweep
 from lcc_scrapy.db.records import LAST_KEY, Irrelevant, Unwanted
 from lcc_scrapy.domain.acis import Aci
 from lcc_scrapy.domain.cache import IRRELEVANT
-from lcc_scrapy.domain.entries import Origin, furlkey
+from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.queue import NotModified
 from lcc_scrapy.domain.urds import Keyword, Process, Urd
 from lcc_scrapy.providers.registration import remove
@@ -285,10 +285,11 @@ def test_what_is_left_goes_with_its_provider(dropping):
 
 def test_housekeeping_forgets_what_is_back_and_what_spiders_forgot(dropping):
     found(dropping, "a", "b", "c")
-    a, b, c = note(dropping, "a", "b", "c")
+    a, b, c = (cached(dropping, name) for name in "abc")
+    note(dropping, "b", "c")
     irrelevance(dropping).round()
     with dropping.store.begin() as tx:
-        tx.insert_cached([a])
+        tx.put_irrelevant([Irrelevant(a.urlkey, PID, a.furl, "", "", "", "", 0)])
         tx.delete_spidered([at("b")])
     for _ in sweep(dropping.store, 1):
         pass

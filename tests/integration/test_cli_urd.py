@@ -54,16 +54,17 @@ def test_urds_are_added_and_listed(full):
     assert [one["id"] for one in full.json("urd", "list", "--owner", "bert")] == [2]
     lines = full.lcc("urd", "list").stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["id", "1", "2", "3"]
-    assert lines[1].endswith("filter\tibm, java virtual machine=4")
+    assert lines[1].endswith("filter\tibm, java virtual machine=4\t")
     assert "no URDs yet" in full.lcc("urd", "list", "--owner", "nobody").stderr
     assert full.json("urd", "list", "--owner", "nobody") == []
 
 
 def test_a_urd_is_changed_by_what_is_given_only(full):
     before = full.json("urd", "list")[0]
+    del before["refused"]
     assert "changed" in full.lcc("urd", "set", "1", "--threshold", "7").stdout
     after = full.json("urd", "list")[0]
-    assert after == {**before, "threshold": 7, "revision": 4}
+    assert after == {**before, "threshold": 7, "revision": 4, "refused": ""}
     assert "unchanged" in full.lcc("urd", "set", "1", "--threshold", "7").stdout
     changed = full.json("urd", "set", "1", "--keyword", "x=2", "--urgency", "0", "--uri", SITE + "b")
     assert (changed["keywords"], changed["urgency"], changed["uri"]) == (
@@ -74,6 +75,19 @@ def test_a_urd_is_changed_by_what_is_given_only(full):
     assert full.json("urd", "set", "1", "--process", "change", "--no-keywords")["keywords"] == []
     filtered = full.json("urd", "set", "2", "--process", "filter", "--keyword", "ibm")
     assert (filtered["rule"], filtered["processtype"]) == ("", "filter")
+
+
+def test_why_a_page_cannot_be_asked_for_is_listed(full):
+    store = full.store()
+    with store.begin() as tx:
+        tx.defer_urds([3], 2**60, "lies inside the roots of no provider")
+    store.close()
+    assert [one["refused"] for one in full.json("urd", "list")] == [
+        "",
+        "",
+        "lies inside the roots of no provider",
+    ]
+    assert full.lcc("urd", "list").stdout.count("no provider") == 1
 
 
 def test_a_urd_expires_after_some_time(house):
@@ -116,7 +130,7 @@ def test_what_is_no_urd_is_refused_in_one_line(house, words, why):
         "urd", *words, status=2 if "--" in why or why in {"10ms", "say what is to change"} else 1
     )
     assert why in done.stderr
-    assert house.json("urd", "list") == [before]
+    assert house.json("urd", "list") == [{**before, "refused": ""}]
 
 
 # --- files -------------------------------------------------------------------------------------------
@@ -182,7 +196,7 @@ def test_a_file_with_one_wrong_line_is_not_imported(house, lines, why):
     good = json.dumps({"uri": "*", "owner": "anna", "keywords": [{"key": "good"}]})
     done = house.lcc("urd", "import", "-", stdin="\n".join([good, *lines, good]), status=1)
     assert why in one_error(done)
-    assert house.json("urd", "list") == [before]
+    assert house.json("urd", "list") == [{**before, "refused": ""}]
 
 
 def test_a_dry_run_checks_only(house):

@@ -41,6 +41,7 @@ RULE = replace(GOOD, processtype=Process.RULE, rule='all(ibm, not("java beans"))
         {"timing": 0},
         {"timing": TIMING_LEAST},
         {"timing": TIMING_MAX},
+        {"lastcheck": 0},
         {"lastcheck": TIME_MAX},
         {"depth": 0},
         {"depth": 100},
@@ -88,6 +89,8 @@ def test_what_may_be_said_stays_as_it_is(values):
         ({"owner": "x" * 65}, "owner"),
         ({"owner": "a b"}, "without blanks"),
         ({"owner": "a\ud800"}, "owner"),
+        ({"owner": "a\ufffe"}, "owner"),
+        ({"owner": "a\x7f"}, "owner"),
         ({"protocol": "ftp"}, "protocol 'ftp', expected http or https"),
         ({"uri": "ftp://www.example.org/"}, "scheme 'ftp'"),
         ({"uri": ""}, "scheme 'missing'"),
@@ -142,7 +145,8 @@ def test_the_url_is_kept_in_normal_form_and_says_protocol_and_port():
 def test_who_asks_for_a_page_when():
     assert due_at(GOOD) == 97_877_350_000
     assert due_at(replace(GOOD, expires=97_877_350_001)) == 97_877_350_000
-    for values in ({"timing": 0}, {"method": Method.PUSH}, {"uri": EVERYTHING}, {"expires": 97_877_350_000}):
+    assert due_at(replace(GOOD, expires=97_877_000_000)) == 97_877_000_000
+    for values in ({"timing": 0}, {"method": Method.PUSH}, {"uri": EVERYTHING}):
         assert due_at(replace(GOOD, **values)) == NEVER
 
 

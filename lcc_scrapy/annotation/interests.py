@@ -15,6 +15,7 @@ from lcc_scrapy.domain.urds import Urd
 BATCH = 1000
 """URDs that are written by one statement, or read at once."""
 
+
 @dataclass(frozen=True, slots=True)
 class Imported:
     """How many URDs of a file were added, changed, and were there already as the file says."""

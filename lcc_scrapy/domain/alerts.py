@@ -48,6 +48,14 @@ class BadRecipient(LccError):
     """What was said about a recipient cannot be used; the text says why."""
 
 
+class NoSuchRecipient(LccError):
+    """There is no recipient of this number, or none of this owner."""
+
+
+class TooManyRecipients(LccError):
+    """One owner has as many recipients as it may have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How far a recipient is (columns of ``recipients``).

@@ -119,7 +119,7 @@ class _Routes:
         return as_json({"acis": [record_of(one) for one in found], "last": last, "more": len(found) == limit})
 
     def _after(self, owner: str, after: int, limit: int) -> tuple[list[Aci], int]:
-        """Return ACIs, and the number up to which others were looked at: read before them, so none is missed."""
+        """Return ACIs, and the number up to which they were looked for, read first: none is missed."""
         with self._store.read() as tx:
             seen = tx.last_aci_number()
             return tx.acis_after(after, owner, limit), seen

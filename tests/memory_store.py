@@ -46,6 +46,7 @@ from lcc_scrapy.db.records import (
     TurnDelta,
     Uns,
     UrlErrorRecord,
+    Withdrawal,
     WorkerRow,
 )
 from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
@@ -64,7 +65,7 @@ from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.urd_rules import due_at
-from lcc_scrapy.domain.urds import Urd
+from lcc_scrapy.domain.urds import Process, Urd
 from lcc_scrapy.domain.versions import Version
 
 
@@ -109,14 +110,16 @@ class _Tables:
     indexnow: dict[str, SiteKey] = field(default_factory=dict)
     indexnowurls: dict[int, Portion] = field(default_factory=dict)
     portions: dict[str, int] = field(default_factory=dict)
-    aequeue: dict[bytes, Waiting] = field(default_factory=dict)
-    aci: dict[tuple[bytes, int, str], Aci] = field(default_factory=dict)
     recipients: dict[int, Recipient] = field(default_factory=dict)
     standings: dict[int, Standing] = field(default_factory=dict)
     alerts: dict[tuple[int, int], Alert] = field(default_factory=dict)
     urd: dict[int, Urd] = field(default_factory=dict)
     urd_runs: dict[int, bytes | None] = field(default_factory=dict)
+    urd_deferred: dict[int, tuple[int, str]] = field(default_factory=dict)
+    withdrawals: dict[str, Withdrawal] = field(default_factory=dict)
     removed_urds: dict[int, int] = field(default_factory=dict)
+    aequeue: dict[bytes, Waiting] = field(default_factory=dict)
+    aci: dict[tuple[bytes, int, str], Aci] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
 
@@ -429,11 +432,15 @@ class MemoryTx:
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
 
-    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]], pid: int = 0) -> None:
+        assert pid >= 0
         self._t.links.update({key: tuple(row) for key, row in links.items()})
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
         return list(self._t.links.get(key, ()))
+
+    def delete_links(self, keys: Iterable[bytes]) -> None:
+        _drop(self._t.links, list(keys))
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})
@@ -625,6 +632,35 @@ class MemoryTx:
     def to_dig(self, pid: int, limit: int) -> list[Ownership]:
         rows = (row for _, row in sorted(self._t.owners.items()) if row.pid == pid and row.due)
         return list(islice(rows, limit))
+
+    def next_owned(self, owner: str, after: int) -> int | None:
+        pids = (row.pid for row in self._t.owners.values() if row.owner == owner)
+        return min((pid for pid in pids if pid > after), default=None)
+
+    def owned_by(self, owner: str, pid: int, after: bytes, limit: int) -> list[Ownership]:
+        rows = (row for _, row in sorted(self._t.owners.items()) if (row.owner, row.pid) == (owner, pid))
+        return [row for row in rows if row.furlkey > after][:limit]
+
+    def delete_owners(self, pairs: Iterable[tuple[bytes, str]]) -> None:
+        _drop(self._t.owners, list(pairs))
+
+    def put_withdrawals(self, owners: Iterable[str]) -> None:
+        for owner in set(owners):
+            known = self._t.withdrawals.get(owner, Withdrawal(owner, -1))
+            self._t.withdrawals[owner] = replace(known, changes=known.changes + 1)
+
+    def note_risen(self, owners: Collection[str]) -> None:
+        self.put_withdrawals(self._t.withdrawals.keys() & set(owners))
+
+    def withdrawal(self, owner: str, *, lock: bool = False) -> Withdrawal | None:
+        assert lock in {True, False}
+        return self._t.withdrawals.get(owner)
+
+    def withdrawals(self, limit: int) -> list[Withdrawal]:
+        return [row for _, row in sorted(self._t.withdrawals.items())][:limit]
+
+    def end_withdrawal(self, owner: str) -> None:
+        self._t.withdrawals.pop(owner, None)
 
     def scan(self, pid: int) -> Scan | None:
         return self._t.scans.get(pid)
@@ -1335,6 +1371,92 @@ class MemoryTx:
     def urls_waiting(self, site: str) -> int:
         return sum(row.count for row in self._t.indexnowurls.values() if row.site == site)
 
+    # --- interests -------------------------------------------------------------------------------
+
+    def add_urds(self, urds: Sequence[Urd]) -> list[Urd]:
+        first = self.take(URDID, len(urds))
+        return self.put_urds([replace(one, urdid=first + at) for at, one in enumerate(urds)])
+
+    def put_urds(self, urds: Sequence[Urd]) -> list[Urd]:
+        put = [replace(one, revision=self.take(URD_REVISION, 1)) for one in urds]
+        self.take(URDID, max(0, *(one.urdid - self.peek(URDID) for one in put), 0))
+        self._t.urd |= {one.urdid: one for one in put}
+        _drop(self._t.urd_deferred, [one.urdid for one in put])
+        self._t.urd_runs |= {one.urdid: NOT_BEGUN for one in put}
+        return put
+
+    def remove_urds(self, urdids: Iterable[int]) -> list[Urd]:
+        gone = [self._t.urd[urdid] for urdid in sorted(set(urdids)) if urdid in self._t.urd]
+        for one in gone:
+            self._t.removed_urds[self.take(URD_REVISION, 1)] = one.urdid
+        _drop(self._t.urd, [one.urdid for one in gone])
+        _drop(self._t.urd_runs, [one.urdid for one in gone])
+        if gone:
+            known_from = self.peek(URD_REVISION) + 1 - REMOVALS_KEPT
+            _drop(self._t.removed_urds, [one for one in self._t.removed_urds if one < known_from])
+        return gone
+
+    def urds(self, urdids: Iterable[int]) -> dict[int, Urd]:
+        return {urdid: self._t.urd[urdid] for urdid in urdids if urdid in self._t.urd}
+
+    def urds_of(self, owner: str, after: int, limit: int) -> list[Urd]:
+        return [one for one in self.all_urds(after, len(self._t.urd)) if one.owner == owner][:limit]
+
+    def all_urds(self, after: int, limit: int) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if one.urdid > after)
+        return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def count_urds(self, owner: str | None = None) -> int:
+        return sum(owner in {None, one.owner} for one in self._t.urd.values())
+
+    def lock_urds(self) -> None:
+        pass
+
+    def urd_revision(self) -> int:
+        return self.peek(URD_REVISION)
+
+    def urds_changed(self, after: int, limit: int) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if one.revision > after)
+        return sorted(found, key=lambda one: one.revision)[:limit]
+
+    def urds_removed(self, after: int, limit: int) -> list[tuple[int, int]]:
+        return sorted(one for one in self._t.removed_urds.items() if one[0] > after)[:limit]
+
+    def due_urds(self, now: int, limit: int, urgency: int | None = None) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if self._due(one) <= now)
+        found = (one for one in found if urgency in {None, one.urgency})
+        return sorted(found, key=lambda one: (self._due(one), one.urdid))[:limit]
+
+    def _due(self, one: Urd) -> int:
+        return self._t.urd_deferred.get(one.urdid, (due_at(one), ""))[0]
+
+    def next_due_urd(self) -> int | None:
+        return min(map(self._due, self._t.urd.values()), default=None)
+
+    def urds_at(self, uri: str, limit: int) -> list[Urd]:
+        found = (replace(one, keywords=()) for one in self._t.urd.values() if one.uri == uri)
+        return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
+        self._t.urd_deferred |= dict.fromkeys(self._t.urd.keys() & set(urdids), (due, reason[:255]))
+
+    def refusals(self, urdids: Iterable[int]) -> dict[int, str]:
+        known = self._t.urd_deferred
+        return {urdid: known[urdid][1] for urdid in urdids if urdid in known and known[urdid][1]}
+
+    def note_checks(self, urdids: Collection[int], at: int) -> None:
+        for one in self.urds(urdids).values():
+            self._t.urd[one.urdid] = replace(one, lastcheck=at)
+        _drop(self._t.urd_deferred, urdids)
+
+    def urds_to_run(self, limit: int) -> list[tuple[Urd, bytes]]:
+        waiting = ((upto, urdid) for urdid, upto in self._t.urd_runs.items() if upto is not None)
+        return [(self._t.urd[urdid], upto) for upto, urdid in sorted(waiting)[:limit]]
+
+    def note_run(self, revisions: Collection[int], upto: bytes | None) -> None:
+        its = (one.urdid for one in self._t.urd.values() if one.revision in revisions)
+        self._t.urd_runs |= dict.fromkeys(its, upto)
+
     # --- the annotation engine: its queue, and what it found --------------------------------------
 
     def waiting_count(self) -> int:
@@ -1381,77 +1503,14 @@ class MemoryTx:
         wanted = set(numbers)
         return {row.number: row for row in self._t.aci.values() if row.number in wanted}
 
+    def has_urds_of_changes(self) -> bool:
+        return any(one.processtype == Process.CHANGE for one in self._t.urd.values())
+
     def last_aci_number(self) -> int:
         return self.peek(ACI_NUMBER)
 
     def _acis_of(self, urlkey: bytes) -> list[Aci]:
         return [row for key, row in self._t.aci.items() if key[0] == urlkey]
-
-    # --- interests -------------------------------------------------------------------------------
-
-    def add_urds(self, urds: Sequence[Urd]) -> list[Urd]:
-        first = self.take(URDID, len(urds))
-        return self.put_urds([replace(one, urdid=first + at) for at, one in enumerate(urds)])
-
-    def put_urds(self, urds: Sequence[Urd]) -> list[Urd]:
-        put = [replace(one, revision=self.take(URD_REVISION, 1)) for one in urds]
-        self.take(URDID, max(0, *(one.urdid - self.peek(URDID) for one in put), 0))
-        self._t.urd |= {one.urdid: one for one in put}
-        self._t.urd_runs |= {one.urdid: NOT_BEGUN for one in put}
-        return put
-
-    def remove_urds(self, urdids: Iterable[int]) -> list[Urd]:
-        gone = [self._t.urd[urdid] for urdid in sorted(set(urdids)) if urdid in self._t.urd]
-        for one in gone:
-            self._t.removed_urds[self.take(URD_REVISION, 1)] = one.urdid
-        _drop(self._t.urd, [one.urdid for one in gone])
-        _drop(self._t.urd_runs, [one.urdid for one in gone])
-        if gone:
-            known_from = self.peek(URD_REVISION) + 1 - REMOVALS_KEPT
-            _drop(self._t.removed_urds, [one for one in self._t.removed_urds if one < known_from])
-        return gone
-
-    def urds(self, urdids: Iterable[int]) -> dict[int, Urd]:
-        return {urdid: self._t.urd[urdid] for urdid in urdids if urdid in self._t.urd}
-
-    def urds_of(self, owner: str, after: int, limit: int) -> list[Urd]:
-        return [one for one in self.all_urds(after, len(self._t.urd)) if one.owner == owner][:limit]
-
-    def all_urds(self, after: int, limit: int) -> list[Urd]:
-        found = (one for one in self._t.urd.values() if one.urdid > after)
-        return sorted(found, key=lambda one: one.urdid)[:limit]
-
-    def count_urds(self, owner: str | None = None) -> int:
-        return sum(owner in {None, one.owner} for one in self._t.urd.values())
-
-    def lock_urds(self) -> None:
-        pass
-
-    def urd_revision(self) -> int:
-        return self.peek(URD_REVISION)
-
-    def urds_changed(self, after: int, limit: int) -> list[Urd]:
-        found = (one for one in self._t.urd.values() if one.revision > after)
-        return sorted(found, key=lambda one: one.revision)[:limit]
-
-    def urds_removed(self, after: int, limit: int) -> list[tuple[int, int]]:
-        return sorted(one for one in self._t.removed_urds.items() if one[0] > after)[:limit]
-
-    def due_urds(self, now: int, limit: int) -> list[Urd]:
-        found = (one for one in self._t.urd.values() if due_at(one) <= now)
-        return sorted(found, key=lambda one: (due_at(one), one.urdid))[:limit]
-
-    def note_checks(self, urdids: Collection[int], at: int) -> None:
-        for one in self.urds(urdids).values():
-            self._t.urd[one.urdid] = replace(one, lastcheck=at)
-
-    def urds_to_run(self, limit: int) -> list[tuple[Urd, bytes]]:
-        waiting = ((upto, urdid) for urdid, upto in self._t.urd_runs.items() if upto is not None)
-        return [(self._t.urd[urdid], upto) for upto, urdid in sorted(waiting)[:limit]]
-
-    def note_run(self, revisions: Collection[int], upto: bytes | None) -> None:
-        its = (one.urdid for one in self._t.urd.values() if one.revision in revisions)
-        self._t.urd_runs |= dict.fromkeys(its, upto)
 
 
 def _absent(row: CachedUrl | QueuedUrl, pid: int, psetid: int) -> bool:

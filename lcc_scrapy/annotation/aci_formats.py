@@ -5,6 +5,7 @@ JSON ``fields``) and written again.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -40,6 +41,7 @@ _ATTRIBUTES = {
 
 _CHILDREN = ("uri", "urgency", "docbase", "expired", "title", "summary", "detail")
 _TEXTS = ("uri", "docbase", "title", "summary")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _OTHERS = ("attributes", "elements")
 _JSON = (*_ATTRIBUTES, "uri", "urgency", "docbase", "expired", "title", "summary", "detail")
 _NOTHING = Aci(b"", 0, "", 0, 0, 0, "", "", 0, 0, 0, "", 0, "", False, "", "", "{}", 0)
@@ -103,10 +105,11 @@ def xml_of(aci: Aci) -> str:
         texts["title"],
         texts["summary"],
         _element("detail", _dumped(detail)) if detail else "",
-        *(elements if isinstance(elements, list) else ()),
+        *filter(_is_element, elements if isinstance(elements, list) else ()),
     )
     inner = "".join(f"  {line}\n" for line in lines if line)
-    every = {**known, **(attributes if isinstance(attributes, dict) else {})}
+    others = attributes if isinstance(attributes, dict) else {}
+    every = {**{name: value for name, value in others.items() if _NAME.fullmatch(name)}, **known}
     return f"<aci{''.join(f' {name}={_quoted(value)}' for name, value in every.items())}>\n{inner}</aci>\n"
 
 
@@ -125,12 +128,15 @@ def aci_of_xml(document: bytes) -> Aci:
     return _made(given)
 
 
+def _parser() -> etree.XMLParser:
+    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+
+
 def _root(document: bytes) -> Any:
     if len(document) > ACI_MAX:
         raise BadAci(f"{len(document)} bytes, at most {ACI_MAX}")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
-        root = etree.fromstring(document, parser)
+        root = etree.fromstring(document, _parser())
     except (etree.XMLSyntaxError, ValueError) as error:
         raise BadAci(f"not well-formed: {str(error)[:_SHOWN]}") from None
     if root.getroottree().docinfo.internalDTD is not None:
@@ -147,6 +153,14 @@ def _attribute(root: Any, element: str, name: str, missing: str) -> str:
 
 def _text_of(element: Any) -> str:
     return str(etree.tostring(element, encoding="unicode", with_tail=False))
+
+
+def _is_element(text: object) -> bool:
+    """Tell whether this is one element: what others sent as JSON may be anything."""
+    try:
+        return isinstance(text, str) and etree.fromstring(text, _parser()) is not None
+    except (etree.XMLSyntaxError, ValueError):
+        return False
 
 
 def _element(name: str, text: str) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from lcc_scrapy.annotation.index import Counts, Index
 from lcc_scrapy.annotation.pages import PageInWork
-from lcc_scrapy.annotation.streams import pattern_of
 from lcc_scrapy.domain.acis import SUMMARY_MAX
 from lcc_scrapy.domain.boolean_rules import ParsedRule
 from lcc_scrapy.domain.changes import Changes
@@ -116,7 +115,7 @@ def _occurring(index: Index, slot: int, counts: Counts) -> list[_Found]:
 
 def _finding(urd: Urd, relevance: int, found: Sequence[_Found], page: PageInWork) -> Finding:
     best = sorted(found, key=lambda one: -one.score)
-    places = [page.first_place(pattern_of(one.key)) for one in best[: 2 * EXTRACTS_SHOWN]]
+    places = [page.first_place(one.key) for one in best[: 2 * EXTRACTS_SHOWN]]
     extracts = page.stream.extracts(filter(None, places), EXTRACTS_SHOWN)
     summary = " ".join(f"{number}) {one.text}" for number, one in enumerate(extracts, 1))
     detail: dict[str, Any] = {"keywords": _keywords(best)}

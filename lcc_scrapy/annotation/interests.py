@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from lcc_scrapy.db.sql.rows import chunks
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.requests import asks_for_less
 from lcc_scrapy.domain.urd_rules import BadUrd, NoSuchUrd, TooManyUrds, checked, same_interest
 from lcc_scrapy.domain.urds import Urd
+from lcc_scrapy.spidering.withdrawing import withdraw
 
 BATCH = 1000
 """URDs that are written by one statement, or read at once."""
@@ -48,6 +50,11 @@ class Interests:
         with self.store.read() as tx:
             return _found(tx, [urdid], owner)[0]
 
+    def refusals(self, urds: Iterable[Urd]) -> dict[int, str]:
+        """Return why pages could not be asked for when they were due, by the numbers of URDs, if so."""
+        with self.store.read() as tx:
+            return tx.refusals(one.urdid for one in urds)
+
     # --- changing --------------------------------------------------------------------------------
 
     def add(self, urd: Urd, most: int | None = None) -> Urd:
@@ -70,13 +77,16 @@ class Interests:
             tx.lock_urds()
             (before,) = _found(tx, [urdid], owner)
             after = checked(changed(before))
-            return before if same_interest(before, after) else tx.put_urds([after])[0]
+            if same_interest(before, after):
+                return before
+            _withdraw(tx, [(before, after)])
+            return tx.put_urds([after])[0]
 
     def remove(self, urdids: Sequence[int], owner: str | None = None) -> list[Urd]:
         """Remove URDs, all or none; raises ``NoSuchUrd``."""
         with self.store.begin() as tx:
             tx.lock_urds()
-            _found(tx, urdids, owner)
+            _withdraw(tx, ((one, None) for one in _found(tx, urdids, owner)))
             return tx.remove_urds(urdids)
 
     def take_in(self, urds: Sequence[Urd], told: Callable[[int], None] = lambda _: None) -> Imported:
@@ -111,6 +121,13 @@ def _found(tx: Tx, urdids: Iterable[int], owner: str | None) -> list[Urd]:
     return [there[urdid] for urdid in wanted]
 
 
+def _withdraw(tx: Tx, changes: Iterable[tuple[Urd, Urd | None]]) -> None:
+    """Let what owners reach be computed anew, where a URD was removed (None) or asks for less than before."""
+    owners = {before.owner for before, after in changes if after is None or asks_for_less(before, after)}
+    if owners:
+        withdraw(tx, owners)
+
+
 def _check_numbers(urds: Sequence[Urd]) -> None:
     twice = next((urdid for urdid, count in Counter(one.urdid for one in urds).items() if count > 1), None)
     if twice is not None:
@@ -128,6 +145,7 @@ def _put(tx: Tx, urds: Sequence[Urd]) -> Counter[str]:
         after = urd if before is None else replace(urd, lastcheck=max(urd.lastcheck, before.lastcheck))
         if before is None or not same_interest(before, after):
             news.append(after)
+    _withdraw(tx, ((there[urd.urdid], urd) for urd in news if urd.urdid in there))
     tx.put_urds(news)
     added = sum(urd.urdid not in there for urd in news)
     return Counter(added=added, changed=len(news) - added, unchanged=len(urds) - len(news))

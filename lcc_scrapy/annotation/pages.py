@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lcc_scrapy.annotation.page_text import text_of
-from lcc_scrapy.annotation.streams import Place, Stream
+from lcc_scrapy.annotation.streams import Place, Stream, pattern_of
 from lcc_scrapy.domain.acis import TITLE_MAX
 from lcc_scrapy.domain.boolean_rules import PLACES_MAX
 from lcc_scrapy.domain.changes import Changes, changes_between, sentences_of
@@ -73,11 +73,11 @@ class PageInWork:
         changes = self.changes
         return Stream((*changes.added, *changes.removed) if changes else ())
 
-    def first_place(self, pattern: str) -> Place | None:
-        """Return where a pattern stands first."""
-        if pattern not in self._first:
-            self._first[pattern] = self.stream.place(pattern)
-        return self._first[pattern]
+    def first_place(self, key: str) -> Place | None:
+        """Return where a keyword stands first."""
+        if key not in self._first:
+            self._first[key] = self.stream.place(pattern_of(key))
+        return self._first[key]
 
     def places(self, pattern: str) -> Sequence[int]:
         """Return where a pattern begins, in words."""

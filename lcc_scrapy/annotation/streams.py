@@ -26,6 +26,7 @@ WORD_SHOWN = 200
 
 _ENDS = re.compile("[ ,;:./\u3001\u3002\uff0c]")
 """Where a block may end: none of these becomes another character together with what follows."""
+_CHUNK = re.compile("[^ ]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class _Part:
     words: list[int] = field(default_factory=list)
     """For each block, how many words of this part stand before it."""
     blocks: list[tuple[int, int]] = field(default_factory=list)
+    spans: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 def pattern_of(key: str) -> str:
@@ -132,29 +134,33 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _span(part: _Part, word: int) -> tuple[int, int]:
-    """Return where a word stands in the text; of one that is written otherwise, where its chunk does."""
+    """Return where a word stands in the text."""
     number = bisect_right(part.words, word) - 1
-    left = word - part.words[number]
-    begin, block_end = part.blocks[number]
-    if block_end - begin > BLOCK_SHOWN:
-        return begin, begin
-    while begin < block_end:
-        end = part.text.find(" ", begin, block_end)
-        end = block_end if end < 0 else end
-        chunk = part.text[begin:end]
-        count = len(words_of(chunk)) if chunk else 0
-        if left < count:
-            return _within(chunk, begin, left)
-        left -= count
-        begin = end + 1
-    raise AssertionError("a word is counted that is not there")
+    if number not in part.spans:
+        part.spans[number] = _spans(part.text, *part.blocks[number])
+    spans = part.spans[number]
+    return spans[word - part.words[number]] if spans else (part.blocks[number][0],) * 2
 
 
-def _within(chunk: str, begin: int, word: int) -> tuple[int, int]:
-    if len(normalised(chunk)) == len(chunk):
-        start, end = word_spans(chunk)[word]
-        return begin + start, begin + end
-    return begin, begin + len(chunk)
+def _spans(text: str, begin: int, end: int) -> list[tuple[int, int]]:
+    """Return where all words of a block stand; of one that is written otherwise, where its chunk does."""
+    if end - begin > BLOCK_SHOWN:
+        return []
+    block = text[begin:end]
+    if len(normalised(block)) == len(block):
+        return [(begin + start, begin + stop) for start, stop in word_spans(block)]
+    spans: list[tuple[int, int]] = []
+    for chunk in _CHUNK.finditer(block):
+        inside = word_spans(chunk[0])
+        same = len(normalised(chunk[0])) == len(chunk[0])
+        spans += [
+            (
+                begin + chunk.start() + (start if same else 0),
+                begin + (chunk.start() + stop if same else chunk.end()),
+            )
+            for start, stop in inside
+        ]
+    return spans
 
 
 def _around(text: str, begin: int, end: int) -> range:

@@ -118,7 +118,7 @@ class FoundModel(BaseModel):
 
 
 class TriedModel(BaseModel):
-    """What a URD would have found: `pages` were read, the newest in scope; `complete`: that is all there are."""
+    """What a URD would have found in `pages`, the newest in scope. `complete`: there are no others."""
 
     pages: int
     complete: bool
@@ -136,10 +136,17 @@ def make_router(store: Store) -> APIRouter:
     routes = _Routes(Interests(store), CapacityLimiter)
     add = router.add_api_route
     add("", routes.all_urds, methods=["GET"], response_model=UrdsPage, responses=told())
-    add("", routes.add, methods=["POST"], status_code=201, response_model=UrdModel, responses=told(409, 413))
-    add("/try", routes.try_out, methods=["POST"], response_model=TriedModel, responses=told(413, 501))
+    add(
+        "",
+        routes.add,
+        methods=["POST"],
+        status_code=201,
+        response_model=UrdModel,
+        responses=told(400, 409, 413),
+    )
+    add("/try", routes.try_out, methods=["POST"], response_model=TriedModel, responses=told(400, 413, 501))
     add("/{urdid}", routes.urd, methods=["GET"], response_model=UrdModel, responses=told(404))
-    add("/{urdid}", routes.change, methods=["PUT"], response_model=UrdModel, responses=told(404, 413))
+    add("/{urdid}", routes.change, methods=["PUT"], response_model=UrdModel, responses=told(400, 404, 413))
     add("/{urdid}", routes.remove, methods=["DELETE"], status_code=204, responses=told(404))
     return router
 

@@ -83,9 +83,8 @@ def list_(lcc: Lcc, *, owner: str | None, state: str | None, limit: int, as_json
     wanted = AlertState(state) if state else None
     with lcc.store() as store, store.read() as tx:
         found = tx.alerts_told(owner, wanted, NEVER, limit)
-        pages = {
-            one.number: one.uri for one in tx.acis_of_number({alert.number for alert, _ in found}).values()
-        }
+        acis = tx.acis_of_number({alert.number for alert, _ in found})
+    pages = {number: one.uri for number, one in acis.items()}
     rows = [_facts(alert, whose, pages.get(alert.number, "")) for alert, whose in found]
     if as_json:
         printing.as_json(rows)
@@ -111,8 +110,8 @@ def _facts(alert: "Alert", whose: "Recipient", uri: str) -> dict[str, Any]:
 def deliver(lcc: Lcc, *, once: bool) -> None:
     """Tell recipients what is due, by mail and webhooks.
 
-    `lcc annotate` does it by itself. Several processes may do it at a time. SIGTERM or Ctrl-C ends it when the
-    messages under way are noted.
+    `lcc annotate` does it by itself. Several processes may do it at a time. SIGTERM or Ctrl-C ends it when
+    the messages under way are noted.
 
     \b
     lcc alerts deliver
@@ -163,8 +162,8 @@ def follow(
 ) -> None:
     """Pass what is found for OWNER, or for all, to a command or to stdout as it is found: ACIs as JSON lines.
 
-    The position moves only when CMD has ended with status 0; until then it gets the same ACIs again and again.
-    SIGTERM or Ctrl-C ends it when CMD has ended. Exit status 3: the cursor cannot be followed here.
+    The position moves only when CMD has ended with status 0; until then it gets the same ACIs again and
+    again. SIGTERM or Ctrl-C ends it when CMD has ended. Exit status 3: the cursor cannot be followed here.
 
     \b
     lcc alerts follow anna --cursor-file position --exec my-reader

@@ -111,7 +111,7 @@ def _row(one: "Recipient") -> tuple[object, ...]:
 @click.option("--on/--off", "on", default=None, help="Tell it again, or tell it nothing.")
 @click.option("--new-secret", is_flag=True, help="Make another secret for a webhook, and print it.")
 @pass_lcc
-def set_(lcc: Lcc, *, recipientid: int, form: str | None, on: bool | None, **given: Any) -> None:
+def set_(lcc: Lcc, /, *, recipientid: int, form: str | None, on: bool | None, **given: Any) -> None:
     """Change recipient ID.
 
     An address that was refused is tried again after --on or --address.

@@ -150,6 +150,19 @@ def test_a_file_with_a_wrong_number_is_not_taken(interests, store, urds, why):
         assert tx.urd_revision() == 1
 
 
+def test_an_import_that_is_cut_leaves_nothing(interests, monkeypatch, store):
+    monkeypatch.setattr(module, "BATCH", 1)
+
+    def cut(done):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interests.take_in([replace(ANNA, urdid=9), ANNA, ANNA], cut)
+    assert interests.of(None, 0, 9) == []
+    assert profile_changes(store, 0) == ProfileChanges(0)
+
+
 # --- what changed ------------------------------------------------------------------------------------
 
 

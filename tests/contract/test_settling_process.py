@@ -25,10 +25,10 @@ from lcc_scrapy.domain.policy import STRICT
 from lcc_scrapy.domain.queue import Cancelled, Delayed, Served
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.intake import absorbing
+from lcc_scrapy.machine import framed_pipes
 from lcc_scrapy.ops.verification import Verification
 from lcc_scrapy.queue.committing import Commits, Holder
 from lcc_scrapy.queue.settlement import DISCARDED, STORED
-from lcc_scrapy.machine import framed_pipes
 from lcc_scrapy.queue.settling_process import messages, parent
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import DEATHS, CommitFailed, SettlingProcess

@@ -39,3 +39,8 @@ def test_urds_are_united_and_all_of_them_are_more_than_some():
 def test_many_urds_are_named_as_all():
     assert named(set(range(1, URDS_MOST + 1))).startswith("1 2 3")
     assert named(set(range(URDS_MOST + 1))) == ""
+
+
+def test_the_same_version_is_another_row_once_it_is_for_new_urds():
+    new = replace(FIRST, position=9, urdids="4", base=0)
+    assert merged(FIRST, new) == replace(FIRST, position=9)

@@ -14,8 +14,8 @@ from lcc_scrapy.domain.queue import Cancelled, Delayed, Failed, NotModified, Que
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.machine import framed_pipes
+from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process import messages
 
 anything = st.text(st.characters(), max_size=20)  # surrogates, too

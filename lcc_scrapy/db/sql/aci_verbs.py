@@ -6,8 +6,10 @@ from sqlalchemy import and_, bindparam, func, select, update
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import ACI_NUMBER
-from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
+from lcc_scrapy.db.sql.rows import RowsOf, chunks
 from lcc_scrapy.domain.acis import Aci, Waiting
+from lcc_scrapy.domain.urds import Process
 
 _WAITING = RowsOf(t.aequeue, Waiting)
 _ACIS = RowsOf(t.aci, Aci)
@@ -25,7 +27,7 @@ AciKey = tuple[bytes, int, str]
 """``urlkey``, ``seq`` and owner."""
 
 
-class AciVerbs(OnConnection):
+class AciVerbs(CounterVerbs):
     """Verbs about documents that wait for the annotation engine, and what it found."""
 
     def waiting_count(self) -> int:
@@ -90,7 +92,11 @@ class AciVerbs(OnConnection):
                 found[row.number] = row
         return found
 
+    def has_urds_of_changes(self) -> bool:
+        """Tell whether anybody wants to know what changes."""
+        query = select(t.urd.c.urdid).where(t.urd.c.processtype == Process.CHANGE.value)
+        return self._c.execute(query.limit(1)).scalar() is not None
+
     def last_aci_number(self) -> int:
         """Return the number of the newest ACI, 0 = there was none; from the counter, also if it is gone."""
-        c = t.counters.c
-        return int(self._c.execute(select(c.value).where(c.name == ACI_NUMBER)).scalar() or 0)
+        return self.peek(ACI_NUMBER)

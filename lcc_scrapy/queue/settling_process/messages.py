@@ -1,7 +1,7 @@
 """What a crawl and its settling process say to each other: JSON, and bodies as they are.
 
-Messages are those of ``machine.framed_pipes``. Parts are bodies on the way there; on the way back there is one,
-all cached rows. Bodies in files are told by their path.
+Messages are those of ``machine.framed_pipes``. Parts are bodies on the way there; on the way back there is
+one, all cached rows. Bodies in files are told by their path.
 
     ["begin", url, folder, holder]               → ["ready"]
     ["commit", now, policy or null, outcomes]    → ["settled", results, logs]

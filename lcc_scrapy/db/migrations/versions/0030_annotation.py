@@ -66,11 +66,15 @@ def _interests() -> None:
         _col("expires", sa.BigInteger(), null=True),
         *_numbers("revision", "due"),
         _col("run_upto", _key(), null=True),
+        *_numbers("urihash"),
+        _col("refused", _exact(255, "utf8mb4")),
         if_not_exists=True,
         sqlite_autoincrement=True,
     )
     op.create_index("urd_owner", "urd", ["owner", "urdid"], if_not_exists=True)
     op.create_index("urd_due", "urd", ["due"], if_not_exists=True)
+    op.create_index("urd_urgency", "urd", ["urgency", "due"], if_not_exists=True)
+    op.create_index("urd_urihash", "urd", ["urihash", "urdid"], if_not_exists=True)
     op.create_index("urd_revision", "urd", ["revision"], unique=True, if_not_exists=True)
     op.create_index("urd_run", "urd", ["run_upto"], if_not_exists=True)
     op.create_table(

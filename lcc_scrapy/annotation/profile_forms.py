@@ -36,7 +36,7 @@ def fields(values: Mapping[str, str]) -> list[Markup]:
                    said("uri", "*"), required=True),
         html.choice("processtype", "Tell me if", "", _PROCESSES,
                     said("processtype", "filter")),
-        html.lines("keywords", "Keywords", "One a line: a word or a phrase, and = what each occurrence counts,"
+        html.lines("keywords", "Keywords", "One a line: a word or a phrase, and = what each of them counts,"
                    " as in: java = 4", said("keywords", "")),
         html.lines("rule", "Rule", 'For "it meets this rule": any, all, not and NEAR over words.',
                    said("rule", ""), rows=2),

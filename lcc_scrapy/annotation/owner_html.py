@@ -155,7 +155,8 @@ def tried(acis: Sequence[Aci], pages: int, *, complete: bool) -> Markup:
 def recipients(found: Sequence[Recipient], whose: Visitor, values: Mapping[str, str]) -> Markup:
     """Return recipients, and the form for another one."""
     listed = Markup("").join(_recipient(one, whose) for one in found)
-    return (listed or html.paragraph("There is no recipient yet.")) + html.form(
+    new = Markup("<hr><h2>Another recipient</h2>")
+    return (listed or html.paragraph("There is no recipient yet.")) + new + html.form(
         "/my/recipients",
         "Add",
         form_key(whose),
@@ -163,7 +164,7 @@ def recipients(found: Sequence[Recipient], whose: Visitor, values: Mapping[str, 
                     values.get("channel", "mail")),
         html.field("address", "Address", "A mail address, or an https URL.", values.get("address", ""),
                    required=True),
-        html.choice("format", "As", "", {"": "the usual one", **_FORMATS}, values.get("format", "")),
+        html.choice("format", "As", "", {"": "HTML by mail, JSON by webhook", **_FORMATS}, values.get("format", "")),
         html.check("digest", "All in one message a day", "", checked=bool(values.get("digest"))),
     )  # fmt: skip
 

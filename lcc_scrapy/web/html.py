@@ -24,6 +24,7 @@ _STYLE = (
     "article{border-top:1px solid #bbb;padding-top:.6em;margin-top:1.2em}"
     "h2{font-size:1.15em;margin:.4em 0;overflow-wrap:anywhere}p{overflow-wrap:anywhere}"
     "mark{background:#ffe680;color:#111}ins{color:#0a6b2d}del{color:#b00020}"
+    "pre ins,pre del{text-decoration:none}"
     ".facts{color:#444;font-size:.85em;margin:.2em 0}form.inline{display:inline-block;margin-right:.8em}"
     "form.inline button{margin-top:.4em;padding:.3em .8em}summary{cursor:pointer;margin-top:.4em}"
 )

@@ -164,7 +164,8 @@ def recipients(found: Sequence[Recipient], whose: Visitor, values: Mapping[str, 
                     values.get("channel", "mail")),
         html.field("address", "Address", "A mail address, or an https URL.", values.get("address", ""),
                    required=True),
-        html.choice("format", "As", "", {"": "HTML by mail, JSON by webhook", **_FORMATS}, values.get("format", "")),
+        html.choice("format", "As", "", {"": "HTML by mail, JSON by webhook", **_FORMATS},
+                    values.get("format", "")),
         html.check("digest", "All in one message a day", "", checked=bool(values.get("digest"))),
     )  # fmt: skip
 

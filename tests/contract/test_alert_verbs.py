@@ -131,7 +131,7 @@ def test_due_alerts_come_by_deadline_and_then_by_number(store, pair):
 
 
 def test_alerts_are_listed_newest_first(store, pair):
-    alice, hook = pair
+    _, hook = pair
     put(store, *(alert(n, one.recipientid) for n in (1, 2, 3) for one in pair))
     put(store, alert(2, hook.recipientid, state=AlertState.SENT, sent=NOW))
     with store.read() as tx:

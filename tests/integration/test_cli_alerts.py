@@ -16,6 +16,7 @@ from tests.alert_house import SCHEDULE, aci, hook_server
 from tests.harness import Lcc, wait_for
 from tests.mail_server import mail_server
 
+pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("LCC_KILLS", "3"))
 
 
@@ -128,7 +129,7 @@ def test_a_stream_goes_on_behind_its_cursor_and_belongs_to_one_owner(house, tmp_
         [sys.executable, "-m", "lcc_scrapy.cli.main", "alerts", "follow", "alice", *place, *failing],
         env=house.environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    wait_for(lambda: (tmp_path / "done").exists())
+    wait_for((tmp_path / "done").exists)
     follower.send_signal(signal.SIGTERM)
     assert "trying 1 ACIs again later" in follower.communicate(timeout=300)[1]
     house.lcc("alerts", "follow", "alice", "--once", *place, "--exec", f"cat > {tmp_path / 'got'}")
@@ -143,7 +144,6 @@ def test_a_stream_goes_on_behind_its_cursor_and_belongs_to_one_owner(house, tmp_
     assert [json.loads(line)["number"] for line in every.splitlines()] == [1, 2, 3]
 
 
-@pytest.mark.slow
 def test_a_kill_repeats_the_message_in_flight_and_no_other_and_loses_none(house, tmp_path):
     """The hook has taken a call and has not answered yet: there the process is killed."""
     house.lcc("recipient", "add", "alice", "--webhook", f"{house.hooks.url}/x")

@@ -59,7 +59,7 @@ class Interests:
 
     def add(self, urd: Urd, most: int | None = None) -> Urd:
         """Add a URD; raises ``BadUrd``, or ``TooManyUrds`` where its owner has ``most`` already."""
-        good = replace(checked(urd), urdid=0)
+        good = checked(urd)
         with self.store.begin() as tx:
             tx.lock_urds()
             if most is not None and tx.count_urds(urd.owner) >= most:

@@ -233,18 +233,19 @@ def test_a_try_tells_what_would_have_been_found_and_keeps_nothing(client, house,
 
 
 @pytest.mark.parametrize(
-    ("uri", "names"),
+    ("uri", "names", "count"),
     [
-        (EVERYTHING, ["news/b", "news/a"]),
-        (SITE + "news/", ["news/b", "news/a"]),
-        (SITE + "news/a", ["news/a"]),
-        (SITE + "nothing", []),
-        ("https://www.example.org/news/a", []),
+        (EVERYTHING, ["news/b", "news/a"], 4),
+        (SITE + "news/", ["news/b", "news/a"], 2),
+        (SITE + "news/a", ["news/a"], 1),
+        (SITE + "nothing", [], 0),
+        ("https://www.example.org/news/a", [], 0),
     ],
     ids=["everything", "folder", "page", "no page", "other scheme"],
 )
-def test_only_pages_in_scope_are_read(client, pages, uri, names):
+def test_only_pages_in_scope_are_read(client, pages, uri, names, count):
     told = tried(client, uri=uri)
+    assert (told["pages"], told["complete"]) == (count, True)
     assert [one["uri"] for one in told["found"]] == [SITE + name for name in names]
 
 
@@ -253,7 +254,15 @@ def test_pages_that_links_lead_to_are_in_scope(client, pages):
     pages.owned[row.urlkey] = ["anna"]
     told = tried(client, uri=SITE + "start", depth=2)
     assert [one["uri"] for one in told["found"]] == [row.furl]
-    assert tried(client, uri=SITE + "start")["found"] == []
+    assert tried(client, uri=SITE + "start/")["found"] == []
+
+
+def test_one_page_is_found_however_old_it_is_its_newest_document_first(client, pages, monkeypatch):
+    monkeypatch.setattr(try_out, "LOOKED_AT", 1)
+    pages.add("news/a", b"IBM as text", mimetype="text/plain")
+    told = tried(client, uri=SITE + "news/a")
+    newer, older = told["found"]
+    assert (newer["title"] == "IBM", older["title"], told["complete"]) == (False, "IBM", True)
 
 
 def test_only_the_newest_pages_are_read_and_it_says_so(client, pages, monkeypatch):
@@ -277,8 +286,9 @@ def test_portions_of_the_feed_join_without_a_gap(client, pages, monkeypatch):
 
 
 def test_pages_that_are_long_or_gone_are_passed_over(client, pages, monkeypatch):
-    monkeypatch.setattr(try_out, "BODY_MAX", len(PAGE) + 10)
-    pages.add("long", PAGE + b" " * 100)
+    longest = pages.contents[pages.find(SITE + "news/b")[0].urlkey]
+    monkeypatch.setattr(try_out, "BODY_MAX", len(longest))
+    pages.add("long", longest + b" ")
     del pages.contents[pages.find(SITE + "news/a")[0].urlkey]
     told = tried(client)
     assert [one["uri"] for one in told["found"]] == [SITE + "news/b"]

@@ -91,7 +91,7 @@ def test_of_two_that_add_the_last_one_only_one_does(interests, store):
 def test_removal_is_of_all_or_none(interests):
     interests.add(ANNA)
     interests.add(ANNA)
-    with pytest.raises(NoSuchUrd, match="no URD 9"):
+    with pytest.raises(NoSuchUrd, match=r"no URD 9$"):
         interests.remove([1, 9])
     assert numbers(interests.of(None, 0, 9)) == [1, 2]
     assert numbers(interests.remove([2, 1])) == [1, 2]
@@ -209,17 +209,54 @@ def test_no_change_is_false_and_every_other_answer_true(interests, store):
     assert not profile_changes(store, 2)
 
 
+def test_a_page_has_as_many_changes_as_it_may_and_the_last_one_says_so(interests, store):
+    for _ in range(5):
+        interests.add(ANNA)
+    interests.remove([5])
+    first, second = profile_changes(store, 0, 2), profile_changes(store, 2, 2)
+    assert (numbers(first.changed), first.revision, first.more) == ([1, 2], 2, True)
+    assert (numbers(second.changed), second.removed, second.revision) == ([3, 4], (), 4)
+    assert profile_changes(store, 0, 9) == ProfileChanges(6, tuple(interests.of(None, 0, 9)))
+    interests.remove([1, 2, 3, 4])
+    assert profile_changes(store, 5, 2) == ProfileChanges(7, removed=(5, 1), more=True)
+
+
 def test_who_was_away_for_too_long_or_before_a_restore_begins_afresh(interests, store, monkeypatch):
     for one in (urd_verbs, memory_store, profile_feed):
         monkeypatch.setattr(one, "REMOVALS_KEPT", 3)
-    for _ in range(4):
+    for _ in range(6):
         interests.add(ANNA)
+    assert not profile_changes(store, 0).afresh
     known = {}
     seen = follow(store, known, 0)
-    interests.remove([1, 2, 3])
+    interests.remove([2, 3, 4])
     assert not profile_changes(store, seen).afresh
-    interests.remove([4])
-    assert profile_changes(store, seen).afresh
-    for stale in (seen, 1000):
-        assert follow(store, known, stale) == 8
-        assert known == {}
+    interests.remove([5])
+    for stale in (1, seen, 1000):
+        assert profile_changes(store, stale).afresh
+        assert follow(store, known, stale) == 10
+        assert sorted(known) == [1, 6]
+
+
+# --- what owners reach -------------------------------------------------------------------------------
+
+
+def withdrawn(store):
+    with store.begin() as tx:
+        owners = [one.owner for one in tx.withdrawals(9)]
+        for owner in owners:
+            tx.end_withdrawal(owner)
+    return owners
+
+
+def test_who_asks_for_less_reaches_less(interests, store):
+    interests.add(replace(ANNA, timing=60_000, depth=2))
+    interests.add(replace(BERT, timing=60_000, depth=2))
+    interests.change(1, lambda one: replace(one, threshold=5))
+    assert withdrawn(store) == []
+    interests.change(1, lambda one: replace(one, depth=1))
+    assert withdrawn(store) == ["anna"]
+    interests.take_in([replace(one, depth=0) for one in interests.of("bert", 0, 9)])
+    assert withdrawn(store) == ["bert"]
+    interests.remove([1])
+    assert withdrawn(store) == ["anna"]

@@ -24,6 +24,7 @@ from lcc_scrapy.db.records import (
     Fetched,
     FileBlock,
     FileToDelete,
+    Irrelevant,
     Head,
     LastOutcome,
     Ledger,
@@ -45,10 +46,12 @@ from lcc_scrapy.db.records import (
     Suspect,
     TurnDelta,
     Uns,
+    Unwanted,
     UrlErrorRecord,
     Withdrawal,
     WorkerRow,
 )
+from lcc_scrapy.db.sql.irrelevant_verbs import NO_TERMS
 from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Recipient, Waiting
@@ -116,6 +119,8 @@ class _Tables:
     urd: dict[int, Urd] = field(default_factory=dict)
     urd_runs: dict[int, bytes | None] = field(default_factory=dict)
     urd_deferred: dict[int, tuple[int, str]] = field(default_factory=dict)
+    irrelevant: dict[bytes, Irrelevant] = field(default_factory=dict)
+    unwanted: dict[bytes, Unwanted] = field(default_factory=dict)
     withdrawals: dict[str, Withdrawal] = field(default_factory=dict)
     removed_urds: dict[int, int] = field(default_factory=dict)
     aequeue: dict[bytes, Waiting] = field(default_factory=dict)
@@ -215,7 +220,7 @@ class MemoryTx:
         self._t.proots.pop(pid, None)
         t = self._t
         its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
-        for table in (*its_own, t.overtaking):
+        for table in (*its_own, t.overtaking, t.irrelevant):
             _drop_where(table, lambda row: row.pid == pid)
         t.mailstates.pop(pid, None)
         for one in self.sources(pid):
@@ -632,6 +637,47 @@ class MemoryTx:
     def to_dig(self, pid: int, limit: int) -> list[Ownership]:
         rows = (row for _, row in sorted(self._t.owners.items()) if row.pid == pid and row.due)
         return list(islice(rows, limit))
+
+    def put_unwanted(self, rows: Sequence[Unwanted]) -> None:
+        self._t.unwanted |= {row.urlkey: row for row in rows}
+
+    def unwanted(self, after: bytes, limit: int) -> list[Unwanted]:
+        return [row for key, row in sorted(self._t.unwanted.items()) if key > after][:limit]
+
+    def delete_unwanted(self, keys: Sequence[bytes]) -> None:
+        _drop(self._t.unwanted, keys)
+
+    def put_irrelevant(self, rows: Sequence[Irrelevant]) -> None:
+        self._t.irrelevant |= {row.urlkey: row for row in rows}
+
+    def has_irrelevant(self) -> bool:
+        return bool(self._t.irrelevant)
+
+    def irrelevant_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Irrelevant]]:
+        found: dict[bytes, list[Irrelevant]] = {}
+        for row in self._t.irrelevant.values():
+            found.setdefault(furlkey(row.pid, row.furl), []).append(row)
+        return {key: found[key] for key in furlkeys if key in found}
+
+    def irrelevant_behind(self, after: bytes, limit: int) -> list[Irrelevant]:
+        return [row for key, row in sorted(self._t.irrelevant.items()) if key > after][:limit]
+
+    def irrelevant_of(self, pid: int, limit: int) -> list[bytes]:
+        return [key for key, row in sorted(self._t.irrelevant.items()) if row.pid == pid][:limit]
+
+    def wanted_again(self, keys: Sequence[bytes]) -> None:
+        for key in self._t.irrelevant.keys() & set(keys):
+            row = replace(self._t.irrelevant[key], etag="", last_modified="", sha256="", terms=NO_TERMS)
+            self._t.irrelevant[key] = row
+
+    def delete_irrelevant(self, keys: Sequence[bytes]) -> None:
+        _drop(self._t.irrelevant, keys)
+
+    def linking_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+        keys = list(furlkeys)
+        both = (self.cached_at(keys), self.irrelevant_at(keys))
+        found = {at: {one.urlkey for some in both for one in some.get(at, ())} for at in keys}
+        return {at: sorted(those) for at, those in found.items() if those}
 
     def next_owned(self, owner: str, after: int) -> int | None:
         pids = (row.pid for row in self._t.owners.values() if row.owner == owner)
@@ -1436,6 +1482,11 @@ class MemoryTx:
     def urds_at(self, uri: str, limit: int) -> list[Urd]:
         found = (replace(one, keywords=()) for one in self._t.urd.values() if one.uri == uri)
         return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def are_compared(self, uris: Iterable[str], owners: Iterable[str]) -> bool:
+        uris, owners = set(uris), set(owners)
+        of_changes = (one for one in self._t.urd.values() if one.processtype is Process.CHANGE)
+        return any(one.uri in uris or one.owner in owners for one in of_changes)
 
     def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
         self._t.urd_deferred |= dict.fromkeys(self._t.urd.keys() & set(urdids), (due, reason[:255]))

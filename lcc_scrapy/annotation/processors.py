@@ -184,7 +184,7 @@ class Processors:
         self._jobs.put(job)
 
     def results(self, seconds: float) -> list[Result]:
-        """Return what is ready, after so many seconds at the latest; raises what ended a processor for good."""
+        """Return what is ready, after so many seconds at the latest; raises what ended a thread."""
         found: list[Result] = []
         with suppress(Empty):
             found.append(
@@ -264,9 +264,7 @@ class _Worker:
     def _result(self, job: Job) -> Result:
         try:
             bodies = self._bodies(job)
-        except ContentGone:
-            return Result(job, gone=True)
-        except (ContentElsewhere, ContentLost, BadCoding, OSError) as error:
+        except (ContentGone, ContentElsewhere, ContentLost, BadCoding, OSError) as error:
             return Result(job, failed=str(error))
         return self._annotated(job, bodies)
 

@@ -402,6 +402,33 @@ class Ownership:
 
 
 @dataclass(frozen=True, slots=True)
+class Irrelevant:
+    """A document whose content was dropped because it concerns nobody (table ``irrelevant``).
+
+    With ``etag`` and ``last_modified`` it is asked for conditionally; ``sha256`` is that of the content. Its
+    links stay in the table ``links``. ``terms`` are those of the scan that had read them ("" = no spider was
+    there): under others the page is to be read again, as one that is not known. ``dropped`` in epoch seconds.
+    """
+
+    urlkey: bytes
+    pid: int
+    furl: str
+    etag: str
+    last_modified: str
+    sha256: str
+    terms: str
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A document that concerned nobody when it had this ``seq``: it is to be dropped."""
+
+    urlkey: bytes
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Withdrawal:
     """That the interests of an owner are to be computed anew, for it wants less (table ``withdrawals``).
 

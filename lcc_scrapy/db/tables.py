@@ -325,6 +325,29 @@ owners = Table(
     Index("owners_owner", "owner", "pid", "furlkey"),
 )
 
+irrelevant = Table(
+    "irrelevant",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("pid", BigInteger),
+    _column("furl", Url),
+    _column("etag", _text(ETAG_MAX)),
+    _column("last_modified", _text(LAST_MODIFIED_MAX)),
+    _column("sha256", _ascii(64)),
+    _column("terms", _ascii(64)),
+    _column("dropped", BigInteger),
+    _column("furlkey", Key),
+    Index("irrelevant_furlkey", "furlkey"),
+    Index("irrelevant_pid", "pid", "urlkey"),
+)
+
+unwanted = Table(
+    "unwanted",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("seq", BigInteger),
+)
+
 withdrawals = Table(
     "withdrawals",
     metadata,

@@ -17,6 +17,8 @@ LAST_MODIFIED_MAX = 64
 PEER_MAX = 64
 OUTSIDE_ROOTS = 1 << 62
 """In ``held``: the document lies outside its provider's roots. Above the number of any provider set."""
+IRRELEVANT = "irrelevant"
+"""The reason that tombstones of documents give whose content was dropped because it concerns nobody."""
 ORPHANED = OUTSIDE_ROOTS - 1
 """In ``held``: a spider found the document, and no way along links leads to it any more."""
 

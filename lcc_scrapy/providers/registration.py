@@ -195,7 +195,10 @@ def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int |
             return None
         cached = [row.urlkey for row in tx.cached_of(pid, b"", CHUNK)]
         queued = [row.urlkey for row in tx.queued_of(pid, 0, CHUNK)]
-        if not cached and not queued:
+        dropped = tx.irrelevant_of(pid, CHUNK)
+        tx.delete_links(dropped)
+        tx.delete_irrelevant(dropped)
+        if not cached and not queued and not dropped:
             tx.delete_provider(pid)
             tx.set_info(_gone(pid), str(now))
             tx.take(PROVIDERS_CHANGED, 1)

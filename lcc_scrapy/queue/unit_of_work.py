@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from lcc_scrapy.cache.misses import settle_late, suspect
 from lcc_scrapy.cache.versions import drop_versions, put_aside, to_delete
-from lcc_scrapy.db.records import FEED, TurnDelta
+from lcc_scrapy.db.records import FEED, Irrelevant, TurnDelta
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import queue, removal_guard
 from lcc_scrapy.domain.arrivals import MASK, NewRow
-from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.cache import IRRELEVANT, OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import ANY_TYPE, Operation, Origin, UrlEntry, urlkey
 from lcc_scrapy.domain.misses import DAY
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -62,6 +62,7 @@ class UnitOfWork:
         self._told: dict[bytes, None] = {}
         self._reasons: dict[bytes, str] = {}
         self._withdrawn: list[bytes] = []
+        self._left: dict[bytes, Irrelevant] = {}
         self._answers: dict[bytes, UrlMeta] = {}
         self._removed: Counter[int] = Counter()
         self.newly_held: Counter[int] = Counter()
@@ -114,6 +115,17 @@ class UnitOfWork:
             self._removed[row.pid] += guarded
             self._reasons[key] = reason
             self._tell(key)
+
+    def drop_irrelevant(self, key: bytes, terms: str) -> None:
+        """Take the content of a found document out of the cache, and keep what its next visit needs.
+
+        The guard does not count it: a page that concerns nobody is not one that its site has lost.
+        """
+        row = self.cached[key]
+        self._left[key] = Irrelevant(
+            key, row.pid, row.furl, row.etag, row.last_modified, row.sha256, terms, self.now
+        )
+        self.drop_cached(key, IRRELEVANT, guarded=False)
 
     def hold(self, key: bytes, held: int) -> None:
         """Keep a cached row, and the fetch that would renew it, until its removal is confirmed."""
@@ -333,10 +345,16 @@ class UnitOfWork:
             self._count(after, 1)
             if after is not None:
                 (self._inserted if before is None else self._updated).append(key)
+        links = {key: self.tx.links_of(key) for key in self._left}
         self.tx.delete_cached([row.urlkey for row in gone])
+        for key, row in self._left.items():
+            self.tx.put_links({key: links[key]}, row.pid)
+        self.tx.put_irrelevant(list(self._left.values()))
         self._let_go(gone, replaced)
         fresh = [key for key in self._told if key in self.cached and key not in self._cached_before]
         self._back = self.tx.delete_tombstones(fresh)
+        if self.policy.drop_irrelevant and fresh:
+            self.tx.delete_irrelevant(fresh)
 
     def _let_go(self, gone: list[CachedUrl], replaced: list[CachedUrl]) -> None:
         """Hand the files of what is not there any more, nor kept as a version, to the delete manager."""

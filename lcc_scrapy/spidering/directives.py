@@ -75,8 +75,8 @@ class Directives:
         done = self._spidering.submit(tx, self._found(tx, asked), now, now, Origin.DIRECTIVE)
         if done.held_up:
             raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
-        self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
-        return done.urls
+        new = self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
+        return done.urls + self._spidering.fetch_afresh(tx, new, now)
 
     def withdraw(self, withdrawn: Sequence[Directive]) -> int:
         """Take directives back, whatever their depth; returns how many there were.
@@ -109,8 +109,8 @@ class Directives:
     def _wish(self, key: bytes, owner: str, reach: int) -> Ownership:
         return Ownership(key, owner, self._pid, reach, due=reach > 0)
 
-    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> None:
-        """Note interests where they are new or go farther than before."""
+    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> set[bytes]:
+        """Note interests where they are new or go farther than before; returns the URLs with new owners."""
         farthest: dict[tuple[bytes, str], Ownership] = {}
         for one in wishes:
             pair = one.furlkey, one.owner
@@ -121,6 +121,7 @@ class Directives:
         tx.put_owners(risen)
         if risen:
             tx.note_risen({one.owner for one in risen})
+        return {lies_at for lies_at, owner in farthest.keys() - there.keys() if owner != NOBODY}
 
     def dig(self, now: int) -> Progress | None:
         """Pass interests that are due on to what is linked; None when none were.
@@ -138,7 +139,8 @@ class Directives:
             done = self._spidering.submit(tx, found, now, scan.since if scan else 0)
             if not done.held_up:
                 tx.put_owners([replace(one, due=False) for page in pages for one in page.due])
-            self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            new = self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            self._spidering.fetch_afresh(tx, new, now)
             return done
 
     def _inherited(self, page: _Page) -> Iterable[Ownership]:
@@ -178,7 +180,7 @@ def farther(known: Ownership, one: Ownership) -> Ownership:
 
 def linked_from(tx: Tx, key: bytes, roots: tuple[Root, ...]) -> Iterator[tuple[bytes, str]]:
     """Yield documents at a URL with the fetch URLs that they link to, as far as these may be followed."""
-    for row in tx.cached_at([key]).get(key, ()):
-        links = (link for link in tx.links_of(row.urlkey) if not link.nofollow)
+    for document in tx.linking_at([key]).get(key, ()):
+        links = (link for link in tx.links_of(document) if not link.nofollow)
         for furl in filter(None, (fetch_url(link.url, roots) for link in links)):
-            yield row.urlkey, furl
+            yield document, furl

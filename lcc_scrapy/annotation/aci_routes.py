@@ -154,9 +154,8 @@ class _Routes:
         lcc: TheLcc,
         _: NothingElse,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-        key: Annotated[
-            str, Query(max_length=KEY_MAX, description="As `/v1/acis/feed` says, instead of a token.")
-        ] = "",
+        # not described: no program can make one, and who has a token needs none
+        key: Annotated[str, Query(max_length=KEY_MAX, include_in_schema=False)] = "",
         before: Annotated[int, Query(ge=1, le=_NUMBER_MAX, description="Only older ones.")] = _NUMBER_MAX,
         if_none_match: Annotated[str, Header(max_length=200)] = "",
     ) -> Response:

@@ -72,7 +72,7 @@ def make_router(recipients: Recipients) -> APIRouter:
         """How this token's owner is told."""
         return as_json({"recipients": [as_told(one) for one in recipients.of(token.label)]})
 
-    @router.post("", status_code=201, response_model=RecipientModel, responses=told(409, 413))
+    @router.post("", status_code=201, response_model=RecipientModel, responses=told(400, 409, 413))
     def add(lcc: TheLcc, token: Owner, wanted: NewRecipient) -> Response:
         """Add a recipient. The answer has the secret of a webhook, which is not told again."""
         said = Wanted(wanted.address, wanted.format, wanted.digest)
@@ -86,7 +86,7 @@ def make_router(recipients: Recipients) -> APIRouter:
         """One recipient."""
         return as_json(as_told(recipients.get(recipientid, token.label)))
 
-    @router.patch("/{recipientid}", response_model=RecipientModel, responses=told(404, 413))
+    @router.patch("/{recipientid}", response_model=RecipientModel, responses=told(400, 404, 413))
     def change(token: Owner, recipientid: Id, wanted: RecipientChange) -> Response:
         """Change a recipient. Another address, or `off` = false, makes good that it was refused."""
         changed = recipients.change(recipientid, Wanted(**wanted.model_dump()), token.label)

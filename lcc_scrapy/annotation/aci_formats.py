@@ -6,7 +6,8 @@ JSON ``fields``) and written again.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
@@ -105,7 +106,7 @@ def xml_of(aci: Aci) -> str:
         texts["title"],
         texts["summary"],
         _element("detail", _dumped(detail)) if detail else "",
-        *filter(_is_element, elements if isinstance(elements, list) else ()),
+        *_of_others(elements),
     )
     inner = "".join(f"  {line}\n" for line in lines if line)
     others = attributes if isinstance(attributes, dict) else {}
@@ -155,12 +156,11 @@ def _text_of(element: Any) -> str:
     return str(etree.tostring(element, encoding="unicode", with_tail=False))
 
 
-def _is_element(text: object) -> bool:
-    """Tell whether this is one element: what others sent as JSON may be anything."""
-    try:
-        return isinstance(text, str) and etree.fromstring(text, _parser()) is not None
-    except (etree.XMLSyntaxError, ValueError):
-        return False
+def _of_others(elements: object) -> Iterator[str]:
+    """Yield elements of others as they are written; what came as JSON may be anything."""
+    for text in elements if isinstance(elements, list) else ():
+        with suppress(etree.XMLSyntaxError, ValueError, TypeError):
+            yield _text_of(etree.fromstring(text, _parser()))
 
 
 def _element(name: str, text: str) -> str:

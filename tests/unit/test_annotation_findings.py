@@ -324,7 +324,7 @@ def test_it_is_time_to_merge_after_many_changes() -> None:
     profiles = Profiles()
     profiles.change(urd(number, "java") for number in range(annotating.CHANGES_MAX))
     assert not profiles.wants_merging
-    profiles.change([urd(0, "java")])
+    profiles.change([urd(annotating.CHANGES_MAX, "java")])
     assert profiles.wants_merging
     profiles.merge()
     assert not profiles.wants_merging

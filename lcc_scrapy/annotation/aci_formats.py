@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
+from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
@@ -20,6 +21,9 @@ from lcc_scrapy.feed.row_formats import for_xml
 
 ACI_MAX = 1_000_000
 """Bytes of one ACI as it is read."""
+
+ATTRIBUTES_MAX = 100
+"""Attributes of one element."""
 
 _SHOWN = 60
 _DIGITS_MAX = 19
@@ -136,15 +140,34 @@ def _parser() -> etree.XMLParser:
 def _root(document: bytes) -> Any:
     if len(document) > ACI_MAX:
         raise BadAci(f"{len(document)} bytes, at most {ACI_MAX}")
+    _check_attributes(document)
     try:
         root = etree.fromstring(document, _parser())
     except (etree.XMLSyntaxError, ValueError) as error:
         raise BadAci(f"not well-formed: {str(error)[:_SHOWN]}") from None
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise BadAci("it has a document type (<!DOCTYPE), which is not read")
     if root.tag != "aci":
         raise BadAci(f"<{str(root.tag)[:_SHOWN]}> is no ACI")
     return root
+
+
+def _check_attributes(document: bytes) -> None:
+    """Refuse what is not well-formed, and many attributes: libxml2 compares each with all others."""
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartElementHandler = _refuse_many
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        raise BadAci(f"not well-formed, line {error.lineno}: {expat.ErrorString(error.code)}") from None
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise BadAci("it has a document type (<!DOCTYPE), which is not read")
+
+
+def _refuse_many(name: str, attributes: dict[str, str]) -> None:
+    if len(attributes) > ATTRIBUTES_MAX:
+        raise BadAci(f"<{name[:_SHOWN]}> has {len(attributes)} attributes, at most {ATTRIBUTES_MAX}")
 
 
 def _attribute(root: Any, element: str, name: str, missing: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from lcc_scrapy.db.records import (
     ABSORBED,
+    ACI_NUMBER,
     FEED,
     LAST_KEY,
     LAST_NUMBER,
@@ -45,10 +46,13 @@ from lcc_scrapy.db.records import (
     TurnDelta,
     Uns,
     UrlErrorRecord,
+    Withdrawal,
     WorkerRow,
 )
 from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
 from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Recipient, Waiting
+from lcc_scrapy.domain.alerts import NEVER, Standing
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
@@ -61,7 +65,7 @@ from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.urd_rules import due_at
-from lcc_scrapy.domain.urds import Urd
+from lcc_scrapy.domain.urds import Process, Urd
 from lcc_scrapy.domain.versions import Version
 
 
@@ -106,9 +110,16 @@ class _Tables:
     indexnow: dict[str, SiteKey] = field(default_factory=dict)
     indexnowurls: dict[int, Portion] = field(default_factory=dict)
     portions: dict[str, int] = field(default_factory=dict)
+    recipients: dict[int, Recipient] = field(default_factory=dict)
+    standings: dict[int, Standing] = field(default_factory=dict)
+    alerts: dict[tuple[int, int], Alert] = field(default_factory=dict)
     urd: dict[int, Urd] = field(default_factory=dict)
     urd_runs: dict[int, bytes | None] = field(default_factory=dict)
+    urd_deferred: dict[int, tuple[int, str]] = field(default_factory=dict)
+    withdrawals: dict[str, Withdrawal] = field(default_factory=dict)
     removed_urds: dict[int, int] = field(default_factory=dict)
+    aequeue: dict[bytes, Waiting] = field(default_factory=dict)
+    aci: dict[tuple[bytes, int, str], Aci] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
 
@@ -421,11 +432,15 @@ class MemoryTx:
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
 
-    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]], pid: int = 0) -> None:
+        assert pid >= 0
         self._t.links.update({key: tuple(row) for key, row in links.items()})
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
         return list(self._t.links.get(key, ()))
+
+    def delete_links(self, keys: Iterable[bytes]) -> None:
+        _drop(self._t.links, list(keys))
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})
@@ -618,6 +633,35 @@ class MemoryTx:
         rows = (row for _, row in sorted(self._t.owners.items()) if row.pid == pid and row.due)
         return list(islice(rows, limit))
 
+    def next_owned(self, owner: str, after: int) -> int | None:
+        pids = (row.pid for row in self._t.owners.values() if row.owner == owner)
+        return min((pid for pid in pids if pid > after), default=None)
+
+    def owned_by(self, owner: str, pid: int, after: bytes, limit: int) -> list[Ownership]:
+        rows = (row for _, row in sorted(self._t.owners.items()) if (row.owner, row.pid) == (owner, pid))
+        return [row for row in rows if row.furlkey > after][:limit]
+
+    def delete_owners(self, pairs: Iterable[tuple[bytes, str]]) -> None:
+        _drop(self._t.owners, list(pairs))
+
+    def put_withdrawals(self, owners: Iterable[str]) -> None:
+        for owner in set(owners):
+            known = self._t.withdrawals.get(owner, Withdrawal(owner, -1))
+            self._t.withdrawals[owner] = replace(known, changes=known.changes + 1)
+
+    def note_risen(self, owners: Collection[str]) -> None:
+        self.put_withdrawals(self._t.withdrawals.keys() & set(owners))
+
+    def withdrawal(self, owner: str, *, lock: bool = False) -> Withdrawal | None:
+        assert lock in {True, False}
+        return self._t.withdrawals.get(owner)
+
+    def withdrawals(self, limit: int) -> list[Withdrawal]:
+        return [row for _, row in sorted(self._t.withdrawals.items())][:limit]
+
+    def end_withdrawal(self, owner: str) -> None:
+        self._t.withdrawals.pop(owner, None)
+
     def scan(self, pid: int) -> Scan | None:
         return self._t.scans.get(pid)
 
@@ -763,6 +807,101 @@ class MemoryTx:
     def forget_outcomes(self, before: int, limit: int = 1000) -> int:
         old = [key for key, row in self._t.outcomes.items() if row.at < before][:limit]
         _drop(self._t.outcomes, old)
+        return len(old)
+
+    # --- alerts ----------------------------------------------------------------------------------
+
+    def insert_recipient(self, recipient: Recipient) -> Recipient:
+        number = self.take("recipientid", 1)
+        self._t.recipients[number] = replace(recipient, recipientid=number)
+        self._t.standings[number] = Standing(number)
+        return self._t.recipients[number]
+
+    def update_recipient(self, recipient: Recipient) -> None:
+        if recipient.recipientid in self._t.recipients:
+            self._t.recipients[recipient.recipientid] = recipient
+
+    def delete_recipient(self, recipientid: int) -> None:
+        _drop(self._t.alerts, [key for key in self._t.alerts if key[1] == recipientid])
+        self._t.recipients.pop(recipientid, None)
+        self._t.standings.pop(recipientid, None)
+
+    def recipient(self, recipientid: int) -> Recipient | None:
+        return self._t.recipients.get(recipientid)
+
+    def lock_recipient(self, recipientid: int) -> Standing | None:
+        return self._t.standings.get(recipientid)
+
+    def recipients(self, owner: str | None, after: int, limit: int) -> list[Recipient]:
+        found = (row for number, row in sorted(self._t.recipients.items()) if number > after)
+        return [row for row in found if owner in {None, row.owner}][:limit]
+
+    def recipients_of(self, owners: Collection[str]) -> list[Recipient]:
+        return [row for _, row in sorted(self._t.recipients.items()) if row.owner in owners]
+
+    def put_alerts(self, alerts: Sequence[Alert]) -> None:
+        for one in alerts:
+            self._t.alerts[one.number, one.recipientid] = one
+            at = self._t.standings.get(one.recipientid)
+            if at is not None and one.state == AlertState.WAITING:
+                due, deadline = min(at.due, one.not_before), min(at.deadline, one.deadline)
+                self._t.standings[one.recipientid] = replace(at, due=due, deadline=deadline)
+
+    def put_standing(self, standing: Standing) -> None:
+        waiting = self._waiting_for(standing.recipientid)
+        due = min((one.not_before for one in waiting), default=NEVER)
+        deadline = min((one.deadline for one in waiting), default=NEVER)
+        if standing.recipientid in self._t.standings:
+            self._t.standings[standing.recipientid] = replace(standing, due=due, deadline=deadline)
+
+    def _waiting_for(self, recipientid: int) -> list[Alert]:
+        its = (one for key, one in sorted(self._t.alerts.items()) if key[1] == recipientid)
+        return [one for one in its if one.state == AlertState.WAITING]
+
+    def due_recipients(self, channel: str, now: int, limit: int) -> list[int]:
+        due = (at for at in self._t.standings.values() if max(at.due, at.not_before) <= now)
+        ordered = sorted(due, key=lambda at: (at.deadline, at.recipientid))
+        its = (at.recipientid for at in ordered if self._t.recipients[at.recipientid].channel == channel)
+        return list(islice(its, limit))
+
+    def due_alerts(self, recipientid: int, now: int, limit: int) -> list[Alert]:
+        due = [one for one in self._waiting_for(recipientid) if one.not_before <= now]
+        return sorted(due, key=lambda one: (one.deadline, one.number))[:limit]
+
+    def acis_before(self, number: int, owner: str | None, limit: int) -> list[Aci]:
+        rows = sorted(self._t.aci.values(), key=lambda row: -row.number)
+        return [row for row in rows if row.number < number and owner in {None, row.owner}][:limit]
+
+    def alerts_told(
+        self, owner: str | None, state: AlertState | None, before: int, limit: int
+    ) -> list[tuple[Alert, Recipient]]:
+        ordered = sorted(self._t.alerts.values(), key=lambda one: (-one.number, one.recipientid))
+        pairs = ((one, self._t.recipients[one.recipientid]) for one in ordered if one.number < before)
+        found = ((one, whose) for one, whose in pairs if owner in {None, whose.owner})
+        return [pair for pair in found if state in {None, pair[0].state}][:limit]
+
+    def give_up_alerts(self, recipientid: int, before: int, limit: int) -> int:
+        late = [one for one in self._waiting_for(recipientid) if one.deadline <= before]
+        for one in sorted(late, key=lambda one: one.deadline)[:limit]:
+            self._t.alerts[one.number, recipientid] = replace(one, state=AlertState.GIVEN_UP)
+        return len(late[:limit])
+
+    def open_alerts(self, urlkeys: Collection[bytes]) -> set[tuple[bytes, int]]:
+        waiting = {one.number for one in self._t.alerts.values() if one.state == AlertState.WAITING}
+        rows = (row for row in self._t.aci.values() if row.urlkey in urlkeys)
+        return {(row.urlkey, row.seq) for row in rows if row.number in waiting}
+
+    def count_waiting_alerts(self, now: int) -> tuple[int, int]:
+        waiting = [one for one in self._t.alerts.values() if one.state == AlertState.WAITING]
+        return len(waiting), sum(one.deadline < now for one in waiting)
+
+    def forget_alerts(self, before: int, limit: int) -> int:
+        old = [
+            key
+            for key, one in sorted(self._t.alerts.items())
+            if one.state != AlertState.WAITING and one.deadline < before
+        ][:limit]
+        _drop(self._t.alerts, old)
         return len(old)
 
     # --- mail ------------------------------------------------------------------------------------
@@ -1242,6 +1381,7 @@ class MemoryTx:
         put = [replace(one, revision=self.take(URD_REVISION, 1)) for one in urds]
         self.take(URDID, max(0, *(one.urdid - self.peek(URDID) for one in put), 0))
         self._t.urd |= {one.urdid: one for one in put}
+        _drop(self._t.urd_deferred, [one.urdid for one in put])
         self._t.urd_runs |= {one.urdid: NOT_BEGUN for one in put}
         return put
 
@@ -1282,13 +1422,32 @@ class MemoryTx:
     def urds_removed(self, after: int, limit: int) -> list[tuple[int, int]]:
         return sorted(one for one in self._t.removed_urds.items() if one[0] > after)[:limit]
 
-    def due_urds(self, now: int, limit: int) -> list[Urd]:
-        found = (one for one in self._t.urd.values() if due_at(one) <= now)
-        return sorted(found, key=lambda one: (due_at(one), one.urdid))[:limit]
+    def due_urds(self, now: int, limit: int, urgency: int | None = None) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if self._due(one) <= now)
+        found = (one for one in found if urgency in {None, one.urgency})
+        return sorted(found, key=lambda one: (self._due(one), one.urdid))[:limit]
+
+    def _due(self, one: Urd) -> int:
+        return self._t.urd_deferred.get(one.urdid, (due_at(one), ""))[0]
+
+    def next_due_urd(self) -> int | None:
+        return min(map(self._due, self._t.urd.values()), default=None)
+
+    def urds_at(self, uri: str, limit: int) -> list[Urd]:
+        found = (replace(one, keywords=()) for one in self._t.urd.values() if one.uri == uri)
+        return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
+        self._t.urd_deferred |= dict.fromkeys(self._t.urd.keys() & set(urdids), (due, reason[:255]))
+
+    def refusals(self, urdids: Iterable[int]) -> dict[int, str]:
+        known = self._t.urd_deferred
+        return {urdid: known[urdid][1] for urdid in urdids if urdid in known and known[urdid][1]}
 
     def note_checks(self, urdids: Collection[int], at: int) -> None:
         for one in self.urds(urdids).values():
             self._t.urd[one.urdid] = replace(one, lastcheck=at)
+        _drop(self._t.urd_deferred, urdids)
 
     def urds_to_run(self, limit: int) -> list[tuple[Urd, bytes]]:
         waiting = ((upto, urdid) for urdid, upto in self._t.urd_runs.items() if upto is not None)
@@ -1297,6 +1456,61 @@ class MemoryTx:
     def note_run(self, revisions: Collection[int], upto: bytes | None) -> None:
         its = (one.urdid for one in self._t.urd.values() if one.revision in revisions)
         self._t.urd_runs |= dict.fromkeys(its, upto)
+
+    # --- the annotation engine: its queue, and what it found --------------------------------------
+
+    def waiting_count(self) -> int:
+        return len(self._t.aequeue)
+
+    def waiting_documents(self, limit: int) -> list[Waiting]:
+        return sorted(self._t.aequeue.values(), key=lambda row: row.position)[:limit]
+
+    def waiting_rows(self, urlkeys: Iterable[bytes]) -> dict[bytes, Waiting]:
+        return {key: self._t.aequeue[key] for key in urlkeys if key in self._t.aequeue}
+
+    def enqueue(self, rows: Sequence[Waiting]) -> None:
+        self._t.aequeue.update({row.urlkey: row for row in rows})
+
+    def dequeue(self, urlkeys: Sequence[bytes]) -> None:
+        _drop(self._t.aequeue, urlkeys)
+
+    def put_acis(self, rows: Sequence[Aci]) -> None:
+        for row in rows:
+            _insert(self._t.aci, (row.urlkey, row.seq, row.owner), row)
+
+    def told_contents(
+        self, urlkeys: Iterable[bytes], docbases: Collection[str]
+    ) -> set[tuple[bytes, str, str]]:
+        rows = (row for key in set(urlkeys) for row in self._acis_of(key))
+        return {(row.urlkey, row.owner, row.docbase) for row in rows if row.docbase in docbases}
+
+    def unexpired(self, urlkeys: Iterable[bytes]) -> list[tuple[tuple[bytes, int, str], str]]:
+        rows = (row for key in set(urlkeys) for row in self._acis_of(key) if not row.expired)
+        return [((row.urlkey, row.seq, row.owner), row.docbase) for row in rows]
+
+    def expire_acis(self, keys: Sequence[tuple[bytes, int, str]]) -> None:
+        for key in keys:
+            self._t.aci[key] = replace(self._t.aci[key], expired=True)
+
+    def acis_after(self, number: int, owner: str | None, limit: int) -> list[Aci]:
+        rows = (row for row in self._t.aci.values() if row.number > number and owner in {None, row.owner})
+        return sorted(rows, key=lambda row: row.number)[:limit]
+
+    def aci(self, number: int) -> Aci | None:
+        return self.acis_of_number([number]).get(number)
+
+    def acis_of_number(self, numbers: Iterable[int]) -> dict[int, Aci]:
+        wanted = set(numbers)
+        return {row.number: row for row in self._t.aci.values() if row.number in wanted}
+
+    def has_urds_of_changes(self) -> bool:
+        return any(one.processtype == Process.CHANGE for one in self._t.urd.values())
+
+    def last_aci_number(self) -> int:
+        return self.peek(ACI_NUMBER)
+
+    def _acis_of(self, urlkey: bytes) -> list[Aci]:
+        return [row for key, row in self._t.aci.items() if key[0] == urlkey]
 
 
 def _absent(row: CachedUrl | QueuedUrl, pid: int, psetid: int) -> bool:

@@ -9,18 +9,13 @@ from dataclasses import dataclass, replace
 
 from lcc_scrapy.db.sql.rows import chunks
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.requests import asks_for_less
 from lcc_scrapy.domain.urd_rules import BadUrd, NoSuchUrd, TooManyUrds, checked, same_interest
 from lcc_scrapy.domain.urds import Urd
+from lcc_scrapy.spidering.withdrawing import withdraw
 
 BATCH = 1000
 """URDs that are written by one statement, or read at once."""
-
-Line = tuple[int, Urd]
-"""A URD with the line of the file in which it stands."""
-
-
-class BadLine(BadUrd):
-    """A URD of a file cannot be taken; the text begins with its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +50,16 @@ class Interests:
         with self.store.read() as tx:
             return _found(tx, [urdid], owner)[0]
 
+    def refusals(self, urds: Iterable[Urd]) -> dict[int, str]:
+        """Return why pages could not be asked for when they were due, by the numbers of URDs, if so."""
+        with self.store.read() as tx:
+            return tx.refusals(one.urdid for one in urds)
+
     # --- changing --------------------------------------------------------------------------------
 
     def add(self, urd: Urd, most: int | None = None) -> Urd:
         """Add a URD; raises ``BadUrd``, or ``TooManyUrds`` where its owner has ``most`` already."""
-        good = replace(checked(urd), urdid=0)
+        good = checked(urd)
         with self.store.begin() as tx:
             tx.lock_urds()
             if most is not None and tx.count_urds(urd.owner) >= most:
@@ -77,23 +77,26 @@ class Interests:
             tx.lock_urds()
             (before,) = _found(tx, [urdid], owner)
             after = checked(changed(before))
-            return before if same_interest(before, after) else tx.put_urds([after])[0]
+            if same_interest(before, after):
+                return before
+            _withdraw(tx, [(before, after)])
+            return tx.put_urds([after])[0]
 
     def remove(self, urdids: Sequence[int], owner: str | None = None) -> list[Urd]:
         """Remove URDs, all or none; raises ``NoSuchUrd``."""
         with self.store.begin() as tx:
             tx.lock_urds()
-            _found(tx, urdids, owner)
+            _withdraw(tx, ((one, None) for one in _found(tx, urdids, owner)))
             return tx.remove_urds(urdids)
 
-    def take_in(self, lines: Sequence[Line], told: Callable[[int], None] = lambda _: None) -> Imported:
-        """Add the URDs of a file, or replace those that have its numbers: all or none, in one transaction.
+    def take_in(self, urds: Sequence[Urd], told: Callable[[int], None] = lambda _: None) -> Imported:
+        """Add URDs, or replace those that have their numbers: all or none, in one transaction.
 
-        They were checked one by one. Raises ``BadLine`` where two have the same number, or one has that of
+        They were checked one by one. Raises ``BadUrd`` where two have the same number, or one has that of
         another owner. ``told`` gets how many are done.
         """
-        numbered = [line for line in lines if line[1].urdid]
-        fresh = [urd for _, urd in lines if not urd.urdid]
+        numbered = [urd for urd in urds if urd.urdid]
+        fresh = [urd for urd in urds if not urd.urdid]
         _check_numbers(numbered)
         counts: Counter[str] = Counter()
         with self.store.begin() as tx:
@@ -102,8 +105,8 @@ class Interests:
             for done, part in enumerate(chunks(numbered, BATCH), 1):
                 counts.update(_put(tx, part))
                 told(min(done * BATCH, len(numbered)))
-            for done, some in enumerate(chunks(fresh, BATCH), 1):
-                counts["added"] += len(tx.add_urds(some))
+            for done, part in enumerate(chunks(fresh, BATCH), 1):
+                counts["added"] += len(tx.add_urds(part))
                 told(len(numbered) + min(done * BATCH, len(fresh)))
         return Imported(counts["added"], counts["changed"], counts["unchanged"])
 
@@ -118,24 +121,31 @@ def _found(tx: Tx, urdids: Iterable[int], owner: str | None) -> list[Urd]:
     return [there[urdid] for urdid in wanted]
 
 
-def _check_numbers(lines: Sequence[Line]) -> None:
-    first: dict[int, int] = {}
-    for number, urd in lines:
-        if first.setdefault(urd.urdid, number) != number:
-            raise BadLine(f"line {number}: URD {urd.urdid} stands in line {first[urd.urdid]} already")
+def _withdraw(tx: Tx, changes: Iterable[tuple[Urd, Urd | None]]) -> None:
+    """Let what owners reach be computed anew, where a URD was removed (None) or asks for less than before."""
+    owners = {before.owner for before, after in changes if after is None or asks_for_less(before, after)}
+    if owners:
+        withdraw(tx, owners)
 
 
-def _put(tx: Tx, lines: Sequence[Line]) -> Counter[str]:
+def _check_numbers(urds: Sequence[Urd]) -> None:
+    twice = next((urdid for urdid, count in Counter(one.urdid for one in urds).items() if count > 1), None)
+    if twice is not None:
+        raise BadUrd(f"id {twice} stands there twice")
+
+
+def _put(tx: Tx, urds: Sequence[Urd]) -> Counter[str]:
     """Write URDs that have numbers; returns how many were added, changed and left as they were."""
-    there = tx.urds(urd.urdid for _, urd in lines)
+    there = tx.urds(urd.urdid for urd in urds)
     news: list[Urd] = []
-    for number, urd in lines:
+    for urd in urds:
         before = there.get(urd.urdid)
         if before is not None and before.owner != urd.owner:
-            raise BadLine(f"line {number}: URD {urd.urdid} belongs to {before.owner}, not to {urd.owner}")
+            raise BadUrd(f"id {urd.urdid} is that of a URD of {before.owner}, not of {urd.owner}")
         after = urd if before is None else replace(urd, lastcheck=max(urd.lastcheck, before.lastcheck))
         if before is None or not same_interest(before, after):
             news.append(after)
+    _withdraw(tx, ((there[urd.urdid], urd) for urd in news if urd.urdid in there))
     tx.put_urds(news)
     added = sum(urd.urdid not in there for urd in news)
-    return Counter(added=added, changed=len(news) - added, unchanged=len(lines) - len(news))
+    return Counter(added=added, changed=len(news) - added, unchanged=len(urds) - len(news))

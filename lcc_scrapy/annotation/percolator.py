@@ -7,7 +7,7 @@ that matters to its URD, and more: no query counts occurrences, so the threshold
 import json
 from typing import Any
 
-from lcc_scrapy.domain.boolean_rules import All, Any_, Near, Not, Rule, Term, parse_rule
+from lcc_scrapy.domain.boolean_rules import AllOf, AnyOf, Near, Not, Rule, Term, parse_rule
 from lcc_scrapy.domain.urds import EVERYTHING, Keyword, Process, Urd
 
 Query = dict[str, Any]
@@ -59,14 +59,14 @@ def _of_rule(rule: Rule) -> Query:
     match rule:
         case Term(key):
             return {"multi_match": _phrase(key)}
-        case Any_(parts):
+        case AnyOf(parts):
             return _any([_of_rule(part) for part in parts])
-        case All(parts):
+        case AllOf(parts):
             return {"bool": {"must": [_of_rule(part) for part in parts]}}
         case Not(part):
             return {"bool": {"must_not": [_of_rule(part)]}}
         case Near(distance, terms):
-            return _any([{"intervals": {field: _near(distance, terms)}} for field in FIELDS])
+            return _near(distance, list(dict.fromkeys(terms)))
     raise AssertionError(rule)
 
 
@@ -78,10 +78,14 @@ def _any(queries: list[Query]) -> Query:
     return {"bool": {"should": queries, "minimum_should_match": 1}}
 
 
-def _near(distance: int, terms: tuple[str, ...]) -> Query:
-    """Return intervals; between beginnings that are n words apart lie n - 1 other words at most."""
-    phrases = [{"match": {"query": term, "max_gaps": 0, "ordered": True}} for term in terms]
-    return {"all_of": {"intervals": phrases, "max_gaps": distance - 1, "ordered": False}}
+def _near(distance: int, terms: list[str]) -> Query:
+    """Return what finds terms near each other: all their words in one phrase, as sloppy as it has to be.
+
+    A word stands as far from its place in the phrase as the terms from each other, and all words more.
+    """
+    words = " ".join(terms)
+    together = {"multi_match": {**_phrase(words), "slop": distance + len(words.split(" "))}}
+    return {"bool": {"must": [together, *({"multi_match": _phrase(term)} for term in terms if " " in term)]}}
 
 
 def _line(value: object) -> bytes:

@@ -15,7 +15,7 @@ class ProfileChanges:
     """What to do to have all URDs as of ``revision``, from which to go on.
 
     ``afresh``: first forget all that is known (a backup was restored, or the reader was away for long). Drop
-    the URDs of the numbers ``removed``, add or replace ``changed``. ``more``: there is more, ask again at once.
+    the URDs of the numbers ``removed``, add or replace ``changed``. ``more``: ask again at once.
     """
 
     revision: int

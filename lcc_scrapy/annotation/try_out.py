@@ -46,7 +46,7 @@ class TryOut:
 
     def run(self, urd: Urd, now: int) -> Tried:
         """Return what a URD finds; ``now`` in epoch milliseconds. Raises ``BadUrd``."""
-        urd, end = replace(checked(urd), urdid=1, expires=None), self.clock() + SECONDS
+        urd, end = replace(checked(urd), expires=None), self.clock() + SECONDS
         profiles, scope = Profiles([urd]), _Scope(self.feed, urd, lambda: self.clock() > end)
         found: list[tuple[CachedUrl, Finding]] = []
         pages = 0

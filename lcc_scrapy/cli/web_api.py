@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from lcc_scrapy.annotation import urd_routes
 from lcc_scrapy.app.opening import other_machines
 from lcc_scrapy.feed.content import LocalContent
 from lcc_scrapy.feed.library import Library
@@ -48,5 +49,6 @@ def make_api(config: "Config", store: "SqlStore") -> Api:
         lambda: measures(store, config.spool_dirs, int(time.time()), config.policy.push_grace),
         bounds=config.web,
     )
-    made = app.make_app(lcc, [make_router(StorePublications(store), config.web_url)])
+    routers = [make_router(StorePublications(store), config.web_url), urd_routes.make_router(store)]
+    made = app.make_app(lcc, routers)
     return Api(made, lambda: None if others is None else others.close())

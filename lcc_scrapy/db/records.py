@@ -38,6 +38,21 @@ locked until the commit, so that no later seq is seen before an earlier one.
 FORGOTTEN = "forgotten"
 """The counter of the highest seq whose tombstone was dropped because of its age."""
 
+AE_POSITION = "ae position"
+AE_PEAK = "ae peak"
+AE_PAGES = "ae pages"
+AE_SKIPPED = "ae skipped"
+AE_FAILED = "ae failed"
+"""Counters of the annotation engine: places given out in its queue, the most documents that ever waited there
+at a time; documents that were annotated, that have no text, and that no processor survived."""
+
+ANNOTATED = "annotated"
+"""The fact (``lccinfo``) up to which seq the annotation engine read the feed: that waits in its queue, or is
+done."""
+
+ACI_NUMBER = "aci"
+"""The counter of the ``number`` of ACIs; it stays locked until the commit, as ``FEED``."""
+
 PAUSED = "paused"
 """The fact (``lccinfo``) that nothing is to be fetched from anybody."""
 
@@ -374,7 +389,8 @@ class Ownership:
     """Somebody's interest in a URL (table ``owners``), by ``furlkey`` and ``owner``, who may be "": nobody.
 
     It goes on to what can be reached from there by ``reach`` links. ``due``: what the documents from there
-    link to is still to be looked at for that.
+    link to is still to be looked at for that. ``asked``: the depth that directives by hand asked for at this
+    URL, -1 = none did: the interest comes from links or from a URD.
     """
 
     furlkey: bytes
@@ -382,6 +398,18 @@ class Ownership:
     pid: int
     reach: int = 0
     due: bool = False
+    asked: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """That the interests of an owner are to be computed anew, for it wants less (table ``withdrawals``).
+
+    ``changes`` rises whenever one of them is added or goes farther meanwhile.
+    """
+
+    owner: str
+    changes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,3 +92,8 @@ class Territories:
             which = ", ".join(map(str, pids))
             raise ValueError(f"{url} lies inside the roots of providers {which}: say which, with --provider")
         return pids[0]
+
+    def nearest(self, url: HttpUrl) -> int | None:
+        """Return the first provider that may have a URL fetched, by number; None when there is none."""
+        near = self._of_host.get(url.host, ())
+        return min((pid for pid, root in near if root.covers(url)), default=None)

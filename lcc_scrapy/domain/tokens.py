@@ -16,8 +16,8 @@ from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.selection import Selection
 
 READ, METRICS, FILES, PUSH, ANNOTATE = "read", "metrics", "files", "push", "annotate"
-"""What tokens are good for: the feed and documents, the metrics, the content files of a machine, pushing as one
-provider, and the interests and alerts of the owner that the label names."""
+"""What tokens are good for: the feed and documents, the metrics, the content files of a machine, pushing as
+one provider, and the interests and alerts of the owner that the label names."""
 
 SCOPES = (READ, METRICS, FILES, PUSH, ANNOTATE)
 LABEL_MAX = 64

@@ -12,7 +12,6 @@ from lcc_scrapy.domain.urds import (
     KEYWORD_MAX,
     KEYWORDS_MAX,
     LEVELS,
-    RULE_MAX,
     WEIGHT_MAX,
     Keyword,
     Method,
@@ -105,8 +104,6 @@ def _check_owner(name: str) -> None:
         checked_owner(name)
     except ValueError as error:
         raise BadUrd(str(error)) from None
-    if _UNWRITABLE.search(name):
-        raise BadUrd(f"owner {name!r}, expected characters that XML can hold")
 
 
 def _check_keywords(keywords: tuple[Keyword, ...]) -> None:
@@ -134,8 +131,6 @@ def _words(one: Keyword) -> str:
 
 
 def _check_process(urd: Urd) -> None:
-    if len(urd.rule) > RULE_MAX:
-        raise BadUrd(f"rule of {len(urd.rule)} characters, at most {RULE_MAX}")
     if _UNWRITABLE.search(urd.rule):
         raise BadUrd("rule: a control character in it")
     if bool(urd.rule) != (urd.processtype is Process.RULE):

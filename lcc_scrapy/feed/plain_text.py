@@ -58,6 +58,12 @@ class Text:
     text: str
 
 
+def is_text(mimetype: str) -> bool:
+    """Tell whether documents of a mimetype have a text, for ``html_of``."""
+    kind = mimetype.partition(";")[0].strip().lower()
+    return bool(_MARKUP.fullmatch(kind) or _TEXT.fullmatch(kind))
+
+
 def html_of(content: IO[bytes], mimetype: str, charset: str) -> str | None:
     """Return a document as HTML, without control characters; None = it is no text.
 

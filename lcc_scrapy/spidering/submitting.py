@@ -15,7 +15,7 @@ from lcc_scrapy.db.records import ABSORBED, FEED, LAST_NUMBER, DocumentLink, Pro
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.absorption import View
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.entries import ANY_TYPE, Origin, UrlEntry, furlkey
+from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, furlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Orphans, Provider
 from lcc_scrapy.domain.queue import Place
@@ -251,7 +251,7 @@ class Spidering:
                 return None
             same = self._unchanged(tx, read)
             fresh = [one for one in same if one.reading.links is None]
-            tx.put_links({one.reading.row.urlkey: one.links for one in fresh})
+            tx.put_links({one.reading.row.urlkey: one.links for one in fresh}, self.pid)
             tx.let_dig(furlkey(self.pid, one.reading.row.furl) for one in same)
             found = [url for one in same for url in one.found]
             done = self.submit(tx, found, now, scan.since)
@@ -290,6 +290,23 @@ class Spidering:
             for origin, visits in entries.items():
                 self._queue(tx, visits, now, origin, ifabsent=False)
             return len(looked_at)
+
+    def ask_again(self, tx: Tx, furlkeys: Sequence[bytes], now: int) -> int:
+        """Queue the documents at these URLs to be fetched again; returns how many did not wait already.
+
+        The fetches declare nothing, or what is as declared would not be fetched. What the provider of a
+        pushed document declared stays.
+        """
+        documents, waiting = tx.cached_at(furlkeys), tx.waiting_at(furlkeys)
+        entries: defaultdict[str, list[UrlEntry]] = defaultdict(list)
+        for key in dict.fromkeys(furlkeys):
+            for one in documents.get(key, ()) if key not in waiting else ():
+                origin = Origin.REFETCH if one.origin == Origin.PUSH else one.origin
+                entries[origin].append(replace(one.as_entry(), declared=Declared()))
+        tx.visit_again([key for key in documents if key not in waiting])
+        for origin, asked in entries.items():
+            self._queue(tx, asked, now, origin, ifabsent=False, named=origin != Origin.REFETCH)
+        return sum(map(len, entries.values()))
 
     def _without_needless(self, tx: Tx, overdue: Sequence[Spidered], now: int) -> list[Spidered]:
         """Leave out what would be refused again, and note it as visited; what has a document stays."""
@@ -370,19 +387,34 @@ class Spidering:
             rooms.append(provider.filesmax - provider.fileused - provider.nurlproc)
         return max(0, min(rooms))
 
-    def _queue(self, tx: Tx, entries: Sequence[UrlEntry], now: int, origin: str, *, ifabsent: bool) -> None:
+    def _queue(
+        self,
+        tx: Tx,
+        entries: Sequence[UrlEntry],
+        now: int,
+        origin: str,
+        *,
+        ifabsent: bool,
+        named: bool = True,
+    ) -> None:
         if entries:
             batch = UnitOfWork(tx, [self.pid], keys_of(self.pid, entries), now, self.policy)
-            queue_up(batch, self.pid, entries, origin, ifabsent=ifabsent)
+            queue_up(batch, self.pid, entries, origin, ifabsent=ifabsent, named=named)
 
 
 def queue_up(
-    batch: UnitOfWork, pid: int, entries: Sequence[UrlEntry], origin: str, *, ifabsent: bool = False
+    batch: UnitOfWork,
+    pid: int,
+    entries: Sequence[UrlEntry],
+    origin: str,
+    *,
+    ifabsent: bool = False,
+    named: bool = True,
 ) -> None:
     """Queue URLs as a set of the LCC itself; the unit of work has their ``keys_of``, and is written."""
     psetid = unsent_set(batch, pid, len(entries))
     for number, entry in enumerate(entries, 1):
-        batch.arrive(pid, entry, Place(psetid, number, origin), ifabsent=ifabsent)
+        batch.arrive(pid, entry, Place(psetid, number, origin, named=named), ifabsent=ifabsent)
     batch.flush()
 
 

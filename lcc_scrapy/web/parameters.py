@@ -79,5 +79,6 @@ def _since(
     return None if since is None else Position.parse(since)
 
 
+NothingElse = Annotated[None, Depends(_nothing_else)]
 Selected = Annotated[Selection, Depends(_selection)]
 Since = Annotated[Position | None, Depends(_since)]

@@ -78,7 +78,7 @@ def test_a_token_that_is_too_long_is_not_looked_at(store):
 
 def test_a_database_that_is_away_is_said_so():
     class Away:
-        def pid_of(self, token):
+        def whose(self, token):
             raise StoreUnavailable("gone")
 
         end = pid_of

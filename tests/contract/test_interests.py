@@ -8,7 +8,7 @@ import pytest
 
 from lcc_scrapy.annotation import interests as module
 from lcc_scrapy.annotation import profile_feed
-from lcc_scrapy.annotation.interests import BadLine, Imported, Interests
+from lcc_scrapy.annotation.interests import Imported, Interests
 from lcc_scrapy.annotation.profile_feed import ProfileChanges, profile_changes
 from lcc_scrapy.db.sql import urd_verbs
 from lcc_scrapy.domain.urd_rules import BadUrd, NoSuchUrd, TooManyUrds
@@ -50,7 +50,7 @@ def test_an_owner_sees_and_changes_its_own_only(interests):
         lambda: interests.remove([1, 2], "anna"),
         lambda: interests.get(3, "anna"),
     ):
-        with pytest.raises(NoSuchUrd, match="no URD [23] of anna"):
+        with pytest.raises(NoSuchUrd, match=r"no URD [23] of anna"):
             attempt()
     assert numbers(interests.of(None, 0, 9)) == [1, 2]
     assert interests.get(2) == theirs
@@ -91,7 +91,7 @@ def test_of_two_that_add_the_last_one_only_one_does(interests, store):
 def test_removal_is_of_all_or_none(interests):
     interests.add(ANNA)
     interests.add(ANNA)
-    with pytest.raises(NoSuchUrd, match="no URD 9"):
+    with pytest.raises(NoSuchUrd, match=r"no URD 9$"):
         interests.remove([1, 9])
     assert numbers(interests.of(None, 0, 9)) == [1, 2]
     assert numbers(interests.remove([2, 1])) == [1, 2]
@@ -101,26 +101,22 @@ def test_removal_is_of_all_or_none(interests):
 # --- files -------------------------------------------------------------------------------------------
 
 
-def lines(*urds):
-    return list(enumerate(urds, 10))
-
-
 def test_a_file_is_taken_in_in_batches_and_a_second_time_changes_nothing(interests, monkeypatch):
     monkeypatch.setattr(module, "BATCH", 3)
     urds = [replace(ANNA, urdid=n, threshold=n) for n in (9, 2, 4, 7, 5)] + [BERT] * 4
     told = []
-    assert interests.take_in(lines(*urds), told.append) == Imported(9, 0, 0)
+    assert interests.take_in(urds, told.append) == Imported(9, 0, 0)
     assert told == [3, 5, 8, 9]
     assert numbers(interests.of(None, 0, 99)) == [2, 4, 5, 7, 9, 10, 11, 12, 13]
     again = interests.of(None, 0, 99)
-    assert interests.take_in(lines(*again)) == Imported(0, 0, 9)
+    assert interests.take_in(again) == Imported(0, 0, 9)
     assert interests.of(None, 0, 99) == again
     changed = [replace(one, threshold=99) if one.urdid in {4, 5} else one for one in again]
-    assert interests.take_in(lines(*changed)) == Imported(0, 2, 7)
+    assert interests.take_in(changed) == Imported(0, 2, 7)
 
 
 def test_new_ones_get_no_number_of_those_that_have_one(interests):
-    interests.take_in(lines(ANNA, replace(BERT, urdid=1), ANNA))
+    interests.take_in([ANNA, replace(BERT, urdid=1), ANNA])
     assert [(one.urdid, one.owner) for one in interests.of(None, 0, 9)] == [
         (1, "bert"),
         (2, "anna"),
@@ -129,29 +125,42 @@ def test_new_ones_get_no_number_of_those_that_have_one(interests):
 
 
 def test_when_a_page_was_asked_for_is_not_set_back(interests, store):
-    interests.take_in(lines(replace(ANNA, urdid=1, lastcheck=5)))
+    interests.take_in([replace(ANNA, urdid=1, lastcheck=5)])
     with store.begin() as tx:
         tx.note_checks([1], 50)
-    assert interests.take_in(lines(replace(ANNA, urdid=1, lastcheck=5))) == Imported(0, 0, 1)
-    assert interests.take_in(lines(replace(ANNA, urdid=1, lastcheck=70))) == Imported(0, 1, 0)
+    assert interests.take_in([replace(ANNA, urdid=1, lastcheck=5)]) == Imported(0, 0, 1)
+    assert interests.take_in([replace(ANNA, urdid=1, lastcheck=70)]) == Imported(0, 1, 0)
     assert interests.get(1).lastcheck == 70
 
 
 @pytest.mark.parametrize(
     ("urds", "why"),
     [
-        ((BERT, replace(ANNA, urdid=5), replace(ANNA, urdid=5)), "line 12: URD 5 stands in line 11 already"),
-        ((BERT, replace(BERT, urdid=1)), "line 11: URD 1 belongs to anna, not to bert"),
+        ((BERT, replace(ANNA, urdid=5), replace(ANNA, urdid=5)), "id 5 stands there twice"),
+        ((BERT, replace(BERT, urdid=1)), "id 1 is that of a URD of anna, not of bert"),
     ],
     ids=["twice", "of another owner"],
 )
-def test_a_file_with_a_wrong_line_is_not_taken(interests, store, urds, why):
+def test_a_file_with_a_wrong_number_is_not_taken(interests, store, urds, why):
     before = interests.add(ANNA)
-    with pytest.raises(BadLine, match=why):
-        interests.take_in(lines(*urds))
+    with pytest.raises(BadUrd, match=why):
+        interests.take_in(urds)
     assert interests.of(None, 0, 9) == [before]
     with store.read() as tx:
         assert tx.urd_revision() == 1
+
+
+def test_an_import_that_is_cut_leaves_nothing(interests, monkeypatch, store):
+    monkeypatch.setattr(module, "BATCH", 1)
+
+    def cut(done):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interests.take_in([replace(ANNA, urdid=9), ANNA, ANNA], cut)
+    assert interests.of(None, 0, 9) == []
+    assert profile_changes(store, 0) == ProfileChanges(0)
 
 
 # --- what changed ------------------------------------------------------------------------------------
@@ -200,17 +209,54 @@ def test_no_change_is_false_and_every_other_answer_true(interests, store):
     assert not profile_changes(store, 2)
 
 
+def test_a_page_has_as_many_changes_as_it_may_and_the_last_one_says_so(interests, store):
+    for _ in range(5):
+        interests.add(ANNA)
+    interests.remove([5])
+    first, second = profile_changes(store, 0, 2), profile_changes(store, 2, 2)
+    assert (numbers(first.changed), first.revision, first.more) == ([1, 2], 2, True)
+    assert (numbers(second.changed), second.removed, second.revision) == ([3, 4], (), 4)
+    assert profile_changes(store, 0, 9) == ProfileChanges(6, tuple(interests.of(None, 0, 9)))
+    interests.remove([1, 2, 3, 4])
+    assert profile_changes(store, 5, 2) == ProfileChanges(7, removed=(5, 1), more=True)
+
+
 def test_who_was_away_for_too_long_or_before_a_restore_begins_afresh(interests, store, monkeypatch):
     for one in (urd_verbs, memory_store, profile_feed):
         monkeypatch.setattr(one, "REMOVALS_KEPT", 3)
-    for _ in range(4):
+    for _ in range(6):
         interests.add(ANNA)
+    assert not profile_changes(store, 0).afresh
     known = {}
     seen = follow(store, known, 0)
-    interests.remove([1, 2, 3])
+    interests.remove([2, 3, 4])
     assert not profile_changes(store, seen).afresh
-    interests.remove([4])
-    assert profile_changes(store, seen).afresh
-    for stale in (seen, 1000):
-        assert follow(store, known, stale) == 8
-        assert known == {}
+    interests.remove([5])
+    for stale in (1, seen, 1000):
+        assert profile_changes(store, stale).afresh
+        assert follow(store, known, stale) == 10
+        assert sorted(known) == [1, 6]
+
+
+# --- what owners reach -------------------------------------------------------------------------------
+
+
+def withdrawn(store):
+    with store.begin() as tx:
+        owners = [one.owner for one in tx.withdrawals(9)]
+        for owner in owners:
+            tx.end_withdrawal(owner)
+    return owners
+
+
+def test_who_asks_for_less_reaches_less(interests, store):
+    interests.add(replace(ANNA, timing=60_000, depth=2))
+    interests.add(replace(BERT, timing=60_000, depth=2))
+    interests.change(1, lambda one: replace(one, threshold=5))
+    assert withdrawn(store) == []
+    interests.change(1, lambda one: replace(one, depth=1))
+    assert withdrawn(store) == ["anna"]
+    interests.take_in([replace(one, depth=0) for one in interests.of("bert", 0, 9)])
+    assert withdrawn(store) == ["bert"]
+    interests.remove([1])
+    assert withdrawn(store) == ["anna"]

@@ -448,7 +448,7 @@ def served(tmp_path_factory):
     made.add()
     made.push("page")
     made.fetch(body=EVIL)
-    secret = token(made, "--scope", "read", "--scope", "metrics")
+    secret = token(made, "--scope", "read", "--scope", "metrics", "--scope", "annotate")
     with serving(made) as (port, _):
         yield port, secret
 
@@ -474,6 +474,10 @@ HOOKS = """
 import schemathesis
 
 CURSOR = "{cursor}"
+URD = {{
+    "uri": "http://www.example.org/", "timing": 60000, "method": "pull", "processtype": "filter", "rule": "",
+    "depth": 0, "urgency": 1, "threshold": 1, "expires": None, "keywords": [{{"key": "ibm"}}],
+}}
 
 
 @schemathesis.hook
@@ -484,7 +488,7 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    \"\"\"What is good but for its cursors gets good ones: no schema can say how to make them.\"\"\"
+    \"\"\"What is good but for its cursors or its URD gets good ones: no schema can say how to make them.\"\"\"
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     case.headers.pop("last-event-id", None)
@@ -495,6 +499,8 @@ def before_call(context, case, kwargs):
         case.query["since"] = CURSOR
     if isinstance(case.body, dict) and "cursor" in case.body:
         case.body["cursor"] = CURSOR
+    if isinstance(case.body, dict) and "uri" in case.body:  # nor what a URL, a word and a rule may be
+        case.body.update(URD)
 """
 
 

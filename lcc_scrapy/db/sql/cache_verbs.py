@@ -64,7 +64,8 @@ class CacheVerbs(CounterVerbs):
     def delete_cached(self, keys: Sequence[bytes]) -> None:
         """Remove rows, with their answers and links."""
         CACHED.delete(self._c, keys)
-        self._change(delete(t.links), t.links.c.urlkey, keys)
+        for part in chunks(keys):
+            many.delete(self._c, t.links.name, "urlkey", part)
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
         """Return a provider's rows by rising key."""

@@ -12,6 +12,7 @@ from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
 from lcc_scrapy.db.sql.rows import chunks
+from lcc_scrapy.domain.entries import namehash
 from lcc_scrapy.domain.urd_rules import due_at
 from lcc_scrapy.domain.urds import Keyword, Method, Process, Urd
 
@@ -21,11 +22,12 @@ URDID, URD_REVISION = "urd", "urd revision"
 NOT_BEGUN = bytes(16)
 """How far a URD was run over the cached documents when it is new: no document has this key."""
 
+REASON_MAX = 255
 REMOVALS_KEPT = 1_000_000
 """Revisions for which it is known what was removed."""
 
 _NAMES = tuple(field.name for field in fields(Urd) if field.name != "keywords")
-_WRITTEN = (*_NAMES, "due", "run_upto")
+_WRITTEN = (*_NAMES, "due", "run_upto", "urihash", "refused")
 _CHANGES = dict.fromkeys(_WRITTEN[1:], many.REPLACE)
 _OF_KEYWORDS = ("urdid", "position", "key", "weight")
 _ENUMS = {
@@ -121,17 +123,39 @@ class UrdVerbs(CounterVerbs):
 
     # --- asking for pages ------------------------------------------------------------------------
 
-    def due_urds(self, now: int, limit: int) -> list[Urd]:
-        """Return URDs whose pages were to be asked for at ``now`` (epoch milliseconds), earliest first."""
+    def due_urds(self, now: int, limit: int, urgency: int | None = None) -> list[Urd]:
+        """Return URDs whose pages were to be asked for at ``now`` (epoch milliseconds), earliest first.
+
+        ``urgency`` = only those that have it.
+        """
         query = select(*_COLUMNS).where(_U.due <= now).order_by(_U.due, _U.urdid)
-        return self._read(query, limit)
+        return self._read(query if urgency is None else query.where(_U.urgency == urgency), limit)
+
+    def next_due_urd(self) -> int | None:
+        """Return when the next URD is due (epoch milliseconds, may be over); None = there are no URDs."""
+        found = self._c.execute(select(func.min(_U.due))).scalar()
+        return None if found is None else int(found)
+
+    def urds_at(self, uri: str, limit: int) -> list[Urd]:
+        """Return the URDs of a ``uri``, by number, without their keywords."""
+        query = select(*_COLUMNS).where(_U.urihash == namehash(uri), _U.uri == uri).order_by(_U.urdid)
+        return [_urd(row, ()) for row in self._c.execute(query.limit(limit))]
+
+    def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
+        """Note that pages could not be asked for, why, and when that is tried again (epoch ms)."""
+        self._change(update(t.urd).values(due=due, refused=reason[:REASON_MAX]), _U.urdid, sorted(urdids))
+
+    def refusals(self, urdids: Iterable[int]) -> dict[int, str]:
+        """Return why pages could not be asked for when they were due, by the numbers of their URDs."""
+        query = select(_U.urdid, _U.refused).where(_U.refused != "")
+        return {int(urdid): reason for urdid, reason in self._rows(query, _U.urdid, sorted(set(urdids)))}
 
     def note_checks(self, urdids: Collection[int], at: int) -> None:
         """Note that pages were asked for at ``at`` (epoch milliseconds). That is no new revision."""
         checked = [replace(one, lastcheck=at) for one in self.urds(urdids).values()]
         rows = [{"which": one.urdid, "lastcheck": at, "due": due_at(one)} for one in checked]
         if rows:
-            statement = _CHECKED.values(lastcheck=bindparam("lastcheck"), due=bindparam("due"))
+            statement = _CHECKED.values(lastcheck=bindparam("lastcheck"), due=bindparam("due"), refused="")
             self._c.execute(statement, rows)
 
     # --- running new ones over the cache ---------------------------------------------------------
@@ -158,7 +182,7 @@ class UrdVerbs(CounterVerbs):
             self.take(URDID, behind)
 
     def _write(self, urds: Sequence[Urd]) -> None:
-        rows = [(*_values(one), due_at(one), NOT_BEGUN) for one in urds]
+        rows = [(*_values(one), due_at(one), NOT_BEGUN, namehash(one.uri), "") for one in urds]
         many.insert(self._c, t.urd.name, _WRITTEN, rows, keys=("urdid",), changes=_CHANGES)
         words = [
             (one.urdid, at, word.key, word.weight) for one in urds for at, word in enumerate(one.keywords)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.changes import DIFF_MAX, LINE_SHOWN, Changes, changes_between, sentences_of
+from lcc_scrapy.domain.changes import CONTEXT, DIFF_MAX, LINE_SHOWN, Changes, changes_between, sentences_of
 
 VERSIONS = st.lists(st.sampled_from("abcdefgh"), max_size=25)
 
@@ -64,6 +64,14 @@ def test_changes_far_from_each_other_give_two_hunks() -> None:
     changed = changes_between(lines, ["new first", *lines[1:18], "other", lines[19]])
     assert changed is not None
     assert re.findall("@@.*", changed.diff) == ["@@ -1,3 +1,3 @@", "@@ -17,4 +17,4 @@"]
+
+
+@pytest.mark.parametrize(("between", "hunks"), [(2 * CONTEXT, 1), (2 * CONTEXT + 1, 2)])
+def test_hunks_that_would_touch_are_one(between: int, hunks: int) -> None:
+    kept = [f"{number}." for number in range(between)]
+    changed = changes_between(["a", *kept, "b"], ["c", *kept, "d"])
+    assert changed is not None
+    assert changed.diff.count("@@ -") == hunks
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How many documents a second `lcc annotate` annotates, from the feed to ACIs on disk, with its processors, start and end included.
+"""How many documents a second `lcc annotate` annotates, with its start and its end.
 
 python bench/annotation_engine.py                        # 3 and 1,000 profiles, processors for all CPUs
 python bench/annotation_engine.py --profiles 3 --pages 500 --processors 1
@@ -83,7 +83,7 @@ def run(given: argparse.Namespace, profiles: int, words: list[str]) -> None:
     pages, acis, peak, cpu = int(found[1]), int(found[2]), int(found[3]), float(found[4])
     assert pages == len(files), said
     print(
-        f"{profiles:>7,} profiles: {pages / seconds:6.0f} documents/s of {size / 1000:.1f} kB, with start and end;"
+        f"{profiles:>7,} profiles: {pages / seconds:6.0f} documents/s of {size / 1000:.1f} kB;"
         f" {1000 * cpu / pages:.2f} ms of processor CPU each; {acis} ACIs, at most {peak} waiting",
         flush=True,
     )

@@ -91,7 +91,7 @@ def test_a_content_is_told_once_though_its_row_changes(site):
     run(engine_of(site))
     site.touch("a")
     run(engine_of(site))
-    assert len(acis(site.store)) == 1
+    assert [one.expired for one in acis(site.store)] == [False]
     site.cache("a", text="other java")
     run(engine_of(site))
     assert [one.expired for one in acis(site.store)] == [True, False]
@@ -199,6 +199,12 @@ def test_urds_that_come_later_are_run_from_the_beginning(site, monkeypatch):
     with site.store.begin() as tx:
         queueing.run_over_cache(tx, 1000, NOW)
     interest(site, urd("bert"))
+    with site.store.begin() as tx:
+        tx.dequeue([row.urlkey for row in tx.waiting_documents(9)])
+        queueing.run_over_cache(tx, 1000, NOW)
+        assert [row.urdids for row in tx.waiting_documents(9)] == ["2", "2"]
+        queueing.run_over_cache(tx, 1000, NOW)
+        assert [row.urdids for row in tx.waiting_documents(9)] == ["2", "2", "1 2", "1 2"]
     run(engine_of(site))
     assert len(found(site.store)) == 14
 
@@ -245,6 +251,19 @@ def test_a_changed_urd_is_asked_anew(site):
         tx.put_urds([replace(one, urgency=2)])
     run(engine)
     assert [aci.urgency for aci in acis(site.store)] == [2]
+
+
+def test_what_a_urd_wanted_before_it_was_changed_is_not_told(site):
+    (one,) = interest(site)
+    site.cache("a")
+    engine = engine_of(site)
+    engine._fill(look=True)
+    engine._hand_out()
+    engine._collect(0)
+    with site.store.begin() as tx:
+        tx.put_urds([replace(one, keywords=urd(words=["perl"]).keywords)])
+    run(engine)
+    assert acis(site.store) == []
 
 
 def test_an_expired_urd_finds_nothing(site):

@@ -88,6 +88,8 @@ class Site:
             tx.put_tombstones([tomb])
 
     def open(self, row):
+        if self.folder is not None:
+            return (self.folder / relative_name(1, row.fetched_fileid)).open("rb")
         return BytesIO(self.files[row.fetched_fileid])
 
 
@@ -116,9 +118,11 @@ class InsidePool:
         row = job.row
         if row.furl in self.failing:
             return Result(job, failed=self.failing[row.furl])
-        if row.fetched_fileid not in self._site.files:
-            return Result(job, gone=True)
-        bodies = [self._site.open(one).read() for one in (row, job.previous) if one is not None]
+        bodies = []
+        for one in (row, job.previous):
+            if one is not None:
+                with self._site.open(one) as file:
+                    bodies.append(file.read())
         said = [PAGE, row.furl, row.served_type, "", list(job.owners), NOW, job.only, job.is_old]
         answer = self._processing.answer(said, bodies)
         if answer[0] == FAILED:

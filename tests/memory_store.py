@@ -25,6 +25,7 @@ from lcc_scrapy.db.records import (
     FileBlock,
     FileToDelete,
     Head,
+    Irrelevant,
     LastOutcome,
     Ledger,
     Login,
@@ -45,10 +46,12 @@ from lcc_scrapy.db.records import (
     Suspect,
     TurnDelta,
     Uns,
+    Unwanted,
     UrlErrorRecord,
     Withdrawal,
     WorkerRow,
 )
+from lcc_scrapy.db.sql.irrelevant_verbs import NO_TERMS
 from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Recipient, Waiting
@@ -116,6 +119,8 @@ class _Tables:
     urd: dict[int, Urd] = field(default_factory=dict)
     urd_runs: dict[int, bytes | None] = field(default_factory=dict)
     urd_deferred: dict[int, tuple[int, str]] = field(default_factory=dict)
+    irrelevant: dict[bytes, Irrelevant] = field(default_factory=dict)
+    unwanted: dict[bytes, Unwanted] = field(default_factory=dict)
     withdrawals: dict[str, Withdrawal] = field(default_factory=dict)
     removed_urds: dict[int, int] = field(default_factory=dict)
     aequeue: dict[bytes, Waiting] = field(default_factory=dict)
@@ -215,7 +220,7 @@ class MemoryTx:
         self._t.proots.pop(pid, None)
         t = self._t
         its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
-        for table in (*its_own, t.overtaking):
+        for table in (*its_own, t.overtaking, t.irrelevant):
             _drop_where(table, lambda row: row.pid == pid)
         t.mailstates.pop(pid, None)
         for one in self.sources(pid):
@@ -450,6 +455,9 @@ class MemoryTx:
         _drop(self._t.tombstones, found)
         return found
 
+    def tombstones(self, keys: Iterable[bytes]) -> dict[bytes, Tombstone]:
+        return {key: self._t.tombstones[key] for key in keys if key in self._t.tombstones}
+
     def old_tombstones(self, before: int, limit: int) -> list[int]:
         rising = sorted(self._t.tombstones.values(), key=lambda row: row.seq)[:limit]
         return [row.seq for row in takewhile(lambda row: row.removed_time < before, rising)]
@@ -464,6 +472,10 @@ class MemoryTx:
         last = self.peek(FEED) if upto is None else upto
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        rows = [row for row in self._t.lccurl.values() if row.confirmed_seq > after]
+        return sorted(rows, key=lambda row: row.confirmed_seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         def named(row: Any) -> bool:
@@ -504,6 +516,9 @@ class MemoryTx:
     def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         rows = (row for row in self._t.versions.values() if row.pid == pid and row.urlkey > after)
         return sorted((row.urlkey, row.replaced_time) for row in rows)[:limit]
+
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        return set(keys) & self._t.lccurl.keys()
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
@@ -611,6 +626,9 @@ class MemoryTx:
     def count_spidered(self, pid: int) -> int:
         return sum(row.pid == pid for row in self._t.spidered.values())
 
+    def has_owners(self) -> bool:
+        return bool(self._t.owners)
+
     def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
         wanted = set(furlkeys)
         found: dict[bytes, list[Ownership]] = {}
@@ -618,6 +636,13 @@ class MemoryTx:
             if key in wanted:
                 found.setdefault(key, []).append(row)
         return found
+
+    def first_owners(self, furlkeys: Iterable[bytes], limit: int) -> dict[bytes, list[str]]:
+        names = {key: self.owners_behind(key, "", limit) for key in furlkeys}
+        return {key: owners for key, owners in names.items() if owners}
+
+    def owners_behind(self, key: bytes, after: str, limit: int) -> list[str]:
+        return sorted(owner for at, owner in self._t.owners if at == key and owner > after)[:limit]
 
     def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
         return {pair: self._t.owners[pair] for pair in pairs if pair in self._t.owners}
@@ -632,6 +657,47 @@ class MemoryTx:
     def to_dig(self, pid: int, limit: int) -> list[Ownership]:
         rows = (row for _, row in sorted(self._t.owners.items()) if row.pid == pid and row.due)
         return list(islice(rows, limit))
+
+    def put_unwanted(self, rows: Sequence[Unwanted]) -> None:
+        self._t.unwanted |= {row.urlkey: row for row in rows}
+
+    def unwanted(self, after: bytes, limit: int) -> list[Unwanted]:
+        return [row for key, row in sorted(self._t.unwanted.items()) if key > after][:limit]
+
+    def delete_unwanted(self, keys: Sequence[bytes]) -> None:
+        _drop(self._t.unwanted, keys)
+
+    def put_irrelevant(self, rows: Sequence[Irrelevant]) -> None:
+        self._t.irrelevant |= {row.urlkey: row for row in rows}
+
+    def has_irrelevant(self) -> bool:
+        return bool(self._t.irrelevant)
+
+    def irrelevant_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Irrelevant]]:
+        found: dict[bytes, list[Irrelevant]] = {}
+        for row in self._t.irrelevant.values():
+            found.setdefault(furlkey(row.pid, row.furl), []).append(row)
+        return {key: found[key] for key in furlkeys if key in found}
+
+    def irrelevant_behind(self, after: bytes, limit: int) -> list[Irrelevant]:
+        return [row for key, row in sorted(self._t.irrelevant.items()) if key > after][:limit]
+
+    def irrelevant_of(self, pid: int, limit: int) -> list[bytes]:
+        return [key for key, row in sorted(self._t.irrelevant.items()) if row.pid == pid][:limit]
+
+    def wanted_again(self, keys: Sequence[bytes]) -> None:
+        for key in self._t.irrelevant.keys() & set(keys):
+            row = replace(self._t.irrelevant[key], etag="", last_modified="", sha256="", terms=NO_TERMS)
+            self._t.irrelevant[key] = row
+
+    def delete_irrelevant(self, keys: Sequence[bytes]) -> None:
+        _drop(self._t.irrelevant, keys)
+
+    def linking_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+        keys = list(furlkeys)
+        both = (self.cached_at(keys), self.irrelevant_at(keys))
+        found = {at: {one.urlkey for some in both for one in some.get(at, ())} for at in keys}
+        return {at: sorted(those) for at, those in found.items() if those}
 
     def next_owned(self, owner: str, after: int) -> int | None:
         pids = (row.pid for row in self._t.owners.values() if row.owner == owner)
@@ -1436,6 +1502,11 @@ class MemoryTx:
     def urds_at(self, uri: str, limit: int) -> list[Urd]:
         found = (replace(one, keywords=()) for one in self._t.urd.values() if one.uri == uri)
         return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def are_compared(self, uris: Iterable[str], owners: Iterable[str]) -> bool:
+        uris, owners = set(uris), set(owners)
+        of_changes = (one for one in self._t.urd.values() if one.processtype is Process.CHANGE)
+        return any(one.uri in uris or one.owner in owners for one in of_changes)
 
     def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
         self._t.urd_deferred |= dict.fromkeys(self._t.urd.keys() & set(urdids), (due, reason[:255]))

@@ -195,7 +195,7 @@ class Engine:
         with self._writing() as tx:
             queued = queueing.take_changes(tx, self._rules.queue, now, changes_of_all=self._changes_wanted)
             if not queued.more:
-                queued = queueing.run_over_cache(tx, now)
+                queued = queueing.run_over_cache(tx, self._rules.queue, now)
             self.report.peak = max(self.report.peak, tx.waiting_count())
         return queued.more or queued.read > 0
 
@@ -277,15 +277,15 @@ class Engine:
         if not self._done:
             return False
         some = self._done[:BATCH]
-        acis = self._write(some)
+        written, acis = self._write(some)
         del self._done[: len(some)]
         for result in some:
             self._in_work.pop(result.job.waiting.urlkey, None)
-        self._count(some, acis)
+        self._count(written, acis)
         return bool(self._done)
 
-    def _write(self, results: Sequence[Result]) -> int:
-        """Write findings of documents that are still as they were; returns how many ACIs are new."""
+    def _write(self, results: Sequence[Result]) -> tuple[list[Result], int]:
+        """Write findings of documents that are still as they were; returns these, and how many ACIs are new."""
         now = self._now()
         with self._writing() as tx:
             valid = _still_valid(tx, results)
@@ -301,7 +301,7 @@ class Engine:
             tx.dequeue([one.job.waiting.urlkey for one in valid])
             tx.take(AE_PAGES, sum(not one.failed for one in valid))
             tx.take(AE_FAILED, sum(bool(one.failed) for one in valid))
-        return len(new)
+        return valid, len(new)
 
     def _count(self, results: Sequence[Result], acis: int) -> None:
         report = self.report
@@ -330,7 +330,6 @@ def _still_valid(tx: Tx, results: Sequence[Result]) -> list[Result]:
         for one in results
         if waiting.get(one.job.waiting.urlkey) == one.job.waiting
         and docbase_of(cached.get(one.job.waiting.urlkey)) == docbase_of(one.job.row)
-        and not one.gone
     ]
 
 

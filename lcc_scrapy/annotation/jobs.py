@@ -31,12 +31,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a job: findings, or why there are none. ``gone``: so is the content."""
+    """What became of a job: findings, or why there are none."""
 
     job: Job
     found: tuple[Found, ...] = ()
     failed: str = ""
-    gone: bool = False
     cpu: float = 0.0
 
 

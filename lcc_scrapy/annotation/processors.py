@@ -264,9 +264,7 @@ class _Worker:
     def _result(self, job: Job) -> Result:
         try:
             bodies = self._bodies(job)
-        except ContentGone:
-            return Result(job, gone=True)
-        except (ContentElsewhere, ContentLost, BadCoding, OSError) as error:
+        except (ContentGone, ContentElsewhere, ContentLost, BadCoding, OSError) as error:
             return Result(job, failed=str(error))
         return self._annotated(job, bodies)
 

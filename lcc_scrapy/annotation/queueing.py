@@ -100,12 +100,12 @@ def _at(row: Waiting, position: int) -> Waiting:
 # --- new URDs ------------------------------------------------------------------------------------
 
 
-def run_over_cache(tx: Tx, now: int) -> Queued:
+def run_over_cache(tx: Tx, bound: int, now: int) -> Queued:
     """Let cached documents wait for URDs that are new or changed, while few documents wait.
 
     All such URDs that are equally far go on together, by rising key of the documents.
     """
-    room = RUN_ROOM - tx.waiting_count()
+    room = min(RUN_ROOM, bound) - tx.waiting_count()
     if room <= 0:
         return Queued(more=bool(tx.urds_to_run(1)))
     batch = tx.urds_to_run(RUN_URDS)

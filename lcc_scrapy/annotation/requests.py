@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lcc_scrapy.annotation.irrelevant import Irrelevance
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.directives import Territories
 from lcc_scrapy.domain.entries import furlkey
@@ -48,14 +50,15 @@ _log = logging.getLogger(__name__)
 class Looked:
     """What a look did: ``asked`` pages were requested, ``queued`` of them are to be fetched for that.
 
-    ``refused`` URDs could not be served, ``withdrawn`` interests ended. ``next_due`` is when to look again
-    (epoch milliseconds, may be over); None = not before a URD changes.
+    ``refused`` URDs could not be served, ``withdrawn`` interests ended, ``dropped`` pages concerned nobody.
+    ``next_due`` is when to look again (epoch milliseconds, may be over); None = not before a URD changes.
     """
 
     asked: int = 0
     queued: int = 0
     refused: int = 0
     withdrawn: int = 0
+    dropped: int = 0
     next_due: int | None = None
 
 
@@ -70,6 +73,7 @@ class RequestRounds:
         self._terms = Terms(queue_max=queue_max)
         self._clock = now
         self._located: set[int] = set()
+        self._irrelevance = Irrelevance(store, policy, now)
 
     def look(self, now: int) -> Looked:
         """Ask for what is due at ``now`` (epoch milliseconds), the most urgent first; bounded work."""
@@ -81,17 +85,22 @@ class RequestRounds:
                 asked, queued, refused = asked + done.asked, queued + done.queued, refused + done.refused
                 left += len(portion)
         withdrawn = self._withdraw_some()
+        dropped = self._irrelevance.round()
         with self._store.read() as tx:
             due = tx.next_due_urd()
             more = bool(tx.withdrawals(1))
-        return Looked(asked, queued, refused, withdrawn, now if more else None if due == NEVER else due)
+        return Looked(
+            asked, queued, refused, withdrawn, dropped, now if more else None if due == NEVER else due
+        )
 
     def preview(self, now: int) -> Iterator[tuple[Request, str]]:
         """Yield what a look would ask for first, ``MOST`` URDs of each urgency, and what refuses it ("")."""
-        where = territories(self._store)
+        where, told = territories(self._store), set()
         with self._store.read() as tx:
             for urgency in reversed(LEVELS):
-                for request in self._requests(tx, tx.due_urds(now, MOST, urgency), now):
+                due = [one for one in tx.due_urds(now, MOST, urgency) if one.uri not in told]
+                for request in self._requests(tx, due, now):
+                    told.add(request.uri)
                     pid = where.nearest(HttpUrl.parse(request.uri))
                     yield request, "" if pid is not None else OUTSIDE
 
@@ -136,9 +145,10 @@ class RequestRounds:
         asked = [one for request in wanted for one in request.directives(HttpUrl.parse(request.uri))]
         seconds = int(self._clock())
         with self._store.begin() as tx:
-            queued = Directives(spidering).ask_in(tx, asked, seconds, by_hand=False)
+            queued, owned = Directives(spidering).ask_in(tx, asked, seconds, by_hand=False)
             queued += spidering.ask_again(tx, [furlkey(pid, str(one.link)) for one in asked], seconds)
             tx.note_checks([one.urdid for request in wanted for one in request.urds], now)
+            tell_owners(tx, owned)
         return queued
 
     def _refuse(self, wanted: Sequence[Request], again: int, reason: str) -> int:

@@ -85,7 +85,7 @@ class _Scope:
             yield from ((row, []) for row in sorted(found, key=lambda one: one.seq, reverse=True))
             return
         for row in self._newest():
-            owners = self._feed.owners(row) if self._urd.depth else []
+            owners = list(self._feed.owners([row]).get(row.urlkey, ())) if self._urd.depth else []
             if self._urd.names(row.furl) or self._urd.owner in owners:
                 yield row, owners
             if self._is_late():

@@ -120,6 +120,7 @@ def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart"
     from lcc_scrapy.annotation.alerts_part import put_alerts_by
     from lcc_scrapy.annotation.engine import Effects
     from lcc_scrapy.annotation.engine_part import EnginePart
+    from lcc_scrapy.annotation.irrelevant import note_unwanted_by
     from lcc_scrapy.annotation.opening import schedule_of
     from lcc_scrapy.app.opening import other_machines
     from lcc_scrapy.feed.content import LocalContent
@@ -134,6 +135,6 @@ def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart"
         contents,
         rules,
         processors=rules.processes(processors),
-        effects=Effects(tell=put_alerts_by(schedule_of(config))),
+        effects=Effects(tell=put_alerts_by(schedule_of(config)), unwanted=note_unwanted_by(config.policy)),
         keeps=bool(config.policy.versions),
     )

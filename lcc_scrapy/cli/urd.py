@@ -13,6 +13,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.urd_due import due
 from lcc_scrapy.domain.directives import DEPTH_MAX
 from lcc_scrapy.domain.urd_rules import TIME_MAX
 from lcc_scrapy.domain.urds import LEVELS, Keyword, Method, Process, Urd
@@ -44,6 +45,9 @@ def urd() -> None:
     lcc urd list --owner anna
     lcc urd import profiles.xml
     """  # noqa: D301
+
+
+urd.add_command(due)
 
 
 # --- options that add and set have in common ---------------------------------------------------------

@@ -31,9 +31,12 @@ FEED = "feed"
 """The counter of the feed's seq, and the last of the rows that whoever writes has to wait for.
 
 All lock them in this order, or two would wait for each other: blocks of file ids, providers (rising),
-turns (rising), what else belongs to these, the counts of all fetches, the tallies, this one. It stays
-locked until the commit, so that no later seq is seen before an earlier one.
+turns (rising), what else belongs to these, the counts of all fetches, the tallies, ``CONFIRMED``, this
+one. It stays locked until the commit, so that no later seq is seen before an earlier one.
 """
+
+CONFIRMED = "confirmed"
+"""The counter of confirmations: of documents whose site was asked and that were unchanged."""
 
 FORGOTTEN = "forgotten"
 """The counter of the highest seq whose tombstone was dropped because of its age."""
@@ -399,6 +402,33 @@ class Ownership:
     reach: int = 0
     due: bool = False
     asked: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Irrelevant:
+    """A document whose content was dropped because it concerns nobody (table ``irrelevant``).
+
+    With ``etag`` and ``last_modified`` it is asked for conditionally; ``sha256`` is that of the content. Its
+    links stay in the table ``links``. ``terms`` are those of the scan that had read them ("" = no spider was
+    there): under others the page is to be read again, as one that is not known. ``dropped`` in epoch seconds.
+    """
+
+    urlkey: bytes
+    pid: int
+    furl: str
+    etag: str
+    last_modified: str
+    sha256: str
+    terms: str
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A document that concerned nobody when it had this ``seq``: it is to be dropped."""
+
+    urlkey: bytes
+    seq: int
 
 
 @dataclass(frozen=True, slots=True)

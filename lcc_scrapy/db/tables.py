@@ -229,6 +229,8 @@ lccurl = Table(
     _column("held", BigInteger),
     _column("subtype_seq", BigInteger),
     _column("head_len", Integer),
+    _column("owners_seq", BigInteger),
+    _column("confirmed_seq", BigInteger),
     _column("furlkey", Key, null=True, index=True),
     *_namehashes(),
     _column("answer_line", _text(STATUS_LINE_MAX), null=True),
@@ -237,6 +239,7 @@ lccurl = Table(
     _column("answer_time", BigInteger, null=True),
     *_by_name("lccurl"),
     Index("lccurl_seq", "seq", unique=True),
+    _where_known("lccurl_confirmed_seq", "confirmed_seq"),
     Index("lccurl_pid", "pid", "urlkey"),
     Index("lccurl_file", "fetched_machineid", "fetched_fileid"),
 )
@@ -323,6 +326,29 @@ owners = Table(
     _column("asked", Integer),
     Index("owners_due", "pid", "due", "furlkey", "owner"),
     Index("owners_owner", "owner", "pid", "furlkey"),
+)
+
+irrelevant = Table(
+    "irrelevant",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("pid", BigInteger),
+    _column("furl", Url),
+    _column("etag", _text(ETAG_MAX)),
+    _column("last_modified", _text(LAST_MODIFIED_MAX)),
+    _column("sha256", _ascii(64)),
+    _column("terms", _ascii(64)),
+    _column("dropped", BigInteger),
+    _column("furlkey", Key),
+    Index("irrelevant_furlkey", "furlkey"),
+    Index("irrelevant_pid", "pid", "urlkey"),
+)
+
+unwanted = Table(
+    "unwanted",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("seq", BigInteger),
 )
 
 withdrawals = Table(

@@ -7,6 +7,7 @@ from lcc_scrapy.db.sql.aci_verbs import AciVerbs
 from lcc_scrapy.db.sql.alert_verbs import AlertVerbs
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
+from lcc_scrapy.db.sql.irrelevant_verbs import IrrelevantVerbs
 from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.mail_verbs import MailVerbs
@@ -30,6 +31,7 @@ class Tx(
     CacheVerbs,
     SpiderVerbs,
     LinkVerbs,
+    IrrelevantVerbs,
     OwnerVerbs,
     MissVerbs,
     MailVerbs,

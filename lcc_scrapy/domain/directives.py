@@ -3,7 +3,7 @@
 "These requests have the following format: [Link, ParentLink, Depth, {owners}]".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lcc_scrapy.domain.errors import UrlRefused
@@ -19,6 +19,11 @@ OWNER_MAX = 64
 _NOT_IN_OWNERS = frozenset(" ,{}[]<>\"'&")
 NOBODY = ""
 """The owner of what a directive without owners asks for."""
+
+Owners = Mapping[bytes, Sequence[str]]
+"""The owners of documents by key, by name; those without any are left out."""
+
+NO_OWNERS: Owners = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.entries import accepts
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.selection import Selection
@@ -70,8 +70,8 @@ class Token:
         """Tell whether it is for some documents only: then it is good for reading, or pushing, only."""
         return bool(self.providers or self.mimetypes)
 
-    def admits(self, row: CachedUrl) -> bool:
-        """Tell whether its holder may see a document."""
+    def admits(self, row: CachedUrl | Tombstone) -> bool:
+        """Tell whether its holder may see a document, or its removal."""
         pids, patterns = self._pids(), tuple(self.mimetypes.split())
         return (not pids or row.pid in pids) and (not patterns or accepts(patterns, row.mimetype))
 

@@ -9,6 +9,7 @@ whose owners want more than before. So a URL that is known is never fetched for 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.records import Ownership
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.directives import NOBODY, Directive, Territories
@@ -60,12 +61,17 @@ class Directives:
     def ask(self, asked: Sequence[Directive], now: int) -> int:
         """Take directives, all or none (``NotTaken``); returns how many URLs are to be fetched for them."""
         with self._store.begin() as tx:
-            return self.ask_in(tx, asked, now)
+            urls, owned = self.ask_in(tx, asked, now)
+            tell_owners(tx, owned)
+            return urls
 
-    def ask_in(self, tx: Tx, asked: Sequence[Directive], now: int, *, by_hand: bool = True) -> int:
+    def ask_in(
+        self, tx: Tx, asked: Sequence[Directive], now: int, *, by_hand: bool = True
+    ) -> tuple[int, set[bytes]]:
         """Take directives in a transaction of the caller's, to be rolled back on ``NotTaken``.
 
-        ``by_hand`` = not for a URD: they hold until they are withdrawn.
+        ``by_hand`` = not for a URD: they hold until they are withdrawn. Returns how many URLs are to be
+        fetched, and those with new owners, of whom the caller tells last (``tell_owners``).
         """
         provider = tx.lock_providers([self._pid]).get(self._pid)
         if provider is None or provider.state not in {State.ACTIVE, State.PAUSED}:
@@ -75,8 +81,8 @@ class Directives:
         done = self._spidering.submit(tx, self._found(tx, asked), now, now, Origin.DIRECTIVE)
         if done.held_up:
             raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
-        self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
-        return done.urls
+        new = self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
+        return done.urls + self._spidering.fetch_afresh(tx, new, now), new
 
     def withdraw(self, withdrawn: Sequence[Directive]) -> int:
         """Take directives back, whatever their depth; returns how many there were.
@@ -109,8 +115,8 @@ class Directives:
     def _wish(self, key: bytes, owner: str, reach: int) -> Ownership:
         return Ownership(key, owner, self._pid, reach, due=reach > 0)
 
-    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> None:
-        """Note interests where they are new or go farther than before."""
+    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> set[bytes]:
+        """Note interests where they are new or go farther than before; returns the URLs with new owners."""
         farthest: dict[tuple[bytes, str], Ownership] = {}
         for one in wishes:
             pair = one.furlkey, one.owner
@@ -121,6 +127,7 @@ class Directives:
         tx.put_owners(risen)
         if risen:
             tx.note_risen({one.owner for one in risen})
+        return {lies_at for lies_at, owner in farthest.keys() - there.keys() if owner != NOBODY}
 
     def dig(self, now: int) -> Progress | None:
         """Pass interests that are due on to what is linked; None when none were.
@@ -138,7 +145,9 @@ class Directives:
             done = self._spidering.submit(tx, found, now, scan.since if scan else 0)
             if not done.held_up:
                 tx.put_owners([replace(one, due=False) for page in pages for one in page.due])
-            self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            new = self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            self._spidering.fetch_afresh(tx, new, now)
+            tell_owners(tx, new)
             return done
 
     def _inherited(self, page: _Page) -> Iterable[Ownership]:
@@ -178,7 +187,7 @@ def farther(known: Ownership, one: Ownership) -> Ownership:
 
 def linked_from(tx: Tx, key: bytes, roots: tuple[Root, ...]) -> Iterator[tuple[bytes, str]]:
     """Yield documents at a URL with the fetch URLs that they link to, as far as these may be followed."""
-    for row in tx.cached_at([key]).get(key, ()):
-        links = (link for link in tx.links_of(row.urlkey) if not link.nofollow)
+    for document in tx.linking_at([key]).get(key, ()):
+        links = (link for link in tx.links_of(document) if not link.nofollow)
         for furl in filter(None, (fetch_url(link.url, roots) for link in links)):
-            yield row.urlkey, furl
+            yield document, furl

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from lcc_scrapy.cache.irrelevant import current_at
 from lcc_scrapy.db.records import ABSORBED, FEED, LAST_NUMBER, DocumentLink, ProviderSet, Scan, Spidered
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.absorption import View
@@ -239,7 +240,14 @@ class Spidering:
     def seed(self, furls: Sequence[str], now: int) -> Progress:
         """Submit start pages that are not known, or could not be had."""
         with self.store.begin() as tx:
+            self._begin_anew(tx, now)
             return self.submit(tx, [Found(furl) for furl in furls], now, now)
+
+    def _begin_anew(self, tx: Tx, now: int) -> None:
+        """Note other terms at once where pages were dropped: on these, they are to be read again."""
+        known = tx.scan(self.pid) if tx.has_irrelevant() else None
+        if known is not None:
+            tx.put_scan(self._scan(tx, tx.roots(self.pid), now))
 
     def advance(self, look: Look, read: Sequence[Read], upto: int, now: int) -> Progress | None:
         """Take in what was read, which brings the scan to ``upto``; None when another one was faster."""
@@ -303,10 +311,24 @@ class Spidering:
             for one in documents.get(key, ()) if key not in waiting else ():
                 origin = Origin.REFETCH if one.origin == Origin.PUSH else one.origin
                 entries[origin].append(replace(one.as_entry(), declared=Declared()))
-        tx.visit_again([key for key in documents if key not in waiting])
+        left = current_at(tx, set(furlkeys) - documents.keys() - waiting.keys())
+        entries[Origin.DIRECTIVE] += [visit_of(one.furl) for one in left.values()]
+        tx.visit_again([key for key in (*documents, *left) if key not in waiting])
         for origin, asked in entries.items():
             self._queue(tx, asked, now, origin, ifabsent=False, named=origin != Origin.REFETCH)
         return sum(map(len, entries.values()))
+
+    def fetch_afresh(self, tx: Tx, furlkeys: Iterable[bytes], now: int) -> int:
+        """Queue dropped documents at these URLs that are wanted now: as if they had never been there."""
+        if not tx.has_irrelevant() or not tx.lock_providers([self.pid]):
+            return 0
+        at = tx.irrelevant_at(furlkeys)
+        waiting = tx.waiting_at(at)
+        tx.wanted_again([one.urlkey for rows in at.values() for one in rows])
+        visits = [visit_of(rows[0].furl) for key, rows in at.items() if key not in waiting]
+        tx.visit_again(list(at))
+        self._queue(tx, visits, now, Origin.DIRECTIVE, ifabsent=False)
+        return len(visits)
 
     def _without_needless(self, tx: Tx, overdue: Sequence[Spidered], now: int) -> list[Spidered]:
         """Leave out what would be refused again, and note it as visited; what has a document stays."""
@@ -367,6 +389,7 @@ class Spidering:
             return Progress()
         self._locate_rest(tx)
         present = tx.present_at(by_key)
+        present |= current_at(tx, by_key.keys() - present).keys()
         known = tx.spidered(key for key in by_key if key not in present)
         absent = [key for key in by_key if key not in present and not _has_failed(known.get(key), since)]
         room = self._room(tx, provider)

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.records import Ownership
 from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.directives import DEPTH_MAX
+from lcc_scrapy.domain.directives import DEPTH_MAX, NOBODY
 from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.requests import is_asked_for
 from lcc_scrapy.domain.roots import Root, fetch_url
@@ -161,6 +162,8 @@ class _Anew:
             gone = [row.furlkey for row in less if self._reach[row.furlkey] < 0]
             tx.delete_owners((key, self._owner) for key in gone)
             tx.put_owners([self._shortened(row) for row in less if self._reach[row.furlkey] >= 0])
+            if self._owner != NOBODY:
+                tell_owners(tx, gone)
             return len(gone)
 
     def _shortened(self, row: Ownership) -> Ownership:

@@ -8,7 +8,18 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, FastAPI
 
 from lcc_scrapy import __version__
-from lcc_scrapy.web import changes, cursors, documents, events, exporting, health, page, problems
+from lcc_scrapy.web import (
+    changes,
+    confirmations,
+    cursors,
+    document_parts,
+    documents,
+    events,
+    exporting,
+    health,
+    page,
+    problems,
+)
 from lcc_scrapy.web.guards import CompressText, Guards
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import Problem
@@ -22,8 +33,8 @@ BODY_BYTES = 16 * 1024
 """Of a request: no body is more than a cursor."""
 
 _ROUTERS = (
-    changes.router, events.router, documents.router, exporting.router, cursors.router, health.router,
-    page.router,
+    changes.router, events.router, confirmations.router, documents.router, document_parts.router,
+    exporting.router, cursors.router, health.router, page.router,
 )  # fmt: skip
 
 

@@ -128,8 +128,6 @@ def test_who_owns_a_page_by_a_directive_has_it_in_scope(site):
 
 def test_no_more_documents_wait_than_the_queue_holds(site):
     interest(site)
-    with site.store.begin() as tx:
-        tx.note_run([1], None)
     site.cache(*map(str, range(30)))
     engine = run(engine_of(site, queue=8))
     assert len(acis(site.store)) == 30
@@ -199,7 +197,7 @@ def test_urds_that_come_later_are_run_from_the_beginning(site, monkeypatch):
     site.cache(*map(str, range(7)))
     interest(site, urd("anna"))
     with site.store.begin() as tx:
-        queueing.run_over_cache(tx, NOW)
+        queueing.run_over_cache(tx, 1000, NOW)
     interest(site, urd("bert"))
     run(engine_of(site))
     assert len(found(site.store)) == 14

@@ -19,7 +19,8 @@ from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 ANSWER = ("answer_line", "answer_headers", "answer_peer", "answer_time")
-LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent", *ANSWER}
+PLACES = ("owners_seq", "confirmed_seq")
+LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent", *PLACES, *ANSWER}
 REVISIONS = [
     "0001",
     "0002",
@@ -50,6 +51,7 @@ REVISIONS = [
     "0029",
     "0030",
     "0031",
+    "0032",
 ]
 
 
@@ -143,7 +145,7 @@ def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
     assert schema.upgrade(address) == REVISIONS[1:]
     hashes = dict(zip(("curlhash", "furlhash"), namehashes(values["curl"], values["furl"]), strict=True))
     added = {"subtype_seq": 0, "head_len": 0, "furlkey": furlkey(values["pid"], values["furl"]), **hashes}
-    added |= dict.fromkeys(ANSWER)
+    added |= dict.fromkeys(ANSWER) | dict.fromkeys(PLACES, 0)
     with engine.connect() as connection:
         assert connection.execute(table.select()).one()._asdict() == {**values, **added}
     engine.dispose()
@@ -284,7 +286,7 @@ def test_answers_outlive_the_way_into_the_rows_of_their_documents_and_back(datab
     answers = views.tables["lccmeta"]
     documents = [{**row(lccurl, number), **dict.fromkeys(ANSWER)} for number in (1, 2, 3)]
     documents.sort(key=lambda one: one["urlkey"])
-    known = [{name: one[name] for name in one if name not in ANSWER} for one in documents]
+    known = [{name: one[name] for name in one if name not in {*ANSWER, *PLACES}} for one in documents]
     said = [
         dict(zip(answers.columns.keys(), (documents[number]["urlkey"], *ANSWERED, number), strict=True))
         for number in (0, 2)

@@ -27,7 +27,7 @@ BASE = Urd(1, "anna", PAGE, timing=1000, depth=2)
 )
 def test_a_change_asks_for_less_if_pages_may_not_be_reached_any_more(less, change):
     assert asks_for_less(BASE, replace(BASE, **change)) is less
-    assert not asks_for_less(replace(BASE, timing=0), replace(BASE, **change, timing=0))
+    assert not asks_for_less(replace(BASE, timing=0), replace(replace(BASE, **change), timing=0))
 
 
 def test_expired_and_pushed_ones_are_never_asked_for():

@@ -1,4 +1,4 @@
-"""Verbs about recipients and what they are told."""
+"""Verbs about alerts and their recipients."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -6,10 +6,10 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, literal_column, select, update
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import FEED, LAST_KEY, FileBlock, FileToDelete
+from lcc_scrapy.db.records import CONFIRMED, FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
 from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, RowsOf, chunks, put
@@ -37,6 +37,9 @@ _LOCK_BLOCK = _BLOCKS.select().where(*_ONE_BLOCK).with_for_update()
 _DROP_BLOCK = delete(t.fileblocks).where(*_ONE_BLOCK)
 
 _PUSHED = Origin.PUSH.value
+
+_NONE: ColumnElement[int] = literal_column("0")
+"""As a parameter it would not tell databases that the index of some rows has all that are asked for."""
 
 _DOCID = re.compile(r"[0-9a-f]{32}")
 
@@ -156,6 +159,10 @@ class CacheVerbs(CounterVerbs):
         _TOMBS.delete(self._c, sorted(found))
         return found
 
+    def tombstones(self, keys: Iterable[bytes]) -> dict[bytes, Tombstone]:
+        """Return the tombstones among ``keys``."""
+        return {row.urlkey: row for row in _TOMBS.by_keys(self._c, keys)}
+
     def old_tombstones(self, before: int, limit: int) -> list[int]:
         """Return the seqs (rising) of the first tombstones, as far as all are of before ``before``."""
         c = t.tombstones.c
@@ -182,6 +189,16 @@ class CacheVerbs(CounterVerbs):
                 query = query.where(c.pid == pid)
             rows.extend(kind.read(self._c, query.order_by(c.seq).limit(limit)))
         return sorted(rows, key=lambda row: row.seq)[:limit]
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        """Return documents by their places among the confirmations, those behind ``after``.
+
+        Nothing with a lower place than the last one returned appears afterwards.
+        """
+        c = t.lccurl.c.confirmed_seq
+        upto = self.peek(CONFIRMED)
+        query = CACHED.select().where(c > _NONE, c > after, c <= upto)
+        return CACHED.read(self._c, query.order_by(c).limit(limit))
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         """Return all that is known of a URL given as curl, fetch URL or docid."""
@@ -230,6 +247,10 @@ class CacheVerbs(CounterVerbs):
         query = select(c.urlkey, c.replaced_time).where(c.pid == pid, c.urlkey > after)
         rows = self._c.execute(query.order_by(c.urlkey).limit(limit))
         return [(bytes(key), int(replaced)) for key, replaced in rows]
+
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return those of the keys of which a document is there."""
+        return many.known(self._c, (t.lccurl.name,), "urlkey", keys)
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         """Return those of the files that hold a version."""

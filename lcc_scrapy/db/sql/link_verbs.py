@@ -55,4 +55,5 @@ class LinkVerbs(OnConnection):
         if larger == words:
             return number, words
         made = self._c.execute(t.linkwords.insert().values(pid=pid, body=larger))
+        assert made.inserted_primary_key is not None
         return int(made.inserted_primary_key[0]), larger

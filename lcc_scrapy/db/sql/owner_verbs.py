@@ -3,15 +3,28 @@
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
-from sqlalchemy import ColumnElement, and_, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, select, tuple_, update
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import Ownership, Withdrawal
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.domain.directives import NOBODY
 
 _OWNERS = RowsOf(t.owners, Ownership)
 _WITHDRAWALS = RowsOf(t.withdrawals, Withdrawal)
+_ANY_OWNER = select(t.owners.c.furlkey).limit(1)
+_BY_NAME = func.row_number().over(partition_by=t.owners.c.furlkey, order_by=t.owners.c.owner)
+_NAMED = (
+    select(t.owners.c.furlkey, t.owners.c.owner, _BY_NAME.label("place"))
+    .where(t.owners.c.furlkey.in_(bindparam("keys", expanding=True)), t.owners.c.owner != NOBODY)
+    .subquery()
+)
+_FIRST_OWNERS = (
+    select(_NAMED.c.furlkey, _NAMED.c.owner)
+    .where(_NAMED.c.place <= bindparam("most"))
+    .order_by(_NAMED.c.furlkey, _NAMED.c.place)
+)
 PAIRS = 300
 """Pairs per statement."""
 
@@ -27,6 +40,27 @@ class OwnerVerbs(OnConnection):
             for row in _OWNERS.read(self._c, _OWNERS.select().where(c.furlkey.in_(part))):
                 found.setdefault(row.furlkey, []).append(row)
         return {key: sorted(rows, key=attrgetter("owner")) for key, rows in found.items()}
+
+    def has_owners(self) -> bool:
+        """Tell whether anybody has an interest in any URL."""
+        return self._c.execute(_ANY_OWNER).first() is not None
+
+    def first_owners(self, furlkeys: Iterable[bytes], limit: int) -> dict[bytes, list[str]]:
+        """Return the names of who has an interest in these URLs, by name, ``limit`` of each at most.
+
+        Those whose name is empty are nobody.
+        """
+        found: dict[bytes, list[str]] = {}
+        for part in chunks(furlkeys):
+            for key, owner in self._c.execute(_FIRST_OWNERS, {"keys": part, "most": limit}):
+                found.setdefault(bytes(key), []).append(owner)
+        return found
+
+    def owners_behind(self, key: bytes, after: str, limit: int) -> list[str]:
+        """Return the names of who has an interest in a URL, those behind a name; "" = from the first on."""
+        c = t.owners.c
+        query = select(c.owner).where(c.furlkey == key, c.owner > after).order_by(c.owner)
+        return list(self._c.execute(query.limit(limit)).scalars())
 
     def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
         """Return the interests among these pairs of furlkey and owner."""

@@ -141,6 +141,16 @@ class UrdVerbs(CounterVerbs):
         query = select(*_COLUMNS).where(_U.urihash == namehash(uri), _U.uri == uri).order_by(_U.urdid)
         return [_urd(row, ()) for row in self._c.execute(query.limit(limit))]
 
+    def are_compared(self, uris: Iterable[str], owners: Iterable[str]) -> bool:
+        """Tell whether a URD for changes has one of these ``uri``s, or belongs to one of these owners."""
+        changes = select(_U.urdid).where(_U.processtype == Process.CHANGE.value).limit(1)
+        hashes = [namehash(uri) for uri in uris]
+        parts = [
+            *((_U.urihash, part) for part in chunks(hashes)),
+            *((_U.owner, one) for one in chunks(owners)),
+        ]
+        return any(self._c.execute(changes.where(column.in_(part))).first() for column, part in parts)
+
     def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
         """Note that pages could not be asked for, why, and when that is tried again (epoch ms)."""
         self._change(update(t.urd).values(due=due, refused=reason[:REASON_MAX]), _U.urdid, sorted(urdids))

@@ -9,7 +9,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import Any
 
 import sqlalchemy as sa
 from alembic import context, op
@@ -52,6 +51,32 @@ def upgrade() -> None:
         "withdrawals",
         sa.Column("owner", _exact(64, "utf8mb4"), primary_key=True),
         sa.Column("changes", sa.BigInteger(), nullable=False),
+        if_not_exists=True,
+    )
+
+    _make_irrelevant()
+
+
+def _make_irrelevant() -> None:
+    op.create_table(
+        "irrelevant",
+        sa.Column("urlkey", _KEY, primary_key=True),
+        sa.Column("pid", sa.BigInteger(), nullable=False),
+        sa.Column("furl", _exact(2048, "utf8mb4"), nullable=False),
+        sa.Column("etag", _exact(255, "utf8mb4"), nullable=False),
+        sa.Column("last_modified", _exact(64, "utf8mb4"), nullable=False),
+        sa.Column("sha256", _exact(64, "ascii"), nullable=False),
+        sa.Column("terms", _exact(64, "ascii"), nullable=False),
+        sa.Column("dropped", sa.BigInteger(), nullable=False),
+        sa.Column("furlkey", _KEY, nullable=False),
+        if_not_exists=True,
+    )
+    op.create_index("irrelevant_furlkey", "irrelevant", ["furlkey"], if_not_exists=True)
+    op.create_index("irrelevant_pid", "irrelevant", ["pid", "urlkey"], if_not_exists=True)
+    op.create_table(
+        "unwanted",
+        sa.Column("urlkey", _KEY, primary_key=True),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
         if_not_exists=True,
     )
 
@@ -176,16 +201,17 @@ def _packed(links: list[_Link], words: bytes) -> bytes:
     kinds = groupby((relation, int(nofollow)) for _, relation, nofollow in links)
     runs = [(*kind, sum(1 for _ in run)) for kind, run in kinds]
     text = json.dumps([[url for url, _, _ in links], runs], separators=(",", ":")).encode("ascii")
-    options: list[Any] = [9, zlib.DEFLATED, -15, 8]
-    deflate = (
-        zlib.compressobj(*options, zlib.Z_DEFAULT_STRATEGY, words) if words else zlib.compressobj(*options)
-    )
+    if words:
+        deflate = zlib.compressobj(6, zlib.DEFLATED, -15, 8, zlib.Z_DEFAULT_STRATEGY, words)
+    else:
+        deflate = zlib.compressobj(6, zlib.DEFLATED, -15, 8)
     return deflate.compress(text) + deflate.flush()
 
 
 def downgrade() -> None:
     """Go back to an empty table of the earlier form; spiders read pages again, as after other rules."""
-    op.drop_table("withdrawals")
+    for table in ("unwanted", "irrelevant", "withdrawals"):
+        op.drop_table(table)
     op.drop_index("owners_owner", "owners")
     op.drop_column("owners", "asked")
     op.drop_table("links")

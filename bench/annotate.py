@@ -54,7 +54,7 @@ def vocabulary(pages: list[Page], folder: Path) -> list[str]:
 
 
 def profiles_of(count: int, words: list[str]) -> list[Urd]:
-    """Make URDs of words, and of a phrase each; what a hundred thousand people look for has many same words."""
+    """Make URDs of words, and of a phrase each; many look for the same words."""
     chance = random.Random(count)
     return [
         Urd(
@@ -63,7 +63,7 @@ def profiles_of(count: int, words: list[str]) -> list[Urd]:
             EVERYTHING,
             threshold=THRESHOLD,
             keywords=tuple(
-                Keyword(" ".join(chance.choices(words, k=1 + (place == 0))), place + 1)
+                Keyword(" ".join(chance.choices(words, k=2 if place == 0 else 1)), place + 1)
                 for place in range(KEYWORDS)
             ),
         )

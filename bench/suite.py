@@ -86,6 +86,7 @@ FULL = (
     Step("compression.py", 1),
     Step("revisits.py", 1),
     Step("links.py", 2),
+    Step("annotate.py", 1),
     Step("web.py", 1),
     Step("web_shares.py --rounds 1", 0.5),
 )
@@ -110,6 +111,7 @@ QUICK = (
     Step("compression.py docs", 0.1),
     Step("revisits.py --pages 50 --every 24", 0.1),
     Step("links.py --pages 20 --repeat 1", 0.1),
+    Step("annotate.py --profiles 3 1000 --pages 3 --repeat 1", 0.1),
     Step("web.py --documents 50 --rounds 1", 0.1),
     Step("web_shares.py --documents 50 --seconds 1 --rounds 1", 0.1),
 )

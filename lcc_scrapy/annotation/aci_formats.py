@@ -6,9 +6,11 @@ JSON ``fields``) and written again.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
+from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
@@ -19,6 +21,9 @@ from lcc_scrapy.feed.row_formats import for_xml
 
 ACI_MAX = 1_000_000
 """Bytes of one ACI as it is read."""
+
+ATTRIBUTES_MAX = 100
+"""Attributes of one element."""
 
 _SHOWN = 60
 _DIGITS_MAX = 19
@@ -105,7 +110,7 @@ def xml_of(aci: Aci) -> str:
         texts["title"],
         texts["summary"],
         _element("detail", _dumped(detail)) if detail else "",
-        *filter(_is_element, elements if isinstance(elements, list) else ()),
+        *_of_others(elements),
     )
     inner = "".join(f"  {line}\n" for line in lines if line)
     others = attributes if isinstance(attributes, dict) else {}
@@ -135,15 +140,34 @@ def _parser() -> etree.XMLParser:
 def _root(document: bytes) -> Any:
     if len(document) > ACI_MAX:
         raise BadAci(f"{len(document)} bytes, at most {ACI_MAX}")
+    _check_attributes(document)
     try:
         root = etree.fromstring(document, _parser())
     except (etree.XMLSyntaxError, ValueError) as error:
         raise BadAci(f"not well-formed: {str(error)[:_SHOWN]}") from None
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise BadAci("it has a document type (<!DOCTYPE), which is not read")
     if root.tag != "aci":
         raise BadAci(f"<{str(root.tag)[:_SHOWN]}> is no ACI")
     return root
+
+
+def _check_attributes(document: bytes) -> None:
+    """Refuse what is not well-formed, and many attributes: libxml2 compares each with all others."""
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartElementHandler = _refuse_many
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        raise BadAci(f"not well-formed, line {error.lineno}: {expat.ErrorString(error.code)}") from None
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise BadAci("it has a document type (<!DOCTYPE), which is not read")
+
+
+def _refuse_many(name: str, attributes: dict[str, str]) -> None:
+    if len(attributes) > ATTRIBUTES_MAX:
+        raise BadAci(f"<{name[:_SHOWN]}> has {len(attributes)} attributes, at most {ATTRIBUTES_MAX}")
 
 
 def _attribute(root: Any, element: str, name: str, missing: str) -> str:
@@ -155,12 +179,11 @@ def _text_of(element: Any) -> str:
     return str(etree.tostring(element, encoding="unicode", with_tail=False))
 
 
-def _is_element(text: object) -> bool:
-    """Tell whether this is one element: what others sent as JSON may be anything."""
-    try:
-        return isinstance(text, str) and etree.fromstring(text, _parser()) is not None
-    except (etree.XMLSyntaxError, ValueError):
-        return False
+def _of_others(elements: object) -> Iterator[str]:
+    """Yield elements of others as they are written; what came as JSON may be anything."""
+    for text in elements if isinstance(elements, list) else ():
+        with suppress(etree.XMLSyntaxError, ValueError, TypeError):
+            yield _text_of(etree.fromstring(text, _parser()))
 
 
 def _element(name: str, text: str) -> str:

@@ -89,9 +89,15 @@ class Profiles:
         return len(state.added) + len(state.withdrawn) > CHANGES_MAX
 
     def merge(self) -> None:
-        """Make one index of all; meanwhile pages are compared and URDs change as before."""
-        with self._merging:
-            self._merge()
+        """Make one index of all; meanwhile pages are compared and URDs change as before.
+
+        Returns at once where another thread does it already.
+        """
+        if self._merging.acquire(blocking=False):
+            try:
+                self._merge()
+            finally:
+                self._merging.release()
 
     def _merge(self) -> None:
         begun = self._state

@@ -10,7 +10,7 @@ from lcc_scrapy.domain.errors import MissingExtra
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
 
-WINDOW = 64 * 1024
+WINDOW = 8 * 1024
 """Characters that are searched at a time: what is found in them is in memory."""
 
 _NUMBER = itemgetter(0)

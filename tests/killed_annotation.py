@@ -3,10 +3,10 @@
 ``annotated_until`` annotates in a process that kills itself at a moment: before a statement, or before a commit.
 """
 
-import datetime
 import multiprocessing
 import os
 import signal
+from datetime import time
 from pathlib import Path
 from threading import Event
 from zoneinfo import ZoneInfo
@@ -40,7 +40,7 @@ def _annotate(url, folder, moment, moments):
     store = SqlStore(url)
     mortal = _Mortal(store.engine, moment)
     site = Site(store, Path(folder))
-    tell = put_alerts_by(Schedule(datetime.time(7), AlertRules().deadlines, ZoneInfo("UTC")))
+    tell = put_alerts_by(Schedule(time(7), AlertRules().deadlines, ZoneInfo("UTC")))
     engine_of(site, InsidePool(site), effects=Effects(tell=tell), queue=5).run(Event(), once=True)
     moments.send(moment - mortal.left)
     store.close()

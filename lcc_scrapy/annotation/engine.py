@@ -285,7 +285,7 @@ class Engine:
         return bool(self._done)
 
     def _write(self, results: Sequence[Result]) -> tuple[list[Result], int]:
-        """Write findings of documents that are still as they were; returns these, and how many ACIs are new."""
+        """Write findings of documents that are still as they were; returns these, and how many new ACIs."""
         now = self._now()
         with self._writing() as tx:
             valid = _still_valid(tx, results)

@@ -76,6 +76,8 @@ class Processing:
             return [messages.READY, self._renew(afresh=said[1])]
         try:
             return self._page(said[1:], parts)
+        except MemoryError:
+            os._exit(1)  # what is left of it may be broken: another process goes on
         except Exception as error:  # noqa: BLE001 - whatever a broken page brings the libraries to
             return [messages.FAILED, f"{type(error).__name__}: {error}"[:WHY_MAX]]
 

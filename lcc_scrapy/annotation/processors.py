@@ -184,7 +184,7 @@ class Processors:
         self._jobs.put(job)
 
     def results(self, seconds: float) -> list[Result]:
-        """Return what is ready, after so many seconds at the latest; raises what ended a processor for good."""
+        """Return what is ready, after so many seconds at the latest; raises what ended a thread."""
         found: list[Result] = []
         with suppress(Empty):
             found.append(

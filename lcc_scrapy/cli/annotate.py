@@ -135,6 +135,6 @@ def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart"
         contents,
         rules,
         processors=rules.processes(processors),
-        effects=Effects(tell=put_alerts_by(schedule_of(config)), unwanted=note_unwanted_by(config.policy)),
+        effects=Effects(put_alerts_by(schedule_of(config)), note_unwanted_by(config.policy)),
         keeps=bool(config.policy.versions),
     )

@@ -70,11 +70,11 @@ def checked(urd: Urd) -> Urd:
 
 
 def due_at(urd: Urd) -> int:
-    """Return when its page is to be asked for next (epoch milliseconds), ``NEVER`` where nobody asks."""
+    """Return when its page is to be asked for next, or it expires (epoch ms); ``NEVER`` where nobody asks."""
     if urd.timing == 0 or urd.method is Method.PUSH or urd.uri == EVERYTHING:
         return NEVER
     due = urd.lastcheck + urd.timing
-    return NEVER if urd.has_expired(due) else due
+    return due if urd.expires is None else min(due, urd.expires)  # then what it reached ends
 
 
 def same_interest(one: Urd, other: Urd) -> bool:

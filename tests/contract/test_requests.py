@@ -121,6 +121,16 @@ def test_nobody_asks_for_pushed_expired_and_whole_caches(lcc):
     assert waiting(lcc) == []
 
 
+def test_what_a_urd_reached_is_withdrawn_when_it_expires(lcc):
+    add(lcc, urd("a", expires=ms(lcc) + 10, timing=9 * MINUTE, depth=1))
+    look(lcc)
+    assert owners(lcc, "a") == {"anna": (1, -1)}
+    assert look(lcc, ms(lcc) + 9).withdrawn == 0
+    lcc.now += 1
+    assert look(lcc).withdrawn == 1
+    assert owners(lcc, "a") == {}
+
+
 def test_what_the_queue_has_no_room_for_stays_due(lcc):
     lcc.push(update("x"), update("y"))
     [one] = add(lcc, urd("a"))

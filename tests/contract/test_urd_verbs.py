@@ -138,7 +138,7 @@ def test_a_revision_is_committed_before_every_later_one(store):
         ({"timing": 1000, "lastcheck": 5}, 1005),
         ({"timing": 1000, "method": Method.PUSH}, None),
         ({"timing": 1000, "uri": EVERYTHING}, None),
-        ({"timing": 1000, "expires": 1000}, None),
+        ({"timing": 1000, "expires": 900}, 900),
         ({"timing": 1000, "expires": 1001}, 1000),
     ],
 )

@@ -71,6 +71,21 @@ def test_what_a_urd_of_the_owner_reaches_stays_and_goes_when_it_is_removed(lcc):
     assert reached(lcc) == {}
 
 
+def test_what_is_shortened_to_nothing_is_not_followed_any_more(lcc):
+    ask(lcc, asked("a", 2, "anna"), asked("b", 0, "anna"))
+    visit(lcc, "a", "b")
+    scan(lcc, a="b")
+    dig(lcc)
+    scan(lcc, b="d")
+    with lcc.store.begin() as tx:
+        tx.let_dig([furlkey(PID, url("b"))])
+    directives(lcc).withdraw([asked("a", 0, "anna")])
+    carried_out(lcc)
+    assert reached(lcc) == {"b": 0}
+    with lcc.store.read() as tx:
+        assert tx.to_dig(PID, 9) == []
+
+
 def test_circles_end(lcc):
     ask(lcc, asked("a", 90, "anna"), asked("b", 1, "anna"))
     settled(lcc, a="b", b="c", c="a")

@@ -97,6 +97,10 @@ def test_processes_killed_at_random_lose_and_repeat_nothing(make_lcc):
             queueing.begin(tx)
             tx.add_urds([urd("anna"), urd("bert")])
         process, expected = start(), []
+
+        def all_found():
+            return found(store) == sorted(expected)
+
         try:
             for kill in range(KILLS):
                 names = [f"{kill}-{number}" for number in range(8)]
@@ -110,8 +114,8 @@ def test_processes_killed_at_random_lose_and_repeat_nothing(make_lcc):
                     for one in processors(process.pid)[:1]:
                         os.kill(one, signal.SIGKILL)
                 if kill % 4 == 3:
-                    wait_for(lambda: found(store) == sorted(expected), what="all ACIs so far")
-            wait_for(lambda: found(store) == sorted(expected), what="all ACIs")
+                    wait_for(all_found, what="all ACIs so far")
+            wait_for(all_found, what="all ACIs")
             process.send_signal(signal.SIGTERM)
             assert process.wait(300) == 0
         finally:

@@ -48,5 +48,10 @@ def test_a_thousand_owners_of_one_page_are_one_request_of_several_directives():
 
 
 def test_an_owner_with_two_urds_of_one_page_goes_as_deep_as_the_deeper_one():
-    [one] = requests([BASE, replace(BASE, urdid=2, depth=5)], 0)
+    [one] = requests([replace(BASE, urdid=2, depth=5), BASE], 0)
     assert [(said.depth, said.owners) for said in one.directives(HttpUrl.parse(PAGE))] == [(5, ("anna",))]
+
+
+def test_the_most_urgent_page_comes_first():
+    urds = [replace(BASE, urdid=n, uri=f"http://x/{n}", urgency=n) for n in (0, 1, 2)]
+    assert [one.urgency for one in requests(urds, 0)] == [2, 1, 0]

@@ -474,6 +474,7 @@ HOOKS = """
 import schemathesis
 
 CURSOR = "{cursor}"
+CONFIRMED = "{confirmed}"
 
 
 @schemathesis.hook
@@ -492,7 +493,7 @@ def before_call(context, case, kwargs):
         kept = ("limit", "format", "wait", "name", "since")
         case.query = {{name: case.query[name] for name in kept if name in case.query}}
     if "since" in case.query:
-        case.query["since"] = CURSOR
+        case.query["since"] = CONFIRMED if case.path == "/v1/confirmations" else CURSOR
     if isinstance(case.body, dict) and "cursor" in case.body:
         case.body["cursor"] = CURSOR
 """
@@ -503,7 +504,8 @@ def test_schemathesis_finds_nothing(served, tmp_path):
     docid = rows(port, secret)[0]["docid"]
     cursor = json.loads(ask(port, "/v1/changes", secret)[2])["cursor"]
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION.format(docid=docid))
-    (tmp_path / "hooks.py").write_text(HOOKS.format(cursor=cursor))
+    confirmed = json.loads(ask(port, "/v1/confirmations", secret)[2])["cursor"]
+    (tmp_path / "hooks.py").write_text(HOOKS.format(cursor=cursor, confirmed=confirmed))
     how = (
         ["--max-examples", "500"]
         if LONG

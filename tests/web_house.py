@@ -102,7 +102,7 @@ class WebHouse:
 
     def __init__(self, **bounds):
         self.shelf = Shelf()
-        store = MemoryStore()
+        self.store = store = MemoryStore()
         self.tokens, self.cursors = StoreTokens(store), StoreCursors(store)
         self.now = NOW
         self.measures = []

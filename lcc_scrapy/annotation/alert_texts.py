@@ -1,4 +1,4 @@
-"""How alerts are written: subject, plain text, HTML, XML and JSON. What sites wrote is escaped and shortened."""
+"""How alerts are written: subject, text, HTML, XML and JSON. What sites wrote is escaped and shortened."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from lcc_scrapy.annotation.aci_details import Pieces, Shown, shown
+from lcc_scrapy.annotation.aci_details import Pieces, shown
 from lcc_scrapy.annotation.aci_formats import record_of, xml_of
 from lcc_scrapy.domain.acis import Aci
 from lcc_scrapy.domain.alerts import Format
@@ -22,12 +22,14 @@ MEDIA_TYPES = {
 
 _URL_MAX = 300
 _TITLE_MAX = 120
+_WORDS_SHOWN = 10
+_NO_STYLE = Markup("")
 _STYLE = "font:16px/1.5 sans-serif;color:#111;background:#fff;max-width:42em;margin:0 auto;padding:0 1em"
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What stands around alerts: whose they are, where more is to be seen, and how to end them ("" = not said)."""
+    """What stands around alerts: whose they are, where all of them are, how to end them ("" = not said)."""
 
     owner: str
     pages: str = ""
@@ -81,8 +83,8 @@ def text(acis: Sequence[Aci], around: Around) -> str:
 def _text_of(aci: Aci) -> Iterator[str]:
     found = shown(aci)
     yield printable(title_of(aci))
-    yield _short(aci.uri, _URL_MAX)
-    yield _facts(aci, found)
+    yield address(aci)
+    yield facts(aci)
     for extract in found.extracts:
         yield "  " + printable("".join(f"*{part}*" if marked else part for part, marked in extract))
     for sign, sentences in (("+", found.added), ("-", found.removed)):
@@ -90,8 +92,10 @@ def _text_of(aci: Aci) -> Iterator[str]:
             yield f"  {sign} {printable(one)}"
 
 
-def _facts(aci: Aci, found: Shown) -> str:
-    words = ", ".join(f"{printable(key)} ({count})" for key, count in found.words[:10])
+def facts(aci: Aci) -> str:
+    """Say how much a page matters, when it was fetched, and which words were found."""
+    found = shown(aci).words[:_WORDS_SHOWN]
+    words = ", ".join(f"{printable(key)} ({count})" for key, count in found)
     return (
         f"Relevance {aci.relevance}, fetched {moment(aci.updatetime)}{f'. Found: {words}' if words else ''}"
     )
@@ -133,20 +137,25 @@ def html(acis: Sequence[Aci], around: Around) -> str:
 
 
 def article(aci: Aci) -> Markup:
-    """Return one alert."""
+    """Return one alert, with styles of its own: mail programs and feed readers take no other."""
     found = shown(aci)
     parts = [
         Markup('<h2 style="font-size:1.15em;margin:1.2em 0 0;overflow-wrap:anywhere">{}</h2>').format(
             heading(aci)
         ),
         Markup('<p style="margin:0;color:#444;font-size:.85em;overflow-wrap:anywhere">{}<br>{}</p>').format(
-            _short(aci.uri, _URL_MAX), _facts(aci, found)
+            address(aci), facts(aci)
         ),
         *(Markup("<p>{}</p>").format(highlighted(one)) for one in found.extracts),
-        sentences(found.added, "+", "#0a6b2d", "ins"),
-        sentences(found.removed, "-", "#b00020", "del"),
+        sentences(found.added, "+", "ins", Markup(' style="color:#0a6b2d"')),
+        sentences(found.removed, "-", "del", Markup(' style="color:#b00020"')),
     ]
     return Markup('<div style="margin-bottom:1.5em">{}</div>').format(Markup("").join(parts))
+
+
+def address(aci: Aci) -> str:
+    """Return the URL of a page, in one short line."""
+    return _short(aci.uri, _URL_MAX)
 
 
 def heading(aci: Aci) -> Markup:
@@ -164,11 +173,11 @@ def highlighted(pieces: Pieces) -> Markup:
     )
 
 
-def sentences(found: Sequence[str], sign: str, colour: str, tag: str) -> Markup:
+def sentences(found: Sequence[str], sign: str, tag: str, style: Markup = _NO_STYLE) -> Markup:
     """Return changed sentences, one a line."""
-    line = Markup('<p style="margin:.2em 0;color:{colour}">{sign} <{tag}>{one}</{tag}></p>')
+    line = Markup("<p>{sign} <{tag}{style}>{one}</{tag}></p>")
     return Markup("").join(
-        line.format(colour=colour, sign=sign, tag=Markup(tag), one=printable(one))  # noqa: S704 - of our own
+        line.format(sign=sign, tag=Markup(tag), style=style, one=printable(one))  # noqa: S704 - of our own
         for one in found
     )
 

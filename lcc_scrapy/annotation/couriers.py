@@ -40,10 +40,15 @@ class Message:
 
 
 class Courier(Protocol):
-    """One channel. ``places``: messages at a time; ``lease``: seconds that one takes at most."""
+    """One channel."""
 
-    places: int
-    lease: float
+    @property
+    def places(self) -> int:
+        """Messages at a time."""
+
+    @property
+    def lease(self) -> float:
+        """Seconds that one takes at most."""
 
     async def tell(self, message: Message, at: int) -> None:
         """Tell a recipient; it was told when this returns. Raises ``TellLater`` or ``TellNever``.

@@ -81,9 +81,10 @@ class Delivery:
         await asyncio.gather(*lanes, self._forget(stopped))
         return self.report
 
-    async def once(self) -> Report:
+    async def once(self, stopped: asyncio.Event | None = None) -> Report:
         """Tell recipients until nothing is due any more; what fails waits for another time."""
-        lanes = (_Lane(self, *one, asyncio.Event()).run(once=True) for one in self._couriers.items())
+        stop = stopped or asyncio.Event()
+        lanes = (_Lane(self, *one, stop).run(once=True) for one in self._couriers.items())
         await asyncio.gather(*lanes)
         return self.report
 

@@ -33,16 +33,17 @@ def delivery_of(config: Config, store: Store, lcc_id: str) -> Delivery:
         operator=config.contact,
         ending=Unsubscribing(store, config.public_url).recipient_link,
     )
-    return Delivery(store, dict(_couriers(config)), terms)
+    return Delivery(store, couriers_of(config), terms)
 
 
-def _couriers(config: Config) -> "list[tuple[Channel, Courier]]":
+def couriers_of(config: Config) -> dict[Channel, Courier]:
+    """Return how messages reach recipients; without LCC_MAIL_FROM there is no mail."""
     rules, mailer = config.alerts, smtp_mailer(config.mail)
     hooks = Webhooks(Outgoing(rules.at_a_time + 1, tls_context()), config.agent)
-    found: list[tuple[Channel, Courier]] = [
-        (Channel.WEBHOOK, HookCourier(hooks, rules.at_a_time, rules.timeout, rules.private))
-    ]
+    found: dict[Channel, Courier] = {
+        Channel.WEBHOOK: HookCourier(hooks, rules.at_a_time, rules.timeout, rules.private)
+    }
     if mailer is not None:
         domain = sender(config.mail.sender)[1].rpartition("@")[2]
-        found.append((Channel.MAIL, MailCourier(mailer, domain, config.mail.timeout)))
+        found[Channel.MAIL] = MailCourier(mailer, domain, config.mail.timeout)
     return found

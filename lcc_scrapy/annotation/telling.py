@@ -14,31 +14,23 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Channel, Recipient
 from lcc_scrapy.domain.alerts import (
     AT_ONCE_MAX,
+    GIVEN_UP,
     NEVER,
     Standing,
     is_hopeless,
     is_told,
+    kept_counter,
+    late_counter,
     level_of,
     messages,
     wait,
 )
 
-GIVEN_UP = "alerts given up"
 SWEEP = 1000
 """Alerts that are given up, or forgotten, by one transaction."""
 
 Outcome = TellLater | TellNever | None
 """Why a message was not taken; None = it was."""
-
-
-def kept_counter(level: int) -> str:
-    """Return the counter of alerts of a service level that kept their deadline."""
-    return f"alerts kept {level}"
-
-
-def late_counter(level: int) -> str:
-    """Return the counter of those that were sent after it."""
-    return f"alerts late {level}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,11 @@ from lcc_scrapy.domain.roots import HttpUrl
 DIGEST_LEVEL, SOON, AT_ONCE = 0, 1, 2
 """Service levels: the ``urgency`` of a URD and its ACIs."""
 
+LEVEL_NAMES = ("digest", "soon", "at once")
+
+GIVEN_UP = "alerts given up"
+"""The counter of alerts that were given up."""
+
 NEVER = 2**62
 """When something is due for a recipient for whom nothing waits."""
 
@@ -46,6 +51,14 @@ class Format(StrEnum):
 
 class BadRecipient(LccError):
     """What was said about a recipient cannot be used; the text says why."""
+
+
+class NoSuchRecipient(LccError):
+    """There is no recipient of this number, or none of this owner."""
+
+
+class TooManyRecipients(LccError):
+    """One owner has as many recipients as it may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +122,16 @@ def _alert(number: int, recipient: Recipient, level: int, now: int, *, since: in
 def level_of(aci: Aci, recipient: Recipient) -> int:
     """Return the service level: that of the ACI, unless everything waits for this recipient's digest."""
     return DIGEST_LEVEL if recipient.digest else min(max(aci.urgency, DIGEST_LEVEL), AT_ONCE)
+
+
+def kept_counter(level: int) -> str:
+    """Return the counter of alerts of a service level that kept their deadline."""
+    return f"alerts kept {level}"
+
+
+def late_counter(level: int) -> str:
+    """Return the counter of those that were sent after it."""
+    return f"alerts late {level}"
 
 
 def wait(tries: int) -> int:

@@ -125,6 +125,11 @@ def digest_of(secret: str) -> str:
 def check(tokens: Tokens, secret: str, scope: str, now: int) -> Token:
     """Return the token that somebody shows; raises ``Refused``, or ``NotAllowed`` for another scope."""
     token = tokens.find(digest_of(secret)) if is_token(secret) else None
+    return check_known(tokens, token, scope, now)
+
+
+def check_known(tokens: Tokens, token: Token | None, scope: str, now: int) -> Token:
+    """Return a token that was found, None = it was not; raises as ``check`` does."""
     if token is None:
         raise Refused("this token is not known here")
     if token.has_expired(now):

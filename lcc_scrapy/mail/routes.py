@@ -64,8 +64,9 @@ def make_router(service: Unsubscribes) -> APIRouter:
 
 
 def _question(whose: str, token: str) -> str:
+    about = _ABOUT[whose.partition(" ")[0]]
     return (
-        f"Press the button, and {whose} gets no more mail{_ABOUT[whose.split(maxsplit=1)[0]]}.</p>"
+        f"Press the button, and {whose} gets no more mail{about}.</p>"
         f'<form method="post" action="?t={escape(token)}"><button>Unsubscribe</button></form><p>'
     )
 

@@ -6,10 +6,10 @@ It has an HMAC of the number, which nobody can make for another one.
 import hmac
 import logging
 import re
-import secrets
 from dataclasses import replace
 
 from lcc_scrapy.db.records import MailState
+from lcc_scrapy.db.secret_facts import secret_fact
 from lcc_scrapy.db.tx import Store, Tx
 
 PATH = "/mail/unsubscribe"
@@ -63,20 +63,8 @@ class Unsubscribing:
         return there
 
     def _proof(self, number: int, of_kind: str) -> str:
-        self._key = self._key or self._read_key()
+        self._key = self._key or secret_fact(self._store, _KEY)
         return hmac.digest(self._key, f"{of_kind} {number}".encode(), "sha256").hex()[:_PROOF_CHARACTERS]
-
-    def _read_key(self) -> bytes:
-        with self._store.read() as tx:
-            known = tx.info(_KEY)
-        return bytes.fromhex(known or self._make_key())
-
-    def _make_key(self) -> str:
-        with self._store.begin() as tx:
-            tx.take(_KEY, 0)  # whoever comes second waits here, and finds it
-            known = tx.info(_KEY) or secrets.token_hex(32)
-            tx.set_info(_KEY, known)
-        return known
 
 
 def _end_provider(tx: Tx, pid: int) -> bool:

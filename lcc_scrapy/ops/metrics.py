@@ -15,6 +15,7 @@ from lcc_scrapy.domain.misses import first_day, share_missed
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.selection import happened
 from lcc_scrapy.feed.store_feed import StoreFeed
+from lcc_scrapy.ops import alert_metrics
 from lcc_scrapy.web.ports import Measure
 
 _ENDS = (("annotated", AE_PAGES), ("skipped", AE_SKIPPED), ("failed", AE_FAILED))
@@ -31,6 +32,7 @@ def measures(store: Store, spools: Sequence[Path], now: int, grace: float) -> li
         *_of_the_processes(store, now),
         *_lags(store, now),
         _not_pushed(store, now, grace),
+        *alert_metrics.measures(store, now),
         *_of_the_engine(store, now),
     ]
 

@@ -9,7 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from lcc_scrapy.domain.tokens import ANNOTATE, METRICS, READ, Refused, Token, check
 from lcc_scrapy.web.ports import Lcc
 
-_bearer = HTTPBearer(auto_error=False, description="A token that `lcc token add` made.")
+bearer = HTTPBearer(auto_error=False, description="A token that `lcc token add` made.")
 
 
 def lcc_of(request: Request) -> Lcc:
@@ -20,7 +20,7 @@ def lcc_of(request: Request) -> Lcc:
 
 
 def _shown(
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> str:
     """Return the token that a request shows; raises ``Refused`` when it shows none."""
     if credentials is None:

@@ -76,10 +76,12 @@ async def _living(app: FastAPI) -> AsyncIterator[None]:
     app.state.exports = CapacityLimiter(lcc.bounds.exports)
     app.state.probe = CapacityLimiter(1)
     app.state.watcher = Watcher(lcc.feed.head, lcc.bounds.poll, lcc.bounds.waiters)
+    app.state.watchers = [app.state.watcher]
     yield
     stop(app)
 
 
 def stop(app: FastAPI) -> None:
     """End all waiting for changes, at shutdown. Call it in the application's loop."""
-    app.state.watcher.close()
+    for watcher in app.state.watchers:
+        watcher.close()

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from lcc_scrapy.domain.alerts import BadRecipient, NoSuchRecipient, TooManyRecipients
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.named_cursors import TooMany
@@ -67,6 +68,9 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
     Busy: (HTTPStatus.SERVICE_UNAVAILABLE, "busy", _LATER),
     TooMany: (HTTPStatus.CONFLICT, "too-many", {}),
     TooManyUrds: (HTTPStatus.CONFLICT, "too-many", {}),
+    BadRecipient: (HTTPStatus.UNPROCESSABLE_ENTITY, "bad-recipient", {}),
+    NoSuchRecipient: (HTTPStatus.NOT_FOUND, "not-there", {}),
+    TooManyRecipients: (HTTPStatus.CONFLICT, "too-many", {}),
     BadUrd: (HTTPStatus.UNPROCESSABLE_ENTITY, "bad-urd", {}),
 }
 _UNTOLD = {

@@ -184,13 +184,14 @@ def test_private_addresses_are_refused_when_they_are_connected_to(hooks):
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed(hooks, status):
+def test_redirects_are_not_followed(hooks, status, caplog):
     house = AlertHouse()
     house.hook(f"{hooks.url}/a")
     house.found(aci(1))
     hooks.answer = lambda path: (status, {"Location": f"{hooks.url}/private"}, b"")
     assert house.deliver().delayed == 1
     assert [path for path, *_ in hooks.calls] == ["/a"]
+    assert "redirects are not followed" in caplog.text
 
 
 def test_a_hook_that_hangs_holds_up_nobody_else(hooks):
@@ -322,6 +323,27 @@ def test_the_earliest_deadline_goes_first():
     told_by(house, courier)
     assert [one.recipient.owner for one in courier.messages] == ["owner2", "owner0", "owner1"]
     assert house.counts() == {"kept 0": 1, "late 1": 1, "late 2": 1}
+
+
+def test_as_many_recipients_are_told_at_a_time_as_there_are_places_and_each_one_message():
+    house, courier = AlertHouse(), Told(places=4)
+    for _ in range(6):
+        house.recipient()
+    house.found(aci(1), aci(2))
+    under_way, most = [], []
+
+    async def meet(message):
+        under_way.append(message.recipient.recipientid)
+        most.append(list(under_way))
+        async with asyncio.timeout(120):
+            while len(most[-1]) < 4 and not any(len(one) == 4 for one in most):
+                await asyncio.sleep(0.001)
+        under_way.remove(message.recipient.recipientid)
+
+    courier.before = meet
+    assert told_by(house, courier).sent == 12
+    assert max(map(len, most)) == 4
+    assert all(len(set(one)) == len(one) for one in most)
 
 
 def test_who_was_switched_off_or_removed_gets_nothing_more():

@@ -81,7 +81,7 @@ def test_a_database_that_is_away_is_said_so():
         def whose(self, token):
             raise StoreUnavailable("gone")
 
-        end = pid_of
+        end = whose
 
     with client_of(Away()) as client:
         answers = [client.get(PATH, params={"t": "x"}), client.post(PATH, params={"t": "x"})]

@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from lcc_scrapy.annotation.couriers import TellLater, TellNever
+from lcc_scrapy.annotation.telling import Telling
 from lcc_scrapy.domain.acis import Alert, AlertState, Channel, Recipient
 from lcc_scrapy.domain.alerts import NEVER, Standing
+from tests.alert_house import aci
 
 NOW = 1_800_000_000_000
 ALICE = Recipient(0, "alice", Channel.MAIL, "a@example.org", "html", False, "", False, NOW // 1000, "")
@@ -128,7 +131,7 @@ def test_due_alerts_come_by_deadline_and_then_by_number(store, pair):
 
 
 def test_alerts_are_listed_newest_first(store, pair):
-    alice, hook = pair
+    _, hook = pair
     put(store, *(alert(n, one.recipientid) for n in (1, 2, 3) for one in pair))
     put(store, alert(2, hook.recipientid, state=AlertState.SENT, sent=NOW))
     with store.read() as tx:
@@ -170,3 +173,64 @@ def test_old_alerts_are_forgotten_but_for_those_that_wait(store, pair):
         assert tx.forget_alerts(9, 10) == 1
         assert tx.forget_alerts(9, 10) == 0
         assert [one.number for one, _ in tx.alerts_told(None, None, NEVER, 10)] == [9, 1]
+
+
+def test_versions_are_open_until_everybody_was_told_of_them(store, pair):
+    alice, hook = (one.recipientid for one in pair)
+    one, two, three = (aci(n, urlkey=bytes([min(n, 2)]) * 16, seq=n) for n in (1, 2, 3))
+    with store.begin() as tx:
+        tx.put_acis([one, two, three])
+        tx.put_alerts(
+            [alert(1, alice), alert(2, alice), alert(2, hook), alert(3, hook, state=AlertState.SENT)]
+        )
+    keys = {row.urlkey for row in (one, two, three)}
+
+    def opened(*asked):
+        with store.read() as tx:
+            return tx.open_alerts(asked)
+
+    assert opened(*keys) == {(one.urlkey, 1), (two.urlkey, 2)}
+    assert opened(one.urlkey) == {(one.urlkey, 1)}
+    assert opened(b"x" * 16) == opened() == set()
+    put(store, alert(2, alice, state=AlertState.GIVEN_UP))
+    assert opened(two.urlkey) == {(two.urlkey, 2)}
+    put(store, alert(2, hook, state=AlertState.SENT))
+    assert opened(two.urlkey) == set()
+
+
+def test_acis_are_read_newest_first(store):
+    with store.begin() as tx:
+        tx.put_acis([aci(1), aci(2, "bob"), aci(3), aci(4)])
+    with store.read() as tx:
+        assert [one.number for one in tx.acis_before(4, "alice", 10)] == [3, 1]
+        assert [one.number for one in tx.acis_before(NEVER, None, 2)] == [4, 3]
+
+
+def test_alerts_are_claimed_sent_and_noted_on_every_store(store, pair):
+    """A kill between claim and note leaves a turn that others take when the lease has passed."""
+    alice = pair[0].recipientid
+    telling = Telling(store, retry=7 * 86_400)
+    with store.begin() as tx:
+        tx.put_acis([aci(1), aci(2)])
+        tx.put_alerts([alert(1, alice), alert(2, alice, deadline=NOW - 1), alert(3, alice)])
+    assert telling.due(Channel.MAIL, NOW, 10) == [alice]
+    turn = telling.claim(alice, NOW, 40.0)
+    assert [[one.number for one in message] for message in turn.messages] == [[2], [1]]
+    assert telling.claim(alice, NOW + 39_999, 40.0) is None
+    again = telling.claim(alice, NOW + 40_000, 40.0)
+    assert again.messages == turn.messages
+    telling.note(again, again.messages[0], None, NOW + 40_001, 40.0)
+    telling.note(again, again.messages[1], TellLater("not now"), NOW + 40_002, 0.0)
+    with store.begin() as tx:
+        assert {(one.number, str(one.state), one.tries) for one, _ in tx.alerts_told(None, None, NEVER, 9)} == {
+            (1, "waiting", 1), (2, "sent", 1), (3, "given up", 0),
+        }  # fmt: skip
+        at = tx.lock_recipient(alice)
+        assert (at.tries, at.not_before, at.due) == (1, NOW + 55_002, NOW + 70_002)
+        assert (tx.peek("alerts late 2"), tx.peek("alerts given up")) == (1, 1)
+    never = telling.claim(alice, NOW + 70_002, 40.0)
+    telling.note(never, never.messages[0], TellNever("550 no"), NOW + 70_003, 0.0)
+    with store.begin() as tx:
+        assert tx.recipient(alice).refused == "550 no"
+        assert tx.lock_recipient(alice).due == NEVER
+        assert tx.peek("alerts given up") == 2

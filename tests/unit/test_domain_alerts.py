@@ -111,6 +111,7 @@ def test_the_end_of_a_digest_waits_while_it_may_not_be_complete():
 def test_a_message_is_called_the_same_whenever_it_is_sent():
     one, two = alert(1, digest=NOW), alert(2, digest=NOW)
     assert name_of([one, two], "x") == name_of([replace(one, tries=3), replace(two, not_before=1)], "x")
+    assert name_of([one, two], "x") == name_of([two, one], "x")
     assert name_of([one, two], "x") != name_of([one], "x")
     assert name_of([alert(1)], "x") == "alert-1-1.x"
 

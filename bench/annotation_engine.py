@@ -1,4 +1,4 @@
-"""How many documents a second `lcc annotate` annotates, from the feed to ACIs on disk, with its processors.
+"""How many documents a second `lcc annotate` annotates, from the feed to ACIs on disk, with its processors, start and end included.
 
 python bench/annotation_engine.py                        # 3 and 1,000 profiles, processors for all CPUs
 python bench/annotation_engine.py --profiles 3 --pages 500 --processors 1
@@ -32,7 +32,9 @@ def lcc(data: Path, *words: str) -> str:
     """Run a command; returns what it said to stderr."""
     command = [sys.executable, "-m", "lcc_scrapy.cli.main", *words]
     environment = {**os.environ, "LCC_DATA_DIR": str(data)}
-    done = subprocess.run(command, env=environment, cwd=data.parent, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment, cwd=data.parent, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"lcc {' '.join(words)} failed: {done.stderr}")
     return done.stderr
@@ -81,7 +83,7 @@ def run(given: argparse.Namespace, profiles: int, words: list[str]) -> None:
     pages, acis, peak, cpu = int(found[1]), int(found[2]), int(found[3]), float(found[4])
     assert pages == len(files), said
     print(
-        f"{profiles:>7,} profiles: {pages / seconds:6.0f} documents/s of {size / 1000:.1f} kB with start and end;"
+        f"{profiles:>7,} profiles: {pages / seconds:6.0f} documents/s of {size / 1000:.1f} kB, with start and end;"
         f" {1000 * cpu / pages:.2f} ms of processor CPU each; {acis} ACIs, at most {peak} waiting",
         flush=True,
     )

@@ -191,6 +191,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "profile_changes: if tx.urd_revision() == seen -> if False": "it spares a longer look",
         "_changes: seen > newest: Gt -> GtE": "who has seen the newest is answered before",
     },
+    "lcc_scrapy/annotation/try_out.py": {
+        "run: self.clock() > end: Gt -> GtE": "the time is over at that moment as well",
+    },
+    "lcc_scrapy/annotation/urd_routes.py": {
+        "urd: before.urdid if before else 0: 0 -> 1": "a new URD gets its number from the store",
+        "remove: return Response(status_code=HTTPStatus.NO_CONTENT) -> return None": "FastAPI answers alike",
+    },
     "lcc_scrapy/domain/bandwidth.py": {
         "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (
             "the first second of 1970 is over as well"

@@ -192,7 +192,7 @@ def remove(
 def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int | None:
     """Remove some rows of a provider, or, when it has none, the provider itself (None).
 
-    No alert holds anything of it back.
+    What alerts hold back of its documents goes before it.
     """
     with store.begin() as tx:
         if not tx.lock_providers([pid]):
@@ -209,7 +209,7 @@ def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int |
             tx.set_info(_gone(pid), str(now))
             tx.take(PROVIDERS_CHANGED, 1)
             return None
-        batch = UnitOfWork(tx, [pid], [*cached, *queued], now, replace(policy, alert_hold=0.0))
+        batch = UnitOfWork(tx, [pid], [*cached, *queued], now, policy)
         for key in [*cached, *queued]:
             batch.drop_queued(key)
             batch.drop_cached(key, REMOVED, guarded=False)

@@ -369,15 +369,11 @@ class UnitOfWork:
         self.tx.delete_later([to_delete(one, self.now, self.policy) for one in surplus])
 
     def _number_confirmations(self) -> None:
-        """Give what was confirmed, and has the same content still, its place."""
-        confirmed = [key for key in self._confirmed if self._is_as_before(key)]
+        """Give what was confirmed, and is still there, its place."""
+        confirmed = [key for key in self._confirmed if key in self.cached]
         if confirmed:
             for number, key in enumerate(confirmed, self.tx.take(CONFIRMED, len(confirmed))):
                 self.cached[key] = self.cached[key].confirmed_at(number)
-
-    def _is_as_before(self, key: bytes) -> bool:
-        before, after = self._cached_before.get(key), self.cached.get(key)
-        return before is not None and after is not None and before.fetched_fileid == after.fetched_fileid
 
     def _number(self) -> None:
         """Give everything content users must hear of its seq, and write tombstones."""

@@ -94,6 +94,17 @@ def test_what_is_delivered_goes_with_the_next_housekeeping_and_not_before(lcc):
     assert (kept(lcc), files_to_delete(lcc)) == ([], 1)
 
 
+def test_what_is_delivered_of_a_removed_document_goes_though_versions_are_kept(lcc):
+    keeping(lcc, 3, 30 * DAY)
+    changed(lcc, times=2)
+    number = alerted(lcc)
+    lcc.push(removal("a"))
+    assert kept(lcc) == [20]
+    deliver(lcc.store, number)
+    swept(lcc)
+    assert kept(lcc) == []
+
+
 @pytest.mark.parametrize("gone", [True, False])
 def test_nothing_is_held_for_longer_than_the_setting_says(lcc, gone):
     lcc.policy = replace(lcc.policy, alert_hold=2.0 * DAY)

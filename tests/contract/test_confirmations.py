@@ -111,6 +111,7 @@ def test_cursors_of_feed_and_confirmations_do_not_fit_each_other(lcc):
     lcc.store_pages("a", "b")
     confirm(lcc, "a", "b")
     feed = StoreFeed(lcc.store)
+    lcc.store_pages("c")  # the feed has higher numbers now
     with pytest.raises(BadCursor):
         Confirmations(feed, Selection(), Reader(feed, Selection()).end)
     with pytest.raises(BadCursor):

@@ -478,6 +478,7 @@ URD = {{
     "uri": "http://www.example.org/", "timing": 60000, "method": "pull", "processtype": "filter", "rule": "",
     "depth": 0, "urgency": 1, "threshold": 1, "expires": None, "keywords": [{{"key": "ibm"}}],
 }}
+CONFIRMED = "{confirmed}"
 NOT_ALWAYS = ("address", "new_secret")
 
 
@@ -497,7 +498,7 @@ def before_call(context, case, kwargs):
         kept = ("limit", "format", "wait", "name", "since")
         case.query = {{name: case.query[name] for name in kept if name in case.query}}
     if "since" in case.query:
-        case.query["since"] = CURSOR
+        case.query["since"] = CONFIRMED if case.path == "/v1/confirmations" else CURSOR
     if isinstance(case.body, dict) and "cursor" in case.body:
         case.body["cursor"] = CURSOR
     if isinstance(case.body, dict) and "uri" in case.body:  # nor what a URL, a word and a rule may be
@@ -514,7 +515,8 @@ def test_schemathesis_finds_nothing(served, tmp_path):
     docid = rows(port, secret)[0]["docid"]
     cursor = json.loads(ask(port, "/v1/changes", secret)[2])["cursor"]
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION.format(docid=docid))
-    (tmp_path / "hooks.py").write_text(HOOKS.format(cursor=cursor))
+    confirmed = json.loads(ask(port, "/v1/confirmations", secret)[2])["cursor"]
+    (tmp_path / "hooks.py").write_text(HOOKS.format(cursor=cursor, confirmed=confirmed))
     how = (
         ["--max-examples", "500"]
         if LONG

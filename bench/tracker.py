@@ -1,38 +1,126 @@
 """The mirror tracker: what it costs to sum up a large listing, to load it, and to look replicas up.
 
+Two servers list the same tree, but for a tenth of the deepest directories: so look-ups have to walk. CPU seconds are
+of this process; rates are by the clock.
+
     python bench/tracker.py                         # 10,000,000 entries in 500,000 directories
     python bench/tracker.py --directories 2000      # small
 """
 
 import argparse
+import random
 import resource
-import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.domain.tracker import Place, url_of
+from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.tracker.listings import read
-from lcc_scrapy.tracker.summing import summed
+from lcc_scrapy.tracker.loading import Scan, counted, show, stage
+from lcc_scrapy.tracker.lookup import look_up
+from lcc_scrapy.tracker.registry import Registry
+from lcc_scrapy.tracker.summing import Summary, summed
 
 PIECE = 1 << 18
-FILES = 19
-"""Files of one directory: with its own entry, twenty."""
+FILES, BELOW, DEPTH = 19, 8, 7
+"""Files and subdirectories of one directory, and levels: with its own entry, each has twenty entries."""
+
+SEED = 17
 
 
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--directories", type=int, default=500_000)
+    parser.add_argument("--lookups", type=int, default=2000)
     given = parser.parse_args()
+    collect_seldom()
     with tempfile.TemporaryDirectory(prefix="lcc-tracker-") as folder:
         listing = Path(folder) / "ls-lR"
-        write(listing, given.directories)
-        print(f"{listing.stat().st_size / 1e6:.0f} MB of listing")
-        began = time.process_time()
-        summary = summed(read(pieces(listing)))
-        took = time.process_time() - began
-        print(f"{took:.2f} CPU s, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB; {summary.totals}")
+        write(listing, given.directories, SEED)
+        summary = _sum(listing)
+        other = Path(folder) / "ls-lR.other"
+        write(other, given.directories, SEED + 1)
+        database = Path(folder) / "lcc.sqlite"
+        store = SqlStore(f"sqlite:///{database}")
+        schema.upgrade(store.url)
+        _load(store, database, summary, summed(read(pieces(other))))
+        _look_up(store, summary, given.lookups)
+        store.close()
+
+
+def _sum(listing: Path) -> Summary:
+    began = time.process_time()
+    summary = summed(read(pieces(listing)))
+    took = time.process_time() - began
+    totals = summary.totals
+    entries = totals.dirs + totals.files
+    size = listing.stat().st_size / 1e6
+    print(f"listing: {entries:,} entries in {totals.dirs:,} directories, {size:.0f} MB")
+    print(f"parsed and summed: {took:.2f} CPU s, {entries / took:,.0f} entries/s, peak {_peak():.0f} MB")
+    return summary
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def _load(store: SqlStore, database: Path, *summaries: Summary) -> None:
+    registry = Registry(store)
+    registry.add_domain("org", int(time.time()))
+    for number, summary in enumerate(summaries):
+        host = registry.add_server(f"ftp://ftp{number}.example.org/", "org", int(time.time()))
+        counts, before, began = counted(summary), database.stat().st_size, time.perf_counter()
+        cpu = time.process_time()
+        staged = stage(store, host.hostid, summary.rows(), counts, time.time)
+        with store.begin() as tx:
+            show(tx, Scan(host.hostid, int(time.time()), "ls-lR"), staged)
+        took, cpu = time.perf_counter() - began, time.process_time() - cpu
+        size = (database.stat().st_size - before) / counts.dirs
+        print(
+            f"loaded: {counts.dirs / took:,.0f} directories/s ({counts.dirs / cpu:,.0f} by CPU time),"
+            f" {size:.1f} bytes a directory, peak {_peak():.0f} MB"
+        )
+
+
+def _look_up(store: SqlStore, summary: Summary, count: int) -> None:
+    """Look up directories and files at random, and print how long that took."""
+    asked = _places(summary, random.Random(SEED), count)
+    took, cpu, steps, found = [], time.process_time(), 0, 0
+    for place in asked:
+        began = time.perf_counter()
+        result = look_up(store, place)
+        took.append(time.perf_counter() - began)
+        steps += len(result.steps)
+        found += bool(result.replicas)
+    cpu = (time.process_time() - cpu) / count
+    took.sort()
+    middle, late = took[len(took) // 2], took[int(len(took) * 0.99)]
+    print(
+        f"look-up: p50 {middle * 1e3:.2f} ms, p99 {late * 1e3:.2f} ms, {cpu * 1e3:.2f} CPU ms;"
+        f" {steps / count:.1f} steps each, {found} of {count} have replicas"
+    )
+    if not all(took):
+        sys.exit(1)
+
+
+def _places(summary: Summary, chosen: random.Random, count: int) -> list[Place]:
+    places = []
+    for _ in range(count):
+        node, path = summary.root, []
+        while node.nodes and chosen.random() > 1 / (2 * DEPTH):
+            node = chosen.choice(list(node.nodes.values()))
+            path.append(node.name)
+        if chosen.random() > 1 / 2:
+            places.append(Place.parse(url_of("ftp://ftp0.example.org", (*path, b"x.gz"), is_directory=False)))
+        else:
+            places.append(Place.parse(url_of("ftp://ftp0.example.org", tuple(path), is_directory=True)))
+    return places
 
 
 def pieces(path: Path) -> Iterator[bytes]:
@@ -42,28 +130,29 @@ def pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def write(path: Path, directories: int) -> None:
-    """Write a listing, depth first: each directory has eight subdirectories while some are left."""
+def write(path: Path, directories: int, seed: int) -> None:
+    """Write a listing, depth first; of two seeds, a tenth of the deepest directories differ."""
     with path.open("wb") as file:
-        left = [directories - 1]
-        for one in blocks(".", 0, left):
+        for one in blocks(".", 0, [directories - 1], seed):
             file.write(one)
 
 
-def blocks(path: str, depth: int, left: list[int]) -> Iterator[bytes]:
+def blocks(path: str, depth: int, left: list[int], seed: int) -> Iterator[bytes]:
     """Yield the block of a directory and those below it."""
-    count = min(left[0], 8 if depth < 7 else 0)
+    count = min(left[0], BELOW) if depth < DEPTH else 0
     left[0] -= count
-    seed = left[0]
-    names = [f"pkg-{depth}{number}-{seed % 977}" for number in range(count)]
-    files = [
-        f"-rw-r--r--    1 ftp      ftp      {(seed * 31 + n * 7919) % 9_000_000:>8} Jan {n % 28 + 1:02d}  20{n % 20:02d} lib{n:02d}-{seed % 89}.{n}.tar.gz\n"
-        for n in range(FILES)
-    ]
-    dirs = [f"drwxr-xr-x    2 ftp      ftp          4096 Mar 03 12:00 {name}\n" for name in names]
-    yield f"{path}:\n{''.join(dirs + files)}\n".encode()
+    here = left[0] * DEPTH + depth
+    names = [f"pkg-{depth}{number}-{here % 977}" for number in range(count)]
+    differs = seed if depth == DEPTH and here % 10 == 0 else 0
+    lines = [f"drwxr-xr-x    2 ftp      ftp          4096 Mar 03 12:00 {name}\n" for name in names]
+    for number in range(FILES):
+        size = (here * 31 + number * 7919 + differs) % 9_000_000
+        when = f"Jan {number % 28 + 1:02d}  20{number % 20:02d}"
+        name = f"lib{number:02d}-{here % 89}.{number}.tar.gz"
+        lines.append(f"-rw-r--r--    1 ftp      ftp      {size:>8} {when} {name}\n")
+    yield f"{path}:\n{''.join(lines)}\n".encode()
     for name in names:
-        yield from blocks(f"{path}/{name}", depth + 1, left)
+        yield from blocks(f"{path}/{name}", depth + 1, left, seed)
 
 
 if __name__ == "__main__":

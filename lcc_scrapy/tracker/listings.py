@@ -37,13 +37,12 @@ def read(pieces: Iterable[bytes]) -> Iterator[Directory]:
     """
     reading = _Reading()
     for begins, text in _paragraphs(pieces):
-        head, newline, rest = text.partition(b"\n")
-        if begins and head.endswith(b":") and not _LOOSE.fullmatch(head):
+        head, _, rest = text.partition(b"\n")
+        is_head = begins and head.endswith(b":") and not _LOOSE.fullmatch(head)
+        if is_head:
             yield from reading.begin(head[:-1])
-            text = rest
-            if not newline:
-                continue
-        reading.take(text)
+        if rest or not is_head:
+            reading.take(rest if is_head else text)
     yield from reading.end()
 
 

@@ -29,7 +29,10 @@ class Node:
     is a file in it or below; an empty tree has no replica.
     """
 
-    __slots__ = ("above", "fields", "filled", "identity", "links", "listed", "name", "nodes", "sound", "waiting")
+    __slots__ = (
+        "above", "fields", "filled", "identity", "links",
+        "listed", "name", "nodes", "sound", "waiting",
+    )  # fmt: skip
 
     def __init__(self, name: bytes, above: "Node | None") -> None:
         self.name = name
@@ -102,6 +105,11 @@ class Summary:
                 return None
             node = node.nodes.get(name)
         return node
+
+    @property
+    def known_digests(self) -> int:
+        """Count the files whose content is known."""
+        return sum(map(len, self._digests.values()))
 
     def _count(self, directory: Directory) -> None:
         totals = self.totals

@@ -1,7 +1,7 @@
 """The mirror tracker: what it costs to sum up a large listing, to load it, and to look replicas up.
 
-Two servers list the same tree, but for a tenth of the deepest directories: so look-ups have to walk. CPU seconds are
-of this process; rates are by the clock.
+Two servers list the same tree, but for a tenth of the deepest directories: so look-ups have to walk. CPU
+seconds are of this process; rates are by the clock.
 
     python bench/tracker.py                         # 10,000,000 entries in 500,000 directories
     python bench/tracker.py --directories 2000      # small

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from struct import Struct
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
@@ -107,9 +108,12 @@ class TrackedDirectory(NamedTuple):
     tag: int | None
 
 
+TAG = Struct(">i")
+
+
 def tag_of(md5: bytes) -> int:
     """Return four bytes of an identity as a number: an index of these is half as large."""
-    return int.from_bytes(md5[:4], "big", signed=True)
+    return int(TAG.unpack_from(md5)[0])
 
 
 def checked_domain(name: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, tag_of
+from lcc_scrapy.domain.tracker import TAG, Host, Staged
 from lcc_scrapy.tracker.entries import Directory, Unlisted
 from lcc_scrapy.tracker.summing import Row, Summary, summed
 
@@ -93,18 +93,21 @@ def _still_ours(tx: Tx, first: int) -> None:
 
 
 def _write(tx: Tx, hostid: int, first: int, rows: Sequence[Row]) -> None:
-    tx.insert_directories([_directory(hostid, first, row) for row in rows])
-    tx.insert_tracked_links([(first + row.number, *link) for row in rows for link in sorted(row.links)])
-    tx.insert_digests([(first + row.number, *one) for row in rows for one in sorted(row.digests)])
-
-
-def _directory(hostid: int, first: int, row: Row) -> TrackedDirectory:
-    number, parent, below, dirs, name, identity, _, _ = row
-    places = (first + number, hostid, first + parent, first + below, dirs, name)
-    if identity is None:
-        return TrackedDirectory(*places, None, None, None)
-    md5, sha = identity
-    return TrackedDirectory(*places, md5, sha[:16], tag_of(md5))
+    # plain tuples and no calls: a load makes millions of them
+    tx.insert_directories(
+        [
+            (
+                (first + number, hostid, first + parent, first + below, dirs, name, None, None, None)
+                if identity is None
+                else (first + number, hostid, first + parent, first + below, dirs, name)
+                + (identity[0], identity[1][:16], TAG.unpack_from(identity[0])[0])
+            )
+            for number, parent, below, dirs, name, identity, _, _ in rows
+        ]
+    )
+    links = [(first + row[0], *link) for row in rows if row[6] for link in sorted(row[6])]
+    tx.insert_tracked_links(links)
+    tx.insert_digests([(first + row[0], *one) for row in rows if row[7] for one in sorted(row[7])])
 
 
 def show(tx: Tx, scan: Scan, loaded: Loaded) -> Host:

@@ -6,6 +6,7 @@ appended to them. A directory has one identity for all that lies below it, so th
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory, url_of
@@ -96,7 +97,7 @@ class _Walk:
         for _ in range(_LINKS if host.links else 0):
             last = way[-1]
             target = self.tx.tracked_link(last.directory.dirid, last.rest[0]) if last.rest else None
-            below = last.path[len(_base(host)) :]
+            below = last.path[len(base_of(host.url)) :]
             led = None if target is None else led_to(below, target, last.rest[1:])
             if led is None:
                 break
@@ -104,7 +105,7 @@ class _Walk:
         return way
 
     def _straight(self, host: Host, path: Path) -> Iterator[_Here]:
-        base = _base(host)
+        base = base_of(host.url)
         directory = self.tx.directories([host.first]).get(host.first)
         number = 0
         while directory is not None:
@@ -123,15 +124,11 @@ class _Walk:
         its = here.directory
         if its.md5 is None or its.sha is None:
             return []
-        found = self.tx.replicas(its.md5, its.sha, here.host.hostid, CANDIDATES)
-        found = [one for one in found if self.rules.permits(one[1].domain, Place.parse(one[1].url).host)]
+        found = shown(self.tx, self.tx.directories_with(its.md5, its.sha, CANDIDATES), self.rules)
+        found = [one for one in found if one[1].hostid != here.host.hostid]
         if here.host.digests:
             found = [one for one in found if not (one[1].digests and self._differs(here, one[0]))]
-        return sorted(found, key=self._rank)
-
-    def _rank(self, one: tuple[TrackedDirectory, Host]) -> tuple[int, int, int, int]:
-        directory, host = one
-        return self.rules.rank(host.domain), -host.scanned, host.hostid, directory.dirid
+        return found
 
     def _differs(self, here: _Here, other: TrackedDirectory) -> bool:
         """Tell whether a content that is wanted is known to differ in a replica.
@@ -165,7 +162,7 @@ class _Walk:
         paths = paths_of(self.tx, offered)
         is_directory = self.place.is_directory
         for directory, host in offered:
-            path = _base(host) + paths[directory.dirid] + here.rest
+            path = base_of(host.url) + paths[directory.dirid] + here.rest
             url = url_of(host.site, path, is_directory=is_directory or not here.rest)
             yield Replica(url, host.domain, host.scanned)
 
@@ -183,21 +180,27 @@ def look_up_identity(
 ) -> tuple[Replica, ...]:
     """Return the directories that have an identity (``urn:x-tracker``), in the same order. Blocking."""
     with store.snapshot() as tx:
-        found = [
-            one
-            for one in tx.named_by(md5, CANDIDATES)
-            if rules.permits(one[1].domain, Place.parse(one[1].url).host)
-        ]
-        found.sort(key=lambda one: (rules.rank(one[1].domain), -one[1].scanned, one[0].dirid))
-        paths = paths_of(tx, found[:limit])
+        found = shown(tx, tx.directories_named_by(md5, CANDIDATES), rules)[:limit]
+        paths = paths_of(tx, found)
         return tuple(
             Replica(
-                url_of(host.site, _base(host) + paths[one.dirid], is_directory=True),
+                url_of(host.site, base_of(host.url) + paths[one.dirid], is_directory=True),
                 host.domain,
                 host.scanned,
             )
-            for one, host in found[:limit]
+            for one, host in found
         )
+
+
+def shown(
+    tx: Tx, directories: Sequence[TrackedDirectory], rules: Rules
+) -> list[tuple[TrackedDirectory, Host]]:
+    """Return those that their servers show and the rules permit, best first."""
+    hosts = tx.hosts_by_id({one.hostid for one in directories}) if directories else {}
+    permitted = {one: host for one, host in hosts.items() if rules.permits(host.domain, name_of(host.url))}
+    pairs = [(one, permitted[one.hostid]) for one in directories if one.hostid in permitted]
+    found = [(one, host) for one, host in pairs if host.first <= one.dirid < host.first + host.dirs]
+    return sorted(found, key=lambda pair: (rules.rank(pair[1].domain), -pair[1].scanned, pair[0].dirid))
 
 
 def child(tx: Tx, directory: TrackedDirectory, name: bytes) -> TrackedDirectory | None:
@@ -244,14 +247,22 @@ def _differ(one: bytes | None, other: bytes | None) -> bool:
     return one is not None and other is not None and len(one) == len(other) and one != other
 
 
-def _base(host: Host) -> Path:
-    return Place.parse(host.url).path
+@lru_cache(maxsize=10_000)
+def base_of(url: str) -> Path:
+    """Return the path of a server's base."""
+    return Place.parse(url).path
+
+
+@lru_cache(maxsize=10_000)
+def name_of(url: str) -> str:
+    """Return a server's host name."""
+    return Place.parse(url).host
 
 
 def _covers(host: Host, place: Place) -> bool:
-    base = _base(host)
+    base = base_of(host.url)
     return place.path[: len(base)] == base
 
 
 def _below(host: Host, place: Place) -> Path:
-    return place.path[len(_base(host)) :]
+    return place.path[len(base_of(host.url)) :]

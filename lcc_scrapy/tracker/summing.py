@@ -6,7 +6,6 @@ come in any order, each after the one above it.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from lcc_scrapy.tracker.entries import (
     MOST_DEPTH,
@@ -19,6 +18,7 @@ from lcc_scrapy.tracker.entries import (
 )
 from lcc_scrapy.tracker.identity import Fields, Identity, name_of, plain_of, tree
 
+Pairs = tuple[tuple[bytes, bytes], ...]
 NO_FIELDS = Fields(b"", b"")
 
 
@@ -40,27 +40,18 @@ class Node:
         self.nodes: dict[bytes, Node] | None = None
         self.identity: Identity | None = None
         self.fields: Fields | None = None
-        self.links: tuple[tuple[bytes, bytes], ...] = ()
+        self.links: Pairs = ()
         self.waiting = 0
         self.listed = self.filled = False
         self.sound = True
 
 
-class Row(NamedTuple):
-    """A directory by its number within the scan.
+Row = tuple[int, int, int, int, bytes, Identity | None, Pairs, Pairs]
+"""A directory: number, parent, first, dirs, name, identity, links, digests.
 
-    Numbers go level by level, by name within one directory: so the subdirectories of each are ``dirs``
-    numbers from ``first`` on, and equal trees are numbered alike. The base is 0, and its own parent.
-    """
-
-    number: int
-    parent: int
-    first: int
-    dirs: int
-    name: bytes
-    identity: Identity | None
-    links: tuple[tuple[bytes, bytes], ...]
-    digests: tuple[tuple[bytes, bytes], ...]
+Numbers go level by level, by name within one directory: so the subdirectories of each are ``dirs`` numbers
+from ``first`` on, and equal trees are numbered alike. The base is 0, and its own parent.
+"""
 
 
 @dataclass(slots=True)
@@ -81,7 +72,7 @@ class Summary:
     plain: bool = False
     root: Node = field(default_factory=lambda: Node(b"", None))
     totals: Totals = field(default_factory=Totals)
-    _digests: dict[Node, tuple[tuple[bytes, bytes], ...]] = field(default_factory=dict)
+    _digests: dict[Node, Pairs] = field(default_factory=dict)
 
     def add(self, directory: Directory) -> None:
         """Take in one directory; raises ``Unlisted`` beyond the bounds of a scan."""
@@ -160,7 +151,7 @@ class Summary:
                 below = sorted(node.nodes.values(), key=_by_name) if node.nodes else []
                 identity = node.identity if node.filled else None
                 digests = self._digests.get(node, ())
-                yield Row(number, parent, following, len(below), node.name, identity, node.links, digests)
+                yield number, parent, following, len(below), node.name, identity, node.links, digests
                 deeper += below
                 above += [number] * len(below)
                 following += len(below)

@@ -48,8 +48,11 @@ class TrackerVerbs(OnConnection):
 
     def hosts_at(self, site: str) -> list[Host]:
         """Return the servers with this scheme, host and port, by number."""
-        query = _HOSTS.select().where(t.tr_host.c.site == site)
-        return _HOSTS.read(self._c, query.order_by(t.tr_host.c.hostid))
+        return sorted(_HOSTS.matching(self._c, "site = ?", [(site,)]), key=lambda one: one.hostid)
+
+    def hosts_by_id(self, hostids: Collection[int]) -> dict[int, Host]:
+        """Return servers by number."""
+        return {one.hostid: one for one in _HOSTS.by_keys(self._c, sorted(hostids))}
 
     def due_hosts(self, now: int, limit: int) -> list[Host]:
         """Return servers that were due at ``now`` (epoch seconds), earliest first."""
@@ -85,8 +88,8 @@ class TrackerVerbs(OnConnection):
         """Forget one, not its directories."""
         _STAGED.delete(self._c, [first])
 
-    def insert_directories(self, rows: Sequence[TrackedDirectory]) -> None:
-        """Add directories."""
+    def insert_directories(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add directories, in the order of the fields of ``TrackedDirectory``."""
         many.insert(self._c, t.tr_dir.name, _DIRECTORY, rows)
 
     def insert_tracked_links(self, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
@@ -115,30 +118,23 @@ class TrackerVerbs(OnConnection):
 
     def directory_named(self, first: int, upto: int, name: bytes) -> TrackedDirectory | None:
         """Return the directory of this name among numbers from ``first`` on, below ``upto``."""
-        c = t.tr_dir.c
-        query = select(*_COLUMNS).where(c.dirid >= first, c.dirid < upto, c.name == name)
-        return next((_directory(row) for row in self._c.execute(query)), None)
+        found = self._directories("dirid >= ? AND dirid < ? AND name = ?", (first, upto, name), 1)
+        return next(iter(found), None)
 
-    def replicas(
-        self, md5: bytes, sha: bytes, not_of: int, limit: int
-    ) -> list[tuple[TrackedDirectory, Host]]:
-        """Return directories with this identity that other servers show; in no order."""
-        d, h = t.tr_dir.c, t.tr_host.c
-        shown = and_(h.hostid == d.hostid, d.dirid >= h.first, d.dirid < h.first + h.dirs)
-        query = select(*_COLUMNS, *_HOSTS.columns).join_from(t.tr_dir, t.tr_host, shown)
-        query = query.where(d.tag == tag_of(md5), d.md5 == md5, d.sha == sha, d.hostid != not_of)
-        rows = self._c.execute(query.limit(limit))
-        cut = len(_DIRECTORY)
-        return [(_directory(row[:cut]), _HOSTS.make(row[cut:])) for row in rows]
+    def directories_with(self, md5: bytes, sha: bytes, limit: int) -> list[TrackedDirectory]:
+        """Return directories with this identity, in no order; servers may show them no more."""
+        return self._directories("tag = ? AND md5 = ? AND sha = ?", (tag_of(md5), md5, sha), limit)
 
-    def named_by(self, md5: bytes, limit: int) -> list[tuple[TrackedDirectory, Host]]:
-        """Return directories with this ``md5`` that servers show; in no order. Their ``sha`` may differ."""
-        d, h = t.tr_dir.c, t.tr_host.c
-        shown = and_(h.hostid == d.hostid, d.dirid >= h.first, d.dirid < h.first + h.dirs)
-        query = select(*_COLUMNS, *_HOSTS.columns).join_from(t.tr_dir, t.tr_host, shown)
-        rows = self._c.execute(query.where(d.tag == tag_of(md5), d.md5 == md5).limit(limit))
-        cut = len(_DIRECTORY)
-        return [(_directory(row[:cut]), _HOSTS.make(row[cut:])) for row in rows]
+    def directories_named_by(self, md5: bytes, limit: int) -> list[TrackedDirectory]:
+        """Return directories with this ``md5``, as above; their ``sha`` may differ."""
+        return self._directories("tag = ? AND md5 = ?", (tag_of(md5), md5), limit)
+
+    def _directories(self, condition: str, values: many.Row, limit: int) -> list[TrackedDirectory]:
+        """Return rows that meet a condition; nothing is compiled, for a walk asks many times."""
+        what = many.select_from(self._c, t.tr_dir.name, _DIRECTORY)
+        [(which, given)] = many.where_any(self._c, condition, [values])
+        rows = self._c.exec_driver_sql(f"{what} WHERE {which} LIMIT {limit:d}", given)
+        return [_directory(row) for row in rows]
 
     def tracked_link(self, dirid: int, name: bytes) -> bytes | None:
         """Return where the symbolic link of this name in a directory leads."""

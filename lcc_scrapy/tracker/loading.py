@@ -27,6 +27,7 @@ CLEARED = 5_000
 """Directories that are removed in one transaction."""
 
 _AT_A_TIME = 16
+NO_IDENTITY = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +94,14 @@ def _still_ours(tx: Tx, first: int) -> None:
 
 
 def _write(tx: Tx, hostid: int, first: int, rows: Sequence[Row]) -> None:
-    # plain tuples and no calls: a load makes millions of them
-    tx.insert_directories(
-        [
-            (
-                (first + number, hostid, first + parent, first + below, dirs, name, None, None, None)
-                if identity is None
-                else (first + number, hostid, first + parent, first + below, dirs, name)
-                + (identity[0], identity[1][:16], TAG.unpack_from(identity[0])[0])
-            )
-            for number, parent, below, dirs, name, identity, _, _ in rows
-        ]
-    )
+    # plain tuples: a load makes millions of them
+    tag = TAG.unpack_from
+    directories = [
+        (first + number, hostid, first + parent, first + below, dirs, name, md5, sha, md5 and tag(md5)[0])
+        for number, parent, below, dirs, name, identity, _, _ in rows
+        for md5, sha in ((identity[0], identity[1][:16]) if identity else NO_IDENTITY,)
+    ]
+    tx.insert_directories(directories)
     links = [(first + row[0], *link) for row in rows if row[6] for link in sorted(row[6])]
     tx.insert_tracked_links(links)
     tx.insert_digests([(first + row[0], *one) for row in rows if row[7] for one in sorted(row[7])])

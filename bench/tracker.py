@@ -20,7 +20,7 @@ from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.tracker import Place, url_of
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.tracker.listings import read
-from lcc_scrapy.tracker.loading import Scan, counted, show, stage
+from lcc_scrapy.tracker.loading import CLAIM, Scan, counted, show, stage
 from lcc_scrapy.tracker.lookup import look_up
 from lcc_scrapy.tracker.registry import Registry
 from lcc_scrapy.tracker.summing import Summary, summed
@@ -75,7 +75,7 @@ def _load(store: SqlStore, database: Path, number: int, summary: Summary) -> Non
     host = Registry(store).add_server(f"ftp://ftp{number}.example.org/", "org", int(time.time()))
     counts, before = counted(summary), database.stat().st_size
     cpu, began = time.process_time(), time.perf_counter()
-    staged = stage(store, host.hostid, summary.rows(), counts, time.time)
+    staged = stage(store, host.hostid, summary.rows(), counts, lambda: time.time() + CLAIM)
     with store.begin() as tx:
         show(tx, Scan(host.hostid, int(time.time()), "ls-lR"), staged)
     took, cpu = time.perf_counter() - began, time.process_time() - cpu

@@ -29,8 +29,8 @@ _COMMANDS = {
     "indexnow": "indexnow", "init": "initialise", "log": "log", "mail": "mail", "meta": "meta",
     "path": "path", "provider": "provider", "query": "query", "refetch": "again",
     "registration": "registration", "retry": "again", "select": "select", "source": "source",
-    "status": "status", "token": "token", "uns": "uns", "verify": "verify", "versions": "meta",
-    "web": "web",
+    "status": "status", "token": "token", "tracker": "tracker", "uns": "uns",
+    "verify": "verify", "versions": "meta", "web": "web",
 }  # fmt: skip
 """The commands, each with the module of this package in which it is found under its name."""
 

@@ -60,7 +60,7 @@ def load(
     Blocking, in short transactions. Raises ``Unlisted``, also where the server was removed meanwhile.
     """
     summary = summed(listing)
-    loaded = stage(store, scan.hostid, summary.rows(), counted(summary), now)
+    loaded = stage(store, scan.hostid, summary.rows(), counted(summary), lambda: now() + CLAIM)
     with store.begin() as tx:
         show(tx, scan, loaded)
     clear(store, now())
@@ -73,16 +73,21 @@ def counted(summary: Summary) -> Loaded:
     return Loaded(totals.dirs, totals.files, totals.links, summary.known_digests, totals.unsound)
 
 
-def stage(store: Store, hostid: int, rows: Iterator[Row], counts: Loaded, now: Callable[[], float]) -> Loaded:
-    """Write the rows of a server where nobody is shown them; returns ``counts`` with where they are."""
+def stage(
+    store: Store, hostid: int, rows: Iterator[Row], counts: Loaded, until: Callable[[], float]
+) -> Loaded:
+    """Write the rows of a server where nobody is shown them; returns ``counts`` with where they are.
+
+    ``until`` says, at each step, how long they are kept without a further one (epoch seconds).
+    """
     with store.begin() as tx:
         first = tx.take(NUMBERS, counts.dirs)
-        tx.put_staged(Staged(first, counts.dirs, int(now()) + CLAIM))
+        tx.put_staged(Staged(first, counts.dirs, int(until())))
     while some := list(islice(rows, ROWS)):
         with store.begin() as tx:
             _still_ours(tx, first)
             _write(tx, hostid, first, some)
-            tx.put_staged(Staged(first, counts.dirs, int(now()) + CLAIM))
+            tx.put_staged(Staged(first, counts.dirs, int(until())))
     return replace(counts, first=first)
 
 

@@ -141,6 +141,15 @@ class Summary:
             _complete(above)
             above = above.above
 
+    def identities(self) -> Iterator[tuple[Path, Identity | None]]:
+        """Yield all directories with their identities by path, also of those without a file."""
+        waiting: list[tuple[Path, Node]] = [((), self.root)]
+        while waiting:
+            path, node = waiting.pop()
+            yield path, node.identity
+            below = sorted((node.nodes or {}).values(), key=_by_name, reverse=True)
+            waiting += [((*path, one.name), one) for one in below]
+
     def rows(self) -> Iterator[Row]:
         """Yield all directories, level by level; whatever was not listed has no identity."""
         level, parents, number, following = [self.root], [0], 0, 1

@@ -15,7 +15,7 @@ def host(number, domain="de", **values):
     return Host(number, domain, f"{site}/{number}/", site, 5, **values)
 
 
-def directory(number, hostid=1, name=b"a", md5=b"m" * 16, sha=b"s" * 16, first=0, dirs=0):
+def directory(number, *, hostid=1, name=b"a", md5=b"m" * 16, sha=b"s" * 16, first=0, dirs=0):
     return TrackedDirectory(number, hostid, 1, first, dirs, name, md5, sha, tag_of(md5) if md5 else None)
 
 

@@ -88,6 +88,7 @@ FULL = (
     Step("links.py", 2),
     Step("web.py", 1),
     Step("web_shares.py --rounds 1", 0.5),
+    Step("tracker.py", 2.5),
 )
 
 QUICK = (
@@ -112,6 +113,7 @@ QUICK = (
     Step("links.py --pages 20 --repeat 1", 0.1),
     Step("web.py --documents 50 --rounds 1", 0.1),
     Step("web_shares.py --documents 50 --seconds 1 --rounds 1", 0.1),
+    Step("tracker.py --directories 2000 --lookups 200", 0.1),
 )
 
 

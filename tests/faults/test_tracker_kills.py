@@ -25,11 +25,16 @@ pytestmark = pytest.mark.slow
 def database(request, databases):
     url = databases.url(request.param)
     store = SqlStore(url)
+    empty(store)
+    yield url, store
+    empty(store)
+    store.close()
+
+
+def empty(store):
     with store.engine.begin() as connection:
         for table in ("tr_dir", "tr_link", "tr_hash", "tr_load", "tr_host", "tr_domain", "counters"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
-    yield url, store
-    store.close()
 
 
 def shown(store):
@@ -49,9 +54,9 @@ def kill_at_every_moment(url, store, states, what):
     for moment in range(1, MOMENTS):
         ended = killed(url, moment, what(moment))
         assert shown(store) in states, f"half a generation at moment {moment}"
+        clear(store, NOW + 10 * CLAIM)
+        assert rows(store) == len(shown(store)), "nothing else is left"
         if ended:
-            clear(store, NOW + 10 * CLAIM)
-            assert rows(store) == len(shown(store)), "nothing else is left"
             print(f"killed at each of {moment - 1} moments")
             return moment - 1
     raise AssertionError("it never ends")

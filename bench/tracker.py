@@ -8,6 +8,7 @@ seconds are of this process; rates are by the clock.
 """
 
 import argparse
+import gzip
 import random
 import resource
 import tempfile
@@ -19,6 +20,7 @@ from lcc_scrapy.db import schema
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.tracker import Place, url_of
 from lcc_scrapy.machine.garbage_collection import collect_seldom
+from lcc_scrapy.tracker.exchange import export
 from lcc_scrapy.tracker.listings import read
 from lcc_scrapy.tracker.loading import CLAIM, Scan, counted, show, stage
 from lcc_scrapy.tracker.lookup import look_up
@@ -52,6 +54,7 @@ def main() -> None:
             _load(store, database, number, summary)
             del summary
         _look_up(store, places)
+        _export(store, listing, Path(folder))
         store.close()
 
 
@@ -101,6 +104,22 @@ def _look_up(store: SqlStore, places: list[Place]) -> None:
     print(
         f"look-up: p50 {middle * 1e3:.2f} ms, p99 {late * 1e3:.2f} ms, {cpu * 1e3:.2f} CPU ms;"
         f" {steps / len(places):.1f} steps each, {found} of {len(places)} have replicas"
+    )
+
+
+def _export(store: SqlStore, listing: Path, folder: Path) -> None:
+    """Print what the exchange saves, as the seed does: listings, then files; compressed and not."""
+    with gzip.open(folder / "ls-lR.gz", "wb", 6) as packed:
+        for piece in pieces(listing):
+            packed.write(piece)
+    cpu = time.process_time()
+    made = export(store, "org", folder, int(time.time()))
+    cpu = time.process_time() - cpu
+    print(
+        f"exchange of {made.directories:,} directories ({cpu:.1f} CPU s):"
+        f" listings {2 * listing.stat().st_size / 1e6:.1f} MB,"
+        f" compressed {2 * (folder / 'ls-lR.gz').stat().st_size / 1e6:.1f} MB; files, compressed: "
+        + ", ".join(f"{one.name} {one.bytes / 1e6:.2f} MB" for one in made.files)
     )
 
 

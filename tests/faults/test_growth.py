@@ -8,6 +8,7 @@ from tests.faults import (
     growth_pushes,
     growth_sites,
     growth_sources,
+    growth_tracker,
     growth_users,
 )
 from tests.faults.growth import Cost, Dimension, Parser, check, grown
@@ -19,6 +20,7 @@ PARSERS = (
     *growth_push.PARSERS,
     *growth_pushes.PARSERS,
     *growth_users.PARSERS,
+    *growth_tracker.PARSERS,
 )
 LARGE = 8
 """Times as large as in a short run: what is in no short run is steep only from some size on."""

@@ -15,8 +15,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urljoin
 
+from lcc_scrapy.db import schema
+from lcc_scrapy.db.records import DocumentLink
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.links.canonical import canonical
 from lcc_scrapy.links.links import read_page
@@ -88,6 +92,42 @@ def rate(pages: list[tuple[str, bytes]], repeat: int) -> float:
     return len(pages) / best
 
 
+def store(pages: list[tuple[str, bytes]], together: int = 64) -> None:
+    """Store the links of pages as a spider does, so many pages in one transaction, and read them."""
+    found = [
+        [
+            DocumentLink(one.url, one.relation, nofollow=one.nofollow)
+            for one in read_page(body, url, "text/html", "", [], LinkRules()).links
+        ]
+        for url, body in pages
+    ]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "lcc.sqlite"
+        schema.upgrade(f"sqlite:///{file}")
+        kept = SqlStore(f"sqlite:///{file}")
+        empty, start = _size(kept), time.process_time()
+        keys = [number.to_bytes(16, "big") for number in range(len(found))]
+        for at in range(0, len(found), together):
+            with kept.begin() as tx:
+                tx.put_links(dict(zip(keys[at : at + together], found[at:], strict=False)), 1)
+        wrote, start = time.process_time() - start, time.process_time()
+        with kept.read() as tx:
+            same = [tx.links_of(key) for key in keys] == found
+        read, room = time.process_time() - start, _size(kept) - empty
+        kept.close()
+    count = sum(map(len, found))
+    told = "as they were" if same else "NOT AS THEY WERE"
+    print(f"{count} links, {told}, in {room / 1000:.0f} kB: {room / len(found):.0f} bytes a page")
+    print(f"a page: {wrote / len(found) * 1e6:.0f} µs to store, {read / len(found) * 1e6:.0f} µs to read")
+
+
+def _size(kept: SqlStore) -> int:
+    with kept.engine.connect() as connection:
+        pages = connection.exec_driver_sql("SELECT * FROM pragma_page_count()").scalar_one()
+        free = connection.exec_driver_sql("SELECT * FROM pragma_freelist_count()").scalar_one()
+        return int(pages - free) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+
+
 def compare(pages: list[tuple[str, bytes]], other: Reader) -> Counter[str]:
     """Count pages by whether both find the same, and the links that only one of them finds."""
     counted: Counter[str] = Counter()
@@ -111,10 +151,14 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=2000, help="pages to read (2000)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of which the best counts (3)")
     parser.add_argument("--other", choices=OTHERS, default="html5lib", help="the independent reader")
+    parser.add_argument("--store", action="store_true", help="only store the links and read them again")
     given = parser.parse_args()
     pages = pages_of(given.folders, given.pages)
     if not pages:
         parser.exit(66, "no pages there: `make corpora` fetches some\n")
+    if given.store:
+        store(pages)
+        return
     size = sum(len(body) for _, body in pages)
     speed = rate(pages, given.repeat)
     print(f"{len(pages)} pages of {size / len(pages) / 1000:.1f} kB on average")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.faults import growth_lists, growth_providers, growth_sites, growth_users
+from tests.faults import growth_annotation, growth_lists, growth_providers, growth_sites, growth_users
 from tests.faults.growth import Finding, Parser, measure
 
 PARSERS = tuple(
     parser
-    for module in (growth_sites, growth_lists, growth_providers, growth_users)
+    for module in (growth_sites, growth_lists, growth_providers, growth_users, growth_annotation)
     for parser in module.PARSERS
 )
 HEAD = "| parser | runs in | bytes at most | dimensions | bytes measured | worst of them | CPU ms | peak MB |"

@@ -22,6 +22,7 @@ from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.selection import Change, Leave, Selection
 from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed.confirmations import Confirmations
 from lcc_scrapy.feed.content import (
     Content,
     ContentElsewhere,
@@ -140,6 +141,25 @@ class ContentUser:
         position = Position.parse(since) if isinstance(since, str) else since
         return Changes(Reader(self._feed, selection, position, limit))
 
+    def confirmations(
+        self,
+        *,
+        since: Position | str | None = None,
+        provider: int | Iterable[int] = (),
+        mimetype: str | Iterable[str] = (),
+        subtype: str | Iterable[str] = (),
+        url_prefix: str | Iterable[str] = (),
+        limit: int = 0,
+    ) -> Changes:
+        """Return documents that were found unchanged at their sites, by their place among confirmations.
+
+        ``seq`` of these rows is that place. Cursors, ``limit`` and errors are as for ``select``, but a cursor
+        of the one is a ``BadCursor`` of the other.
+        """
+        selection = selected(provider, mimetype, subtype, url_prefix, None)
+        position = Position.parse(since) if isinstance(since, str) else since
+        return Changes(Confirmations(self._feed, selection, position, limit))
+
     def documents(
         self,
         *,
@@ -174,8 +194,12 @@ class ContentUser:
     def meta(self, row: CachedUrl) -> MetaInfo:
         """Return what is known of a document beside its row: answer, links, earlier contents, owners."""
         answer = self._feed.answers([row]).get(row.urlkey)
-        links, owners = self._feed.links(row.urlkey), self._feed.owners(row)
-        return MetaInfo(row, answer, tuple(links), tuple(self.versions(row)), tuple(owners))
+        links = tuple(link.url for link in self._feed.links(row.urlkey))
+        return MetaInfo(row, answer, links, tuple(self.versions(row)), tuple(self.owners(row)))
+
+    def owners(self, row: Change) -> list[str]:
+        """Return who asked for a document with a directive, or for one that leads to it."""
+        return list(self._feed.owners([row]).get(row.urlkey, ()))
 
     def open(self, row: CachedUrl | Version) -> IO[bytes]:
         """Return the content of a document, or an earlier one, decoded, as a stream to be closed.

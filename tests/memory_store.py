@@ -12,6 +12,7 @@ from typing import Any
 
 from lcc_scrapy.db.records import (
     ABSORBED,
+    ACI_NUMBER,
     FEED,
     LAST_KEY,
     LAST_NUMBER,
@@ -24,6 +25,7 @@ from lcc_scrapy.db.records import (
     FileBlock,
     FileToDelete,
     Head,
+    Irrelevant,
     LastOutcome,
     Ledger,
     Login,
@@ -44,10 +46,16 @@ from lcc_scrapy.db.records import (
     Suspect,
     TurnDelta,
     Uns,
+    Unwanted,
     UrlErrorRecord,
+    Withdrawal,
     WorkerRow,
 )
+from lcc_scrapy.db.sql.irrelevant_verbs import NO_TERMS
+from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
 from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Recipient, Waiting
+from lcc_scrapy.domain.alerts import NEVER, Standing
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
@@ -60,6 +68,8 @@ from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDomain
+from lcc_scrapy.domain.urd_rules import due_at
+from lcc_scrapy.domain.urds import Process, Urd
 from lcc_scrapy.domain.versions import Version
 
 
@@ -110,6 +120,18 @@ class _Tables:
     indexnow: dict[str, SiteKey] = field(default_factory=dict)
     indexnowurls: dict[int, Portion] = field(default_factory=dict)
     portions: dict[str, int] = field(default_factory=dict)
+    recipients: dict[int, Recipient] = field(default_factory=dict)
+    standings: dict[int, Standing] = field(default_factory=dict)
+    alerts: dict[tuple[int, int], Alert] = field(default_factory=dict)
+    urd: dict[int, Urd] = field(default_factory=dict)
+    urd_runs: dict[int, bytes | None] = field(default_factory=dict)
+    urd_deferred: dict[int, tuple[int, str]] = field(default_factory=dict)
+    irrelevant: dict[bytes, Irrelevant] = field(default_factory=dict)
+    unwanted: dict[bytes, Unwanted] = field(default_factory=dict)
+    withdrawals: dict[str, Withdrawal] = field(default_factory=dict)
+    removed_urds: dict[int, int] = field(default_factory=dict)
+    aequeue: dict[bytes, Waiting] = field(default_factory=dict)
+    aci: dict[tuple[bytes, int, str], Aci] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     lccinfo: dict[str, str] = field(default_factory=dict)
 
@@ -205,7 +227,7 @@ class MemoryTx:
         self._t.proots.pop(pid, None)
         t = self._t
         its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
-        for table in (*its_own, t.overtaking):
+        for table in (*its_own, t.overtaking, t.irrelevant):
             _drop_where(table, lambda row: row.pid == pid)
         t.mailstates.pop(pid, None)
         for one in self.sources(pid):
@@ -422,11 +444,15 @@ class MemoryTx:
     def metas(self, keys: Iterable[bytes]) -> dict[bytes, UrlMeta]:
         return {key: self._t.lccmeta[key] for key in keys if key in self._t.lccmeta}
 
-    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
+    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]], pid: int = 0) -> None:
+        assert pid >= 0
         self._t.links.update({key: tuple(row) for key, row in links.items()})
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
         return list(self._t.links.get(key, ()))
+
+    def delete_links(self, keys: Iterable[bytes]) -> None:
+        _drop(self._t.links, list(keys))
 
     def put_tombstones(self, rows: Sequence[Tombstone]) -> None:
         self._t.tombstones.update({row.urlkey: row for row in rows})
@@ -435,6 +461,9 @@ class MemoryTx:
         found = self._t.tombstones.keys() & set(keys)
         _drop(self._t.tombstones, found)
         return found
+
+    def tombstones(self, keys: Iterable[bytes]) -> dict[bytes, Tombstone]:
+        return {key: self._t.tombstones[key] for key in keys if key in self._t.tombstones}
 
     def old_tombstones(self, before: int, limit: int) -> list[int]:
         rising = sorted(self._t.tombstones.values(), key=lambda row: row.seq)[:limit]
@@ -450,6 +479,10 @@ class MemoryTx:
         last = self.peek(FEED) if upto is None else upto
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        rows = [row for row in self._t.lccurl.values() if row.confirmed_seq > after]
+        return sorted(rows, key=lambda row: row.confirmed_seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         def named(row: Any) -> bool:
@@ -490,6 +523,9 @@ class MemoryTx:
     def version_times(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         rows = (row for row in self._t.versions.values() if row.pid == pid and row.urlkey > after)
         return sorted((row.urlkey, row.replaced_time) for row in rows)[:limit]
+
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        return set(keys) & self._t.lccurl.keys()
 
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
@@ -697,6 +733,9 @@ class MemoryTx:
     def count_spidered(self, pid: int) -> int:
         return sum(row.pid == pid for row in self._t.spidered.values())
 
+    def has_owners(self) -> bool:
+        return bool(self._t.owners)
+
     def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
         wanted = set(furlkeys)
         found: dict[bytes, list[Ownership]] = {}
@@ -704,6 +743,13 @@ class MemoryTx:
             if key in wanted:
                 found.setdefault(key, []).append(row)
         return found
+
+    def first_owners(self, furlkeys: Iterable[bytes], limit: int) -> dict[bytes, list[str]]:
+        names = {key: self.owners_behind(key, "", limit) for key in furlkeys}
+        return {key: owners for key, owners in names.items() if owners}
+
+    def owners_behind(self, key: bytes, after: str, limit: int) -> list[str]:
+        return sorted(owner for at, owner in self._t.owners if at == key and owner > after)[:limit]
 
     def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
         return {pair: self._t.owners[pair] for pair in pairs if pair in self._t.owners}
@@ -718,6 +764,76 @@ class MemoryTx:
     def to_dig(self, pid: int, limit: int) -> list[Ownership]:
         rows = (row for _, row in sorted(self._t.owners.items()) if row.pid == pid and row.due)
         return list(islice(rows, limit))
+
+    def put_unwanted(self, rows: Sequence[Unwanted]) -> None:
+        self._t.unwanted |= {row.urlkey: row for row in rows}
+
+    def unwanted(self, after: bytes, limit: int) -> list[Unwanted]:
+        return [row for key, row in sorted(self._t.unwanted.items()) if key > after][:limit]
+
+    def delete_unwanted(self, keys: Sequence[bytes]) -> None:
+        _drop(self._t.unwanted, keys)
+
+    def put_irrelevant(self, rows: Sequence[Irrelevant]) -> None:
+        self._t.irrelevant |= {row.urlkey: row for row in rows}
+
+    def has_irrelevant(self) -> bool:
+        return bool(self._t.irrelevant)
+
+    def irrelevant_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Irrelevant]]:
+        found: dict[bytes, list[Irrelevant]] = {}
+        for row in self._t.irrelevant.values():
+            found.setdefault(furlkey(row.pid, row.furl), []).append(row)
+        return {key: found[key] for key in furlkeys if key in found}
+
+    def irrelevant_behind(self, after: bytes, limit: int) -> list[Irrelevant]:
+        return [row for key, row in sorted(self._t.irrelevant.items()) if key > after][:limit]
+
+    def irrelevant_of(self, pid: int, limit: int) -> list[bytes]:
+        return [key for key, row in sorted(self._t.irrelevant.items()) if row.pid == pid][:limit]
+
+    def wanted_again(self, keys: Sequence[bytes]) -> None:
+        for key in self._t.irrelevant.keys() & set(keys):
+            row = replace(self._t.irrelevant[key], etag="", last_modified="", sha256="", terms=NO_TERMS)
+            self._t.irrelevant[key] = row
+
+    def delete_irrelevant(self, keys: Sequence[bytes]) -> None:
+        _drop(self._t.irrelevant, keys)
+
+    def linking_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+        keys = list(furlkeys)
+        both = (self.cached_at(keys), self.irrelevant_at(keys))
+        found = {at: {one.urlkey for some in both for one in some.get(at, ())} for at in keys}
+        return {at: sorted(those) for at, those in found.items() if those}
+
+    def next_owned(self, owner: str, after: int) -> int | None:
+        pids = (row.pid for row in self._t.owners.values() if row.owner == owner)
+        return min((pid for pid in pids if pid > after), default=None)
+
+    def owned_by(self, owner: str, pid: int, after: bytes, limit: int) -> list[Ownership]:
+        rows = (row for _, row in sorted(self._t.owners.items()) if (row.owner, row.pid) == (owner, pid))
+        return [row for row in rows if row.furlkey > after][:limit]
+
+    def delete_owners(self, pairs: Iterable[tuple[bytes, str]]) -> None:
+        _drop(self._t.owners, list(pairs))
+
+    def put_withdrawals(self, owners: Iterable[str]) -> None:
+        for owner in set(owners):
+            known = self._t.withdrawals.get(owner, Withdrawal(owner, -1))
+            self._t.withdrawals[owner] = replace(known, changes=known.changes + 1)
+
+    def note_risen(self, owners: Collection[str]) -> None:
+        self.put_withdrawals(self._t.withdrawals.keys() & set(owners))
+
+    def withdrawal(self, owner: str, *, lock: bool = False) -> Withdrawal | None:
+        assert lock in {True, False}
+        return self._t.withdrawals.get(owner)
+
+    def withdrawals(self, limit: int) -> list[Withdrawal]:
+        return [row for _, row in sorted(self._t.withdrawals.items())][:limit]
+
+    def end_withdrawal(self, owner: str) -> None:
+        self._t.withdrawals.pop(owner, None)
 
     def scan(self, pid: int) -> Scan | None:
         return self._t.scans.get(pid)
@@ -864,6 +980,101 @@ class MemoryTx:
     def forget_outcomes(self, before: int, limit: int = 1000) -> int:
         old = [key for key, row in self._t.outcomes.items() if row.at < before][:limit]
         _drop(self._t.outcomes, old)
+        return len(old)
+
+    # --- alerts ----------------------------------------------------------------------------------
+
+    def insert_recipient(self, recipient: Recipient) -> Recipient:
+        number = self.take("recipientid", 1)
+        self._t.recipients[number] = replace(recipient, recipientid=number)
+        self._t.standings[number] = Standing(number)
+        return self._t.recipients[number]
+
+    def update_recipient(self, recipient: Recipient) -> None:
+        if recipient.recipientid in self._t.recipients:
+            self._t.recipients[recipient.recipientid] = recipient
+
+    def delete_recipient(self, recipientid: int) -> None:
+        _drop(self._t.alerts, [key for key in self._t.alerts if key[1] == recipientid])
+        self._t.recipients.pop(recipientid, None)
+        self._t.standings.pop(recipientid, None)
+
+    def recipient(self, recipientid: int) -> Recipient | None:
+        return self._t.recipients.get(recipientid)
+
+    def lock_recipient(self, recipientid: int) -> Standing | None:
+        return self._t.standings.get(recipientid)
+
+    def recipients(self, owner: str | None, after: int, limit: int) -> list[Recipient]:
+        found = (row for number, row in sorted(self._t.recipients.items()) if number > after)
+        return [row for row in found if owner in {None, row.owner}][:limit]
+
+    def recipients_of(self, owners: Collection[str]) -> list[Recipient]:
+        return [row for _, row in sorted(self._t.recipients.items()) if row.owner in owners]
+
+    def put_alerts(self, alerts: Sequence[Alert]) -> None:
+        for one in alerts:
+            self._t.alerts[one.number, one.recipientid] = one
+            at = self._t.standings.get(one.recipientid)
+            if at is not None and one.state == AlertState.WAITING:
+                due, deadline = min(at.due, one.not_before), min(at.deadline, one.deadline)
+                self._t.standings[one.recipientid] = replace(at, due=due, deadline=deadline)
+
+    def put_standing(self, standing: Standing) -> None:
+        waiting = self._waiting_for(standing.recipientid)
+        due = min((one.not_before for one in waiting), default=NEVER)
+        deadline = min((one.deadline for one in waiting), default=NEVER)
+        if standing.recipientid in self._t.standings:
+            self._t.standings[standing.recipientid] = replace(standing, due=due, deadline=deadline)
+
+    def _waiting_for(self, recipientid: int) -> list[Alert]:
+        its = (one for key, one in sorted(self._t.alerts.items()) if key[1] == recipientid)
+        return [one for one in its if one.state == AlertState.WAITING]
+
+    def due_recipients(self, channel: str, now: int, limit: int) -> list[int]:
+        due = (at for at in self._t.standings.values() if max(at.due, at.not_before) <= now)
+        ordered = sorted(due, key=lambda at: (at.deadline, at.recipientid))
+        its = (at.recipientid for at in ordered if self._t.recipients[at.recipientid].channel == channel)
+        return list(islice(its, limit))
+
+    def due_alerts(self, recipientid: int, now: int, limit: int) -> list[Alert]:
+        due = [one for one in self._waiting_for(recipientid) if one.not_before <= now]
+        return sorted(due, key=lambda one: (one.deadline, one.number))[:limit]
+
+    def acis_before(self, number: int, owner: str | None, limit: int) -> list[Aci]:
+        rows = sorted(self._t.aci.values(), key=lambda row: -row.number)
+        return [row for row in rows if row.number < number and owner in {None, row.owner}][:limit]
+
+    def alerts_told(
+        self, owner: str | None, state: AlertState | None, before: int, limit: int
+    ) -> list[tuple[Alert, Recipient]]:
+        ordered = sorted(self._t.alerts.values(), key=lambda one: (-one.number, one.recipientid))
+        pairs = ((one, self._t.recipients[one.recipientid]) for one in ordered if one.number < before)
+        found = ((one, whose) for one, whose in pairs if owner in {None, whose.owner})
+        return [pair for pair in found if state in {None, pair[0].state}][:limit]
+
+    def give_up_alerts(self, recipientid: int, before: int, limit: int) -> int:
+        late = [one for one in self._waiting_for(recipientid) if one.deadline <= before]
+        for one in sorted(late, key=lambda one: one.deadline)[:limit]:
+            self._t.alerts[one.number, recipientid] = replace(one, state=AlertState.GIVEN_UP)
+        return len(late[:limit])
+
+    def open_alerts(self, urlkeys: Collection[bytes]) -> set[tuple[bytes, int]]:
+        waiting = {one.number for one in self._t.alerts.values() if one.state == AlertState.WAITING}
+        rows = (row for row in self._t.aci.values() if row.urlkey in urlkeys)
+        return {(row.urlkey, row.seq) for row in rows if row.number in waiting}
+
+    def count_waiting_alerts(self, now: int) -> tuple[int, int]:
+        waiting = [one for one in self._t.alerts.values() if one.state == AlertState.WAITING]
+        return len(waiting), sum(one.deadline < now for one in waiting)
+
+    def forget_alerts(self, before: int, limit: int) -> int:
+        old = [
+            key
+            for key, one in sorted(self._t.alerts.items())
+            if one.state != AlertState.WAITING and one.deadline < before
+        ][:limit]
+        _drop(self._t.alerts, old)
         return len(old)
 
     # --- mail ------------------------------------------------------------------------------------
@@ -1332,6 +1543,152 @@ class MemoryTx:
 
     def urls_waiting(self, site: str) -> int:
         return sum(row.count for row in self._t.indexnowurls.values() if row.site == site)
+
+    # --- interests -------------------------------------------------------------------------------
+
+    def add_urds(self, urds: Sequence[Urd]) -> list[Urd]:
+        first = self.take(URDID, len(urds))
+        return self.put_urds([replace(one, urdid=first + at) for at, one in enumerate(urds)])
+
+    def put_urds(self, urds: Sequence[Urd]) -> list[Urd]:
+        put = [replace(one, revision=self.take(URD_REVISION, 1)) for one in urds]
+        self.take(URDID, max(0, *(one.urdid - self.peek(URDID) for one in put), 0))
+        self._t.urd |= {one.urdid: one for one in put}
+        _drop(self._t.urd_deferred, [one.urdid for one in put])
+        self._t.urd_runs |= {one.urdid: NOT_BEGUN for one in put}
+        return put
+
+    def remove_urds(self, urdids: Iterable[int]) -> list[Urd]:
+        gone = [self._t.urd[urdid] for urdid in sorted(set(urdids)) if urdid in self._t.urd]
+        for one in gone:
+            self._t.removed_urds[self.take(URD_REVISION, 1)] = one.urdid
+        _drop(self._t.urd, [one.urdid for one in gone])
+        _drop(self._t.urd_runs, [one.urdid for one in gone])
+        if gone:
+            known_from = self.peek(URD_REVISION) + 1 - REMOVALS_KEPT
+            _drop(self._t.removed_urds, [one for one in self._t.removed_urds if one < known_from])
+        return gone
+
+    def urds(self, urdids: Iterable[int]) -> dict[int, Urd]:
+        return {urdid: self._t.urd[urdid] for urdid in urdids if urdid in self._t.urd}
+
+    def urds_of(self, owner: str, after: int, limit: int) -> list[Urd]:
+        return [one for one in self.all_urds(after, len(self._t.urd)) if one.owner == owner][:limit]
+
+    def all_urds(self, after: int, limit: int) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if one.urdid > after)
+        return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def count_urds(self, owner: str | None = None) -> int:
+        return sum(owner in {None, one.owner} for one in self._t.urd.values())
+
+    def lock_urds(self) -> None:
+        pass
+
+    def urd_revision(self) -> int:
+        return self.peek(URD_REVISION)
+
+    def urds_changed(self, after: int, limit: int) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if one.revision > after)
+        return sorted(found, key=lambda one: one.revision)[:limit]
+
+    def urds_removed(self, after: int, limit: int) -> list[tuple[int, int]]:
+        return sorted(one for one in self._t.removed_urds.items() if one[0] > after)[:limit]
+
+    def due_urds(self, now: int, limit: int, urgency: int | None = None) -> list[Urd]:
+        found = (one for one in self._t.urd.values() if self._due(one) <= now)
+        found = (one for one in found if urgency in {None, one.urgency})
+        return sorted(found, key=lambda one: (self._due(one), one.urdid))[:limit]
+
+    def _due(self, one: Urd) -> int:
+        return self._t.urd_deferred.get(one.urdid, (due_at(one), ""))[0]
+
+    def next_due_urd(self) -> int | None:
+        return min(map(self._due, self._t.urd.values()), default=None)
+
+    def urds_at(self, uri: str, limit: int) -> list[Urd]:
+        found = (replace(one, keywords=()) for one in self._t.urd.values() if one.uri == uri)
+        return sorted(found, key=lambda one: one.urdid)[:limit]
+
+    def are_compared(self, uris: Iterable[str], owners: Iterable[str]) -> bool:
+        uris, owners = set(uris), set(owners)
+        of_changes = (one for one in self._t.urd.values() if one.processtype is Process.CHANGE)
+        return any(one.uri in uris or one.owner in owners for one in of_changes)
+
+    def defer_urds(self, urdids: Collection[int], due: int, reason: str) -> None:
+        self._t.urd_deferred |= dict.fromkeys(self._t.urd.keys() & set(urdids), (due, reason[:255]))
+
+    def refusals(self, urdids: Iterable[int]) -> dict[int, str]:
+        known = self._t.urd_deferred
+        return {urdid: known[urdid][1] for urdid in urdids if urdid in known and known[urdid][1]}
+
+    def note_checks(self, urdids: Collection[int], at: int) -> None:
+        for one in self.urds(urdids).values():
+            self._t.urd[one.urdid] = replace(one, lastcheck=at)
+        _drop(self._t.urd_deferred, urdids)
+
+    def urds_to_run(self, limit: int) -> list[tuple[Urd, bytes]]:
+        waiting = ((upto, urdid) for urdid, upto in self._t.urd_runs.items() if upto is not None)
+        return [(self._t.urd[urdid], upto) for upto, urdid in sorted(waiting)[:limit]]
+
+    def note_run(self, revisions: Collection[int], upto: bytes | None) -> None:
+        its = (one.urdid for one in self._t.urd.values() if one.revision in revisions)
+        self._t.urd_runs |= dict.fromkeys(its, upto)
+
+    # --- the annotation engine: its queue, and what it found --------------------------------------
+
+    def waiting_count(self) -> int:
+        return len(self._t.aequeue)
+
+    def waiting_documents(self, limit: int) -> list[Waiting]:
+        return sorted(self._t.aequeue.values(), key=lambda row: row.position)[:limit]
+
+    def waiting_rows(self, urlkeys: Iterable[bytes]) -> dict[bytes, Waiting]:
+        return {key: self._t.aequeue[key] for key in urlkeys if key in self._t.aequeue}
+
+    def enqueue(self, rows: Sequence[Waiting]) -> None:
+        self._t.aequeue.update({row.urlkey: row for row in rows})
+
+    def dequeue(self, urlkeys: Sequence[bytes]) -> None:
+        _drop(self._t.aequeue, urlkeys)
+
+    def put_acis(self, rows: Sequence[Aci]) -> None:
+        for row in rows:
+            _insert(self._t.aci, (row.urlkey, row.seq, row.owner), row)
+
+    def told_contents(
+        self, urlkeys: Iterable[bytes], docbases: Collection[str]
+    ) -> set[tuple[bytes, str, str]]:
+        rows = (row for key in set(urlkeys) for row in self._acis_of(key))
+        return {(row.urlkey, row.owner, row.docbase) for row in rows if row.docbase in docbases}
+
+    def unexpired(self, urlkeys: Iterable[bytes]) -> list[tuple[tuple[bytes, int, str], str]]:
+        rows = (row for key in set(urlkeys) for row in self._acis_of(key) if not row.expired)
+        return [((row.urlkey, row.seq, row.owner), row.docbase) for row in rows]
+
+    def expire_acis(self, keys: Sequence[tuple[bytes, int, str]]) -> None:
+        for key in keys:
+            self._t.aci[key] = replace(self._t.aci[key], expired=True)
+
+    def acis_after(self, number: int, owner: str | None, limit: int) -> list[Aci]:
+        rows = (row for row in self._t.aci.values() if row.number > number and owner in {None, row.owner})
+        return sorted(rows, key=lambda row: row.number)[:limit]
+
+    def aci(self, number: int) -> Aci | None:
+        return self.acis_of_number([number]).get(number)
+
+    def acis_of_number(self, numbers: Iterable[int]) -> dict[int, Aci]:
+        wanted = set(numbers)
+        return {row.number: row for row in self._t.aci.values() if row.number in wanted}
+
+    def has_urds_of_changes(self) -> bool:
+        return any(one.processtype == Process.CHANGE for one in self._t.urd.values())
+
+    def last_aci_number(self) -> int:
+        return self.peek(ACI_NUMBER)
+
+    def _acis_of(self, urlkey: bytes) -> list[Aci]:
+        return [row for key, row in self._t.aci.items() if key[0] == urlkey]
 
 
 def _absent(row: CachedUrl | QueuedUrl, pid: int, psetid: int) -> bool:

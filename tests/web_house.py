@@ -84,6 +84,9 @@ class Shelf:
     def answers(self, rows):
         return {}
 
+    def owners(self, rows):
+        return {}
+
     def open(self, row):
         if row.urlkey not in self.contents:
             raise ContentGone("read on")
@@ -99,7 +102,7 @@ class WebHouse:
 
     def __init__(self, **bounds):
         self.shelf = Shelf()
-        store = MemoryStore()
+        self.store = store = MemoryStore()
         self.tokens, self.cursors = StoreTokens(store), StoreCursors(store)
         self.now = NOW
         self.measures = []

@@ -5,6 +5,11 @@ NO_DATABASE = ("-k", "not sqlite and not mariadb and not postgresql")
 """Contract tests on the store in memory only; and tests that need none."""
 
 TESTS = {
+    "lcc_scrapy/annotation/interests.py": ("tests/contract/test_interests.py", *NO_DATABASE),
+    "lcc_scrapy/annotation/percolator.py": ("tests/unit/test_annotation_percolator.py",),
+    "lcc_scrapy/annotation/profile_feed.py": ("tests/contract/test_interests.py", *NO_DATABASE),
+    "lcc_scrapy/annotation/try_out.py": ("tests/component/test_urd_routes.py",),
+    "lcc_scrapy/annotation/urd_routes.py": ("tests/component/test_urd_routes.py",),
     "lcc_scrapy/cache/delete_manager.py": ("tests/contract/test_delete_manager.py", *NO_DATABASE),
     "lcc_scrapy/cache/file_ids.py": (
         "tests/contract/test_leftovers.py",
@@ -169,11 +174,30 @@ TESTS = {
     "lcc_scrapy/domain/timeslots.py": ("tests/unit/test_domain_timeslots.py",),
     "lcc_scrapy/domain/turn_states.py": ("tests/unit/test_domain_turn_states.py",),
     "lcc_scrapy/domain/turns.py": ("tests/unit/test_domain_turns.py",),
+    "lcc_scrapy/domain/urd_rules.py": ("tests/unit/test_domain_urd_rules.py",),
     "lcc_scrapy/domain/fair_queue.py": ("tests/unit/test_domain_throttling.py",),
 }
 """Modules that are mutated, each with the tests that have to notice: arguments of pytest."""
 
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "lcc_scrapy/annotation/interests.py": {
+        "add: deleted: tx.lock_urds()": "the store in memory has one writer",
+        "change: deleted: tx.lock_urds()": "the store in memory has one writer",
+        "remove: deleted: tx.lock_urds()": "the store in memory has one writer",
+        "take_in: deleted: tx.lock_urds()": "the store in memory has one writer",
+        "_withdraw: if owners -> if True": "nobody is withdrawn in vain",
+    },
+    "lcc_scrapy/annotation/profile_feed.py": {
+        "profile_changes: if tx.urd_revision() == seen -> if False": "it spares a longer look",
+        "_changes: seen > newest: Gt -> GtE": "who has seen the newest is answered before",
+    },
+    "lcc_scrapy/annotation/try_out.py": {
+        "run: self.clock() > end: Gt -> GtE": "the time is over at that moment as well",
+    },
+    "lcc_scrapy/annotation/urd_routes.py": {
+        "urd: before.urdid if before else 0: 0 -> 1": "a new URD gets its number from the store",
+        "remove: return Response(status_code=HTTPStatus.NO_CONTENT) -> return None": "FastAPI answers alike",
+    },
     "lcc_scrapy/domain/bandwidth.py": {
         "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (
             "the first second of 1970 is over as well"

@@ -40,11 +40,19 @@ _FORMS = ("text", "xml", "jsonl")
     type=click.Choice(_FORMS),
     help="Format of FILE. Default: recognised from its content.",
 )
+@click.option("--withdraw", is_flag=True, help="Take back what FILE asks for, whatever the depth.")
 @click.option("--skip-bad", is_flag=True, help="Skip bad lines and take the rest.")
 @printing.json_option
 @pass_lcc
 def directives(
-    lcc: Lcc, file: BinaryIO, pid: int | None, form: str | None, *, skip_bad: bool, as_json: bool
+    lcc: Lcc,
+    file: BinaryIO,
+    pid: int | None,
+    form: str | None,
+    *,
+    withdraw: bool,
+    skip_bad: bool,
+    as_json: bool,
 ) -> None:
     """Ask for the URLs that FILE names.
 
@@ -53,30 +61,34 @@ def directives(
     What is not in the LCC yet waits to be fetched; `scrapy crawl lcc_spider` follows
     links from there. If anything in FILE is wrong, nothing of it is taken.
 
+    With --withdraw, the owners in FILE do not ask for these URLs any more. What they
+    reach from their other directives and URDs stays theirs.
+
     \b
     lcc directives requests
     echo '[http://www.example.org/news.html, , 1, {anna, bert}]' | lcc directives -
     lcc directives requests.xml --provider 7 --skip-bad --json
+    lcc directives requests --withdraw
     """  # noqa: D301
     from lcc_scrapy.spidering.directives import territories
 
-    with lcc.store() as store, _whole(file) as whole, printing.progress("taking") as shown:
+    what = "withdrawing" if withdraw else "taking"
+    with lcc.store() as store, _whole(file) as whole, printing.progress(what) as shown:
         source = Source(whole, form or _looks_like(whole), territories(store, pid))
         count, bad = _check(source)
         if bad and not skip_bad:
             raise Failure(
                 f"{bad} of {count} directives are wrong: none was taken (--skip-bad takes the rest)"
             )
-        taking = Taking(lcc, store)
+        taking = Withdrawing(lcc, store) if withdraw else Taking(lcc, store)
         for one in source.good():
             taking.add(*one)
             shown(taking.taken, count - bad)
         taking.flush()
-    done = {"directives": taking.taken, "queued": taking.queued, "wrong": bad}
     if as_json:
-        printing.as_json(done)
+        printing.as_json({"directives": taking.taken, **taking.done(), "wrong": bad})
     else:
-        click.echo(f"{taking.taken} directives taken, {taking.queued} URLs to be fetched for them")
+        click.echo(taking.told())
 
 
 class Source:
@@ -123,6 +135,14 @@ class Taking:
         self.taken = 0
         self.queued = 0
 
+    def done(self) -> dict[str, int]:
+        """Return what became of them, for JSON."""
+        return {"queued": self.queued}
+
+    def told(self) -> str:
+        """Return what became of them, in words."""
+        return f"{self.taken} directives taken, {self.queued} URLs to be fetched for them"
+
     def add(self, pid: int, one: "Directive") -> None:
         """Take one, at once or with others."""
         self._batch.setdefault(pid, []).append(one)
@@ -146,6 +166,35 @@ class Taking:
                 raise Failure(f"{error}; {self.taken} were taken, FILE may be given again") from error
             self.taken += len(asked)
         self._batch, self._size = {}, 0
+
+
+class Withdrawing(Taking):
+    """Takes directives back, and then what their owners do not reach any more."""
+
+    def __init__(self, lcc: Lcc, store: "SqlStore") -> None:
+        super().__init__(lcc, store)
+        self.ended = 0
+
+    def done(self) -> dict[str, int]:
+        """Return what became of them, for JSON."""
+        return {"withdrawn": self.queued, "ended": self.ended}
+
+    def told(self) -> str:
+        """Return what became of them, in words."""
+        return f"{self.queued} requests of owners withdrawn, {self.ended} interests in URLs ended"
+
+    def flush(self) -> None:
+        """Take those back that are left, and carry this out; what was noted before a kill, too."""
+        from lcc_scrapy.spidering.directives import Directives
+        from lcc_scrapy.spidering.submitting import Spidering, Terms
+        from lcc_scrapy.spidering.withdrawing import carry_out
+
+        for pid, asked in self._batch.items():
+            spidering = Spidering(self._store, pid, Terms(), self._config.policy)
+            self.queued += Directives(spidering).withdraw(asked)
+            self.taken += len(asked)
+        self._batch, self._size = {}, 0
+        self.ended += sum(carry_out(self._store))
 
 
 def _check(source: Source) -> tuple[int, int]:

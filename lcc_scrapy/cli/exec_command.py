@@ -1,19 +1,24 @@
 """The user's command (``--exec``), and the JSON lines that it gets."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lcc_scrapy.cli.context import Lcc
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.command import Command
-from lcc_scrapy.feed.row_formats import JsonLines, PathOf, record
+from lcc_scrapy.feed.row_formats import JsonLines, PathOf, Record, records
 
 
-def json_lines(changes: Sequence[Change], path_of: PathOf) -> bytes:
+def json_lines(changes: Sequence[Change], path_of: PathOf, owners: Owners) -> bytes:
     """Return changes as lines, in UTF-8."""
-    text = JsonLines().records(record(row, path_of) for row in changes)
-    return text.encode("utf-8", "backslashreplace")
+    return as_lines(records(changes, path_of, owners))
+
+
+def as_lines(told: Iterable[Record]) -> bytes:
+    """Return records as lines, in UTF-8."""
+    return JsonLines().records(told).encode("utf-8", "backslashreplace")
 
 
 def command_of(lcc: Lcc, command: str, **options: Any) -> Command:

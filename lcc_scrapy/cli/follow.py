@@ -11,6 +11,7 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.cli.exec_command import command_of, json_lines
 from lcc_scrapy.cli.feed_options import filters, place, places
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.command import Command
 from lcc_scrapy.feed.following import Batch, Follower
@@ -50,11 +51,12 @@ def follow(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         handing = command_of(lcc, command, stopping=stopping.is_set) if command is not None else None
+        feed = StoreFeed(store)
         follower = Follower(
-            StoreFeed(store),
+            feed,
             selection,
             where.since,
-            deliver=lambda batch: _deliver(lcc, handing, batch),
+            deliver=lambda batch: _deliver(lcc, handing, batch, feed.owners(batch.changes)),
             keep=where.keep,
             pause=lambda seconds: not stopping.wait(seconds),
             poll=lcc.config.poll,
@@ -64,8 +66,8 @@ def follow(
         click.echo(f"cursor: {follower.position}", err=True)
 
 
-def _deliver(lcc: Lcc, handing: Command | None, batch: Batch) -> bool:
-    lines = json_lines(batch.changes, lcc.path_of())
+def _deliver(lcc: Lcc, handing: Command | None, batch: Batch, owners: Owners) -> bool:
+    lines = json_lines(batch.changes, lcc.path_of(), owners)
     if handing is None:
         sys.stdout.buffer.write(lines)
         sys.stdout.flush()

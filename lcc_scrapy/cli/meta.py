@@ -8,7 +8,7 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.feed.meta_information import as_record, as_xml
-from lcc_scrapy.feed.row_formats import Record, version_record
+from lcc_scrapy.feed.row_formats import Facts, version_record
 
 if TYPE_CHECKING:
     from lcc_scrapy.content_user import CachedUrl, ContentUser
@@ -95,7 +95,7 @@ def _documents(user: "ContentUser", url: str, pid: int | None) -> "list[CachedUr
     return found
 
 
-def _line(one: Record) -> list[object]:
+def _line(one: Facts) -> list[object]:
     return [
         one["seq"],
         printing.moment(int(one["fetched_time"] or 0)),

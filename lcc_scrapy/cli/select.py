@@ -1,37 +1,27 @@
 """``lcc select``: what changed since the last visit."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
-from lcc_scrapy.cli.exec_command import command_of, json_lines
+from lcc_scrapy.cli.exec_command import as_lines, command_of
 from lcc_scrapy.cli.feed_options import Place, filters, place, places
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.cli.select_output import CHANGES, CONFIRMATIONS, Printer, WithVersions, printer
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.selection import Change, Selection
-from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed import confirmations, row_formats
 from lcc_scrapy.feed.following import Batch
 from lcc_scrapy.feed.reader import Feed, Inventory, Reader
-from lcc_scrapy.feed.row_formats import (
-    COLUMNS,
-    FORMATS,
-    Format,
-    JsonLines,
-    RawCsv,
-    Record,
-    record,
-    version_record,
-)
+from lcc_scrapy.feed.row_formats import FORMATS, Record
 
-_COLUMNS = ("op", "when", "provider", "mimetype", "bytes", "url", "file")
+Told = Callable[[Reader, Sequence[Change]], list[Record]]
+"""What makes records of what was read."""
+
 _IDS = ("docid", "seq")
-_PORTION = 100
-"""Documents whose versions are in memory at a time."""
 
 
 @click.command()
@@ -57,6 +47,11 @@ _PORTION = 100
     is_flag=True,
     help="With --format csv: leave texts as they are that a spreadsheet would run (`=`, `+`, `-`, `@`, …).",
 )
+@click.option(
+    "--confirmed",
+    is_flag=True,
+    help="Print which documents were found unchanged at their sites, behind a cursor of its own.",
+)
 @click.option("--ids", is_flag=True, help="Print docid and seq of all cached documents, to compare.")
 @pass_lcc
 def select(
@@ -68,6 +63,7 @@ def select(
     form: str | None,
     limit: int | None,
     command: str | None,
+    confirmed: bool,
     ids: bool,
     versions: bool,
     raw: bool,
@@ -83,6 +79,7 @@ def select(
     lcc select --format jsonl --cursor-file position
     lcc select --since-time 2026-01-31 --mimetype 'text/*'
     lcc select --cursor-file position --exec my-indexer
+    lcc select --confirmed --cursor-file confirmations
     """  # noqa: D301
     if command is not None and (ids or form not in {None, "jsonl"}):
         raise click.UsageError("--exec goes with neither --ids nor another --format than jsonl")
@@ -92,42 +89,56 @@ def select(
         raise click.UsageError("--raw goes with --format csv only")
     if ids and (cursor is not None or limit):
         raise click.UsageError("--ids goes with neither --since nor --limit")
+    if confirmed and (ids or versions):
+        raise click.UsageError("--confirmed goes with neither --ids nor --versions")
     with place(cursor, cursor_file, reads=not ids) as where, lcc.store() as store:
         from lcc_scrapy.feed.store_feed import StoreFeed
 
         feed = StoreFeed(store)
         if ids:
             position = _list(feed, selection, form or "table")
-        elif command is not None:
-            position = _hand_over(lcc, Reader(feed, selection, where.since, limit or 0), where, command)
         else:
-            path_of = lcc.path_of()
-            printer = (
-                _WithVersions(feed, path_of) if versions else _printer(form or "table", path_of, raw=raw)
-            )
-            position = _print(Reader(feed, selection, where.since, limit or 0), where, printer)
+            reads = confirmations.Confirmations if confirmed else Reader
+            reader = reads(feed, selection, where.since, limit or 0)
+            told = _confirmations if confirmed else _changes(lcc)
+            if command is not None:
+                position = _hand_over(lcc, reader, where, told, command)
+            else:
+                shape = CONFIRMATIONS if confirmed else CHANGES
+                output = printer(form or "table", shape, raw=raw)
+                shown = WithVersions(feed, lcc.path_of()) if versions else output
+                position = _print(reader, where, told, shown)
         where.keep(position)
     click.echo(f"cursor: {position}", err=True)
 
 
-def _print(reader: Reader, where: Place, printer: "_Printer") -> Position:
+def _changes(lcc: Lcc) -> Told:
+    path_of = lcc.path_of()
+    return lambda reader, page: list(row_formats.records(page, path_of, reader.owners(page)))
+
+
+def _confirmations(reader: Reader, page: Sequence[Change]) -> list[Record]:
+    return list(confirmations.records(page, reader.owners(page)))
+
+
+def _print(reader: Reader, where: Place, told: Told, shown: Printer) -> Position:
     """Print what is selected; returns the position reached when all of it was taken by stdout."""
     where.begin(reader.position)
-    printer.begin()
+    shown.begin()
     for page in reader.pages():
-        printer.page(page)
-    printer.end()
+        shown.page(told(reader, page))
+    shown.end()
     sys.stdout.flush()
     return reader.position
 
 
-def _hand_over(lcc: Lcc, reader: Reader, where: Place, command: str) -> Position:
+def _hand_over(lcc: Lcc, reader: Reader, where: Place, told: Told, command: str) -> Position:
     """Give what is selected to a command; what it took is kept, whatever becomes of the rest."""
     where.begin(reader.position)
     handing = command_of(lcc, command)
     for page in reader.pages():
         batch = Batch(page, reader.position, reader.reached, 0)
-        status = handing.run(json_lines(page, lcc.path_of()), batch)
+        status = handing.run(as_lines(told(reader, page)), batch)
         if status:
             raise Failure(f"the command ended with status {status}: {len(page)} changes come again")
         where.keep(reader.reached)
@@ -145,102 +156,3 @@ def _list(feed: Feed, selection: Selection, form: str) -> Position:
     printing.utf8(shown.end() if shown else "")
     sys.stdout.flush()
     return inventory.position
-
-
-class _Printer(Protocol):
-    def begin(self) -> None: ...
-
-    def page(self, page: list[Change]) -> None: ...
-
-    def end(self) -> None: ...
-
-
-def _printer(form: str, path_of: Callable[[int, int], str], *, raw: bool) -> _Printer:
-    if raw:
-        return _Streamed(RawCsv(COLUMNS), path_of)
-    if form in FORMATS:
-        return _Streamed(FORMATS[form](COLUMNS), path_of)
-    return _Terminal(path_of) if sys.stdout.isatty() else _Columns(path_of)
-
-
-class _Streamed:
-    """Writes one of the formats for programs."""
-
-    def __init__(self, form: Format, path_of: Callable[[int, int], str]) -> None:
-        self._form = form
-        self._path_of = path_of
-
-    def begin(self) -> None:
-        printing.utf8(self._form.begin())
-
-    def page(self, page: list[Change]) -> None:
-        printing.utf8(self._form.records([record(row, self._path_of) for row in page]))
-
-    def end(self) -> None:
-        printing.utf8(self._form.end())
-
-
-class _WithVersions(_Streamed):
-    """Writes JSON lines in which documents have their earlier contents, as they are kept now."""
-
-    def __init__(self, feed: Feed, path_of: Callable[[int, int], str]) -> None:
-        super().__init__(JsonLines(), path_of)
-        self._feed = feed
-
-    def page(self, page: list[Change]) -> None:
-        for start in range(0, len(page), _PORTION):
-            part = page[start : start + _PORTION]
-            kept = self._feed.versions([row.urlkey for row in part if isinstance(row, CachedUrl)])
-            printing.utf8(self._form.records([self._line(row, kept.get(row.urlkey, [])) for row in part]))
-
-    def _line(self, row: Change, kept: list[Version]) -> dict[str, object]:
-        told = record(row, self._path_of)
-        if not isinstance(row, CachedUrl):
-            return {**told}
-        return {**told, "versions": [version_record(one, self._path_of) for one in kept]}
-
-
-class _Columns:
-    """Writes tab-separated columns below their names."""
-
-    def __init__(self, path_of: Callable[[int, int], str]) -> None:
-        self._path_of = path_of
-        self._named = False
-
-    def begin(self) -> None:
-        pass
-
-    def page(self, page: list[Change]) -> None:
-        if not self._named:
-            printing.utf8("\t".join(_COLUMNS) + "\n")
-            self._named = True
-        printing.utf8(printing.tabbed(_row(record(row, self._path_of)) for row in page))
-
-    def end(self) -> None:
-        pass
-
-
-class _Terminal(_Columns):
-    """Writes a table per page, so that the first rows stand there before the last are read."""
-
-    def page(self, page: list[Change]) -> None:
-        printing.table(_COLUMNS, [_row(record(row, _arguments)) for row in page])
-
-
-def _arguments(machineid: int, fileid: int) -> str:
-    """Name a file as ``lcc path`` wants it: shorter than its path."""
-    return f"{machineid} {fileid}"
-
-
-def _row(one: Record) -> list[object]:
-    when = one["fetched_time"] if one["removed_time"] is None else one["removed_time"]
-    removed = one["removed_time"] is not None
-    return [
-        one["op"],
-        printing.moment(int(when or 0)),
-        one["pid"],
-        one["mimetype"],
-        "" if removed else one["len"],
-        one["curl"],
-        one["reason"] if removed else one["path"],
-    ]

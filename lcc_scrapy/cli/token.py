@@ -9,7 +9,9 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.feed_options import patterns
+from lcc_scrapy.domain.directives import checked_owner
 from lcc_scrapy.domain.tokens import (
+    ANNOTATE,
     LABEL_MAX,
     PUSH,
     READ,
@@ -60,7 +62,8 @@ def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
     default=(READ,),
     show_default=True,
     help="What the token permits: the feed and documents, the metrics, content files for `lcc web` on"
-    " another machine, or pushing as one provider. May be repeated.",
+    " another machine, pushing as one provider, or the interests and alerts of the owner LABEL. May be"
+    " repeated.",
 )
 @click.option(
     "--expires",
@@ -109,10 +112,13 @@ def add(
     lcc token add prometheus --scope metrics --expires 0
     lcc token add intranet --provider 7 --mimetype 'text/*' --expires 90d
     (umask 077; lcc token add example.org --scope push --provider 7 > token)
+    (umask 077; lcc token add anna --scope annotate > token)
     """  # noqa: D301
     from lcc_scrapy.feed.tokens import StoreTokens
 
     _check(set(scopes), set(providers), mimetypes)
+    if ANNOTATE in scopes:
+        _check_owner(label)
     now = int(time.time())
     secret = new_secret()
     made = Token(
@@ -136,6 +142,13 @@ def _check(scopes: set[str], providers: set[int], mimetypes: tuple[str, ...]) ->
             raise click.UsageError("--scope push goes with one --provider, and with nothing else")
     elif scopes != {READ} and (providers or mimetypes):
         raise click.UsageError("--provider and --mimetype go with no other --scope than read or push")
+
+
+def _check_owner(label: str) -> None:
+    try:
+        checked_owner(label)
+    except ValueError as error:
+        raise click.UsageError(f"--scope annotate: the label names an owner; {error}") from None
 
 
 def _restriction(values: tuple[Any, ...]) -> str:

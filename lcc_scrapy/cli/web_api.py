@@ -1,13 +1,17 @@
 """The HTTP API for content users, made of one LCC's database and content files."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
+from lcc_scrapy.annotation import aci_routes, recipient_routes, urd_routes
+from lcc_scrapy.annotation.owner_pages import make_pages
+from lcc_scrapy.annotation.recipients import Recipients
 from lcc_scrapy.app.opening import other_machines
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.feed.content import LocalContent
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.named_cursors import StoreCursors
@@ -22,6 +26,14 @@ from lcc_scrapy.web.ports import Lcc
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.db.sql.store import SqlStore
+
+
+def alert_routes(config: "Config", store: Store) -> Iterator[APIRouter]:
+    """Yield the routes of what was found for owners, and how they are told."""
+    recipients = Recipients(store, config.alerts.recipients, config.alerts.private)
+    yield aci_routes.make_router(store, config.web_url)
+    yield recipient_routes.make_router(recipients)
+    yield make_pages(store, recipients, config.web_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +60,10 @@ def make_api(config: "Config", store: "SqlStore") -> Api:
         lambda: measures(store, config.spool_dirs, int(time.time()), config.policy.push_grace),
         bounds=config.web,
     )
-    made = app.make_app(lcc, [make_router(StorePublications(store), config.web_url)])
+    routers = [
+        make_router(StorePublications(store), config.web_url),
+        urd_routes.make_router(store),
+        *alert_routes(config, store),
+    ]
+    made = app.make_app(lcc, routers)
     return Api(made, lambda: None if others is None else others.close())

@@ -17,6 +17,8 @@ from lcc_scrapy.config import readers
 from lcc_scrapy.config.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.domain import notations as read
 from lcc_scrapy.domain import shared_settings as shared
+from lcc_scrapy.domain.alert_limits import AlertRules
+from lcc_scrapy.domain.annotation_limits import AnnotationRules
 from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_endpoint import Endpoint
@@ -111,6 +113,8 @@ class Config:
     public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "URL of LCC_PUSH_ENDPOINTS as strangers reach them: `https://push.example.org`. New providers are told it, links in [mail](mail.md) begin with it, and hubs of [WebSub](sources.md#websub) bring changes there. Empty = mail has no links, and no hub is asked.")
     mail: MailRules = group(MailRules)
     tracker: TrackerRules = group(TrackerRules)
+    alerts: AlertRules = group(AlertRules)
+    annotation: AnnotationRules = group(AnnotationRules)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)
     source_urls: int = setting("LCC_SOURCE_URLS", "1000000", read.at_least_one, "URLs that are remembered of one [source](sources.md), some 40 bytes each in the database; further ones are not submitted.", LIVE)

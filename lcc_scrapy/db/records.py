@@ -31,12 +31,30 @@ FEED = "feed"
 """The counter of the feed's seq, and the last of the rows that whoever writes has to wait for.
 
 All lock them in this order, or two would wait for each other: blocks of file ids, providers (rising),
-turns (rising), what else belongs to these, the counts of all fetches, the tallies, this one. It stays
-locked until the commit, so that no later seq is seen before an earlier one.
+turns (rising), what else belongs to these, the counts of all fetches, the tallies, ``CONFIRMED``, this
+one. It stays locked until the commit, so that no later seq is seen before an earlier one.
 """
+
+CONFIRMED = "confirmed"
+"""The counter of confirmations: of documents whose site was asked and that were unchanged."""
 
 FORGOTTEN = "forgotten"
 """The counter of the highest seq whose tombstone was dropped because of its age."""
+
+AE_POSITION = "ae position"
+AE_PEAK = "ae peak"
+AE_PAGES = "ae pages"
+AE_SKIPPED = "ae skipped"
+AE_FAILED = "ae failed"
+"""Counters of the annotation engine: places given out in its queue, the most documents that ever waited there
+at a time; documents that were annotated, that have no text, and that no processor survived."""
+
+ANNOTATED = "annotated"
+"""The fact (``lccinfo``) up to which seq the annotation engine read the feed: that waits in its queue, or is
+done."""
+
+ACI_NUMBER = "aci"
+"""The counter of the ``number`` of ACIs; it stays locked until the commit, as ``FEED``."""
 
 PAUSED = "paused"
 """The fact (``lccinfo``) that nothing is to be fetched from anybody."""
@@ -374,7 +392,8 @@ class Ownership:
     """Somebody's interest in a URL (table ``owners``), by ``furlkey`` and ``owner``, who may be "": nobody.
 
     It goes on to what can be reached from there by ``reach`` links. ``due``: what the documents from there
-    link to is still to be looked at for that.
+    link to is still to be looked at for that. ``asked``: the depth that directives by hand asked for at this
+    URL, -1 = none did: the interest comes from links or from a URD.
     """
 
     furlkey: bytes
@@ -382,6 +401,45 @@ class Ownership:
     pid: int
     reach: int = 0
     due: bool = False
+    asked: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Irrelevant:
+    """A document whose content was dropped because it concerns nobody (table ``irrelevant``).
+
+    With ``etag`` and ``last_modified`` it is asked for conditionally; ``sha256`` is that of the content. Its
+    links stay in the table ``links``. ``terms`` are those of the scan that had read them ("" = no spider was
+    there): under others the page is to be read again, as one that is not known. ``dropped`` in epoch seconds.
+    """
+
+    urlkey: bytes
+    pid: int
+    furl: str
+    etag: str
+    last_modified: str
+    sha256: str
+    terms: str
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A document that concerned nobody when it had this ``seq``: it is to be dropped."""
+
+    urlkey: bytes
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """That the interests of an owner are to be computed anew, for it wants less (table ``withdrawals``).
+
+    ``changes`` rises whenever one of them is added or goes farther meanwhile.
+    """
+
+    owner: str
+    changes: int
 
 
 @dataclass(frozen=True, slots=True)

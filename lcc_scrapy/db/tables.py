@@ -27,7 +27,7 @@ from sqlalchemy import (
     Text,
 )
 
-from lcc_scrapy.db.records import JOB_MAX, OUTCOME_STATE_MAX, RELATION_MAX
+from lcc_scrapy.db.records import JOB_MAX, OUTCOME_STATE_MAX
 from lcc_scrapy.domain.acis import EXTENSION_MAX, FORMAT_MAX, SUMMARY_MAX, TITLE_MAX
 from lcc_scrapy.domain.cache import CHARSET_MAX, ETAG_MAX, LAST_MODIFIED_MAX, PEER_MAX, STATUS_LINE_MAX
 from lcc_scrapy.domain.cursor import CURSOR_MAX
@@ -68,6 +68,12 @@ class _MediumText(Text):
     __visit_name__ = "MEDIUMTEXT"
 
 
+class _MediumBlob(LargeBinary):
+    """The type of MariaDB and MySQL; its compiler goes by this name."""
+
+    __visit_name__ = "MEDIUMBLOB"
+
+
 def _text(width: int) -> Any:
     return String(width).with_variant(String(width, collation="utf8mb4_bin"), "mysql", "mariadb")
 
@@ -77,6 +83,7 @@ def _ascii(width: int) -> Any:
 
 
 Long = Text().with_variant(_MediumText(collation="utf8mb4_bin"), "mysql", "mariadb")
+LongBytes = LargeBinary().with_variant(_MediumBlob(), "mysql", "mariadb")
 Url = _text(URL_MAX)
 Mask = _ascii(HOURS_PER_WEEK)
 
@@ -230,6 +237,8 @@ lccurl = Table(
     _column("held", BigInteger),
     _column("subtype_seq", BigInteger),
     _column("head_len", Integer),
+    _column("owners_seq", BigInteger),
+    _column("confirmed_seq", BigInteger),
     _column("furlkey", Key, null=True, index=True),
     *_namehashes(),
     _column("answer_line", _text(STATUS_LINE_MAX), null=True),
@@ -238,6 +247,7 @@ lccurl = Table(
     _column("answer_time", BigInteger, null=True),
     *_by_name("lccurl"),
     Index("lccurl_seq", "seq", unique=True),
+    _where_known("lccurl_confirmed_seq", "confirmed_seq"),
     Index("lccurl_pid", "pid", "urlkey"),
     Index("lccurl_file", "fetched_machineid", "fetched_fileid"),
 )
@@ -280,10 +290,17 @@ links = Table(
     "links",
     metadata,
     Column("urlkey", Key, primary_key=True),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    _column("url", Url),
-    _column("relation", _ascii(RELATION_MAX)),
-    _column("nofollow", Boolean),
+    _column("words", BigInteger),
+    _column("body", LongBytes),
+)
+
+linkwords = Table(
+    "linkwords",
+    metadata,
+    Column("wordsid", BigKey, primary_key=True, autoincrement=True),
+    _column("pid", BigInteger, index=True),
+    _column("body", LongBytes),
+    sqlite_autoincrement=True,
 )
 
 spidered = Table(
@@ -314,7 +331,39 @@ owners = Table(
     _column("pid", BigInteger),
     _column("reach", Integer),
     _column("due", Boolean),
+    _column("asked", Integer),
     Index("owners_due", "pid", "due", "furlkey", "owner"),
+    Index("owners_owner", "owner", "pid", "furlkey"),
+)
+
+irrelevant = Table(
+    "irrelevant",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("pid", BigInteger),
+    _column("furl", Url),
+    _column("etag", _text(ETAG_MAX)),
+    _column("last_modified", _text(LAST_MODIFIED_MAX)),
+    _column("sha256", _ascii(64)),
+    _column("terms", _ascii(64)),
+    _column("dropped", BigInteger),
+    _column("furlkey", Key),
+    Index("irrelevant_furlkey", "furlkey"),
+    Index("irrelevant_pid", "pid", "urlkey"),
+)
+
+unwanted = Table(
+    "unwanted",
+    metadata,
+    Column("urlkey", Key, primary_key=True),
+    _column("seq", BigInteger),
+)
+
+withdrawals = Table(
+    "withdrawals",
+    metadata,
+    Column("owner", _text(OWNER_MAX), primary_key=True),
+    _column("changes", BigInteger),
 )
 
 scans = Table(
@@ -737,9 +786,14 @@ urd = Table(
     _column("revision", BigInteger),
     _column("due", BigInteger),
     _column("run_upto", Key, null=True),
+    _column("urihash", BigInteger),
+    _column("refused", _text(255)),
     Index("urd_owner", "owner", "urdid"),
     Index("urd_due", "due"),
+    Index("urd_urgency", "urgency", "due"),
+    Index("urd_urihash", "urihash", "urdid"),
     Index("urd_revision", "revision", unique=True),
+    Index("urd_run", "run_upto"),
     sqlite_autoincrement=True,
 )
 
@@ -752,6 +806,13 @@ urd_keyword = Table(
     _column("weight", Integer),
 )
 
+removed_urds = Table(
+    "removed_urds",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    _column("urdid", BigInteger),
+)
+
 aequeue = Table(
     "aequeue",
     metadata,
@@ -760,6 +821,7 @@ aequeue = Table(
     _column("position", BigInteger),
     _column("since", BigInteger),
     _column("urdids", Long),
+    _column("base", BigInteger),
     Index("aequeue_position", "position", unique=True),
 )
 
@@ -802,7 +864,12 @@ recipients = Table(
     _column("off", Boolean),
     _column("created", BigInteger),
     _column("refused", _text(255)),
+    _column("tries", Integer),
+    _column("not_before", BigInteger),
+    _column("due", BigInteger),
+    _column("deadline", BigInteger),
     Index("recipients_owner", "owner", "recipientid"),
+    Index("recipients_due", "channel", "due"),
     sqlite_autoincrement=True,
 )
 
@@ -816,8 +883,10 @@ alerts = Table(
     _column("not_before", BigInteger),
     _column("deadline", BigInteger),
     _column("sent", BigInteger),
-    Index("alerts_due", "state", "not_before"),
-    Index("alerts_recipient", "recipientid", "number"),
+    _column("digest", BigInteger),
+    Index("alerts_due", "recipientid", "state", "not_before"),
+    Index("alerts_deadline", "recipientid", "state", "deadline"),
+    Index("alerts_state", "state", "deadline"),
 )
 
 tr_domain = Table(

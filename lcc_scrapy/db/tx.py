@@ -7,9 +7,12 @@ from lcc_scrapy.db.sql.aci_verbs import AciVerbs
 from lcc_scrapy.db.sql.alert_verbs import AlertVerbs
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
+from lcc_scrapy.db.sql.irrelevant_verbs import IrrelevantVerbs
+from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
+from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
 from lcc_scrapy.db.sql.registration_verbs import RegistrationVerbs
@@ -28,6 +31,9 @@ class Tx(
     TurnVerbs,
     CacheVerbs,
     SpiderVerbs,
+    LinkVerbs,
+    IrrelevantVerbs,
+    OwnerVerbs,
     MissVerbs,
     MailVerbs,
     UserVerbs,

@@ -33,7 +33,8 @@ class Aci:
     ``seq`` is the place in the feed of that version of the document. ``number`` rises in the order of commits
     and is given out once: readers go on behind it. ``urdid`` is the URD with the highest relevance.
     ``updatetime`` is when the document was fetched, ``made`` when it was annotated. ``docbase`` names the
-    content: ``machine/file``. ``detail`` is JSON: keywords found, changes, elements of others.
+    content: ``machine/file``. ``expired``: the document has another content now, or is gone. ``detail`` is
+    JSON: keywords found, changes, elements of others.
     """
 
     urlkey: bytes
@@ -68,6 +69,7 @@ class Waiting:
 
     ``urlkey`` and ``seq`` are those of the document, ``since`` is when it came (epoch milliseconds).
     ``urdids`` names the URDs it is for, separated by blanks; empty = all that have it in scope.
+    ``base`` is the place in the feed up to which its changes were annotated before; 0 = no changes are told.
     """
 
     urlkey: bytes
@@ -75,6 +77,7 @@ class Waiting:
     position: int
     since: int
     urdids: str
+    base: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class Alert:
     """That one recipient is told of one ACI (table ``alerts``), by its number. Times are epoch milliseconds.
 
     Nothing is tried before ``not_before``; ``deadline`` is what the service level promises; ``sent`` 0 = not
-    yet.
+    yet. ``digest`` is the moment of the daily digest that it waits for, 0 = it is told alone.
     """
 
     number: int
@@ -112,3 +115,4 @@ class Alert:
     not_before: int
     deadline: int
     sent: int
+    digest: int = 0

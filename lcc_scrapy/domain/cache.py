@@ -17,6 +17,8 @@ LAST_MODIFIED_MAX = 64
 PEER_MAX = 64
 OUTSIDE_ROOTS = 1 << 62
 """In ``held``: the document lies outside its provider's roots. Above the number of any provider set."""
+IRRELEVANT = "irrelevant"
+"""The reason that tombstones of documents give whose content was dropped because it concerns nobody."""
 ORPHANED = OUTSIDE_ROOTS - 1
 """In ``held``: a spider found the document, and no way along links leads to it any more."""
 
@@ -30,7 +32,9 @@ class CachedUrl:
     ``seen`` is the newest provider set that named the URL; ``held`` is not 0 while its removal waits
     for the operator: the set that asked for it, ``OUTSIDE_ROOTS`` or ``ORPHANED``. ``subtype_seq`` is the
     ``seq`` with which the subtype last changed, or the document came back; 0 = it is as it first came.
-    ``head_len``: bytes of the headers kept with it.
+    ``head_len``: bytes of the headers kept with it. ``owners_seq`` is the ``seq`` with which its owners last
+    changed, 0 = not since it came. ``confirmed_seq`` is its place among confirmations: when its site was last
+    asked and this content was unchanged; 0 = it was not asked again.
     """
 
     op: ClassVar[str] = "upsert"
@@ -65,6 +69,8 @@ class CachedUrl:
     held: int = 0
     subtype_seq: int = 0
     head_len: int = 0
+    owners_seq: int = 0
+    confirmed_seq: int = 0
 
     @property
     def docid(self) -> str:
@@ -83,9 +89,21 @@ class CachedUrl:
 
     def told(self, seq: int, subtype_seq: int) -> "CachedUrl":
         """Return the row with another place in the feed."""
+        return self._with({_SEQ: seq, _SUBTYPE_SEQ: subtype_seq})
+
+    def owned_anew(self, seq: int) -> "CachedUrl":
+        """Return the row with the place in the feed that it gets as its owners have changed."""
+        return self._with({_SEQ: seq, _OWNERS_SEQ: seq})
+
+    def confirmed_at(self, number: int) -> "CachedUrl":
+        """Return the row with another place among the confirmations."""
+        return self._with({_CONFIRMED_SEQ: number})
+
+    def _with(self, changes: Mapping[int, int]) -> "CachedUrl":
         make: Callable[..., CachedUrl] = CachedUrl
         values = list(_cached_values(self))  # ``replace`` takes three times as long
-        values[_SEQ], values[_SUBTYPE_SEQ] = seq, subtype_seq
+        for place, value in changes.items():
+            values[place] = value
         return make(*values)
 
     def as_entry(self) -> UrlEntry:
@@ -103,6 +121,7 @@ class CachedUrl:
 
 _COLUMNS = [field.name for field in fields(CachedUrl)]
 _SEQ, _SUBTYPE_SEQ = _COLUMNS.index("seq"), _COLUMNS.index("subtype_seq")
+_OWNERS_SEQ, _CONFIRMED_SEQ = _COLUMNS.index("owners_seq"), _COLUMNS.index("confirmed_seq")
 _cached_values: Any = attrgetter(*_COLUMNS)
 
 

@@ -78,13 +78,13 @@ class Position:
             raise StartOver(f"cursor of another LCC ({self.lcc}, this one is {head.lcc}): start over")
         if self.generation != head.generation:
             raise StartOver("cursor from before this LCC was restored from a backup: start over")
-        if max(self.seq, self.began) > head.seq:
-            newest = max(self.seq, self.began)
-            raise StartOver(f"cursor from the future (change {newest} of {head.seq}): start over")
-        if self.selection != head.selection:
+        if self.selection != head.selection:  # before it is counted: confirmations have numbers of their own
             raise BadCursor(
                 "cursor of another selection: give the same filters as before; for others, read without one"
             )
+        if max(self.seq, self.began) > head.seq:
+            newest = max(self.seq, self.began)
+            raise StartOver(f"cursor from the future (change {newest} of {head.seq}): start over")
 
 
 def _facts(text: str) -> dict[str, object]:

@@ -3,7 +3,7 @@
 "These requests have the following format: [Link, ParentLink, Depth, {owners}]".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lcc_scrapy.domain.errors import UrlRefused
@@ -19,6 +19,11 @@ OWNER_MAX = 64
 _NOT_IN_OWNERS = frozenset(" ,{}[]<>\"'&")
 NOBODY = ""
 """The owner of what a directive without owners asks for."""
+
+Owners = Mapping[bytes, Sequence[str]]
+"""The owners of documents by key, by name; those without any are left out."""
+
+NO_OWNERS: Owners = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +65,18 @@ def _owners(names: Iterable[str]) -> tuple[str, ...]:
     if len(owners) > OWNERS_MAX:
         raise ValueError(f"{len(owners)} owners, at most {OWNERS_MAX}")
     for owner in owners:
-        if not 0 < len(owner) <= OWNER_MAX or not owner.isprintable() or not _NOT_IN_OWNERS.isdisjoint(owner):
-            raise ValueError(
-                f"owner {owner[:OWNER_MAX]!r}, expected 1 to {OWNER_MAX} characters without blanks, commas,"
-                " brackets and quotes"
-            )
+        checked_owner(owner)
     return owners
+
+
+def checked_owner(name: str) -> str:
+    """Return the name of an owner; raises ``ValueError`` with what is wrong in one line."""
+    if not 0 < len(name) <= OWNER_MAX or not name.isprintable() or not _NOT_IN_OWNERS.isdisjoint(name):
+        raise ValueError(
+            f"owner {name[:OWNER_MAX]!r}, expected 1 to {OWNER_MAX} characters without blanks, commas,"
+            " brackets and quotes"
+        )
+    return name
 
 
 class Territories:
@@ -86,3 +97,8 @@ class Territories:
             which = ", ".join(map(str, pids))
             raise ValueError(f"{url} lies inside the roots of providers {which}: say which, with --provider")
         return pids[0]
+
+    def nearest(self, url: HttpUrl) -> int | None:
+        """Return the first provider that may have a URL fetched, by number; None when there is none."""
+        near = self._of_host.get(url.host, ())
+        return min((pid for pid, root in near if root.covers(url)), default=None)

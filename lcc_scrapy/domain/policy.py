@@ -29,6 +29,8 @@ class QueuePolicy:
     tombstones_keep: float = setting("LCC_TOMBSTONES_KEEP", "90d", read.duration, "How long content users are told of a removal; a cursor that is older has to start over; 0 = for ever.", LIVE)
     push_grace: float = setting("LCC_PUSH_GRACE", "1h", read.duration, "How long after a [sample](push-misses.md) found a change its push may arrive; later it counts as missed.", LIVE)
     versions: Keep = setting("LCC_KEEP_VERSIONS", "0", read.versions, "Earlier contents that are kept of each document: `5` (how many, at most 100), `30d` (for how long after they were replaced), or `5, 30d` (both bounds); 0 = none. They are not charged to the provider, and go with the document.", LIVE)
+    alert_hold: float = setting("LCC_ALERT_HOLD", "7d", read.duration, "How long a content that was replaced or removed stays as a version while an [alert](annotation.md) on it waits to be delivered; 0 = not at all.", LIVE)
     revisits: Bounds = setting("LCC_REVISIT", "1h..1d..30d", read.revisits, "How often a spider visits a page again with `-a every=auto`: the shortest interval, that of a page not known yet, and the longest one. `1h..30d` puts the middle one between the others. `lcc provider set --revisit` gives a provider its own.", LIVE)
+    drop_irrelevant: bool = setting("LCC_DROP_IRRELEVANT", "no", read.flag, "Whether pages that spiders and directives found lose their content when they [concern nobody](annotation.md#irrelevant-pages).", LIVE)
     resend_period: float = 30 * 86400.0
 # fmt: on

@@ -383,6 +383,8 @@ def stored_row(served: Served, said: QueuedUrl, before: CachedUrl | None, machin
         0 if is_found(said) else still_held(before),
         before.subtype_seq if before else 0,
         length_of(answer.headers),
+        before.owners_seq if before else 0,
+        before.confirmed_seq if same and before else 0,
     )
 
 

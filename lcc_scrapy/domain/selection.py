@@ -47,7 +47,8 @@ class Selection:
 
     ``mimetypes`` may be patterns like ``text/*``; a subtype that ends in ``*`` stands for all that begin
     so, and ``""`` for documents without one; ``url_prefixes`` are those of curls. ``since`` (epoch seconds)
-    admits what was fetched or removed after it; None = no limit.
+    admits what was fetched or removed after it; None = no limit. ``confirmed``: it is about confirmations,
+    the places of which are none in the feed.
     """
 
     providers: tuple[int, ...] = ()
@@ -55,6 +56,7 @@ class Selection:
     subtypes: tuple[str, ...] = ()
     url_prefixes: tuple[str, ...] = ()
     since: int | None = None
+    confirmed: bool = False
 
     @property
     def digest(self) -> str:
@@ -65,7 +67,7 @@ class Selection:
         given = {
             name: sorted(set(value)) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
-            if value not in {(), None}
+            if value not in {(), None} and value is not False
         }
         return sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:SELECTION_MAX] if given else ""
 
@@ -77,6 +79,8 @@ class Selection:
         """Return what somebody is to be told who began to follow when the feed was at ``began``."""
         if self.admits(row):
             return row
+        if self.confirmed:
+            return None
         may_be_known = isinstance(row, CachedUrl) and row.subtype_seq > began and not self._suits(row)
         return _leave(row) if may_be_known and self._names(row) else None
 

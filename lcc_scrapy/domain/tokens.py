@@ -10,16 +10,16 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.entries import accepts
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.selection import Selection
 
-READ, METRICS, FILES, PUSH = "read", "metrics", "files", "push"
-"""What tokens are good for: the feed and documents, the metrics, the content files of a machine, and pushing
-as one provider."""
+READ, METRICS, FILES, PUSH, ANNOTATE = "read", "metrics", "files", "push", "annotate"
+"""What tokens are good for: the feed and documents, the metrics, the content files of a machine, pushing as
+one provider, and the interests and alerts of the owner that the label names."""
 
-SCOPES = (READ, METRICS, FILES, PUSH)
+SCOPES = (READ, METRICS, FILES, PUSH, ANNOTATE)
 LABEL_MAX = 64
 RESTRICTION_MAX = 1000
 """Characters of all providers, or all mimetypes, that one token is for."""
@@ -70,8 +70,8 @@ class Token:
         """Tell whether it is for some documents only: then it is good for reading, or pushing, only."""
         return bool(self.providers or self.mimetypes)
 
-    def admits(self, row: CachedUrl) -> bool:
-        """Tell whether its holder may see a document."""
+    def admits(self, row: CachedUrl | Tombstone) -> bool:
+        """Tell whether its holder may see a document, or its removal."""
         pids, patterns = self._pids(), tuple(self.mimetypes.split())
         return (not pids or row.pid in pids) and (not patterns or accepts(patterns, row.mimetype))
 
@@ -125,6 +125,11 @@ def digest_of(secret: str) -> str:
 def check(tokens: Tokens, secret: str, scope: str, now: int) -> Token:
     """Return the token that somebody shows; raises ``Refused``, or ``NotAllowed`` for another scope."""
     token = tokens.find(digest_of(secret)) if is_token(secret) else None
+    return check_known(tokens, token, scope, now)
+
+
+def check_known(tokens: Tokens, token: Token | None, scope: str, now: int) -> Token:
+    """Return a token that was found, None = it was not; raises as ``check`` does."""
     if token is None:
         raise Refused("this token is not known here")
     if token.has_expired(now):

@@ -1,10 +1,11 @@
 """Versions: earlier contents of documents that are kept beside the newest one (seed 002 section 4).
 
-They belong to a document that is there: when it goes, for whatever reason, they go with it
-(docs/decisions/0067).
+They belong to a document that is there. When it goes, they go with it, but for those that somebody is
+still to be alerted to (docs/decisions/0067).
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -85,3 +86,15 @@ def outlived(versions: Sequence[Version], keep: Keep, now: int) -> list[Version]
     before = keep.replaced_before(now)
     within, beyond = versions[: keep.most], versions[keep.most :]
     return [*beyond, *(one for one in within if one.replaced_time <= before)]
+
+
+def held_back(versions: Sequence[Version], alerts: Collection[int], hold: float, now: int) -> set[int]:
+    """Return the seqs of those of a document's versions that open alerts keep for ``hold`` seconds.
+
+    ``alerts`` are seqs of the document when it was annotated. A content has the last seq that the document
+    had with it, so an alert is about the content with the lowest seq from its own on.
+    """
+    rising = sorted(one.seq for one in versions)
+    places = (bisect_left(rising, seq) for seq in alerts)
+    wanted = {rising[place] for place in places if place < len(rising)}
+    return {one.seq for one in versions if one.seq in wanted and now < one.replaced_time + hold}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.feed.following import Batch
 
 LOOK = 0.2
@@ -36,11 +37,15 @@ class Command:
 
     def run(self, lines: bytes, batch: Batch) -> int:
         """Hand a batch over; returns the exit status, negative when a signal ended the command."""
+        return self.run_between(lines, (batch.since, batch.position), len(batch.changes), batch.tries)
+
+    def run_between(self, lines: bytes, between: tuple[Position, Position], count: int, tries: int) -> int:
+        """Hand ``count`` lines over, which lie between two positions; returns as ``run`` does."""
         facts = {
-            "FEED_SINCE": str(batch.since),
-            "FEED_CURSOR": str(batch.position),
-            "FEED_CHANGES": str(len(batch.changes)),
-            "FEED_TRY": str(batch.tries + 1),
+            "FEED_SINCE": str(between[0]),
+            "FEED_CURSOR": str(between[1]),
+            "FEED_CHANGES": str(count),
+            "FEED_TRY": str(tries + 1),
         }
         with subprocess.Popen(  # noqa: S603 - what the user said
             ["/bin/sh", "-c", self._command],

@@ -7,20 +7,46 @@ As XML it has the elements of the meta-information file of seed 002 (section 5.1
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import UnionType
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.http_dates import epoch_of_date
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.feed.row_formats import PathOf, Record, for_xml, version_record
+from lcc_scrapy.feed.row_formats import Facts, PathOf, for_xml, version_record
 
 NAMESPACE = "http://www.lococa.org/webrace/1.0"
 _KILO = 1000
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 _BLANKS = re.compile(r"\s+")
+
+FACTS: Mapping[str, type | UnionType] = {
+    "docid": str,
+    "provider": int,
+    "curl": str,
+    "burl": str | None,
+    "furl": str,
+    "finalurl": str | None,
+    "mimetype": str,
+    "subtype": str | None,
+    "servedtype": str | None,
+    "servedcharset": str | None,
+    "status": str | None,
+    "peer": str | None,
+    "answered": int | None,
+    "length": int,
+    "md5": str,
+    "sha256": str,
+    "fetched": int,
+    "confirmed": int,
+    "seq": int,
+    "path": str,
+    "fileencoding": str | None,
+}
+"""What meta-information tells of a document in one value each; None = it is not known, or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +80,7 @@ class MetaInfo:
 def as_record(meta: MetaInfo, path_of: PathOf) -> dict[str, object]:
     """Return meta-information as JSON would have it; times in epoch seconds."""
     return {
-        **_facts(meta, path_of),
+        **facts(meta, path_of),
         "header": meta.header,
         "links": list(meta.links),
         "owners": list(meta.owners),
@@ -64,12 +90,12 @@ def as_record(meta: MetaInfo, path_of: PathOf) -> dict[str, object]:
 
 def as_xml(meta: MetaInfo, path_of: PathOf) -> str:
     """Return meta-information as an XML document in the form of the seed."""
-    facts = _facts(meta, path_of)
+    known = facts(meta, path_of)
     body = [
         *(_element(name, str(value)) for name, value in _as_the_seed_has_it(meta)),
         _lines("header", meta.header),
         _lines("links", (_BLANKS.sub(lambda blank: quote(blank[0]), link) for link in meta.links)),
-        *(_element(name, str(value)) for name, value in facts.items() if value is not None),
+        *(_element(name, str(value)) for name, value in known.items() if value is not None),
         _lines("owners", meta.owners),
         *_versions(version_record(one, path_of) for one in meta.versions),
     ]
@@ -86,7 +112,8 @@ def _as_the_seed_has_it(meta: MetaInfo) -> Iterator[tuple[str, object]]:
         yield "ifmodifiedsince", meta.modified * 1000
 
 
-def _facts(meta: MetaInfo, path_of: PathOf) -> Record:
+def facts(meta: MetaInfo, path_of: PathOf) -> Facts:
+    """Return the values that ``FACTS`` names."""
     row, answer = meta.row, meta.answer
     return {
         "docid": row.docid,
@@ -122,7 +149,7 @@ def _lines(name: str, lines: Iterable[str]) -> str:
     return f"  <webrace:{name}>\n{indented}  </webrace:{name}>"
 
 
-def _versions(records: Iterable[Record]) -> Iterator[str]:
+def _versions(records: Iterable[Facts]) -> Iterator[str]:
     yield "  <webrace:versions>"
     for one in records:
         given = ((name, str(value)) for name, value in one.items() if value is not None)

@@ -23,16 +23,25 @@ _MARKUP = re.compile(
 )
 _TEXT = re.compile(r"text/.*|application/(?:json|javascript)")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_TOKEN = re.compile(
-    r"""
+_REST_OF_TAG = r"""(?:=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))|[^>])*+(?:>|\Z)"""
+_NOT_SHOWN = rf"""
     <!--.*?(?:-->|\Z)
-  | <(?P<raw>script|style|title)\b(?:=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))|[^>])*+(?:>|\Z)
+  | <(?P<raw>script|style|title)\b{_REST_OF_TAG}
     (?P<content>.*?)(?:</(?P=raw)\b[^>]*+(?:>|\Z)|\Z)
-  | </?(?P<name>[a-z][^\s/>]*+)(?:=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))|[^>])*+(?:>|\Z)
-  | <[!?/][^>]*+(?:>|\Z)
-    """,
+"""
+_TOKEN = re.compile(
+    rf"{_NOT_SHOWN} | </?(?P<name>[a-z][^\s/>]*+){_REST_OF_TAG} | <[!?/][^>]*+(?:>|\Z)",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+_LINK = re.compile(
+    rf"{_NOT_SHOWN} | (?P<link><a(?=[\s/>]){_REST_OF_TAG}) [^<]*+(?:<(?!/?a[\s/>])[^<]*+)*+",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_HREF = re.compile(r"\shref\b", re.IGNORECASE)
+_PREFORMATTED = re.compile(r"<pre\b.*?(?:</pre\b|\Z)", re.DOTALL | re.IGNORECASE)
+_BREAK = "\u2029"
+"""A paragraph ends. It counts as a blank for all that looks for blanks."""
+
 _WITHIN_WORDS = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins"}
     | {"kbd", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "tt", "u", "var", "wbr"}
@@ -49,6 +58,12 @@ class Text:
     text: str
 
 
+def is_text(mimetype: str) -> bool:
+    """Tell whether documents of a mimetype have a text, for ``html_of``."""
+    kind = mimetype.partition(";")[0].strip().lower()
+    return bool(_MARKUP.fullmatch(kind) or _TEXT.fullmatch(kind))
+
+
 def html_of(content: IO[bytes], mimetype: str, charset: str) -> str | None:
     """Return a document as HTML, without control characters; None = it is no text.
 
@@ -62,19 +77,44 @@ def html_of(content: IO[bytes], mimetype: str, charset: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Paragraphs:
+    """The words of a document by the paragraphs, cells, items and lines in which they are shown."""
+
+    title: str
+    paragraphs: tuple[str, ...]
+
+
 def text_of_html(page: str) -> Text:
     """Return all the text of a page, of what it hides as well, but of neither scripts nor styles."""
+    title, text = _title_and_text(page)
+    return Text(title, " ".join(text.split()))
+
+
+def paragraphs_of_html(page: str, *, link_texts: bool = True) -> Paragraphs:
+    """Return the same by paragraphs; ``link_texts``: also what links (``<a href>``) show."""
+    page = _PREFORMATTED.sub(lambda pre: pre[0].replace("\n", _BREAK), page)
+    title, text = _title_and_text(page if link_texts else _LINK.sub(_without_link, page))
+    lines = (" ".join(line.split()) for line in text.split(_BREAK))
+    return Paragraphs(title, tuple(filter(None, lines)))
+
+
+def _without_link(link: re.Match[str]) -> str:
+    return " " if _HREF.search(link["link"] or "") else link[0]
+
+
+def _title_and_text(page: str) -> tuple[str, str]:
+    """Return title and text; blocks end in ``_BREAK``, and blanks are as they come."""
     titles: list[str] = []
 
     def cut(token: re.Match[str]) -> str:
         if (token["raw"] or "").lower() == "title":
             titles.append(token["content"])
-        return "" if (token["name"] or "").lower() in _WITHIN_WORDS else " "
+        name = (token["name"] or "").lower()
+        return "" if name in _WITHIN_WORDS else _BREAK if name else " "
 
     text = _unescaped(_TOKEN.sub(cut, page))
-    return Text(
-        " ".join(_unescaped(titles[0]).split())[:_TITLE_MAX] if titles else "", " ".join(text.split())
-    )
+    return " ".join(_unescaped(titles[0]).split())[:_TITLE_MAX] if titles else "", text
 
 
 def as_ascii(page: str) -> bytes:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position, StartOver
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.versions import Version
 
@@ -17,8 +19,8 @@ PAGE = 1000
 """Rows per look into the store: short enough that a reader never keeps a writer waiting."""
 
 
-class Feed(Protocol):
-    """Where changes come from. Every call is a short transaction of its own."""
+class Pages(Protocol):
+    """Where a reader gets its pages. Every call is a short transaction of its own."""
 
     def head(self) -> Position:
         """Return the position of the newest change."""
@@ -28,6 +30,16 @@ class Feed(Protocol):
 
     def page(self, after: int, limit: int) -> list[CachedUrl | Tombstone]:
         """Return the next changes behind a seq; nothing with a lower seq than the last appears later."""
+
+    def owners(self, rows: Sequence[Change]) -> Owners:
+        """Return who asked for documents with a directive, or for one that leads there, as it is now.
+
+        Of one document, those that a row names: the first ones by name.
+        """
+
+
+class Feed(Pages, Protocol):
+    """Where changes come from, and what there is beside them."""
 
     def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
         """Return documents by rising key."""
@@ -41,11 +53,20 @@ class Feed(Protocol):
     def versions(self, keys: Iterable[bytes]) -> dict[bytes, list[Version]]:
         """Return the earlier contents that are kept of these documents, newest first."""
 
-    def links(self, key: bytes) -> list[str]:
-        """Return the URLs that a document links to, in the order of the page, as far as a spider read it."""
+    def links(self, key: bytes) -> list[DocumentLink]:
+        """Return the links of a document, in the order of the page, as far as a spider read it."""
 
-    def owners(self, row: CachedUrl) -> list[str]:
-        """Return who asked for a document with a directive, or for one that leads to it."""
+    def owners_behind(self, row: Change, after: str, limit: int) -> list[str]:
+        """Return the owners of a document whose names come behind one; "" = from the first on."""
+
+    def tombstones(self, keys: Sequence[bytes]) -> dict[bytes, Tombstone]:
+        """Return the removals of the documents among these keys that are gone."""
+
+    def confirmations_head(self) -> Position:
+        """Return the position of the newest confirmation."""
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        """Return the next confirmed documents by ``confirmed_seq``; no lower one appears later."""
 
     def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
         """Return the answers that these rows came with; of rows that changed since, nothing."""
@@ -63,7 +84,7 @@ class Reader:
 
     def __init__(
         self,
-        feed: Feed,
+        feed: Pages,
         selection: Selection,
         since: Position | None = None,
         limit: int = 0,
@@ -99,6 +120,10 @@ class Reader:
             self.position = self.reached
         if left:
             self.position = self.reached = replace(self.position, seq=self.end.seq)
+
+    def owners(self, page: Sequence[Change]) -> Owners:
+        """Return the owners of documents as they are now; when they change, a document comes again."""
+        return self._feed.owners(page)
 
     def at(self, seq: int) -> Position:
         """Return the position right behind a change of the page that was yielded last."""
@@ -143,7 +168,7 @@ class Inventory:
             yield [row for row in page if self._selection.admits(row)]
 
 
-def begin(feed: Feed, selection: Selection) -> Position:
+def begin(feed: Pages, selection: Selection) -> Position:
     """Return the end of the feed as the position of somebody who begins there with this selection."""
     head = feed.head()
     return replace(head, began=head.seq, selection=selection.digest)

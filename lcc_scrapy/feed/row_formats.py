@@ -7,15 +7,16 @@ import csv
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import UnionType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import GenericAlias, UnionType
 from xml.sax.saxutils import quoteattr
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.directives import NO_OWNERS, Owners
 from lcc_scrapy.domain.selection import Change, Leave
 from lcc_scrapy.domain.versions import Version
 
-TYPES: Mapping[str, type | UnionType] = {
+TYPES: Mapping[str, type | UnionType | GenericAlias] = {
     "op": str,
     "docid": str,
     "seq": int,
@@ -38,22 +39,47 @@ TYPES: Mapping[str, type | UnionType] = {
     "removed_time": int | None,
     "reason": str | None,
     "file_encoding": str | None,
+    "owners": list[str],
+    "owners_seq": int | None,
 }
 """The columns of a change; what may be empty is so where it does not apply."""
 COLUMNS = tuple(TYPES)
 
-Record = dict[str, str | int | None]
+VERSION_TYPES: Mapping[str, type | UnionType] = {
+    "seq": int,
+    "fetched_time": int,
+    "replaced_time": int,
+    "fetched_machineid": int,
+    "fetched_fileid": int,
+    "path": str,
+    "len": int,
+    "md5": str,
+    "sha256": str,
+    "served_type": str | None,
+    "served_charset": str | None,
+    "file_encoding": str | None,
+}
+"""The columns of an earlier content."""
+
+Facts = dict[str, str | int | None]
+Record = dict[str, str | int | list[str] | None]
 PathOf = Callable[[int, int], str]
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def record(row: Change, path_of: PathOf) -> Record:
+def record(row: Change, path_of: PathOf, owners: Owners = NO_OWNERS) -> Record:
     """Return the columns of a change; ``path_of`` gives the path of (machine, file)."""
-    return _document(row, path_of) if isinstance(row, CachedUrl) else _departure(row)
+    told = _document(row, path_of) if isinstance(row, CachedUrl) else _departure(row)
+    return {**told, "owners": list(owners.get(row.urlkey, ()))}
 
 
-def _departure(row: Tombstone | Leave) -> Record:
-    given: Record = {
+def records(rows: Iterable[Change], path_of: PathOf, owners: Owners) -> Iterator[Record]:
+    """Yield the columns of changes."""
+    return (record(row, path_of, owners) for row in rows)
+
+
+def _departure(row: Tombstone | Leave) -> Facts:
+    given: Facts = {
         "op": row.op,
         "docid": row.docid,
         "seq": row.seq,
@@ -67,8 +93,8 @@ def _departure(row: Tombstone | Leave) -> Record:
     return {name: given.get(name) for name in COLUMNS}
 
 
-def _document(row: CachedUrl, path_of: PathOf) -> Record:
-    """Return all ``COLUMNS``, in their order."""
+def _document(row: CachedUrl, path_of: PathOf) -> Facts:
+    """Return all ``COLUMNS`` in their order, without owners."""
     return {
         "op": row.op,
         "docid": row.docid,
@@ -92,10 +118,12 @@ def _document(row: CachedUrl, path_of: PathOf) -> Record:
         "removed_time": None,
         "reason": None,
         "file_encoding": row.file_encoding or None,
+        "owners": None,
+        "owners_seq": row.owners_seq or None,
     }
 
 
-def version_record(version: Version, path_of: PathOf) -> Record:
+def version_record(version: Version, path_of: PathOf) -> Facts:
     """Return the columns of an earlier content of a document."""
     return {
         "seq": version.seq,
@@ -111,6 +139,11 @@ def version_record(version: Version, path_of: PathOf) -> Record:
         "served_charset": version.served_charset or None,
         "file_encoding": version.file_encoding or None,
     }
+
+
+def plain(value: object) -> object:
+    """Return a value where there are no lists: names, separated by blanks."""
+    return " ".join(value) if isinstance(value, list) else value
 
 
 def for_xml(text: str) -> str:
@@ -180,6 +213,7 @@ class Csv(Format):
         return "".join(line.removesuffix(_CRLF) + "\n" for line in lines)
 
     def _cell(self, value: object) -> object:
+        value = plain(value)
         return f"'{value}" if isinstance(value, str) and value.startswith(_RUN) else value
 
 
@@ -187,7 +221,7 @@ class RawCsv(Csv):
     """The same with every text as it is, for programs."""
 
     def _cell(self, value: object) -> object:
-        return value
+        return plain(value)
 
 
 class Xml(Format):
@@ -206,7 +240,7 @@ class Xml(Format):
         return "</changes>\n"
 
     def _attributes(self, one: Mapping[str, object]) -> str:
-        given = ((name, str(value)) for name, value in one.items() if value is not None)
+        given = ((name, str(plain(value))) for name, value in one.items() if value not in (None, []))
         return " ".join(f"{name}={quoteattr(for_xml(value))}" for name, value in given)
 
 

@@ -1,14 +1,17 @@
 """The feed of changes out of a store, in short reading transactions."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from lcc_scrapy.db.records import FEED, FORGOTTEN
+from lcc_scrapy.cache.owners import owners_of
+from lcc_scrapy.db.records import CONFIRMED, FEED, FORGOTTEN, DocumentLink
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position
-from lcc_scrapy.domain.directives import NOBODY
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.queue.explanation import spellings
 
@@ -60,16 +63,35 @@ class StoreFeed:
         with self._store.read() as tx:
             return tx.versions(keys)
 
-    def links(self, key: bytes) -> list[str]:
-        """Return the URLs that a document links to, in the order of the page."""
+    def links(self, key: bytes) -> list[DocumentLink]:
+        """Return the links of a document, in the order of the page."""
         with self._store.read() as tx:
-            return [link.url for link in tx.links_of(key)]
+            return tx.links_of(key)
 
-    def owners(self, row: CachedUrl) -> list[str]:
-        """Return who asked for a document with a directive, or for one that leads to it."""
-        key = furlkey(row.pid, row.furl)
+    def owners(self, rows: Sequence[Change]) -> Owners:
+        """Return who asked for documents with a directive, or for one that leads there."""
         with self._store.read() as tx:
-            return [one.owner for one in tx.owners_of([key]).get(key, ()) if one.owner != NOBODY]
+            return owners_of(tx, rows)
+
+    def owners_behind(self, row: Change, after: str, limit: int) -> list[str]:
+        """Return the owners of a document whose names come behind one."""
+        with self._store.read() as tx:
+            return tx.owners_behind(furlkey(row.pid, row.furl), after, limit)
+
+    def tombstones(self, keys: Sequence[bytes]) -> dict[bytes, Tombstone]:
+        """Return the removals of the documents among these keys that are gone."""
+        with self._store.read() as tx:
+            return tx.tombstones(keys)
+
+    def confirmations_head(self) -> Position:
+        """Return the position of the newest confirmation."""
+        with self._store.read() as tx:
+            return replace(head_of(tx), seq=tx.peek(CONFIRMED))
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        """Return the next confirmed documents behind a place among confirmations."""
+        with self._store.read() as tx:
+            return tx.confirmed(after, limit)
 
     def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
         """Return the answers that rows came with.

@@ -23,6 +23,7 @@ _HEADERS = {
 }
 _STYLE = "body{font:16px/1.5 sans-serif;max-width:40em;margin:2em auto;padding:0 1em}button{font:inherit}"
 _UNKNOWN = "This link is not valid. Please take the whole link of the newest mail, or ask the operator."
+_ABOUT = {"provider": " about its URLs", "recipient": " about pages of interest"}
 
 Given = Annotated[str, Query(alias="t", max_length=TOKEN_MAX)]
 
@@ -30,11 +31,11 @@ Given = Annotated[str, Query(alias="t", max_length=TOKEN_MAX)]
 class Unsubscribes(Protocol):
     """Who honours the tokens in links. Blocking; raises ``StoreUnavailable``."""
 
-    def pid_of(self, token: str) -> int | None:
-        """Return the provider of a token; None = it is not valid."""
+    def whose(self, token: str) -> str:
+        """Return whose token it is, as in "provider 7"; "" = it is not valid."""
 
     def end(self, token: str) -> bool:
-        """Let this provider get no more mail; tells whether the token is valid."""
+        """Let who has it get no more mail; tells whether the token is valid."""
 
 
 def make_router(service: Unsubscribes) -> APIRouter:
@@ -45,14 +46,14 @@ def make_router(service: Unsubscribes) -> APIRouter:
     def ask(token: Given = "") -> HTMLResponse:
         """Show what the button does."""
         try:
-            pid = service.pid_of(token)
+            whose = service.whose(token)
         except StoreUnavailable:
             return _later()
-        return _page(_UNKNOWN, 404) if pid is None else _page(_question(pid, token), 200)
+        return _page(_question(whose, token), 200) if whose else _page(_UNKNOWN, 404)
 
     @router.post(PATH, include_in_schema=False)
     def end(token: Given = "") -> HTMLResponse:
-        """End this provider's mail."""
+        """End the mail."""
         try:
             ended = service.end(token)
         except StoreUnavailable:
@@ -62,9 +63,10 @@ def make_router(service: Unsubscribes) -> APIRouter:
     return router
 
 
-def _question(pid: int, token: str) -> str:
+def _question(whose: str, token: str) -> str:
+    about = _ABOUT[whose.partition(" ")[0]]
     return (
-        f"Press the button, and provider {pid} gets no more mail about its URLs.</p>"
+        f"Press the button, and {whose} gets no more mail{about}.</p>"
         f'<form method="post" action="?t={escape(token)}"><button>Unsubscribe</button></form><p>'
     )
 

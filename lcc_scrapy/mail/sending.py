@@ -16,7 +16,7 @@ import re
 import smtplib
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -67,19 +67,42 @@ class MailServerAway(MailDelayed):
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of a message; ``subtype`` is one of ``application``, as in ``json``."""
+
+    name: str
+    subtype: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Mail:
-    """One message. ``text`` is plain text; ``headers`` are sent beside the usual ones."""
+    """One message. ``text`` is plain text; ``headers`` are sent beside the usual ones.
+
+    ``html`` says the same for programs that show it, "" = there is none.
+    """
 
     to: str
     subject: str
     text: str
     headers: Mapping[str, str]
+    html: str = ""
+    attached: Sequence[Attachment] = ()
 
 
 class Mailer(Protocol):
     """What sends messages. Blocking: call it in a thread that nobody waits for."""
 
-    def send(self, to: str, subject: str, text: str, headers: Mapping[str, str] | None = None) -> None:
+    def send(
+        self,
+        to: str,
+        subject: str,
+        text: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        html: str = "",
+        attached: Sequence[Attachment] = (),
+    ) -> None:
         """Send a message; it was taken over by the mail server when this returns.
 
         Raises ``MailRefused`` or ``MailDelayed``. After the latter it may have been taken over all the same,
@@ -97,9 +120,19 @@ class SmtpMailer:
     def __init__(self, rules: MailRules) -> None:
         self._rules = rules
 
-    def send(self, to: str, subject: str, text: str, headers: Mapping[str, str] | None = None) -> None:
+    def send(
+        self,
+        to: str,
+        subject: str,
+        text: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        html: str = "",
+        attached: Sequence[Attachment] = (),
+    ) -> None:
         """Send a message, as ``Mailer`` says."""
-        message = message_of(self._rules.sender, Mail(_recipient(to), subject, text, headers or {}))
+        mail = Mail(_recipient(to), subject, text, headers or {}, html, attached)
+        message = message_of(self._rules.sender, mail)
         _, source = sender(self._rules.sender)
         with _told(self._rules.timeout), self._connection() as client:
             self._log_in(client)
@@ -167,6 +200,10 @@ def message_of(source: str, mail: Mail, now: datetime | None = None) -> EmailMes
     if "Message-ID" not in message:
         message["Message-ID"] = make_msgid(domain=own.rpartition("@")[2])
     message.set_content("\n".join(map(printable, mail.text.split("\n"))), charset="utf-8")
+    if mail.html:
+        message.add_alternative(mail.html, subtype="html", charset="utf-8")
+    for one in mail.attached:
+        message.add_attachment(one.data, maintype="application", subtype=one.subtype, filename=one.name)
     return message
 
 

@@ -1,12 +1,15 @@
-"""The link that ends a provider's mail: with an HMAC of its pid, which nobody can make for another one."""
+"""The link that ends mail to a provider, or to a recipient of alerts.
+
+It has an HMAC of the number, which nobody can make for another one.
+"""
 
 import hmac
 import logging
 import re
-import secrets
 from dataclasses import replace
 
 from lcc_scrapy.db.records import MailState
+from lcc_scrapy.db.secret_facts import secret_fact
 from lcc_scrapy.db.tx import Store, Tx
 
 PATH = "/mail/unsubscribe"
@@ -14,8 +17,10 @@ PATH = "/mail/unsubscribe"
 _KEY = "mailkey"
 """The fact (``lccinfo``) that has the key of all links; who changes it makes all of them invalid."""
 
-_TOKEN = re.compile(r"(?P<pid>[1-9][0-9]{0,18})-(?P<proof>[0-9a-f]{40})", re.ASCII)
+_TOKEN = re.compile(r"(?P<kind>r?)(?P<number>[1-9][0-9]{0,18})-(?P<proof>[0-9a-f]{40})", re.ASCII)
+_KINDS = {"": "provider", "r": "recipient"}
 _PROOF_CHARACTERS = 40
+_PROVIDER, _RECIPIENT = "unsubscribe", "unsubscribe recipient"
 _log = logging.getLogger(__name__)
 
 
@@ -29,42 +34,52 @@ class Unsubscribing:
 
     def link(self, pid: int) -> str:
         """Return the link of a provider, "" where there is none."""
-        return f"{self._url}{PATH}?t={pid}-{self._proof(pid)}" if self._url else ""
+        return f"{self._url}{PATH}?t={pid}-{self._proof(pid, _PROVIDER)}" if self._url else ""
 
-    def pid_of(self, token: str) -> int | None:
-        """Return whose token this is; None = nobody's. It asks the database once in a process."""
+    def recipient_link(self, recipientid: int) -> str:
+        """Return the link of a recipient of alerts, "" where there is none."""
+        if not self._url:
+            return ""
+        return f"{self._url}{PATH}?t=r{recipientid}-{self._proof(recipientid, _RECIPIENT)}"
+
+    def whose(self, token: str) -> str:
+        """Return whose token this is, as in "provider 7"; "" = nobody's. It asks the database once."""
         match = _TOKEN.fullmatch(token)
-        if match is None or not hmac.compare_digest(self._proof(int(match["pid"])), match["proof"]):
-            return None
-        return int(match["pid"])
+        if match is None:
+            return ""
+        what, number = _KINDS[match["kind"]], int(match["number"])
+        of_kind = _RECIPIENT if match["kind"] else _PROVIDER
+        return f"{what} {number}" if hmac.compare_digest(self._proof(number, of_kind), match["proof"]) else ""
 
     def end(self, token: str) -> bool:
-        """Let the provider of a token get no more mail; tells whether the token is good. May be repeated."""
-        pid = self.pid_of(token)
-        if pid is None:
+        """Let who has a token get no more mail; tells whether the token is good. May be repeated."""
+        whose = self.whose(token)
+        if not whose:
             return False
+        what, _, number = whose.partition(" ")
         with self._store.begin() as tx:
-            there = tx.provider(pid) is not None
-            if there:
-                want_mail(tx, pid, wanted=False)
-        _log.info("provider %d wants no more mail", pid)
+            there = (_end_provider if what == "provider" else _end_recipient)(tx, int(number))
+        _log.info("%s wants no more mail", whose)
         return there
 
-    def _proof(self, pid: int) -> str:
-        self._key = self._key or self._read_key()
-        return hmac.digest(self._key, f"unsubscribe {pid}".encode(), "sha256").hex()[:_PROOF_CHARACTERS]
+    def _proof(self, number: int, of_kind: str) -> str:
+        self._key = self._key or secret_fact(self._store, _KEY)
+        return hmac.digest(self._key, f"{of_kind} {number}".encode(), "sha256").hex()[:_PROOF_CHARACTERS]
 
-    def _read_key(self) -> bytes:
-        with self._store.read() as tx:
-            known = tx.info(_KEY)
-        return bytes.fromhex(known or self._make_key())
 
-    def _make_key(self) -> str:
-        with self._store.begin() as tx:
-            tx.take(_KEY, 0)  # whoever comes second waits here, and finds it
-            known = tx.info(_KEY) or secrets.token_hex(32)
-            tx.set_info(_KEY, known)
-        return known
+def _end_provider(tx: Tx, pid: int) -> bool:
+    there = tx.provider(pid) is not None
+    if there:
+        want_mail(tx, pid, wanted=False)
+    return there
+
+
+def _end_recipient(tx: Tx, recipientid: int) -> bool:
+    tx.lock_recipient(recipientid)
+    found = tx.recipient(recipientid)
+    if found is not None:
+        tx.update_recipient(replace(found, off=True))
+    return found is not None
 
 
 def want_mail(tx: Tx, pid: int, *, wanted: bool) -> None:

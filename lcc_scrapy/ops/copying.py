@@ -25,7 +25,7 @@ Progress = Callable[[int, int], object]
 
 _WRITING = "the copy cannot be written"
 
-_FORMER = ("lccmeta", "qdb_rebuilt")
+_FORMER = ("lccmeta", "links_rebuilt", "qdb_rebuilt")
 """Tables of earlier schemas, which half an upgrade leaves where each of its statements is committed."""
 
 

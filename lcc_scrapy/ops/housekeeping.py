@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from twisted.python.failure import Failure
 
+from lcc_scrapy.cache import irrelevant
 from lcc_scrapy.cache.misses import judge, needs_judging
 from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.cache.versions import trim
@@ -27,6 +28,7 @@ from lcc_scrapy.ops.sweeps import Sweeps
 from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.providers.registration import NoSuchProvider
 from lcc_scrapy.queue.expiry import Expiry
+from lcc_scrapy.spidering.withdrawing import carry_out
 
 BUDGET = 0.05
 """Seconds after which a job takes no further transaction."""
@@ -66,6 +68,10 @@ def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
     yield from _trim(store, policy, now)
     yield from _judge_samples(store, policy, now)
     yield from _forget(store, policy, now)
+    for _ in carry_out(store, lambda: now):
+        yield _nothing(NOBODY)
+    for _ in irrelevant.sweep(store, ROWS):
+        yield _nothing(NOBODY)
 
 
 def narrow(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:

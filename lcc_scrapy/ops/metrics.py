@@ -9,13 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from lcc_scrapy.cache.misses import counts_of
-from lcc_scrapy.db.records import FEED, REFUSED_TYPES
+from lcc_scrapy.db.records import AE_FAILED, AE_PAGES, AE_SKIPPED, ANNOTATED, FEED, REFUSED_TYPES
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.misses import first_day, share_missed
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.selection import happened
 from lcc_scrapy.feed.store_feed import StoreFeed
+from lcc_scrapy.ops import alert_metrics
 from lcc_scrapy.web.ports import Measure
+
+_ENDS = (("annotated", AE_PAGES), ("skipped", AE_SKIPPED), ("failed", AE_FAILED))
 
 
 def measures(store: Store, spools: Sequence[Path], now: int, grace: float) -> list[Measure]:
@@ -29,6 +32,8 @@ def measures(store: Store, spools: Sequence[Path], now: int, grace: float) -> li
         *_of_the_processes(store, now),
         *_lags(store, now),
         _not_pushed(store, now, grace),
+        *alert_metrics.measures(store, now),
+        *_of_the_engine(store, now),
     ]
 
 
@@ -104,6 +109,23 @@ def _seconds_behind(store: Store, cursor: NamedCursor, head: int, now: int) -> f
 def _age_of_first(tx: Tx, seq: int, now: int) -> float:
     first = tx.changes(seq, 1)
     return float(max(now - happened(first[0]), 0)) if first else 0.0
+
+
+def _of_the_engine(store: Store, now: int) -> Iterator[Measure]:
+    """Tell of the annotation engine; nothing where it never ran."""
+    with store.read() as tx:
+        cursor = tx.info(ANNOTATED)
+        if cursor is None:
+            return
+        waiting, behind = tx.waiting_count(), max(tx.peek(FEED) - int(cursor), 0)
+        age = _age_of_first(tx, int(cursor), now)
+        ends = [((end,), float(tx.peek(name))) for end, name in _ENDS]
+        acis = tx.last_aci_number()
+    yield _one("lcc_annotation_waiting", "Documents that wait for the annotation engine", waiting)
+    yield _one("lcc_annotation_lag_changes", "Changes of the feed that it has before it", behind)
+    yield _one("lcc_annotation_lag_seconds", "Age of the first of them", age)
+    yield Measure("lcc_annotated", "Documents it is done with", ends, ("end",), counter=True)
+    yield Measure("lcc_acis", "ACIs made", [((), float(acis))], counter=True)
 
 
 def _not_pushed(store: Store, now: int, grace: float) -> Measure:

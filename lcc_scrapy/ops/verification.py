@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -135,13 +136,21 @@ class Verification:
             self._progress(self.documents + self.files)
             if bad:
                 yield from repeated(self._bad_rows, pid, bad)
-            for part in portions([row.urlkey for row in rows]):
-                yield from self._versions_of(pid, part)
+        yield from self._versions_of(pid)
 
     def _rows_after(self, pid: int, key: bytes) -> list[CachedUrl]:
         return self._look(lambda tx: tx.cached_of(pid, key, PAGE))
 
-    def _versions_of(self, pid: int, keys: Sequence[bytes]) -> list[Finding]:
+    def _versions_of(self, pid: int) -> Iterator[Finding]:
+        """Look at all versions; those that an alert holds back may be of documents that are gone."""
+        after = b""
+        while page := self._look(partial(_version_times, pid=pid, after=after)):
+            keys = list(dict.fromkeys(key for key, _ in page))
+            after = keys[-1]
+            for part in portions(keys):
+                yield from self._look_at_versions(pid, part)
+
+    def _look_at_versions(self, pid: int, keys: Sequence[bytes]) -> list[Finding]:
         versions = self._look(lambda tx: tx.versions(keys)).values()
         looked_at = ((one, self._look_at(one)) for of_one in versions for one in of_one)
         bad = {one.seq: (one, found) for one, found in looked_at if found}
@@ -186,7 +195,7 @@ class Verification:
 
     def _bad_rows(self, pid: int, bad: dict[bytes, Finding]) -> list[Finding]:
         with self._store.begin() as tx:
-            batch = UnitOfWork(tx, [pid], bad, int(self._now()), self._policy)
+            batch = UnitOfWork(tx, [pid], bad, int(self._now()), replace(self._policy, alert_hold=0.0))
             same = [key for key, found in bad.items() if self._still(batch, key, found)]
             if self._repair and same:
                 self._fetch_again(batch, same)
@@ -301,6 +310,10 @@ class Verification:
                 stray = clear_stray_turns(tx, keys)
             for key in stray:
                 yield Finding(Kind.WRONG_COUNT, f"turn {key} belongs to no provider", repaired=True)
+
+
+def _version_times(tx: Tx, *, pid: int, after: bytes) -> list[tuple[bytes, int]]:
+    return tx.version_times(pid, after, PAGE)
 
 
 def _sha256(path: Path, coding: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lcc_scrapy.cache import full_set_requests
+from lcc_scrapy.cache.versions import drop_all
 from lcc_scrapy.db.records import PROVIDERS_CHANGED
 from lcc_scrapy.db.retrying import repeated
 from lcc_scrapy.db.tx import Store, Tx
@@ -189,13 +190,21 @@ def remove(
 
 
 def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int | None:
-    """Remove some rows of a provider, or, when it has none, the provider itself (None)."""
+    """Remove some rows of a provider, or, when it has none, the provider itself (None).
+
+    What alerts hold back of its documents goes before it.
+    """
     with store.begin() as tx:
         if not tx.lock_providers([pid]):
             return None
         cached = [row.urlkey for row in tx.cached_of(pid, b"", CHUNK)]
         queued = [row.urlkey for row in tx.queued_of(pid, 0, CHUNK)]
-        if not cached and not queued:
+        dropped = tx.irrelevant_of(pid, CHUNK)
+        tx.delete_links(dropped)
+        tx.delete_irrelevant(dropped)
+        if not cached and not queued and not dropped:
+            if drop_all(tx, pid, now, policy):
+                return 0
             tx.delete_provider(pid)
             tx.set_info(_gone(pid), str(now))
             tx.take(PROVIDERS_CHANGED, 1)

@@ -9,6 +9,7 @@ from typing import IO, Protocol
 from lcc_scrapy.content.files import relative_path
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.errors import LccError, Refusal, StoreUnavailable
 from lcc_scrapy.domain.selection import Change, Leave, Selection, is_pattern
 from lcc_scrapy.domain.tokens import NotAllowed
@@ -34,8 +35,10 @@ DOCUMENT = (
     "docid", "seq", "pid", "curl", "mimetype", "subtype", "burl", "furl", "mtime", "len", "md5",
     "fetched_time", "fetched_machineid", "fetched_fileid", "fetched_len", "fetched_md5", "sha256",
     "served_type", "served_charset", "final_url", "etag", "last_modified", "confirmed_time", "origin",
+    "owners_seq",
 )  # fmt: skip
-"""Columns of ``lccurl`` that a document is told with; ``len`` and ``md5`` are as declared."""
+"""Columns of ``lccurl`` that a document is told with; ``len`` and ``md5`` are as declared. All rows have
+``owners`` behind these, where there are any."""
 REMOVED = ("docid", "seq", "pid", "curl", "mimetype", "furl", "removed_time", "reason")
 LEAVE = ("docid", "seq", "pid", "curl", "mimetype", "furl")
 _COLUMNS = {CachedUrl: DOCUMENT, Tombstone: REMOVED, Leave: LEAVE}
@@ -95,8 +98,9 @@ class Answer:
 
     def _told(self, reader: Reader) -> Iterator[bytes]:
         for page in reader.looks():
+            owners = reader.owners(page)
             for change in page:
-                yield from self._row(change)
+                yield from self._row(change, owners)
             yield writing.reached(Reached(str(reader.reached)))
             if not page:
                 yield _REST
@@ -118,15 +122,19 @@ class Answer:
         yield _begin(position)
         keys = [bytes.fromhex(docid) for docid in dict.fromkeys(self._query.docids)]
         for start in range(0, len(keys), ROWS):
-            for row in feed.rows(keys[start : start + ROWS]).values():
-                if self._selection.admits(row):
-                    yield from self._row(row)
+            found = feed.rows(keys[start : start + ROWS]).values()
+            rows = [row for row in found if self._selection.admits(row)]
+            owners = feed.owners(rows)
+            for row in rows:
+                yield from self._row(row, owners)
         yield self._end(position)
 
-    def _row(self, change: Change) -> Iterator[bytes]:
+    def _row(self, change: Change, owners: Owners) -> Iterator[bytes]:
         self._counts[change.op] += 1
         given = ((name, getattr(change, name)) for name in _COLUMNS[type(change)])
         values = {name: str(value) for name, value in given if value is not None}
+        if change.urlkey in owners:
+            values["owners"] = " ".join(owners[change.urlkey])
         if not isinstance(change, CachedUrl) or self._query.content is Wanted.NONE:
             yield writing.row(Row(change.op, values))
         elif self._query.content is Wanted.REFERENCE:

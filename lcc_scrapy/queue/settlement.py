@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count as numbers_from
 
 from lcc_scrapy.cache.file_ids import FILEID
+from lcc_scrapy.cache.irrelevant import current_at, forget
 from lcc_scrapy.cache.last_outcomes import of_fetch, removal_reason
 from lcc_scrapy.cache.misses import watched
 from lcc_scrapy.db.records import (
@@ -20,13 +21,14 @@ from lcc_scrapy.db.records import (
     OUTCOME_RETRYING,
     OUTCOME_STORED,
     Fetched,
+    Irrelevant,
     LastOutcome,
     Spidered,
     UrlErrorRecord,
 )
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import queue, removal_guard, retries
-from lcc_scrapy.domain.cache import CachedUrl, UrlMeta, fitting
+from lcc_scrapy.domain.cache import Body, CachedUrl, UrlMeta, fitting
 from lcc_scrapy.domain.entries import Origin, accepts, furlkey
 from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.fetch_counts import span_of
@@ -109,6 +111,7 @@ class Settlement:
         pids = {row.pid for row in rows}
         self._batch = UnitOfWork(tx, pids, _keys_of(outcomes), now, policy, known=rows)
         self._taken_over = self._find_taken_over(tx, [row for row in rows if queue.is_found(row)])
+        self._left = self._find_left(tx, [row for row in rows if queue.is_found(row)])
         self._visits: dict[bytes, Visit] = {}
         self._turns = tx.lock_turns({outcome.ticket.turnkey for outcome in outcomes})
         self._outcomes = self._with_file_ids(outcomes)
@@ -175,6 +178,24 @@ class Settlement:
         self._batch.add(taken.values())
         return taken
 
+    def _find_left(self, tx: Tx, found: Sequence[QueuedUrl]) -> dict[bytes, Irrelevant]:
+        """Return what is left of dropped documents at these URLs, by the keys of what waits."""
+        lies_at = {row.urlkey: furlkey(row.pid, row.furl) for row in found}
+        left = current_at(tx, lies_at.values()) if lies_at else {}
+        return {key: left[at] for key, at in lies_at.items() if at in left}
+
+    def _is_still_irrelevant(self, row: QueuedUrl, body: Body | None = None) -> bool:
+        """Tell whether a dropped document is as it was: its site said so (no body), or served the same."""
+        left = self._left.get(row.urlkey)
+        if left is None or not self._batch.policy.drop_irrelevant:
+            return False
+        return body is None or left.sha256 == body.sha256
+
+    def _stays_dropped(self, outcome: Outcome, row: QueuedUrl) -> Settled:
+        self._visited(outcome.ticket.row, Visit())
+        self._batch.drop_queued(row.urlkey)
+        return Settled(outcome, DISCARDED)
+
     def _waiting(self, row: QueuedUrl) -> QueuedUrl | None:
         queued = self._batch.queued
         return queued.get(row.urlkey) or queued.get(self._taken_over.get(row.urlkey, b""))
@@ -239,6 +260,8 @@ class Settlement:
         if wrong and self._is_strict(row.pid):
             return self._failed(Failed(served.ticket, wrong, "", served.answer.answered, final=True), row)
         before = self._batch.cached.get(said.urlkey)
+        if before is None and self._is_still_irrelevant(row, served.body):
+            return self._stays_dropped(served, row)
         if before is not None and queue.is_found(said) and before.origin == Origin.PUSH:
             said = queue.as_pushed(said, before)
         if before is not None and queue.is_recheck(said):
@@ -254,6 +277,8 @@ class Settlement:
         if fresh:
             self._kept.append(served)
         self._batch.put_cached(after, tell=before is None or queue.users_notice(before, after))
+        if not fresh:
+            self._batch.confirm(after.urlkey)
         self._batch.put_meta(_meta(served, after.urlkey))
         self._count_change(row, served.ticket, before, changed=fresh)
         self._leave_queue(served, row)
@@ -288,7 +313,11 @@ class Settlement:
 
     def _not_modified(self, outcome: NotModified, row: QueuedUrl) -> Settled:
         before = self._batch.cached.get(row.urlkey)
+        if before is None and self._is_still_irrelevant(row):
+            return self._stays_dropped(outcome, row)
         if before is None:
+            if row.urlkey in self._left:
+                self._batch.tx.wanted_again([self._left[row.urlkey].urlkey])
             unconditional = replace(row, version=row.version + 1)
             self._batch.put_queued(unconditional)
             return Settled(outcome, DISCARDED)
@@ -296,6 +325,7 @@ class Settlement:
         self._count_change(row, outcome.ticket, before, changed=False)
         after = queue.confirmed_row(outcome, row.seen, before)
         self._batch.put_cached(after, tell=queue.users_notice(before, after))
+        self._batch.confirm(row.urlkey)
         if not queue.overtaken(row, outcome.ticket):
             self._batch.drop_queued(row.urlkey)
         return Settled(outcome, CONFIRMED, after)
@@ -316,6 +346,8 @@ class Settlement:
         if row.origin in {Origin.PUSH, Origin.INDEXNOW}:
             self._tell_provider(row, failed.code, failed.at, failed.detail)
         before = self._batch.cached.get(row.urlkey)
+        if decision.removes_copy and row.urlkey in self._left:
+            forget(self._batch.tx, [furlkey(row.pid, row.furl)])
         if decision.removes_copy and before is not None:
             self._count_change(row, failed.ticket, before, changed=True)
             hold = self._batch.held_by_guard(row.pid, 1) or (queue.is_found(row) and before.held > 0)

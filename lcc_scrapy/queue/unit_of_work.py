@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lcc_scrapy.cache.misses import settle_late, suspect
-from lcc_scrapy.cache.versions import drop_versions, put_aside, to_delete
-from lcc_scrapy.db.records import FEED, TurnDelta
+from lcc_scrapy.cache.versions import drop, put_aside, to_delete
+from lcc_scrapy.db.records import CONFIRMED, FEED, Irrelevant, TurnDelta
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import queue, removal_guard
 from lcc_scrapy.domain.arrivals import MASK, NewRow
-from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.cache import IRRELEVANT, OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import ANY_TYPE, Operation, Origin, UrlEntry, urlkey
 from lcc_scrapy.domain.misses import DAY
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -60,8 +60,10 @@ class UnitOfWork:
         self.add(keys, known)
         self._new: dict[tuple[int, int], Sequence[NewRow]] = {}
         self._told: dict[bytes, None] = {}
+        self._confirmed: dict[bytes, None] = {}
         self._reasons: dict[bytes, str] = {}
         self._withdrawn: list[bytes] = []
+        self._left: dict[bytes, Irrelevant] = {}
         self._answers: dict[bytes, UrlMeta] = {}
         self._removed: Counter[int] = Counter()
         self.newly_held: Counter[int] = Counter()
@@ -100,6 +102,10 @@ class UnitOfWork:
         if tell:
             self._tell(row.urlkey)
 
+    def confirm(self, key: bytes) -> None:
+        """Give a document, found unchanged at its site, a new place among the confirmations."""
+        self._confirmed[key] = None
+
     def put_meta(self, meta: UrlMeta) -> None:
         """Keep the answer that a stored body came with."""
         self._answers[meta.urlkey] = meta
@@ -114,6 +120,17 @@ class UnitOfWork:
             self._removed[row.pid] += guarded
             self._reasons[key] = reason
             self._tell(key)
+
+    def drop_irrelevant(self, key: bytes, terms: str) -> None:
+        """Take the content of a found document out of the cache, and keep what its next visit needs.
+
+        The guard does not count it: a page that concerns nobody is not one that its site has lost.
+        """
+        row = self.cached[key]
+        self._left[key] = Irrelevant(
+            key, row.pid, row.furl, row.etag, row.last_modified, row.sha256, terms, self.now
+        )
+        self.drop_cached(key, IRRELEVANT, guarded=False)
 
     def hold(self, key: bytes, held: int) -> None:
         """Keep a cached row, and the fetch that would renew it, until its removal is confirmed."""
@@ -268,6 +285,7 @@ class UnitOfWork:
 
         ``FEED`` is the last of the rows that many wait for: behind it comes the commit, as soon as possible.
         """
+        self._number_confirmations()
         self._number()
         self.tx.insert_cached([self.cached[key] for key in self._inserted], self._answers)
         self.tx.update_cached([self.cached[key] for key in self._updated], self._answers)
@@ -333,19 +351,29 @@ class UnitOfWork:
             self._count(after, 1)
             if after is not None:
                 (self._inserted if before is None else self._updated).append(key)
+        links = {key: self.tx.links_of(key) for key in self._left}
         self.tx.delete_cached([row.urlkey for row in gone])
+        for key, row in self._left.items():
+            self.tx.put_links({key: links[key]}, row.pid)
+        self.tx.put_irrelevant(list(self._left.values()))
         self._let_go(gone, replaced)
         fresh = [key for key in self._told if key in self.cached and key not in self._cached_before]
         self._back = self.tx.delete_tombstones(fresh)
+        if self.policy.drop_irrelevant and fresh:
+            self.tx.delete_irrelevant(fresh)
 
     def _let_go(self, gone: list[CachedUrl], replaced: list[CachedUrl]) -> None:
         """Hand the files of what is not there any more, nor kept as a version, to the delete manager."""
-        surplus = [
-            *gone,
-            *drop_versions(self.tx, [row.urlkey for row in gone]),
-            *put_aside(self.tx, replaced, self.policy.versions, self.now),
-        ]
+        surplus = put_aside(self.tx, replaced, self.policy, self.now)
+        surplus += drop(self.tx, gone, self.policy, self.now)
         self.tx.delete_later([to_delete(one, self.now, self.policy) for one in surplus])
+
+    def _number_confirmations(self) -> None:
+        """Give what was confirmed, and is still there, its place."""
+        confirmed = [key for key in self._confirmed if key in self.cached]
+        if confirmed:
+            for number, key in enumerate(confirmed, self.tx.take(CONFIRMED, len(confirmed))):
+                self.cached[key] = self.cached[key].confirmed_at(number)
 
     def _number(self) -> None:
         """Give everything content users must hear of its seq, and write tombstones."""

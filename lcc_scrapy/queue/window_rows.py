@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
-from lcc_scrapy.db.records import Head, Queue, StoredTurn
+from lcc_scrapy.cache.irrelevant import current_at
+from lcc_scrapy.db.records import Head, Irrelevant, Queue, StoredTurn
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.providers import State
-from lcc_scrapy.domain.queue import QueuedUrl, Ticket, is_among
+from lcc_scrapy.domain.queue import QueuedUrl, Ticket, is_among, is_found
 from lcc_scrapy.domain.turns import NEVER, interleave
 from lcc_scrapy.queue.leases import Member
 
@@ -126,10 +128,11 @@ def windows_of(
         _drawn(one, starts[one.lease.turnkey], heads, rows) for one, heads in zip(wanted, asked, strict=True)
     ]
     cached = tx.cached(row.urlkey for found, *_ in drawn for row in found)
+    left = _left_of(tx, [row for found, *_ in drawn for row in found if row.urlkey not in cached])
     return [
         Window(
             one.lease,
-            tuple(_ticket(row, one.lease, cached.get(row.urlkey)) for row in found),
+            tuple(_ticket(row, one.lease, cached.get(row.urlkey), left.get(row.urlkey)) for row in found),
             more,
             one.lease.turnkey in goes_on,
             _reached(starts[one.lease.turnkey], found, ends),
@@ -271,8 +274,19 @@ def _place(row: QueuedUrl) -> _Place:
     return row.psetid, row.position
 
 
-def _ticket(row: QueuedUrl, lease: StoredTurn, cached: CachedUrl | None) -> Ticket:
+def _left_of(tx: Tx, rows: Sequence[QueuedUrl]) -> dict[bytes, Irrelevant]:
+    """Return what is left of found documents that were dropped, by the keys of what waits."""
+    lies_at = {row.urlkey: furlkey(row.pid, row.furl) for row in rows if is_found(row)}
+    left = current_at(tx, lies_at.values()) if lies_at else {}
+    return {key: left[at] for key, at in lies_at.items() if at in left}
+
+
+def _ticket(
+    row: QueuedUrl, lease: StoredTurn, cached: CachedUrl | None, left: Irrelevant | None = None
+) -> Ticket:
     ticket = Ticket(row, lease.turnkey, lease.token)
+    if cached is None and left is not None:
+        return replace(ticket, etag=left.etag, last_modified=left.last_modified)
     if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
         return ticket
     return replace(ticket, etag=cached.etag, last_modified=cached.last_modified)

@@ -15,12 +15,12 @@ from lcc_scrapy.registration.hints import file_url, hints
 from lcc_scrapy.registration.reading import (
     BODY_BYTES,
     address_of,
-    check_origin,
     credentials,
     read_json,
 )
 from lcc_scrapy.registration.service import Done, Given
 from lcc_scrapy.registration.steps import Asked, Credentials, Steps
+from lcc_scrapy.web.forms import check_origin
 from lcc_scrapy.web.problems import problem
 from lcc_scrapy.web.rows import as_json
 

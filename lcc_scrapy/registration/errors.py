@@ -6,9 +6,9 @@ from http import HTTPStatus
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.shares import ShareUsedUp
-from lcc_scrapy.registration.reading import CrossSite
 from lcc_scrapy.registration.service import AlreadyActive, Full, NotKnown
 from lcc_scrapy.registration.steps import Failed
+from lcc_scrapy.web.forms import CrossSite
 from lcc_scrapy.web.problems import Busy
 
 _KINDS: dict[type[LccError], tuple[HTTPStatus, str, Mapping[str, str]]] = {

@@ -12,17 +12,17 @@ from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.registration import Kind
 from lcc_scrapy.registration import pages
 from lcc_scrapy.registration.errors import told
-from lcc_scrapy.registration.html import alert, page, paragraph
+from lcc_scrapy.registration.html import page
 from lcc_scrapy.registration.reading import (
     BODY_BYTES,
     address_of,
-    check_origin,
     credentials,
     pid_of,
-    read_form,
 )
 from lcc_scrapy.registration.service import Given
 from lcc_scrapy.registration.steps import Asked, Failed, Steps
+from lcc_scrapy.web.forms import check_origin, read_form
+from lcc_scrapy.web.html import alert, paragraph
 
 _REGISTER, _THERE, _FOLDER, _LOST = "Register a site", "The file is there", "Another folder", "Lost password"
 _SITE = frozenset({"site", "email", "bandwidth", "hours", "timezone", "mail"})

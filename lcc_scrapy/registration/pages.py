@@ -7,7 +7,8 @@ from markupsafe import Markup
 
 from lcc_scrapy.domain.registration import FILE, Kind
 from lcc_scrapy.registration.hints import ASK, Places, file_url, hints
-from lcc_scrapy.registration.html import (
+from lcc_scrapy.registration.service import Done, Given
+from lcc_scrapy.web.html import (
     alert,
     check,
     field,
@@ -18,7 +19,6 @@ from lcc_scrapy.registration.html import (
     literal,
     paragraph,
 )
-from lcc_scrapy.registration.service import Done, Given
 
 Values = Mapping[str, str]
 

@@ -6,9 +6,10 @@ documents, with one link less, when somebody digs: for a document that a scan ha
 whose owners want more than before. So a URL that is known is never fetched for another owner or depth.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lcc_scrapy.cache.owners import tell_owners
 from lcc_scrapy.db.records import Ownership
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.directives import NOBODY, Directive, Territories
@@ -60,16 +61,45 @@ class Directives:
     def ask(self, asked: Sequence[Directive], now: int) -> int:
         """Take directives, all or none (``NotTaken``); returns how many URLs are to be fetched for them."""
         with self._store.begin() as tx:
-            provider = tx.lock_providers([self._pid]).get(self._pid)
-            if provider is None or provider.state not in {State.ACTIVE, State.PAUSED}:
-                raise NotTaken(f"nothing may be fetched from provider {self._pid}: see `lcc provider list`")
-            if not self._spidering.admits(tx):
-                raise NotTaken(f"the queue has no room for more of provider {self._pid}: try again later")
-            done = self._spidering.submit(tx, self._found(tx, asked), now, now, Origin.DIRECTIVE)
-            if done.held_up:
-                raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
-            self._own(tx, (wish for one in asked for wish in self._wishes(one)))
-            return done.urls
+            urls, owned = self.ask_in(tx, asked, now)
+            tell_owners(tx, owned)
+            return urls
+
+    def ask_in(
+        self, tx: Tx, asked: Sequence[Directive], now: int, *, by_hand: bool = True
+    ) -> tuple[int, set[bytes]]:
+        """Take directives in a transaction of the caller's, to be rolled back on ``NotTaken``.
+
+        ``by_hand`` = not for a URD: they hold until they are withdrawn. Returns how many URLs are to be
+        fetched, and those with new owners, of whom the caller tells last (``tell_owners``).
+        """
+        provider = tx.lock_providers([self._pid]).get(self._pid)
+        if provider is None or provider.state not in {State.ACTIVE, State.PAUSED}:
+            raise NotTaken(f"nothing may be fetched from provider {self._pid}: see `lcc provider list`")
+        if not self._spidering.admits(tx):
+            raise NotTaken(f"the queue has no room for more of provider {self._pid}: try again later")
+        done = self._spidering.submit(tx, self._found(tx, asked), now, now, Origin.DIRECTIVE)
+        if done.held_up:
+            raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
+        new = self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
+        return done.urls + self._spidering.fetch_afresh(tx, new, now), new
+
+    def withdraw(self, withdrawn: Sequence[Directive]) -> int:
+        """Take directives back, whatever their depth; returns how many there were.
+
+        What their owners reach is computed anew later (``withdrawing``).
+        """
+        pairs = {
+            (furlkey(self._pid, str(one.link)), owner)
+            for one in withdrawn
+            for owner in one.owners or (NOBODY,)
+        }
+        with self._store.begin() as tx:
+            tx.lock_providers([self._pid])
+            there = [row for row in tx.ownerships(pairs).values() if row.asked >= 0]
+            tx.put_owners([replace(row, asked=-1) for row in there])
+            tx.put_withdrawals({row.owner for row in there})
+            return len(there)
 
     def _found(self, tx: Tx, asked: Sequence[Directive]) -> list[Found]:
         lies_at = {one.parent: furlkey(self._pid, one.parent) for one in asked if one.parent}
@@ -77,24 +107,27 @@ class Directives:
         parents = {url: there[key][0].urlkey for url, key in lies_at.items() if key in there}
         return [Found(str(one.link), 0, parents.get(one.parent)) for one in asked]
 
-    def _wishes(self, asked: Directive) -> Iterable[Ownership]:
-        key = furlkey(self._pid, str(asked.link))
-        return [self._wish(key, owner, asked.depth) for owner in asked.owners or (NOBODY,)]
+    def _wishes(self, asked: Directive, *, by_hand: bool) -> Iterable[Ownership]:
+        key, said = furlkey(self._pid, str(asked.link)), asked.depth if by_hand else -1
+        wishes = (self._wish(key, owner, asked.depth) for owner in asked.owners or (NOBODY,))
+        return [replace(one, asked=said) for one in wishes]
 
     def _wish(self, key: bytes, owner: str, reach: int) -> Ownership:
         return Ownership(key, owner, self._pid, reach, due=reach > 0)
 
-    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> None:
-        """Note interests where they are new or go farther than before."""
+    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> set[bytes]:
+        """Note interests where they are new or go farther than before; returns the URLs with new owners."""
         farthest: dict[tuple[bytes, str], Ownership] = {}
         for one in wishes:
-            known = farthest.setdefault((one.furlkey, one.owner), one)
-            if known.reach < one.reach:
-                farthest[one.furlkey, one.owner] = one
+            pair = one.furlkey, one.owner
+            farthest[pair] = farther(farthest[pair], one) if pair in farthest else one
         there = tx.ownerships(farthest)
-        tx.put_owners(
-            [one for pair, one in farthest.items() if pair not in there or there[pair].reach < one.reach]
-        )
+        merged = {pair: farther(there[pair], one) for pair, one in farthest.items() if pair in there}
+        risen = [one for pair, one in (farthest | merged).items() if one != there.get(pair)]
+        tx.put_owners(risen)
+        if risen:
+            tx.note_risen({one.owner for one in risen})
+        return {lies_at for lies_at, owner in farthest.keys() - there.keys() if owner != NOBODY}
 
     def dig(self, now: int) -> Progress | None:
         """Pass interests that are due on to what is linked; None when none were.
@@ -112,7 +145,9 @@ class Directives:
             done = self._spidering.submit(tx, found, now, scan.since if scan else 0)
             if not done.held_up:
                 tx.put_owners([replace(one, due=False) for page in pages for one in page.due])
-            self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            new = self._own(tx, (wish for page in pages for wish in self._inherited(page)))
+            self._spidering.fetch_afresh(tx, new, now)
+            tell_owners(tx, new)
             return done
 
     def _inherited(self, page: _Page) -> Iterable[Ownership]:
@@ -139,8 +174,20 @@ class Directives:
         known = tx.spidered([key]).get(key)
         depth = 1 + (known.depth if known else 0)
         targets: dict[str, Found] = {}
-        for row in tx.cached_at([key]).get(key, ()):
-            links = (link for link in tx.links_of(row.urlkey) if not link.nofollow)
-            for furl in filter(None, (fetch_url(link.url, roots) for link in links)):
-                targets.setdefault(furl, Found(furl, depth, row.urlkey))
+        for document, furl in linked_from(tx, key, roots):
+            targets.setdefault(furl, Found(furl, depth, document))
         return tuple(targets.values())
+
+
+def farther(known: Ownership, one: Ownership) -> Ownership:
+    """Return what an interest is when another one in the same URL of the same owner is added."""
+    due = known.due or one.reach > known.reach
+    return replace(known, reach=max(known.reach, one.reach), asked=max(known.asked, one.asked), due=due)
+
+
+def linked_from(tx: Tx, key: bytes, roots: tuple[Root, ...]) -> Iterator[tuple[bytes, str]]:
+    """Yield documents at a URL with the fetch URLs that they link to, as far as these may be followed."""
+    for document in tx.linking_at([key]).get(key, ()):
+        links = (link for link in tx.links_of(document) if not link.nofollow)
+        for furl in filter(None, (fetch_url(link.url, roots) for link in links)):
+            yield document, furl

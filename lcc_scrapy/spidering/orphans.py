@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lcc_scrapy.cache.irrelevant import forget
 from lcc_scrapy.db.records import Spidered
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import ORPHANED, CachedUrl
@@ -103,7 +104,9 @@ class OrphanLook:
             batch.flush()
             held = {furlkey(row.pid, row.furl) for row in batch.cached.values()}
             tx.visit_again([place for place in found.lost if place in held])
-            tx.delete_spidered([place for place in found.lost if place not in held])
+            gone = [place for place in found.lost if place not in held]
+            tx.delete_spidered(gone)
+            forget(tx, gone)
         if batch.newly_held[self._pid]:
             self._tell_held(batch.newly_held[self._pid])
         return batch.removals()

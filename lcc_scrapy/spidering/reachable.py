@@ -48,7 +48,7 @@ class Reachable:
             with self._store.read() as tx:
                 wanted = tx.owners_of(row.furlkey for row in rows)
                 starts = [row.furlkey for row in rows if row.parent is None or row.furlkey in wanted]
-                self.begins |= bool(tx.cached_at(starts))
+                self.begins |= bool(tx.linking_at(starts))
             self._come_to(starts)
             yield
         after = b""
@@ -56,7 +56,7 @@ class Reachable:
             with self._store.read() as tx:
                 documents = tx.cached_of(self._pid, after, CHUNK)
                 pushed = [one for one in documents if one.origin in {Origin.PUSH, Origin.SOURCE}]
-                self._take_links(tx, pushed)
+                self._take_links(tx, [one.urlkey for one in pushed])
             if not documents:
                 return
             self.begins |= bool(pushed)
@@ -78,7 +78,7 @@ class Reachable:
         read = scan.seq if scan else 0
         changes = tx.changes(self._upto, CHUNK, self._pid, head)
         documents = [row for row in changes if isinstance(row, CachedUrl)]
-        self._take_links(tx, [row for row in documents if row.seq <= read])
+        self._take_links(tx, [row.urlkey for row in documents if row.seq <= read])
         unread = next((row.seq for row in documents if row.seq > read), 0)
         self._upto = unread - 1 if unread else changes[-1].seq if len(changes) == CHUNK else head
         return not documents and self._upto == head and not self._ahead
@@ -92,13 +92,13 @@ class Reachable:
         with self._store.read() as tx:
             while self._ahead and links < LINKS:
                 place = self._ahead.pop()
-                links += 1 + self._take_links(tx, tx.cached_at([place]).get(place, []))
+                links += 1 + self._take_links(tx, tx.linking_at([place]).get(place, []))
 
-    def _take_links(self, tx: Tx, documents: Sequence[CachedUrl]) -> int:
+    def _take_links(self, tx: Tx, documents: Sequence[bytes]) -> int:
         """Come to what documents link to, with ``nofollow`` or without; returns how many links they have."""
         count = 0
         for one in documents:
-            links = tx.links_of(one.urlkey)
+            links = tx.links_of(one)
             self._come_to(self._place_of(link.url) for link in links)
             count += len(links)
         return count

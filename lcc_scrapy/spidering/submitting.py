@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from lcc_scrapy.cache.irrelevant import current_at
 from lcc_scrapy.db.records import ABSORBED, FEED, LAST_NUMBER, DocumentLink, ProviderSet, Scan, Spidered
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.absorption import View
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.entries import ANY_TYPE, Origin, UrlEntry, furlkey
+from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, furlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Orphans, Provider
 from lcc_scrapy.domain.queue import Place
@@ -239,7 +240,14 @@ class Spidering:
     def seed(self, furls: Sequence[str], now: int) -> Progress:
         """Submit start pages that are not known, or could not be had."""
         with self.store.begin() as tx:
+            self._begin_anew(tx, now)
             return self.submit(tx, [Found(furl) for furl in furls], now, now)
+
+    def _begin_anew(self, tx: Tx, now: int) -> None:
+        """Note other terms at once where pages were dropped: on these, they are to be read again."""
+        known = tx.scan(self.pid) if tx.has_irrelevant() else None
+        if known is not None:
+            tx.put_scan(self._scan(tx, tx.roots(self.pid), now))
 
     def advance(self, look: Look, read: Sequence[Read], upto: int, now: int) -> Progress | None:
         """Take in what was read, which brings the scan to ``upto``; None when another one was faster."""
@@ -251,7 +259,7 @@ class Spidering:
                 return None
             same = self._unchanged(tx, read)
             fresh = [one for one in same if one.reading.links is None]
-            tx.put_links({one.reading.row.urlkey: one.links for one in fresh})
+            tx.put_links({one.reading.row.urlkey: one.links for one in fresh}, self.pid)
             tx.let_dig(furlkey(self.pid, one.reading.row.furl) for one in same)
             found = [url for one in same for url in one.found]
             done = self.submit(tx, found, now, scan.since)
@@ -290,6 +298,37 @@ class Spidering:
             for origin, visits in entries.items():
                 self._queue(tx, visits, now, origin, ifabsent=False)
             return len(looked_at)
+
+    def ask_again(self, tx: Tx, furlkeys: Sequence[bytes], now: int) -> int:
+        """Queue the documents at these URLs to be fetched again; returns how many did not wait already.
+
+        The fetches declare nothing, or what is as declared would not be fetched. What the provider of a
+        pushed document declared stays.
+        """
+        documents, waiting = tx.cached_at(furlkeys), tx.waiting_at(furlkeys)
+        entries: defaultdict[str, list[UrlEntry]] = defaultdict(list)
+        for key in dict.fromkeys(furlkeys):
+            for one in documents.get(key, ()) if key not in waiting else ():
+                origin = Origin.REFETCH if one.origin == Origin.PUSH else one.origin
+                entries[origin].append(replace(one.as_entry(), declared=Declared()))
+        left = current_at(tx, set(furlkeys) - documents.keys() - waiting.keys())
+        entries[Origin.DIRECTIVE] += [visit_of(one.furl) for one in left.values()]
+        tx.visit_again([key for key in (*documents, *left) if key not in waiting])
+        for origin, asked in entries.items():
+            self._queue(tx, asked, now, origin, ifabsent=False, named=origin != Origin.REFETCH)
+        return sum(map(len, entries.values()))
+
+    def fetch_afresh(self, tx: Tx, furlkeys: Iterable[bytes], now: int) -> int:
+        """Queue dropped documents at these URLs that are wanted now: as if they had never been there."""
+        if not tx.has_irrelevant() or not tx.lock_providers([self.pid]):
+            return 0
+        at = tx.irrelevant_at(furlkeys)
+        waiting = tx.waiting_at(at)
+        tx.wanted_again([one.urlkey for rows in at.values() for one in rows])
+        visits = [visit_of(rows[0].furl) for key, rows in at.items() if key not in waiting]
+        tx.visit_again(list(at))
+        self._queue(tx, visits, now, Origin.DIRECTIVE, ifabsent=False)
+        return len(visits)
 
     def _without_needless(self, tx: Tx, overdue: Sequence[Spidered], now: int) -> list[Spidered]:
         """Leave out what would be refused again, and note it as visited; what has a document stays."""
@@ -350,6 +389,7 @@ class Spidering:
             return Progress()
         self._locate_rest(tx)
         present = tx.present_at(by_key)
+        present |= current_at(tx, by_key.keys() - present).keys()
         known = tx.spidered(key for key in by_key if key not in present)
         absent = [key for key in by_key if key not in present and not _has_failed(known.get(key), since)]
         room = self._room(tx, provider)
@@ -370,19 +410,34 @@ class Spidering:
             rooms.append(provider.filesmax - provider.fileused - provider.nurlproc)
         return max(0, min(rooms))
 
-    def _queue(self, tx: Tx, entries: Sequence[UrlEntry], now: int, origin: str, *, ifabsent: bool) -> None:
+    def _queue(
+        self,
+        tx: Tx,
+        entries: Sequence[UrlEntry],
+        now: int,
+        origin: str,
+        *,
+        ifabsent: bool,
+        named: bool = True,
+    ) -> None:
         if entries:
             batch = UnitOfWork(tx, [self.pid], keys_of(self.pid, entries), now, self.policy)
-            queue_up(batch, self.pid, entries, origin, ifabsent=ifabsent)
+            queue_up(batch, self.pid, entries, origin, ifabsent=ifabsent, named=named)
 
 
 def queue_up(
-    batch: UnitOfWork, pid: int, entries: Sequence[UrlEntry], origin: str, *, ifabsent: bool = False
+    batch: UnitOfWork,
+    pid: int,
+    entries: Sequence[UrlEntry],
+    origin: str,
+    *,
+    ifabsent: bool = False,
+    named: bool = True,
 ) -> None:
     """Queue URLs as a set of the LCC itself; the unit of work has their ``keys_of``, and is written."""
     psetid = unsent_set(batch, pid, len(entries))
     for number, entry in enumerate(entries, 1):
-        batch.arrive(pid, entry, Place(psetid, number, origin), ifabsent=ifabsent)
+        batch.arrive(pid, entry, Place(psetid, number, origin, named=named), ifabsent=ifabsent)
     batch.flush()
 
 

@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from lcc_scrapy.domain.tokens import METRICS, READ, Refused, Token, check
+from lcc_scrapy.domain.tokens import ANNOTATE, METRICS, READ, Refused, Token, check
 from lcc_scrapy.web.ports import Lcc
 
-_bearer = HTTPBearer(auto_error=False, description="A token that `lcc token add` made.")
+bearer = HTTPBearer(auto_error=False, description="A token that `lcc token add` made.")
 
 
 def lcc_of(request: Request) -> Lcc:
@@ -20,7 +20,7 @@ def lcc_of(request: Request) -> Lcc:
 
 
 def _shown(
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> str:
     """Return the token that a request shows; raises ``Refused`` when it shows none."""
     if credentials is None:
@@ -43,3 +43,5 @@ def holder(scope: str) -> Callable[..., Token]:
 TheLcc = Annotated[Lcc, Depends(lcc_of)]
 Reading = Annotated[Token, Depends(holder(READ))]
 Measuring = Annotated[Token, Depends(holder(METRICS))]
+Owner = Annotated[Token, Depends(holder(ANNOTATE))]
+"""The label of this token is the owner whose interests and alerts it is good for."""

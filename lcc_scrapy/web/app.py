@@ -8,7 +8,18 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, FastAPI
 
 from lcc_scrapy import __version__
-from lcc_scrapy.web import changes, cursors, documents, events, exporting, health, page, problems
+from lcc_scrapy.web import (
+    changes,
+    confirmations,
+    cursors,
+    document_parts,
+    documents,
+    events,
+    exporting,
+    health,
+    page,
+    problems,
+)
 from lcc_scrapy.web.guards import CompressText, Guards
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import Problem
@@ -22,8 +33,8 @@ BODY_BYTES = 16 * 1024
 """Of a request: no body is more than a cursor."""
 
 _ROUTERS = (
-    changes.router, events.router, documents.router, exporting.router, cursors.router, health.router,
-    page.router,
+    changes.router, events.router, confirmations.router, documents.router, document_parts.router,
+    exporting.router, cursors.router, health.router, page.router,
 )  # fmt: skip
 
 
@@ -65,10 +76,12 @@ async def _living(app: FastAPI) -> AsyncIterator[None]:
     app.state.exports = CapacityLimiter(lcc.bounds.exports)
     app.state.probe = CapacityLimiter(1)
     app.state.watcher = Watcher(lcc.feed.head, lcc.bounds.poll, lcc.bounds.waiters)
+    app.state.watchers = [app.state.watcher]
     yield
     stop(app)
 
 
 def stop(app: FastAPI) -> None:
     """End all waiting for changes, at shutdown. Call it in the application's loop."""
-    app.state.watcher.close()
+    for watcher in app.state.watchers:
+        watcher.close()

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,11 +12,13 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.named_cursors import NAME, NAME_MAX, NamedCursor
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.shares import Kind
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.feed.reader import PAGE, Feed, Inventory, Reader
+from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.web.access import Reading, TheLcc
 from lcc_scrapy.web.parameters import Selected, Since
 from lcc_scrapy.web.ports import Lcc
@@ -44,8 +46,8 @@ class ChangesPage(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    changes: list[Change]
+class Found:
+    rows: list[Record]
     position: Position
     more: bool
 
@@ -82,13 +84,12 @@ async def changes(
     end = time.monotonic() + wait
     watcher: Watcher = request.app.state.watcher
     found = await to_thread.run_sync(_read, lcc.feed, selection, since, limit)
-    while limit and not found.changes and (left := end - time.monotonic()) > 0:
+    while limit and not found.rows and (left := end - time.monotonic()) > 0:
         visit_of(request).begin(Kind.STREAM)
         if not found.more and not await watcher.wait(found.position, left):
             break
         found = await to_thread.run_sync(_read, lcc.feed, selection, found.position, limit)
-    rows = [json_row(change) for change in found.changes]
-    return as_json({"changes": rows, "cursor": str(found.position), "more": found.more})
+    return as_json({"changes": found.rows, "cursor": str(found.position), "more": found.more})
 
 
 def _beginning(
@@ -105,15 +106,25 @@ def _beginning(
     return begun
 
 
-def _read(feed: Feed, selection: Selection, since: Position | None, limit: int) -> _Found:
-    reader = Reader(feed, selection, since, limit)
-    found: list[Change] = []
+def _read(feed: Feed, selection: Selection, since: Position | None, limit: int) -> Found:
+    return read_on(Reader(feed, selection, since, limit), limit, _told)
+
+
+def _told(page: Sequence[Change], owners: Owners) -> Iterator[Record]:
+    return (json_row(change, owners) for change in page)
+
+
+def read_on(
+    reader: Reader, limit: int, told: Callable[[Sequence[Change], Owners], Iterable[Record]]
+) -> Found:
+    """Read until there is enough, or it takes too long; ``limit`` = 0: only where it would begin."""
+    found: list[Record] = []
     end = time.monotonic() + READING
     for page in reader.looks() if limit else ():
-        found += page
+        found += told(page, reader.owners(page))
         if time.monotonic() > end:
             break
-    return _Found(found, reader.reached, more=reader.reached.seq < reader.end.seq)
+    return Found(found, reader.reached, more=reader.reached.seq < reader.end.seq)
 
 
 @router.get(

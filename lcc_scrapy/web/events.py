@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from lcc_scrapy.domain.cursor import CURSOR_MAX, Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.domain.tokens import READ, check
@@ -126,8 +127,9 @@ class _Stream:
     async def _pieces(self) -> AsyncIterator[bytes]:
         while True:
             looks = self.reader.looks()
-            while (page := await to_thread.run_sync(_next, looks)) is not None:
-                yield b"".join(self._event(change) for change in page)
+            while (look := await to_thread.run_sync(self._next, looks)) is not None:
+                page, owners = look
+                yield b"".join(self._event(change, owners) for change in page)
             yield self._position()
             if not await self._grown():
                 yield b": no change\n\n"
@@ -140,9 +142,13 @@ class _Stream:
         left = min(HEARTBEAT, self.end - time.monotonic())
         return left > 0 and await self.watcher.wait(self.reader.position, left)
 
-    def _event(self, change: Change) -> bytes:
+    def _next(self, looks: Iterator[list[Change]]) -> tuple[list[Change], Owners] | None:
+        page = next(looks, None)
+        return None if page is None else (page, self.reader.owners(page))
+
+    def _event(self, change: Change, owners: Owners) -> bytes:
         self.told = self.reader.at(change.seq)
-        row = json.dumps(json_row(change), ensure_ascii=False).encode("utf-8", "backslashreplace")
+        row = json.dumps(json_row(change, owners), ensure_ascii=False).encode("utf-8", "backslashreplace")
         return b"id: %s\ndata: %s\n\n" % (str(self.told).encode(), row)
 
     def _position(self) -> bytes:
@@ -151,7 +157,3 @@ class _Stream:
             return b""
         self.told = self.reader.position
         return b"id: %s\n\n" % str(self.told).encode()
-
-
-def _next(looks: Iterator[list[Change]]) -> list[Change] | None:
-    return next(looks, None)

@@ -31,7 +31,7 @@ def _names(asked: Dependant) -> set[str]:
     return {one.alias for one in asked.query_params}.union(*map(_names, asked.dependencies))
 
 
-def _nothing_else(request: Request) -> None:
+def known_only(request: Request) -> None:
     """Refuse unknown parameters: a misspelt filter would otherwise select everything."""
     unknown = request.query_params.keys() - _names(request.scope["route"].dependant)
     if unknown:
@@ -42,7 +42,7 @@ def _nothing_else(request: Request) -> None:
 
 def _selection(
     *,
-    _: Annotated[None, Depends(_nothing_else)],
+    _: Annotated[None, Depends(known_only)],
     token: Reading,
     provider: Annotated[
         list[Pid], Query(max_length=_SEVERAL, description="Only these providers' documents.")
@@ -79,5 +79,6 @@ def _since(
     return None if since is None else Position.parse(since)
 
 
+NothingElse = Annotated[None, Depends(known_only)]
 Selected = Annotated[Selection, Depends(_selection)]
 Since = Annotated[Position | None, Depends(_since)]

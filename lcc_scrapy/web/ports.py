@@ -9,6 +9,7 @@ from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.http_limits import Bounds
 from lcc_scrapy.domain.named_cursors import NamedCursors
 from lcc_scrapy.domain.tokens import Tokens
+from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.feed.reader import Feed
 
 
@@ -30,12 +31,12 @@ class Measure:
 class Lcc:
     """An LCC as its content users see it. All calls block; they come from several threads at a time.
 
-    ``open`` gives the content of a document, decoded, and raises ``ContentGone``, ``ContentElsewhere`` or
-    ``ContentLost``. ``measures`` are read when they are asked for.
+    ``open`` gives the content of a document, or an earlier one, decoded, and raises ``ContentGone``,
+    ``ContentElsewhere`` or ``ContentLost``. ``measures`` are read when they are asked for.
     """
 
     feed: Feed
-    open: Callable[[CachedUrl], IO[bytes]]
+    open: Callable[[CachedUrl | Version], IO[bytes]]
     tokens: Tokens
     cursors: NamedCursors
     measures: Callable[[], list[Measure]] = list

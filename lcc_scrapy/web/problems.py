@@ -12,11 +12,13 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from lcc_scrapy.domain.alerts import BadRecipient, NoSuchRecipient, TooManyRecipients
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.named_cursors import TooMany
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.tokens import NotAllowed, Refused
+from lcc_scrapy.domain.urd_rules import BadUrd, NoSuchUrd, TooManyUrds
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
 
 MEDIA_TYPE = "application/problem+json"
@@ -56,6 +58,7 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
         {"WWW-Authenticate": 'Bearer realm="lcc", error="insufficient_scope"'},
     ),
     NotThere: (HTTPStatus.NOT_FOUND, "not-there", {}),
+    NoSuchUrd: (HTTPStatus.NOT_FOUND, "not-there", {}),
     BadCursor: (HTTPStatus.UNPROCESSABLE_ENTITY, "bad-cursor", {}),
     StartOver: (HTTPStatus.GONE, "start-over", {}),
     ContentGone: (HTTPStatus.GONE, "content-gone", {}),
@@ -64,6 +67,11 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
     StoreUnavailable: (HTTPStatus.SERVICE_UNAVAILABLE, "database-away", _LATER),
     Busy: (HTTPStatus.SERVICE_UNAVAILABLE, "busy", _LATER),
     TooMany: (HTTPStatus.CONFLICT, "too-many", {}),
+    TooManyUrds: (HTTPStatus.CONFLICT, "too-many", {}),
+    BadRecipient: (HTTPStatus.UNPROCESSABLE_ENTITY, "bad-recipient", {}),
+    NoSuchRecipient: (HTTPStatus.NOT_FOUND, "not-there", {}),
+    TooManyRecipients: (HTTPStatus.CONFLICT, "too-many", {}),
+    BadUrd: (HTTPStatus.UNPROCESSABLE_ENTITY, "bad-urd", {}),
 }
 _UNTOLD = {
     StoreUnavailable: "the database does not answer: try again later",

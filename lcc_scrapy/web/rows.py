@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import Response
 from pydantic import create_model
 
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.row_formats import TYPES, Record, record
 
@@ -17,9 +18,9 @@ What does not apply is null. Times are epoch seconds."""
 Row = create_model("Row", __doc__=_MEANING, **_fields)
 
 
-def json_row(change: Change) -> Record:
+def json_row(change: Change, owners: Owners) -> Record:
     """Return the columns of a change."""
-    return record(change, lambda *_: f"/v1/documents/{change.docid}/content")
+    return record(change, lambda *_: f"/v1/documents/{change.docid}/content", owners)
 
 
 def as_json(value: Any, status: int = 200, **headers: str) -> Response:

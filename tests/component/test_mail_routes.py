@@ -78,10 +78,10 @@ def test_a_token_that_is_too_long_is_not_looked_at(store):
 
 def test_a_database_that_is_away_is_said_so():
     class Away:
-        def pid_of(self, token):
+        def whose(self, token):
             raise StoreUnavailable("gone")
 
-        end = pid_of
+        end = whose
 
     with client_of(Away()) as client:
         answers = [client.get(PATH, params={"t": "x"}), client.post(PATH, params={"t": "x"})]

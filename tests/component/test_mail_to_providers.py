@@ -179,8 +179,8 @@ def test_without_a_public_url_the_mail_says_whom_to_ask(house, server):
 def test_a_token_is_good_for_its_provider_only(store):
     service = Unsubscribing(store, "https://x.example")
     token = service.link(7).partition("?t=")[2]
-    assert service.pid_of(token) == 7
-    assert Unsubscribing(store, "").pid_of(token) == 7
+    assert service.whose(token) == "provider 7"
+    assert Unsubscribing(store, "").whose(token) == "provider 7"
     proof = token.partition("-")[2]
     for forged in (
         f"8-{proof}",
@@ -192,8 +192,8 @@ def test_a_token_is_good_for_its_provider_only(store):
         f"{token}\n",
         "7-" + "é" * 40,
     ):
-        assert service.pid_of(forged) is None, forged
-    assert Unsubscribing(MemoryStore(), "").pid_of(token) is None
+        assert service.whose(forged) == "", forged
+    assert Unsubscribing(MemoryStore(), "").whose(token) == ""
 
 
 def test_a_refused_address_gets_no_more_until_it_changes(house, server):

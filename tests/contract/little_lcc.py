@@ -95,6 +95,13 @@ class Crash(Exception):
     """The process dies here."""
 
 
+def killed_before_its_commit(store, work):
+    """Do something in a transaction, and die; raises ``Crash``."""
+    with store.begin() as tx:
+        work(tx)
+        raise Crash
+
+
 @dataclass
 class LittleLcc:
     """One store with its providers; time stands still unless it is moved."""
@@ -328,7 +335,8 @@ def assert_books_balance(store, files=None):
         metas = [row.urlkey for row in cached if tx.meta(row.urlkey)]
         totals = tx.totals()
         files_to_delete = tx.files_to_delete(MACHINE, 1 << 60, 1_000_000)
-        kept = tx.versions([row.urlkey for row in cached])
+        held = {key for one in tx.providers() for key, _ in tx.version_times(one.pid, b"", 1_000_000)}
+        kept = tx.versions({row.urlkey for row in cached} | held)
         versions = [version for of_one in kept.values() for version in of_one]
         assert tx.version_files(MACHINE, [row.fetched_fileid for row in versions]) == {
             row.fetched_fileid for row in versions
@@ -348,7 +356,7 @@ def assert_books_balance(store, files=None):
     }
     seqs = {row.urlkey: row.seq for row in cached}
     for of_one in kept.values():
-        newest_first = [seqs[of_one[0].urlkey], *(version.seq for version in of_one)]
+        newest_first = [seqs.get(of_one[0].urlkey, top + 1), *(version.seq for version in of_one)]
         assert newest_first == sorted(set(newest_first), reverse=True)
     live = [row.fetched_fileid for row in [*cached, *versions]]
     assert len(set(live)) == len(live)

@@ -140,10 +140,10 @@ def test_a_visit_that_finds_nothing_new_leaves_what_was_declared(lcc, sampler):
     lcc.now += 100
     sum(sampler.draw(1, lcc.now))
     look(lcc)
-    assert lcc.cached() == replace(before, confirmed_time=lcc.now)
+    assert lcc.cached() == replace(before, confirmed_time=lcc.now, confirmed_seq=1)
     sum(sampler.draw(1, lcc.now))
     lcc.settle(lcc.served(lcc.ticket(), b"a body"))
-    assert lcc.cached() == replace(before, confirmed_time=lcc.now)
+    assert lcc.cached() == replace(before, confirmed_time=lcc.now, confirmed_seq=2)
 
 
 def test_a_full_set_that_began_before_the_visit_still_removes_what_it_does_not_name(lcc, sampler):

@@ -9,8 +9,10 @@ from mirror import NAMES, PIDS, SELECTIONS, change, prepare
 
 from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.content.decoding import BadCoding
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.db.records import Ownership
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.domain.tokens import NotAllowed, Token
@@ -137,6 +139,22 @@ def test_every_column_of_a_document_is_told(lcc):
         given = {name: str(value) for name, value in expected.items() if value is not None}
         assert dict(by_docid[row.docid].values) == given
     assert set(answering.DOCUMENT) <= set(CachedUrl.__slots__) | {"docid"}
+
+
+def test_owners_are_told_with_documents_and_removals(lcc):
+    with lcc.read() as tx:
+        changes = tx.changes(0, 1000)
+    gone = next(row for row in changes if isinstance(row, Tombstone))
+    here = next(row for row in changes if isinstance(row, CachedUrl))
+    with lcc.begin() as tx:
+        for row in (here, gone):
+            names = ("bert", "anna")
+            tx.put_owners([Ownership(furlkey(row.pid, row.furl), one, row.pid) for one in names])
+    told = {row.values["docid"]: row.values.get("owners") for row in of(asked(lcc, Query()), Row)}
+    assert (told[here.docid], told[gone.docid]) == ("anna bert", "anna bert")
+    assert sum(owners is not None for owners in told.values()) == 2
+    (row,) = of(asked(lcc, Query(what=What.ROWS, docids=(here.docid,))), Row)
+    assert row.values["owners"] == "anna bert"
 
 
 def test_an_answer_that_broke_off_goes_on_from_what_was_reached_last(lcc):

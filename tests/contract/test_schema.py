@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from any_rows import row
 
 from lcc_scrapy.db import schema
-from lcc_scrapy.db.records import LastOutcome
+from lcc_scrapy.db.records import DocumentLink, LastOutcome
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tables import metadata, views
 from lcc_scrapy.domain.entries import furlkey, namehashes
@@ -19,7 +19,8 @@ from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 ANSWER = ("answer_line", "answer_headers", "answer_peer", "answer_time")
-LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent", *ANSWER}
+PLACES = ("owners_seq", "confirmed_seq")
+LATER = {"id", "furlkey", "curlhash", "furlhash", "head_len", "sent", *PLACES, *ANSWER}
 REVISIONS = [
     "0001",
     "0002",
@@ -49,6 +50,8 @@ REVISIONS = [
     "0028",
     "0029",
     "0030",
+    "0031",
+    "0032",
     "0033",
 ]
 
@@ -143,7 +146,7 @@ def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
     assert schema.upgrade(address) == REVISIONS[1:]
     hashes = dict(zip(("curlhash", "furlhash"), namehashes(values["curl"], values["furl"]), strict=True))
     added = {"subtype_seq": 0, "head_len": 0, "furlkey": furlkey(values["pid"], values["furl"]), **hashes}
-    added |= dict.fromkeys(ANSWER)
+    added |= dict.fromkeys(ANSWER) | dict.fromkeys(PLACES, 0)
     with engine.connect() as connection:
         assert connection.execute(table.select()).one()._asdict() == {**values, **added}
     engine.dispose()
@@ -284,7 +287,7 @@ def test_answers_outlive_the_way_into_the_rows_of_their_documents_and_back(datab
     answers = views.tables["lccmeta"]
     documents = [{**row(lccurl, number), **dict.fromkeys(ANSWER)} for number in (1, 2, 3)]
     documents.sort(key=lambda one: one["urlkey"])
-    known = [{name: one[name] for name in one if name not in ANSWER} for one in documents]
+    known = [{name: one[name] for name in one if name not in {*ANSWER, *PLACES}} for one in documents]
     said = [
         dict(zip(answers.columns.keys(), (documents[number]["urlkey"], *ANSWERED, number), strict=True))
         for number in (0, 2)
@@ -450,3 +453,84 @@ def test_an_upgrade_can_be_taken_back(fresh, tmp_path):
 
 def test_the_newest_revision_is_known_without_alembic():
     assert REVISIONS[-1] == schema.newest()
+
+
+LINKS_BEFORE = sqlalchemy.text("INSERT INTO links VALUES (:urlkey, :position, :url, 'a', :nofollow)")
+
+
+def _with_links_of_0030(engine, documents):
+    """Fill a database of schema 0030: so many documents, of providers 1 to 3, with a few links each."""
+    lccurl = metadata.tables["lccurl"]
+    rows = [{**row(lccurl, number), "pid": number % 3 + 1} for number in range(1, documents + 1)]
+    links = [
+        {"urlkey": one["urlkey"], "position": at, "url": f"http://x/é{n % 7}/{at}", "nofollow": at == 2}
+        for n, one in enumerate(rows)
+        for at in range(n % 5)
+    ]
+    with engine.begin() as connection:
+        _to("0030", connection)
+        there = {one["name"] for one in sqlalchemy.inspect(connection).get_columns("lccurl")}
+        connection.execute(
+            sqlalchemy.insert(lccurl), [{name: one[name] for name in one if name in there} for one in rows]
+        )
+        connection.execute(LINKS_BEFORE, links)
+        connection.execute(LINKS_BEFORE, {**links[0], "urlkey": b"of no document"})
+    found = {one["urlkey"]: [] for one in rows}
+    for one in links:
+        found[one["urlkey"]].append(DocumentLink(one["url"], "a", one["nofollow"]))
+    return found
+
+
+def _links(address, keys):
+    store = SqlStore(address)
+    with store.read() as tx:
+        found = {key: tx.links_of(key) for key in keys}
+    store.close()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_links_outlive_the_way_into_one_row_for_each_document(databases, kind):
+    address = databases.empty(kind)
+    engine = make_engine(address)
+    links = _with_links_of_0030(engine, 450)
+    told = []
+    assert schema.upgrade(address, lambda *done: told.append(done))[0] == "0031"
+    assert _links(address, links) == links
+    assert _links(address, [b"of no document"]) == {b"of no document": []}
+    assert [done for done, _ in told] == [200, 361]
+    with engine.begin() as connection:
+        assert not sqlalchemy.inspect(connection).has_table("links_rebuilt")
+        _to("0030", connection, down=True)
+    assert schema.upgrade(address)[0] == "0031"
+    engine.dispose()
+
+
+STEPS_OF_0031 = {
+    "tables": ("INSERT INTO linkwords", 1),
+    "first page": ("INSERT INTO links_rebuilt", 1),
+    "last page": ("INSERT INTO links_rebuilt", 2),
+    "drop": ("DROP TABLE links", 1),
+    "rename": ("ALTER TABLE links_rebuilt", 1),
+}
+
+
+@pytest.mark.parametrize("at", STEPS_OF_0031)
+def test_a_conversion_of_links_that_was_killed_goes_on(databases, at):
+    address = databases.empty("mariadb")
+    engine = make_engine(address)
+    links = _with_links_of_0030(engine, 450)
+    begins, left = STEPS_OF_0031[at]
+
+    def kill(connection, cursor, statement, *_):
+        nonlocal left
+        left -= " ".join(statement.split()).startswith(begins)
+        if left == 0:
+            raise KeyboardInterrupt
+
+    sqlalchemy.event.listen(engine, "before_cursor_execute", kill)
+    with pytest.raises(KeyboardInterrupt), engine.begin() as connection:
+        _to("0031", connection)
+    assert schema.upgrade(address)[0] == "0031"
+    assert _links(address, links) == links
+    engine.dispose()

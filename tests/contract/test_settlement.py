@@ -78,7 +78,9 @@ def test_identical_content_is_confirmed_and_changes_neither_feed_nor_time(lcc):
     lcc.now += 10
     settled = lcc.fetch("a", lcc.files[before.fetched_fileid], etag='"2"')
     assert settled.result == CONFIRMED
-    assert lcc.cached("a") == replace(before, mtime=5, etag='"2"', confirmed_time=lcc.now, seen=2)
+    assert lcc.cached("a") == replace(
+        before, mtime=5, etag='"2"', confirmed_time=lcc.now, seen=2, confirmed_seq=1
+    )
     assert lcc.queued("a") is None
 
 
@@ -89,7 +91,7 @@ def test_not_modified_confirms_and_changes_neither_feed_nor_time(lcc):
     lcc.now += 10
     settled = lcc.settle(lcc.not_modified(lcc.ticket("a")))[0]
     assert (settled.result, lcc.queued("a")) == (CONFIRMED, None)
-    assert lcc.cached("a") == replace(before, mtime=5, confirmed_time=lcc.now, seen=2)
+    assert lcc.cached("a") == replace(before, mtime=5, confirmed_time=lcc.now, seen=2, confirmed_seq=1)
 
 
 def test_not_modified_without_a_copy_is_fetched_again_without_conditions(lcc):

@@ -25,6 +25,7 @@ from lcc_scrapy.domain.policy import STRICT
 from lcc_scrapy.domain.queue import Cancelled, Delayed, Served
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.intake import absorbing
+from lcc_scrapy.machine import framed_pipes
 from lcc_scrapy.ops.verification import Verification
 from lcc_scrapy.queue.committing import Commits, Holder
 from lcc_scrapy.queue.settlement import DISCARDED, STORED
@@ -42,11 +43,11 @@ class ToldLcc(LittleLcc):
 
     def settle(self, *outcomes: Any, owner: str | None = None) -> list[Any]:
         request = io.BytesIO(b"".join(messages.commit(outcomes, self.now, self.policy)))
-        (_, now, policy, said), bodies = messages.read(request)
+        (_, now, policy, said), bodies = framed_pipes.read(request)
         assert (now, messages.policy_of(policy)) == (self.now, self.policy)
         assert not request.read()
         results = super().settle(*messages.outcomes_of(said, bodies), owner=owner)
-        (_, said, _), rows = messages.read(io.BytesIO(b"".join(messages.settled(results, []))))
+        (_, said, _), rows = framed_pipes.read(io.BytesIO(b"".join(messages.settled(results, []))))
         return messages.settled_of(said, rows, outcomes)
 
 

@@ -345,7 +345,7 @@ def test_what_was_visited_long_ago_is_visited_again_on_condition(lcc, spider):
     assert (tickets["a"].etag, tickets["dead"].etag) == ('"1"', "")
     before = lcc.cached("a")
     lcc.settle(lcc.not_modified(tickets["a"]), lcc.failed(tickets["dead"], 404))
-    assert lcc.cached("a") == replace(before, confirmed_time=lcc.now, seen=2)
+    assert lcc.cached("a") == replace(before, confirmed_time=lcc.now, seen=2, confirmed_seq=1)
     assert (known(lcc, "a").visited, known(lcc, "dead").visited) == (lcc.now, lcc.now)
 
 

@@ -4,7 +4,8 @@ import os
 from dataclasses import replace
 
 import pytest
-from little_lcc import MACHINE, PID, LittleLcc, assert_books_balance, removal, update
+from alerting import alert
+from little_lcc import MACHINE, PID, LittleLcc, assert_books_balance, key, removal, update
 
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.stored import encoder
@@ -446,3 +447,44 @@ def test_a_document_whose_content_is_lost_is_fetched_again_and_begins_without_ve
     assert versions_of(with_versions, "a") == []
     assert len(versions_of(with_versions, "b")) == 3
     assert with_versions.verify() == []
+
+
+@pytest.fixture
+def held_back(filed):
+    """``a`` and ``b`` were removed while alerts on them wait."""
+    filed.policy = replace(filed.policy, max_removal=1.0)
+    for name in "ab":
+        alert(filed.store, filed.cached(name).urlkey, filed.cached(name).seq)
+    filed.push(removal("a"), removal("b"))
+    return filed
+
+
+def test_contents_that_alerts_hold_back_are_no_strangers(held_back):
+    assert held_back.documents() == ["c", "d", "e"]
+    assert held_back.verify(repair=True) == []
+    with held_back.store.read() as tx:
+        assert len(tx.versions([key("a"), key("b")])) == 2
+
+
+def test_a_lost_content_that_an_alert_holds_back_is_found_and_let_go(held_back):
+    with held_back.store.read() as tx:
+        ((lost,), (kept,)) = tx.versions([key("a"), key("b")]).values()
+    held_back.content.path_of(lost.fetched_fileid).unlink()
+    (found,) = held_back.verify(repair=True)
+    assert (found.kind, found.docid, found.repaired) == (Kind.NO_FILE, lost.docid, True)
+    assert held_back.verify() == []
+    with held_back.store.read() as tx:
+        assert list(tx.versions([key("a"), key("b")]).values()) == [[kept]]
+
+
+def test_a_lost_content_is_not_held_back_by_an_alert(filed):
+    alert(filed.store, filed.cached("a").urlkey, filed.cached("a").seq)
+    filed.path("a").unlink()
+    assert all(one.repaired for one in filed.verify(repair=True))
+    assert versions_at(filed, "a") == []
+    assert filed.verify() == []
+
+
+def versions_at(filed, name):
+    with filed.store.read() as tx:
+        return tx.versions([key(name)]).get(key(name), [])

@@ -18,7 +18,8 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.domain.tokens import digest_of
 from lcc_scrapy.query.answering import FILTERS_MAX
-from lcc_scrapy.registration.reading import BODY_BYTES, form_fields, json_fields
+from lcc_scrapy.registration.reading import BODY_BYTES, json_fields
+from lcc_scrapy.web.forms import form_fields
 from lcc_scrapy.web.ranges import Unsatisfiable, is_named, part
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import ResultBegins, Row, Wanted

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.faults import (
+    growth_annotation,
     growth_providers,
     growth_push,
     growth_pushes,
@@ -21,6 +22,7 @@ PARSERS = (
     *growth_pushes.PARSERS,
     *growth_users.PARSERS,
     *growth_tracker.PARSERS,
+    *growth_annotation.PARSERS,
 )
 LARGE = 8
 """Times as large as in a short run: what is in no short run is steep only from some size on."""

@@ -136,3 +136,15 @@ def test_a_run_that_is_killed_is_given_again(small):
     again = small.run("directives", "-", "--json", stdin=asked)
     assert json.loads(again.stdout) == {"directives": 1200, "queued": 200, "wrong": 0}
     assert small.query("select count(*) from owners") == [(1200,)]
+
+
+def test_what_a_file_asks_for_is_withdrawn_by_the_same_file(small):
+    (small.folder / "asked").write_text(f"[{SITE}a, , 1, {{anna, bert}}]\n")
+    small.lcc("directives", "asked")
+    (small.folder / "less").write_text(f"[{SITE}a, , 0, {{anna}}]\n[{SITE}b, , 0, {{anna}}]\n")
+    done = small.lcc("directives", "less", "--withdraw").stdout
+    assert done == "1 requests of owners withdrawn, 1 interests in URLs ended\n"
+    assert small.query("select owner, asked from owners") == [("bert", 1)]
+    told = json.loads(small.lcc("directives", "asked", "--withdraw", "--json").stdout)
+    assert told == {"directives": 1, "withdrawn": 1, "ended": 1, "wrong": 0}
+    assert small.query("select owner from owners") == []

@@ -9,8 +9,8 @@ import pytest
 from test_cli import SITE, House, one_error, rows_of
 
 from lcc_scrapy.content_user import ContentGone, ContentLost, ContentUser
-from lcc_scrapy.db.records import DocumentLink
-from lcc_scrapy.domain.entries import Operation
+from lcc_scrapy.db.records import DocumentLink, Ownership
+from lcc_scrapy.domain.entries import Operation, furlkey
 from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.feed.meta_information import NAMESPACE
 
@@ -121,3 +121,47 @@ def test_status_counts_versions_and_verify_knows_them(small):
     assert small.json("status")["versions"] == 2
     assert "2 earlier contents" in small.lcc("status").stdout
     assert json.loads(small.lcc("verify", "--json").stdout)["findings"] == []
+
+
+# --- confirmations and owners --------------------------------------------------------------------
+
+
+def test_select_prints_what_was_found_unchanged_behind_a_cursor_of_its_own(small):
+    assert rows_of(small.lcc("select", "--confirmed", "--format", "jsonl", "--cursor-file", "seen")) == []
+    for body in (b"four", b"four"):
+        small.push("a")
+        small.fetch(body=body)
+    words = ("select", "--confirmed", "--cursor-file", "seen")
+    (one,) = rows_of(small.lcc(*words, "--format", "jsonl"))
+    assert (one["op"], one["docid"], one["seq"]) == ("confirm", row_of(small)["docid"], 2)
+    assert rows_of(small.lcc(*words, "--format", "jsonl")) == []
+    told = small.lcc("select", "--confirmed").stdout.splitlines()
+    assert [line.split("\t")[-1] for line in told] == ["url", SITE + "a"]
+    small.lcc("select", "--confirmed", "--exec", "cat > told")
+    assert json.loads((small.folder / "told").read_text())["op"] == "confirm"
+    assert "another selection" in one_error(small.lcc("select", "--cursor-file", "seen", status=2))
+
+
+@pytest.mark.parametrize("other", [("--ids",), ("--versions", "--format", "jsonl")])
+def test_confirmations_have_neither_ids_nor_versions(small, other):
+    assert "--confirmed" in small.lcc("select", "--confirmed", *other, status=2).stderr
+
+
+def test_owners_are_in_rows_everywhere(small):
+    small.push("a")
+    small.fetch(body=b"four")
+    store = small.store()
+    with ContentUser(small.settings) as user:
+        (row,) = user.find(SITE + "a")
+        with store.begin() as tx:
+            tx.put_owners(
+                [Ownership(furlkey(row.pid, row.furl), owner, row.pid) for owner in ("bert", "anna")]
+            )
+        assert user.owners(row) == ["anna", "bert"]
+        assert user.meta(row).owners == ("anna", "bert")
+        assert [one.curl for one in user.confirmations()] == [row.curl]
+    store.close()
+    assert row_of(small)["owners"] == ["anna", "bert"]
+    told = [row for row in rows_of(small.lcc("follow", "--once")) if row["curl"] == SITE + "a"]
+    assert told[0]["owners"] == ["anna", "bert"]
+    assert 'owners="anna bert"' in small.lcc("select", "--format", "xml").stdout

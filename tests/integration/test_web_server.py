@@ -448,7 +448,7 @@ def served(tmp_path_factory):
     made.add()
     made.push("page")
     made.fetch(body=EVIL)
-    secret = token(made, "--scope", "read", "--scope", "metrics")
+    secret = token(made, "--scope", "read", "--scope", "metrics", "--scope", "annotate")
     with serving(made) as (port, _):
         yield port, secret
 
@@ -474,6 +474,12 @@ HOOKS = """
 import schemathesis
 
 CURSOR = "{cursor}"
+URD = {{
+    "uri": "http://www.example.org/", "timing": 60000, "method": "pull", "processtype": "filter", "rule": "",
+    "depth": 0, "urgency": 1, "threshold": 1, "expires": None, "keywords": [{{"key": "ibm"}}],
+}}
+CONFIRMED = "{confirmed}"
+NOT_ALWAYS = ("address", "new_secret")
 
 
 @schemathesis.hook
@@ -484,7 +490,7 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    \"\"\"What is good but for its cursors gets good ones: no schema can say how to make them.\"\"\"
+    \"\"\"What is good but for its cursors or its URD gets good ones: no schema can say how to make them.\"\"\"
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     case.headers.pop("last-event-id", None)
@@ -492,9 +498,15 @@ def before_call(context, case, kwargs):
         kept = ("limit", "format", "wait", "name", "since")
         case.query = {{name: case.query[name] for name in kept if name in case.query}}
     if "since" in case.query:
-        case.query["since"] = CURSOR
+        case.query["since"] = CONFIRMED if case.path == "/v1/confirmations" else CURSOR
     if isinstance(case.body, dict) and "cursor" in case.body:
         case.body["cursor"] = CURSOR
+    if isinstance(case.body, dict) and "uri" in case.body:  # nor what a URL, a word and a rule may be
+        case.body.update(URD)
+    if isinstance(case.body, dict) and "channel" in case.body:  # nor what an address may be
+        case.body.update({{"channel": "mail", "address": "a@example.org"}})
+    elif isinstance(case.body, dict):
+        case.body = {{name: value for name, value in case.body.items() if name not in NOT_ALWAYS}}
 """
 
 
@@ -503,7 +515,8 @@ def test_schemathesis_finds_nothing(served, tmp_path):
     docid = rows(port, secret)[0]["docid"]
     cursor = json.loads(ask(port, "/v1/changes", secret)[2])["cursor"]
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION.format(docid=docid))
-    (tmp_path / "hooks.py").write_text(HOOKS.format(cursor=cursor))
+    confirmed = json.loads(ask(port, "/v1/confirmations", secret)[2])["cursor"]
+    (tmp_path / "hooks.py").write_text(HOOKS.format(cursor=cursor, confirmed=confirmed))
     how = (
         ["--max-examples", "500"]
         if LONG

@@ -97,7 +97,7 @@ def document(seq, pid=7, mimetype="text/html", at=1000, **others):
         "mimetype": mimetype,
         "fetched_time": at,
     }
-    return CachedUrl(**{**values, **ours, "curl": "c", "subtype_seq": 0, **others})
+    return CachedUrl(**{**values, **ours, "curl": "c", "subtype_seq": 0, "owners_seq": 0, **others})
 
 
 def tombstone(seq, pid=7, mimetype="text/html", at=1000):
@@ -119,6 +119,9 @@ class FakeFeed:
     def page(self, after, limit):
         self.pages += 1
         return sorted((row for row in self.rows if row.seq > after), key=lambda row: row.seq)[:limit]
+
+    def owners(self, rows):
+        return {}
 
 
 @pytest.fixture(autouse=True)

@@ -98,3 +98,22 @@ def test_a_document_and_a_removal_have_the_same_columns():
 @pytest.mark.parametrize(("name", "nothing"), [("jsonl", ""), ("csv", ",".join(COLUMNS) + "\n")])
 def test_nothing_is_written_as_nothing(name, nothing):
     assert written(name, []) == nothing
+
+
+OWNED = {document(1).urlkey: ["anna", "zoë"]}
+
+
+@pytest.mark.parametrize("row", [document(1, owners_seq=1), tombstone(1)])
+def test_owners_are_a_list_in_json_and_names_with_blanks_between_them_elsewhere(row):
+    one = record(row, path_of, OWNED)
+    assert tuple(one) == COLUMNS
+    assert json.loads(written("jsonl", [one]))["owners"] == ["anna", "zoë"]
+    assert cells(written("csv", [one]))[0]["owners"] == cells(raw([one]))[0]["owners"] == "anna zoë"
+    assert ET.fromstring(written("xml", [one]).encode())[0].get("owners") == "anna zoë"
+
+
+def test_without_owners_the_list_is_empty_and_xml_has_none():
+    one = record(document(2, owners_seq=0), path_of, OWNED)
+    assert (json.loads(written("jsonl", [one]))["owners"], one["owners_seq"]) == ([], None)
+    assert cells(written("csv", [one]))[0]["owners"] == ""
+    assert "owners" not in ET.fromstring(written("xml", [one]).encode())[0].attrib

@@ -52,6 +52,7 @@ class Shelf(FakeFeed):
         super().__init__()
         self.contents = {}
         self.metas = {}
+        self.owned = {}
 
     def add(self, body, headers=None, **values):
         seq = len(self.rows) + 1
@@ -72,6 +73,9 @@ class Shelf(FakeFeed):
 
     def remove(self):
         self.rows.append(tombstone(len(self.rows) + 1))
+
+    def owners(self, rows):
+        return {row.urlkey: self.owned[row.urlkey] for row in rows if row.urlkey in self.owned}
 
     def answers(self, rows):
         return {row.urlkey: self.metas[row.urlkey] for row in rows if row.urlkey in self.metas}
@@ -261,6 +265,17 @@ def test_rows_hold_texts_and_need_no_contents(shelf, form):
         (None, None),
     ]
     assert not any("content" in row for row in rows)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_rows_name_the_owners_of_documents_and_of_removals(shelf, form):
+    row = shelf.add(b"one")
+    shelf.add(b"two")
+    shelf.remove()
+    shelf.owned = {row.urlkey: ["anna", "bert"], shelf.rows[2].urlkey: ["anna"]}
+    data = exported(shelf, form)
+    rows = rows_of_parquet(data) if form == "parquet" else lines(data)
+    assert [one["owners"] for one in rows[:3]] == [["anna", "bert"], [], ["anna"]]
 
 
 def test_rows_say_nothing_of_texts_that_nobody_asked_for(shelf):

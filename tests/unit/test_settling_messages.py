@@ -14,6 +14,7 @@ from lcc_scrapy.domain.queue import Cancelled, Delayed, Failed, NotModified, Que
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.domain.versions import Keep
+from lcc_scrapy.machine import framed_pipes
 from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process import messages
 
@@ -54,7 +55,7 @@ CANCELLED = Cancelled(Ticket(QueuedUrl(b"k" * 16, *[None] * 19), "7", 1))  # typ
 @given(st.lists(outcomes, max_size=5), numbers)
 def test_outcomes_come_out_as_they_went_in(given_outcomes, now):
     file = io.BytesIO(b"".join(messages.commit(given_outcomes, now, None)))
-    (kind, told, policy, said), parts = messages.read(file)
+    (kind, told, policy, said), parts = framed_pipes.read(file)
     assert (kind, told, policy, file.read()) == (messages.COMMIT, now, None, b"")
     assert messages.outcomes_of(said, parts) == given_outcomes
 
@@ -64,7 +65,7 @@ def test_results_come_out_as_they_went_in(results):
     settled = [
         Settled(CANCELLED, result, row, code, removed, again) for result, row, code, removed, again in results
     ]
-    (kind, said, logs), rows = messages.read(io.BytesIO(b"".join(messages.settled(settled, ["a log"]))))
+    (kind, said, logs), rows = framed_pipes.read(io.BytesIO(b"".join(messages.settled(settled, ["a log"]))))
     found = messages.settled_of(said, rows, [CANCELLED] * len(results))
     assert (kind, logs) == (messages.SETTLED, ["a log"])
     assert [(one.result, one.row, one.code, one.removed, one.again) for one in found] == results
@@ -80,7 +81,7 @@ def test_results_come_out_as_they_went_in(results):
     ids=["default", "other"],
 )
 def test_the_operators_choices_come_out_as_they_went_in(policy):
-    (_, _, said, _), _ = messages.read(io.BytesIO(b"".join(messages.commit([], 0, policy))))
+    (_, _, said, _), _ = framed_pipes.read(io.BytesIO(b"".join(messages.commit([], 0, policy))))
     assert messages.policy_of(said) == policy
 
 
@@ -89,8 +90,8 @@ def test_a_message_that_was_cut_is_none(data):
     served = data.draw(st.builds(Served, tickets, answers, bodies, numbers))
     whole = b"".join(messages.commit([served], 0, None))
     cut = data.draw(st.integers(0, len(whole) - 1))
-    with pytest.raises(messages.Closed):
-        messages.read(io.BytesIO(whole[:cut]))
+    with pytest.raises(framed_pipes.Closed):
+        framed_pipes.read(io.BytesIO(whole[:cut]))
 
 
 def test_answers_that_the_cache_cannot_hold_are_cut_before_they_are_told():

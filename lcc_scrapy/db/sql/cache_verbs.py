@@ -6,12 +6,13 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, literal_column, select, update
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import FEED, LAST_KEY, FileBlock, FileToDelete
+from lcc_scrapy.db.records import CONFIRMED, FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
-from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, OnConnection, RowsOf, chunks, put
+from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
+from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, RowsOf, chunks, put
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.queue import QueuedUrl
@@ -28,11 +29,6 @@ _VERSIONS = RowsOf(t.versions, Version)
 _DOOMED = RowsOf(t.fsmdb, FileToDelete)
 _BLOCKS = RowsOf(t.fileblocks, FileBlock)
 
-_NAMED = t.counters.c.name == bindparam("counter")
-_RAISE = update(t.counters).where(_NAMED).values(value=t.counters.c.value + bindparam("by"))
-_RAISE_IN_MARIADB = "UPDATE counters SET value = LAST_INSERT_ID(value + %s) WHERE name = %s"
-_PEEK = select(t.counters.c.value).where(_NAMED)
-
 _B = t.fileblocks.c
 _ONE_BLOCK = (_B.machineid == bindparam("machine"), _B.block == bindparam("number"))
 """The whole key: a search for several could wait for rows of others that it only passes."""
@@ -42,12 +38,15 @@ _DROP_BLOCK = delete(t.fileblocks).where(*_ONE_BLOCK)
 
 _PUSHED = Origin.PUSH.value
 
+_NONE: ColumnElement[int] = literal_column("0")
+"""As a parameter it would not tell databases that the index of some rows has all that are asked for."""
+
 _DOCID = re.compile(r"[0-9a-f]{32}")
 
 Named = TypeVar("Named", CachedUrl, QueuedUrl, Tombstone)
 
 
-class CacheVerbs(OnConnection):
+class CacheVerbs(CounterVerbs):
     """Verbs about cached documents, the feed, counters and files."""
 
     def cached(self, keys: Iterable[bytes]) -> dict[bytes, CachedUrl]:
@@ -68,7 +67,8 @@ class CacheVerbs(OnConnection):
     def delete_cached(self, keys: Sequence[bytes]) -> None:
         """Remove rows, with their answers and links."""
         CACHED.delete(self._c, keys)
-        self._change(delete(t.links), t.links.c.urlkey, keys)
+        for part in chunks(keys):
+            many.delete(self._c, t.links.name, "urlkey", part)
 
     def cached_of(self, pid: int, after: bytes, limit: int) -> list[CachedUrl]:
         """Return a provider's rows by rising key."""
@@ -159,6 +159,10 @@ class CacheVerbs(OnConnection):
         _TOMBS.delete(self._c, sorted(found))
         return found
 
+    def tombstones(self, keys: Iterable[bytes]) -> dict[bytes, Tombstone]:
+        """Return the tombstones among ``keys``."""
+        return {row.urlkey: row for row in _TOMBS.by_keys(self._c, keys)}
+
     def old_tombstones(self, before: int, limit: int) -> list[int]:
         """Return the seqs (rising) of the first tombstones, as far as all are of before ``before``."""
         c = t.tombstones.c
@@ -185,6 +189,16 @@ class CacheVerbs(OnConnection):
                 query = query.where(c.pid == pid)
             rows.extend(kind.read(self._c, query.order_by(c.seq).limit(limit)))
         return sorted(rows, key=lambda row: row.seq)[:limit]
+
+    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+        """Return documents by their places among the confirmations, those behind ``after``.
+
+        Nothing with a lower place than the last one returned appears afterwards.
+        """
+        c = t.lccurl.c.confirmed_seq
+        upto = self.peek(CONFIRMED)
+        query = CACHED.select().where(c > _NONE, c > after, c <= upto)
+        return CACHED.read(self._c, query.order_by(c).limit(limit))
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:
         """Return all that is known of a URL given as curl, fetch URL or docid."""
@@ -234,41 +248,15 @@ class CacheVerbs(OnConnection):
         rows = self._c.execute(query.order_by(c.urlkey).limit(limit))
         return [(bytes(key), int(replaced)) for key, replaced in rows]
 
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return those of the keys of which a document is there."""
+        return many.known(self._c, (t.lccurl.name,), "urlkey", keys)
+
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         """Return those of the files that hold a version."""
         c = t.versions.c
         query = select(c.fetched_fileid).where(c.fetched_machineid == machineid)
         return {fileid for (fileid,) in self._rows(query, c.fetched_fileid, fileids)}
-
-    def take(self, counter: str, count: int) -> int:
-        """Raise a counter by ``count`` and return the first of the numbers taken (from 1)."""
-        last = self._raise(counter, count)
-        if last is None:
-            self._add_counter(counter)
-            last = self._raise(counter, count)
-        assert last is not None
-        return last - count + 1
-
-    def _raise(self, counter: str, count: int) -> int | None:
-        """Raise a counter and return where it stands then; None = nobody has added it yet."""
-        if self._c.dialect.name in many.MYSQL:  # at once: others wait while it is locked
-            raised = self._c.exec_driver_sql(_RAISE_IN_MARIADB, (count, counter))
-            return int(raised.lastrowid) if raised.rowcount else None
-        raised = self._c.execute(_RAISE, {"counter": counter, "by": count})
-        return self.peek(counter) if raised.rowcount else None
-
-    def _add_counter(self, counter: str) -> None:
-        """Add a counter at 0, or lock the one that another writer adds at this moment.
-
-        A plain insert that fails would leave MariaDB with a lock that others may have, too, and then none of
-        them could raise the counter.
-        """
-        names, changes = ("name", "value"), {"value": "OLD"}
-        many.insert(self._c, t.counters.name, names, [(counter, 0)], keys=names[:1], changes=changes)
-
-    def peek(self, counter: str) -> int:
-        """Return the last number taken from a counter, 0 = none."""
-        return int(self._c.execute(_PEEK, {"counter": counter}).scalar() or 0)
 
     def delete_later(self, files: Sequence[FileToDelete]) -> None:
         """Hand files to the delete manager."""

@@ -114,7 +114,16 @@ class ProviderVerbs(OnConnection):
             for part in chunks(fileids):
                 self._c.execute(delete(table).where(table.c.fileid.in_(part)))
         told_of_it = (t.urlerrors, t.outcomes, t.psets, t.logins, t.overtaking, t.spidered, t.owners)
-        by_pid = (t.scans, t.misses, t.suspects, t.fetchcounts, t.sources, t.mailstates)
+        by_pid = (
+            t.scans,
+            t.misses,
+            t.suspects,
+            t.fetchcounts,
+            t.sources,
+            t.mailstates,
+            t.linkwords,
+            t.irrelevant,
+        )
         for table in (t.pidb, t.proots, *told_of_it, *by_pid):
             self._c.execute(delete(table).where(table.c.pid == pid))
 

@@ -1,13 +1,12 @@
-"""Verbs about links, what spiders found, and how far they looked."""
+"""Verbs about what spiders found, and how far they looked."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
-from operator import attrgetter
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, func, select, tuple_, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import DocumentLink, Ownership, Scan, Spidered
+from lcc_scrapy.db.records import Scan, Spidered
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.cache_verbs import CACHED
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
@@ -16,9 +15,7 @@ from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.queue import FETCH
 
 _SPIDERED = RowsOf(t.spidered, Spidered)
-_OWNERS = RowsOf(t.owners, Ownership)
 _SCANS = RowsOf(t.scans, Scan)
-_OF_LINKS = ("urlkey", "position", "url", "relation", "nofollow")
 _OF_VISITS = ("visited", "code", "answered", "every", "changes", "due")
 _END_VISIT = (
     update(t.spidered)
@@ -26,28 +23,10 @@ _END_VISIT = (
     .values({name: bindparam(name) for name in _OF_VISITS})
 )
 _LOCATE = update(t.qdb).where(t.qdb.c.id == bindparam("key")).values(furlkey=bindparam("lies_at"))
-PAIRS = 300
-"""Pairs per statement."""
 
 
 class SpiderVerbs(OnConnection):
-    """Verbs about links, what spiders found, and how far they looked."""
-
-    def put_links(self, links: Mapping[bytes, Sequence[DocumentLink]]) -> None:
-        """Set the links of documents, in the order of their pages."""
-        self._change(delete(t.links), t.links.c.urlkey, links)
-        rows = [
-            (key, number, one.url, one.relation, one.nofollow)
-            for key, found in links.items()
-            for number, one in enumerate(found)
-        ]
-        many.insert(self._c, t.links.name, _OF_LINKS, rows)
-
-    def links_of(self, key: bytes) -> list[DocumentLink]:
-        """Return the links of a document, in the order of the page."""
-        c = t.links.c
-        query = select(c.url, c.relation, c.nofollow).where(c.urlkey == key).order_by(c.position)
-        return [DocumentLink(*row) for row in self._c.execute(query)]
+    """Verbs about what spiders found, and how far they looked."""
 
     def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
         """Return the documents that are fetched from these URLs, by furlkey; if any."""
@@ -135,40 +114,6 @@ class SpiderVerbs(OnConnection):
         query = select(func.count()).select_from(t.spidered).where(t.spidered.c.pid == pid)
         return int(self._c.execute(query).scalar_one())
 
-    def owners_of(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Ownership]]:
-        """Return who has an interest in these URLs, as far as somebody has, by owner."""
-        c = t.owners.c
-        found: dict[bytes, list[Ownership]] = {}
-        for part in chunks(furlkeys):
-            for row in _OWNERS.read(self._c, _OWNERS.select().where(c.furlkey.in_(part))):
-                found.setdefault(row.furlkey, []).append(row)
-        return {key: sorted(rows, key=attrgetter("owner")) for key, rows in found.items()}
-
-    def ownerships(self, pairs: Iterable[tuple[bytes, str]]) -> dict[tuple[bytes, str], Ownership]:
-        """Return the interests among these pairs of furlkey and owner."""
-        found: dict[tuple[bytes, str], Ownership] = {}
-        for part in chunks(pairs, PAIRS):
-            rows = _OWNERS.read(self._c, _OWNERS.select().where(_among(part)))
-            found |= {(row.furlkey, row.owner): row for row in rows}
-        return found
-
-    def put_owners(self, rows: Sequence[Ownership]) -> None:
-        """Add or replace interests."""
-        for part in chunks(((row.furlkey, row.owner) for row in rows), PAIRS):
-            self._c.execute(delete(t.owners).where(_among(part)))
-        _OWNERS.insert(self._c, rows)
-
-    def let_dig(self, furlkeys: Iterable[bytes]) -> None:
-        """Make interests in these URLs due where they go on to what is linked there."""
-        c = t.owners.c
-        self._change(update(t.owners).where(c.reach > 0).values(due=True), c.furlkey, furlkeys)
-
-    def to_dig(self, pid: int, limit: int) -> list[Ownership]:
-        """Return interests in a provider's URLs that are due, by furlkey."""
-        c = t.owners.c
-        query = _OWNERS.select().where(c.pid == pid, c.due.is_(True))
-        return _OWNERS.read(self._c, query.order_by(c.furlkey, c.owner).limit(limit))
-
     def scan(self, pid: int) -> Scan | None:
         """Return how far a provider's documents were looked through for links."""
         return next(iter(_SCANS.by_keys(self._c, [pid])), None)
@@ -181,9 +126,3 @@ class SpiderVerbs(OnConnection):
     def put_scan(self, scan: Scan) -> None:
         """Note it."""
         _SCANS.replace(self._c, [scan])
-
-
-def _among(pairs: Sequence[tuple[bytes, str]]) -> ColumnElement[bool]:
-    """Return the condition on ``owners``; MariaDB looks rows up by its first half."""
-    c = t.owners.c
-    return and_(c.furlkey.in_(list({key for key, _ in pairs})), tuple_(c.furlkey, c.owner).in_(pairs))

@@ -1,6 +1,6 @@
 """Names inside archives: made of the docid and a fixed table, never of anything a site or provider said."""
 
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 
 MANIFEST = "manifest.jsonl"
 
@@ -44,7 +44,7 @@ _EXTENSIONS = {
 }
 
 
-def name_of(row: CachedUrl) -> str:
+def name_of(row: CachedUrl | Tombstone) -> str:
     """Return ``content/<first two digits>/<docid>.<extension>``.
 
     The extension is that of the mimetype in the document's key, so that a document keeps its name.

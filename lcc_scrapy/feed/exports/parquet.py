@@ -19,6 +19,7 @@ GROUP_ROWS = 10_000
 CONTENT_MAX = 256_000_000
 
 _NUMBERS = {name for name, kind in TYPES.items() if kind in {int, int | None}}
+_LISTS = {name for name, kind in TYPES.items() if kind == list[str]}
 _TEXTS = ("title", "text")
 _FEW_VALUES = ["op", "mimetype", "subtype", "served_type", "served_charset", "reason"]
 
@@ -90,12 +91,15 @@ def _pyarrow() -> tuple[Any, Any]:
 
 def _schema(arrow: Any, *, content: bool) -> Any:
     names = chain((name for name in COLUMNS if name != "path"), _TEXTS)
-    fields = [(name, arrow.int64() if name in _NUMBERS else arrow.string()) for name in names]
+    kinds = dict.fromkeys(_NUMBERS, arrow.int64()) | dict.fromkeys(_LISTS, arrow.list_(arrow.string()))
+    fields = [(name, kinds.get(name, arrow.string())) for name in names]
     return arrow.schema([*fields, *([("content", arrow.binary())] if content else [])])
 
 
 def _storable(value: Any) -> Any:
     """Return a value as Parquet can hold it: its texts are UTF-8."""
+    if isinstance(value, list):
+        return [_storable(one) for one in value]
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.content import ContentGone, ContentLost
 from lcc_scrapy.feed.exports.interface import Export, ExportFormat, Item, NoText
@@ -64,9 +65,9 @@ class Writing:
         """
         with closing(self._export), tempfile.SpooledTemporaryFile(_IN_MEMORY) as manifest:
             for page in reader.pages():
-                answers = self._answers(page)
+                answers, owners = self._answers(page), reader.owners(page)
                 for change in page:
-                    self._change(change, answers, manifest)
+                    self._change(change, answers, owners, manifest)
                     progress(change.seq)
             last = self._last(reader.position)
             manifest.write(_line(last))
@@ -79,8 +80,10 @@ class Writing:
         rows = [change for change in page if isinstance(change, CachedUrl)]
         return self._feed.answers(rows) if self._form.answers else {}
 
-    def _change(self, change: Change, answers: dict[bytes, UrlMeta], manifest: IO[bytes]) -> None:
-        one = record(change, lambda *_: "")
+    def _change(
+        self, change: Change, answers: dict[bytes, UrlMeta], owners: Owners, manifest: IO[bytes]
+    ) -> None:
+        one = record(change, lambda *_: "", owners)
         if isinstance(change, CachedUrl):
             name = name_of(change)
             one["path"], one["file_encoding"] = name, None  # in an export it is decoded

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from lcc_scrapy.feed.exports.interface import Item, NoText
 from lcc_scrapy.feed.plain_text import Text, html_of, text_of_html
+from lcc_scrapy.feed.row_formats import Record
 
 _OF_URLS = "!#$%&'()*+,/:;=?@[]~"
 
@@ -49,10 +50,10 @@ class Stream:
     def __init__(self, out: IO[bytes]) -> None:
         self.out = out
 
-    def departure(self, one: dict[str, str | int | None]) -> None:
+    def departure(self, one: Record) -> None:
         """Say nothing: what is not told of will not be found."""
 
-    def end(self, manifest: IO[bytes], size: int, last: dict[str, str | int | None]) -> None:
+    def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
         """Everything has been told."""
 
     def close(self) -> None:

@@ -1,24 +1,19 @@
 """What a crawl and its settling process say to each other: JSON, and bodies as they are.
 
-A message is the length of some JSON, this JSON, and parts: bytes whose lengths it tells. Parts are bodies on
-the way there; on the way back there is one, all cached rows. Bodies in files are told by their path.
+Messages are those of ``machine.framed_pipes``. Parts are bodies on the way there; on the way back there is
+one, all cached rows. Bodies in files are told by their path.
 
     ["begin", url, folder, holder]               → ["ready"]
     ["commit", now, policy or null, outcomes]    → ["settled", results, logs]
                                                  → ["failed", kind, text, blocks, traceback, logs]
 """
 
-import fcntl
-import io
 import json
-import os
-import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, BinaryIO
+from typing import Any
 
 from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, LazyBody, fitting
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -35,76 +30,11 @@ from lcc_scrapy.domain.queue import (
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.domain.versions import Keep
+from lcc_scrapy.machine.framed_pipes import encode, written
 from lcc_scrapy.queue.committing import Holder
 from lcc_scrapy.queue.settlement import Settled
 
 BEGIN, READY, COMMIT, SETTLED, FAILED = "begin", "ready", "commit", "settled", "failed"
-
-_LENGTH = struct.Struct("!Q")
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-PIPE_SIZE = 1 << 20
-"""Bytes that a pipe holds, if it may: each time that it is full, both ends wait for each other."""
-
-_BUFFER = 1 << 18
-_PIECES = 1000
-"""Of one writev(2); Linux takes 1,024."""
-
-
-class Closed(Exception):
-    """The other side has ended."""
-
-
-# --- pipes that take a whole message at once, where the system lets them -------------------------
-
-
-def buffered(raw: Any) -> BinaryIO:
-    """Return what reads from a pipe with few calls; closing it closes the pipe."""
-    return io.BufferedReader(raw, _BUFFER)
-
-
-def enlarge(descriptor: int) -> None:
-    """Let a pipe hold more."""
-    with suppress(OSError, AttributeError):
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
-
-
-def write(descriptor: int, pieces: Sequence[bytes]) -> None:
-    """Write pieces one after the other, with few calls: each gives up the interpreter's lock."""
-    for start in range(0, len(pieces), _PIECES):
-        some = pieces[start : start + _PIECES]
-        done = os.writev(descriptor, some)
-        if done < sum(map(len, some)):  # a signal came in between
-            _write_rest(descriptor, memoryview(b"".join(some))[done:])
-
-
-def _write_rest(descriptor: int, rest: memoryview) -> None:
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-# --- messages ------------------------------------------------------------------------------------
-
-
-def written(said: Sequence[Any], parts: Sequence[bytes] = ()) -> list[bytes]:
-    """Return a message in pieces that are to be written one after the other."""
-    head = _encode((said, [len(part) for part in parts])).encode("ascii")
-    return [_LENGTH.pack(len(head)) + head, *parts]
-
-
-def read(file: BinaryIO) -> tuple[list[Any], list[bytes]]:
-    """Read a message and its parts; raises ``Closed``."""
-    (length,) = _LENGTH.unpack(_taken(file, _LENGTH.size))
-    said, sizes = json.loads(_taken(file, length))
-    return said, [_taken(file, size) for size in sizes]
-
-
-def _taken(file: BinaryIO, size: int) -> bytes:
-    data = file.read(size)
-    if len(data) < size:
-        raise Closed
-    return data
-
 
 # --- the beginning -------------------------------------------------------------------------------
 
@@ -270,7 +200,7 @@ def settled(results: Sequence[Settled], logs: Sequence[Any]) -> list[bytes]:
     """Return a message with what became of outcomes."""
     said = [(one.result, one.code, one.removed, one.again, _digests(one.outcome)) for one in results]
     rows = [row and (row.urlkey.hex(), *_cached(row)) for row in (one.row for one in results)]
-    return written([SETTLED, said, logs], [_encode(rows).encode("ascii")])
+    return written([SETTLED, said, logs], [encode(rows).encode("ascii")])
 
 
 def _digests(outcome: Outcome) -> tuple[str, str] | None:

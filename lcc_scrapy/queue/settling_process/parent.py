@@ -18,9 +18,9 @@ from lcc_scrapy.domain import errors
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Outcome
+from lcc_scrapy.machine.framed_pipes import Closed, buffered, enlarge, read, write, written
 from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process import messages
-from lcc_scrapy.queue.settling_process.messages import buffered, enlarge, write
 
 PROGRAM = f"{__package__}.child"
 
@@ -78,7 +78,7 @@ class SettlingProcess:
         child = self._ready()
         try:
             settled = child.commit(fitted, now, policy)
-        except (messages.Closed, OSError):
+        except (Closed, OSError):
             raise self._died(child) from None
         self._deaths = 0
         return settled
@@ -107,7 +107,7 @@ class SettlingProcess:
         if not child.ready and self._beginning is not None:
             try:
                 child.begin(self._beginning)
-            except (messages.Closed, OSError):
+            except (Closed, OSError):
                 self._child = None
                 raise StoreUnavailable(f"{child.end(DYING)} before it was ready") from None
         return child
@@ -155,8 +155,8 @@ class _Child:
         patience = Timer(START_PATIENCE, self.kill)
         patience.start()
         try:
-            write(self._requests, messages.written(beginning.said()))
-            messages.read(self._answers)
+            write(self._requests, written(beginning.said()))
+            read(self._answers)
         finally:
             patience.cancel()
         self.ready = True
@@ -165,7 +165,7 @@ class _Child:
         """Let it commit; raises ``Closed`` or ``OSError`` when it has died, else what the commit raised."""
         write(self._requests, messages.commit(outcomes, now, policy if policy != self._policy else None))
         self._policy = policy
-        said, parts = messages.read(self._answers)
+        said, parts = read(self._answers)
         _relay(said[-1])
         if said[0] == messages.FAILED:
             raise _error(*said[1:-1])

@@ -13,10 +13,10 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.machine.framed_pipes import Closed, buffered, read, write, written
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.queue.committing import Commits
 from lcc_scrapy.queue.settling_process import messages
-from lcc_scrapy.queue.settling_process.messages import buffered, write
 
 
 def serve(requests: int, answers: int) -> None:
@@ -26,18 +26,18 @@ def serve(requests: int, answers: int) -> None:
     with buffered(FileIO(requests)) as file:
         try:
             _serve(file, answers, logs)
-        except (messages.Closed, BrokenPipeError):
+        except (Closed, BrokenPipeError):
             return
 
 
 def _serve(file: BinaryIO, answers: int, logs: "Logs") -> None:
-    said, _ = messages.read(file)
+    said, _ = read(file)
     service = Service(messages.beginning_of(said), logs)
     collect_seldom()
-    write(answers, messages.written([messages.READY]))
+    write(answers, written([messages.READY]))
     try:
         while True:
-            write(answers, service.commit(*messages.read(file)))
+            write(answers, service.commit(*read(file)))
     finally:
         service.close()
 
@@ -60,7 +60,7 @@ class Service:
                 self._policy = messages.policy_of(policy)
             settled = self._commits.commit(messages.outcomes_of(outcomes, bodies), now, self._policy)
         except Exception as error:  # noqa: BLE001 - the crawl says what is to come of it
-            return messages.written(_failed(error, self._logs.taken()))
+            return written(_failed(error, self._logs.taken()))
         return messages.settled(settled, self._logs.taken())
 
     def close(self) -> None:

@@ -66,18 +66,29 @@ def _interests() -> None:
         _col("expires", sa.BigInteger(), null=True),
         *_numbers("revision", "due"),
         _col("run_upto", _key(), null=True),
+        *_numbers("urihash"),
+        _col("refused", _exact(255, "utf8mb4")),
         if_not_exists=True,
         sqlite_autoincrement=True,
     )
     op.create_index("urd_owner", "urd", ["owner", "urdid"], if_not_exists=True)
     op.create_index("urd_due", "urd", ["due"], if_not_exists=True)
+    op.create_index("urd_urgency", "urd", ["urgency", "due"], if_not_exists=True)
+    op.create_index("urd_urihash", "urd", ["urihash", "urdid"], if_not_exists=True)
     op.create_index("urd_revision", "urd", ["revision"], unique=True, if_not_exists=True)
+    op.create_index("urd_run", "urd", ["run_upto"], if_not_exists=True)
     op.create_table(
         "urd_keyword",
         sa.Column("urdid", sa.BigInteger(), primary_key=True, autoincrement=False),
         sa.Column("position", sa.Integer(), primary_key=True, autoincrement=False),
         _col("key", _exact(200, "utf8mb4")),
         _col("weight", sa.Integer()),
+        if_not_exists=True,
+    )
+    op.create_table(
+        "removed_urds",
+        sa.Column("revision", sa.BigInteger(), primary_key=True, autoincrement=False),
+        *_numbers("urdid"),
         if_not_exists=True,
     )
 
@@ -88,6 +99,7 @@ def _findings() -> None:
         sa.Column("urlkey", _key(), primary_key=True),
         *_numbers("seq", "position", "since"),
         _col("urdids", _long()),
+        *_numbers("base"),
         if_not_exists=True,
     )
     op.create_index("aequeue_position", "aequeue", ["position"], unique=True, if_not_exists=True)
@@ -127,24 +139,28 @@ def _alerts() -> None:
         _col("off", sa.Boolean()),
         *_numbers("created"),
         _col("refused", _exact(255, "utf8mb4")),
+        _col("tries", sa.Integer()),
+        *_numbers("not_before", "due", "deadline"),
         if_not_exists=True,
         sqlite_autoincrement=True,
     )
     op.create_index("recipients_owner", "recipients", ["owner", "recipientid"], if_not_exists=True)
+    op.create_index("recipients_due", "recipients", ["channel", "due"], if_not_exists=True)
     op.create_table(
         "alerts",
         sa.Column("number", sa.BigInteger(), primary_key=True, autoincrement=False),
         sa.Column("recipientid", sa.BigInteger(), primary_key=True, autoincrement=False),
         _col("state", _exact(16, "ascii")),
         _col("tries", sa.Integer()),
-        *_numbers("not_before", "deadline", "sent"),
+        *_numbers("not_before", "deadline", "sent", "digest"),
         if_not_exists=True,
     )
-    op.create_index("alerts_due", "alerts", ["state", "not_before"], if_not_exists=True)
-    op.create_index("alerts_recipient", "alerts", ["recipientid", "number"], if_not_exists=True)
+    op.create_index("alerts_due", "alerts", ["recipientid", "state", "not_before"], if_not_exists=True)
+    op.create_index("alerts_deadline", "alerts", ["recipientid", "state", "deadline"], if_not_exists=True)
+    op.create_index("alerts_state", "alerts", ["state", "deadline"], if_not_exists=True)
 
 
 def downgrade() -> None:
     """Drop the tables."""
-    for table in ("alerts", "recipients", "aci", "aequeue", "urd_keyword", "urd"):
+    for table in ("alerts", "recipients", "aci", "aequeue", "removed_urds", "urd_keyword", "urd"):
         op.drop_table(table)

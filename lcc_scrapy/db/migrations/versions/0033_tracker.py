@@ -10,7 +10,7 @@ from alembic import context, op
 from sqlalchemy.dialects import mysql
 
 revision = "0033"
-down_revision = "0030"
+down_revision = "0032"
 
 _MYSQL = frozenset({"mysql", "mariadb"})
 

@@ -1,0 +1,128 @@
+"""``lcc annotate`` with real processors: what is cached is annotated, whatever happens to processes."""
+
+import json
+import os
+import signal
+from contextlib import closing
+
+import pytest
+
+from lcc_scrapy.annotation import queueing
+from lcc_scrapy.db.sql.store import SqlStore
+from tests.annotated_lcc import Site, found, urd
+from tests.forkserver import popen
+from tests.harness import BIN, wait_for
+
+
+@pytest.fixture
+def lcc(make_lcc):
+    return make_lcc(LCC_AE_PAGE_TIMEOUT="300s")
+
+
+@pytest.fixture
+def site(lcc):
+    with closing(SqlStore(lcc.shared_url)) as store:
+        with store.begin() as tx:
+            queueing.begin(tx)
+        yield Site(store, lcc.folder / "lcc-data" / "content")
+
+
+def interest(site, *urds):
+    with site.store.begin() as tx:
+        return tx.add_urds(urds or [urd()])
+
+
+def status(lcc):
+    return json.loads(lcc.lcc("annotate", "status", "--json").stdout)
+
+
+def started(lcc, *words):
+    command = [str(BIN / "lcc"), "annotate", *words]
+    with (lcc.folder / "annotate.log").open("ab") as log:
+        return popen(command, env=lcc.environment, cwd=lcc.cwd, log=log)
+
+
+def ended(process):
+    process.send_signal(signal.SIGTERM)
+    return process.wait(300)
+
+
+def processors(pid):
+    """Return the processors of a process, whichever of its threads started them."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found += [int(one) for one in file.read().split()]
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def test_once_annotates_what_waits_and_says_what_it_did(lcc, site):
+    interest(site, urd("anna"), urd("bert", words=["perl"]))
+    site.cache(*map(str, range(20)), text="<html><title>A page</title><p>about java")
+    done = lcc.lcc("annotate", "--only", "engine", "--once", "--processors", "2")
+    assert "annotated 20 documents, 20 ACIs, 0 failed" in done.stderr
+    assert found(site.store) == sorted((str(number), "anna") for number in range(20))
+    told = status(lcc)
+    assert (told["waiting"], told["annotated"], told["acis"], told["behind"]) == (0, 20, 20, 0)
+    assert told["coordinator"] == ""
+
+
+def test_what_is_cached_meanwhile_is_annotated_and_the_end_is_clean(lcc, site):
+    process = started(lcc, "--only", "engine", "--processors", "1")
+    try:
+        interest(site)
+        site.cache("a")
+        wait_for(lambda: found(site.store) == [("a", "anna")], what="the ACI")
+        assert status(lcc)["coordinator"]
+        assert ended(process) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "annotated 1 documents" in (lcc.folder / "annotate.log").read_text()
+
+
+def test_a_stand_by_takes_over_from_one_that_was_killed(lcc, site):
+    interest(site)
+    first = started(lcc, "--only", "engine", "--processors", "1")
+    second = None
+    try:
+        wait_for(lambda: status(lcc)["coordinator"], what="the first")
+        second = started(lcc, "--only", "engine", "--processors", "1")
+        wait_for(lambda: "standing by" in (lcc.folder / "annotate.log").read_text(), what="the second")
+        first.kill()
+        first.wait()
+        site.cache("a")
+        wait_for(lambda: found(site.store) == [("a", "anna")], what="the ACI")
+        assert ended(second) == 0
+    finally:
+        for one in (first, second):
+            if one is not None:
+                one.kill()
+                one.wait()
+
+
+def test_once_beside_another_one_says_so(lcc, site):
+    process = started(lcc, "--only", "engine", "--processors", "1")
+    try:
+        wait_for(lambda: status(lcc)["coordinator"], what="the first")
+        done = lcc.lcc("annotate", "--only", "engine", "--once", check=False)
+        assert done.returncode == 1
+        assert "another process does the engine part" in done.stderr
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_all_parts_do_what_there_is_to_do_once(lcc, site):
+    lcc.add_provider(7, "http://www.example.org/")
+    interest(site, urd("anna", uri="http://www.example.org/asked", timing=600_000))
+    done = lcc.lcc("annotate", "--once", "--processors", "1")
+    assert "requests: 1 pages asked for" in done.stderr
+    assert "alerts: 0 sent" in done.stderr
+    with site.store.read() as tx:
+        assert [row.furl for row in tx.find_url("http://www.example.org/asked")[1]] == [
+            "http://www.example.org/asked"
+        ]

@@ -33,7 +33,9 @@ def killed_step(url, moment, what):
     return child.exitcode == 0, told
 
 
-class _Mortal:
+class Mortal:
+    """Kills this process before the n-th statement or commit."""
+
     def __init__(self, engine, moment):
         self.left = moment
         event.listen(engine, "before_cursor_execute", self.comes)
@@ -48,7 +50,7 @@ class _Mortal:
 def _step(url, moment, what, told_to):
     store = SqlStore(url)
     service = Registrations(store, RegistrationRules(mode=what.get("mode", "open")))
-    mortal = _Mortal(store.engine, moment)
+    mortal = Mortal(store.engine, moment)
     if what["step"] == "begin":
         given = service.begin(Wanted(HttpUrl.parse(what["site"])), "192.0.2.1")
         told = {"pid": given.registration.pid, "password": given.password}

@@ -29,8 +29,8 @@ _COMMANDS = {
     "fetch": "fetch", "files": "files", "follow": "follow", "indexnow": "indexnow", "init": "initialise",
     "log": "log", "mail": "mail", "meta": "meta", "path": "path", "provider": "provider", "query": "query",
     "recipient": "recipient", "refetch": "again", "registration": "registration", "retry": "again",
-    "select": "select", "source": "source", "status": "status", "token": "token", "uns": "uns",
-    "urd": "urd", "verify": "verify", "versions": "meta", "web": "web",
+    "select": "select", "source": "source", "status": "status", "token": "token", "tracker": "tracker",
+    "uns": "uns", "urd": "urd", "verify": "verify", "versions": "meta", "web": "web",
 }  # fmt: skip
 """The commands, each with the module of this package in which it is found under its name."""
 

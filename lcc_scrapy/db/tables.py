@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import (
     BINARY,
+    VARBINARY,
     BigInteger,
     Boolean,
     Column,
@@ -40,6 +41,8 @@ from lcc_scrapy.domain.sources import ETAG_MAX as SOURCE_ETAG_MAX
 from lcc_scrapy.domain.sources import MODIFIED_MAX as SOURCE_MODIFIED_MAX
 from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
+from lcc_scrapy.domain.tracker import ADAPTER_MAX, DOMAIN_MAX, VALIDATOR_MAX
+from lcc_scrapy.domain.tracker import SITE_MAX as TRACKED_SITE_MAX
 from lcc_scrapy.domain.urds import KEYWORD_MAX
 
 metadata = MetaData()
@@ -47,6 +50,11 @@ views = MetaData()
 """What is read like tables, and written as columns of others."""
 
 Key = LargeBinary(16).with_variant(BINARY(16), "mysql", "mariadb")
+Name = LargeBinary(255).with_variant(VARBINARY(255), "mysql", "mariadb")
+"""Names of files and directories elsewhere: bytes, in the order of bytes."""
+Digest = LargeBinary(64).with_variant(VARBINARY(64), "mysql", "mariadb")
+Target = LargeBinary(4095).with_variant(VARBINARY(4095), "mysql", "mariadb")
+
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 
 
@@ -879,4 +887,97 @@ alerts = Table(
     Index("alerts_due", "recipientid", "state", "not_before"),
     Index("alerts_deadline", "recipientid", "state", "deadline"),
     Index("alerts_state", "state", "deadline"),
+)
+
+tr_domain = Table(
+    "tr_domain",
+    metadata,
+    Column("domain", _ascii(DOMAIN_MAX), primary_key=True),
+    _column("created", BigInteger),
+    _column("peer", Url),
+    _column("generation", BigInteger),
+    _column("validator", _text(VALIDATOR_MAX)),
+    _column("checked", BigInteger),
+    _column("error", _text(255)),
+    _column("owner", _text(64), info=OF_A_PROCESS),
+    _column("claimed", BigInteger),
+)
+
+tr_host = Table(
+    "tr_host",
+    metadata,
+    Column("hostid", BigKey, primary_key=True, autoincrement=False),
+    _column("domain", _ascii(DOMAIN_MAX)),
+    _column("url", Url),
+    _column("site", _ascii(TRACKED_SITE_MAX)),
+    _column("created", BigInteger),
+    _column("first", BigInteger),
+    _column("dirs", BigInteger),
+    _column("files", BigInteger),
+    _column("links", BigInteger),
+    _column("digests", BigInteger),
+    _column("unsound", BigInteger),
+    _column("scanned", BigInteger),
+    _column("adapter", _ascii(ADAPTER_MAX)),
+    _column("validator", _text(VALIDATOR_MAX)),
+    _column("due", BigInteger),
+    _column("owner", _text(64), info=OF_A_PROCESS),
+    _column("claimed", BigInteger),
+    _column("failures", Integer),
+    _column("error", _text(255)),
+    Index("tr_host_domain", "domain", "hostid"),
+    Index("tr_host_site", "site"),
+    Index("tr_host_due", "due"),
+)
+
+tr_load = Table(
+    "tr_load",
+    metadata,
+    Column("first", BigKey, primary_key=True, autoincrement=False),
+    _column("dirs", BigInteger),
+    _column("claimed", BigInteger),
+)
+
+tr_dir = Table(
+    "tr_dir",
+    metadata,
+    Column("dirid", BigKey, primary_key=True, autoincrement=False),
+    _column("hostid", BigInteger),
+    _column("parent", BigInteger),
+    _column("first", BigInteger),
+    _column("dirs", Integer),
+    _column("name", Name),
+    _column("md5", Key, null=True),
+    _column("sha", Key, null=True),
+    _column("tag", Integer, null=True),
+    Index("tr_dir_tag", "tag"),
+)
+
+tr_link = Table(
+    "tr_link",
+    metadata,
+    Column("dirid", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Name, primary_key=True),
+    _column("target", Target),
+)
+
+tr_hash = Table(
+    "tr_hash",
+    metadata,
+    Column("dirid", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Name, primary_key=True),
+    _column("digest", Digest),
+)
+
+tr_digests = Table(
+    "tr_digests",
+    views,
+    Column("dirid", BigInteger, primary_key=True),
+    _column("domain", _ascii(DOMAIN_MAX)),
+    _column("url", Url),
+    _column("parent", BigInteger),
+    _column("name", Name),
+    _column("md5", Key, null=True),
+    _column("sha", Key, null=True),
+    _column("scanned", BigInteger),
 )

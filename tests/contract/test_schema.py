@@ -52,6 +52,7 @@ REVISIONS = [
     "0030",
     "0031",
     "0032",
+    "0033",
 ]
 
 
@@ -323,7 +324,7 @@ def test_an_upgrade_that_was_interrupted_before_its_view_goes_on(databases):
         connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0024'")
         connection.exec_driver_sql("DROP VIEW lccmeta")
     assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0025") :]
-    assert sqlalchemy.inspect(engine).get_view_names() == ["lccmeta"]
+    assert sqlalchemy.inspect(engine).get_view_names() == sorted(views.tables)
     engine.dispose()
 
 

@@ -9,6 +9,7 @@ from tests.faults import (
     growth_pushes,
     growth_sites,
     growth_sources,
+    growth_tracker,
     growth_users,
 )
 from tests.faults.growth import Cost, Dimension, Parser, check, grown
@@ -20,6 +21,7 @@ PARSERS = (
     *growth_push.PARSERS,
     *growth_pushes.PARSERS,
     *growth_users.PARSERS,
+    *growth_tracker.PARSERS,
     *growth_annotation.PARSERS,
 )
 LARGE = 8

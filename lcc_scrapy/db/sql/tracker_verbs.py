@@ -1,0 +1,182 @@
+"""Verbs of the mirror tracker: domains, servers, and their directories."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import and_, delete, func, select
+
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.sql import many
+from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
+from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDomain, tag_of
+
+_DOMAINS = RowsOf(t.tr_domain, TrackedDomain)
+_HOSTS = RowsOf(t.tr_host, Host)
+_STAGED = RowsOf(t.tr_load, Staged)
+_DIRECTORY = TrackedDirectory._fields
+_COLUMNS = [t.tr_dir.c[name] for name in _DIRECTORY]
+_BEHIND = {"tr_dir": t.tr_dir, "tr_link": t.tr_link, "tr_hash": t.tr_hash}
+
+
+class TrackerVerbs(OnConnection):
+    """Verbs about domains, servers, and directories by number."""
+
+    def tracked_domains(self) -> list[TrackedDomain]:
+        """Return all domains, by name."""
+        return _DOMAINS.read(self._c, _DOMAINS.select().order_by(t.tr_domain.c.domain))
+
+    def tracked_domain(self, domain: str, *, lock: bool = False) -> TrackedDomain | None:
+        """Return a domain; ``lock`` keeps others from changing it until the end of the transaction."""
+        return next(iter(_DOMAINS.by_keys(self._c, [domain], lock=lock)), None)
+
+    def put_tracked_domain(self, domain: TrackedDomain) -> None:
+        """Add or replace a domain."""
+        _DOMAINS.replace(self._c, [domain])
+
+    def delete_tracked_domain(self, domain: str) -> None:
+        """Forget a domain, not its servers."""
+        _DOMAINS.delete(self._c, [domain])
+
+    def hosts(self, domain: str | None = None) -> list[Host]:
+        """Return the servers of a domain, or all, by number."""
+        query = _HOSTS.select() if domain is None else _HOSTS.select().where(t.tr_host.c.domain == domain)
+        return _HOSTS.read(self._c, query.order_by(t.tr_host.c.hostid))
+
+    def host(self, hostid: int, *, lock: bool = False) -> Host | None:
+        """Return a server; ``lock`` as above."""
+        return next(iter(_HOSTS.by_keys(self._c, [hostid], lock=lock)), None)
+
+    def hosts_at(self, site: str) -> list[Host]:
+        """Return the servers with this scheme, host and port, by number."""
+        return sorted(_HOSTS.matching(self._c, "site = ?", [(site,)]), key=lambda one: one.hostid)
+
+    def hosts_by_id(self, hostids: Collection[int]) -> dict[int, Host]:
+        """Return servers by number."""
+        return {one.hostid: one for one in _HOSTS.by_keys(self._c, sorted(hostids))}
+
+    def due_hosts(self, now: int, limit: int) -> list[Host]:
+        """Return servers that were due at ``now`` (epoch seconds), earliest first."""
+        c = t.tr_host.c
+        query = _HOSTS.select().where(c.due <= now).order_by(c.due, c.hostid)
+        return _HOSTS.read(self._c, query.limit(limit))
+
+    def put_host(self, host: Host) -> None:
+        """Add or replace a server."""
+        _HOSTS.replace(self._c, [host])
+
+    def delete_host(self, hostid: int) -> None:
+        """Forget a server, not its directories."""
+        _HOSTS.delete(self._c, [hostid])
+
+    # --- what nobody is shown --------------------------------------------------------------------
+
+    def staged(self, first: int, *, lock: bool = False) -> Staged | None:
+        """Return what is known of directories from a number on that no server shows; ``lock`` as above."""
+        return next(iter(_STAGED.by_keys(self._c, [first], lock=lock)), None)
+
+    def staged_before(self, claimed_before: int, limit: int) -> list[Staged]:
+        """Return some whose claim has ended by then, by number."""
+        c = t.tr_load.c
+        query = _STAGED.select().where(c.claimed < claimed_before).order_by(c.first)
+        return _STAGED.read(self._c, query.limit(limit))
+
+    def put_staged(self, staged: Staged) -> None:
+        """Add or replace one."""
+        _STAGED.replace(self._c, [staged])
+
+    def delete_staged(self, first: int) -> None:
+        """Forget one, not its directories."""
+        _STAGED.delete(self._c, [first])
+
+    def insert_directories(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add directories, in the order of the fields of ``TrackedDirectory``."""
+        many.insert(self._c, t.tr_dir.name, _DIRECTORY, rows)
+
+    def insert_tracked_links(self, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
+        """Add symbolic links: the number of the directory, name, target."""
+        many.insert(self._c, t.tr_link.name, ("dirid", "name", "target"), rows)
+
+    def insert_digests(self, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
+        """Add digests of files: the number of the directory, name, digest."""
+        many.insert(self._c, t.tr_hash.name, ("dirid", "name", "digest"), rows)
+
+    def delete_directories(self, first: int, upto: int) -> None:
+        """Remove what belongs to directories from ``first`` on, below ``upto``."""
+        for table in _BEHIND.values():
+            c = table.c.dirid
+            self._c.execute(delete(table).where(c >= first, c < upto))
+
+    # --- look-up ---------------------------------------------------------------------------------
+
+    def directories(self, dirids: Collection[int]) -> dict[int, TrackedDirectory]:
+        """Return directories by number."""
+        found = {}
+        for part in chunks(sorted(dirids)):
+            for row in many.select(self._c, t.tr_dir.name, _DIRECTORY, "dirid", part):
+                found[row[0]] = _directory(row)
+        return found
+
+    def directory_named(self, first: int, upto: int, name: bytes) -> TrackedDirectory | None:
+        """Return the directory of this name among numbers from ``first`` on, below ``upto``."""
+        found = self._directories("dirid >= ? AND dirid < ? AND name = ?", (first, upto, name), 1)
+        return next(iter(found), None)
+
+    def directories_with(self, md5: bytes, sha: bytes, limit: int) -> list[TrackedDirectory]:
+        """Return directories with this identity, in no order; servers may show them no more."""
+        return self._directories("tag = ? AND md5 = ? AND sha = ?", (tag_of(md5), md5, sha), limit)
+
+    def directories_named_by(self, md5: bytes, limit: int) -> list[TrackedDirectory]:
+        """Return directories with this ``md5``, as above; their ``sha`` may differ."""
+        return self._directories("tag = ? AND md5 = ?", (tag_of(md5), md5), limit)
+
+    def _directories(self, condition: str, values: many.Row, limit: int) -> list[TrackedDirectory]:
+        """Return rows that meet a condition; nothing is compiled, for a walk asks many times."""
+        what = many.select_from(self._c, t.tr_dir.name, _DIRECTORY)
+        [(which, given)] = many.where_any(self._c, condition, [values])
+        rows = self._c.exec_driver_sql(f"{what} WHERE {which} LIMIT {limit:d}", given)
+        return [_directory(row) for row in rows]
+
+    def tracked_link(self, dirid: int, name: bytes) -> bytes | None:
+        """Return where the symbolic link of this name in a directory leads."""
+        c = t.tr_link.c
+        found = self._c.execute(select(c.target).where(c.dirid == dirid, c.name == name)).scalar()
+        return None if found is None else bytes(found)
+
+    def digests_differ(self, first: int, upto: int, other: int) -> bool:
+        """Tell whether a file has another digest elsewhere, of the same kind.
+
+        Directories from ``first`` on, below ``upto``, are compared with those from ``other`` on.
+        """
+        here, there = t.tr_hash.alias(), t.tr_hash.alias()
+        same = and_(there.c.dirid == here.c.dirid + (other - first), there.c.name == here.c.name)
+        kind = func.length(there.c.digest) == func.length(here.c.digest)
+        query = select(1).select_from(here.join(there, same)).limit(1)
+        query = query.where(here.c.dirid >= first, here.c.dirid < upto, kind)
+        return self._c.execute(query.where(there.c.digest != here.c.digest)).first() is not None
+
+    def digest_of(self, dirid: int, name: bytes) -> bytes | None:
+        """Return the digest of a file."""
+        c = t.tr_hash.c
+        found = self._c.execute(select(c.digest).where(c.dirid == dirid, c.name == name)).scalar()
+        return None if found is None else bytes(found)
+
+    def behind(self, first: int, upto: int) -> tuple[list[TrackedDirectory], list[Any], list[Any]]:
+        """Return directories from ``first`` on, below ``upto``, their links and digests, all by number."""
+        kept = []
+        for table in _BEHIND.values():
+            c = table.c.dirid
+            order = (c,) if table is t.tr_dir else (c, table.c.name)
+            columns = _COLUMNS if table is t.tr_dir else list(table.c)
+            kept.append(self._c.execute(select(*columns).where(c >= first, c < upto).order_by(*order)).all())
+        pairs = [[(row[0], bytes(row[1]), bytes(row[2])) for row in rows] for rows in kept[1:]]
+        return [_directory(row) for row in kept[0]], pairs[0], pairs[1]
+
+
+def _directory(row: Sequence[Any]) -> TrackedDirectory:
+    """Make the value of a row as a driver gives it."""
+    dirid, hostid, parent, first, dirs, name, md5, sha, tag = row
+    return TrackedDirectory(dirid, hostid, parent, first, dirs, bytes(name), _bytes(md5), _bytes(sha), tag)
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)

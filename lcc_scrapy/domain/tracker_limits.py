@@ -1,0 +1,16 @@
+"""What the operator of a mirror tracker decides (seed 004)."""
+
+from dataclasses import dataclass
+
+from lcc_scrapy.domain import notations as read
+from lcc_scrapy.domain.settings import setting
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True)
+class TrackerRules:
+    """Which mirrors are offered."""
+
+    policy_file: str = setting("LCC_TRACKER_POLICY", "", str, "File that says which mirrors whom is offered, by network, as in [the mirror tracker](tracker.md#policy); empty = all mirrors, the freshest first.")
+    replicas: int = setting("LCC_TRACKER_REPLICAS", "10", read.at_least_one, "Replicas that one look-up gives, if nothing else is asked for.")
+# fmt: on

@@ -1,0 +1,264 @@
+"""Takes in what another tracker says of its domains: whole or not at all, and of these domains only."""
+
+import gzip
+import io
+import re
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.tracker import ADAPTER_MAX, Host, Place, TrackedDomain
+from lcc_scrapy.tracker.entries import MOST_DIRECTORIES, MOST_ENTRIES, TARGET_MAX, is_name
+from lcc_scrapy.tracker.exchange import (
+    MANIFEST_MAX,
+    NOTHING,
+    BadExchange,
+    Manifest,
+    digest_of,
+    manifest_name,
+)
+from lcc_scrapy.tracker.identity import Identity
+from lcc_scrapy.tracker.loading import Loaded, Scan, clear, hide, show, stage
+from lcc_scrapy.tracker.registry import HOSTID, MOST_SERVERS, base_of
+from lcc_scrapy.tracker.summing import Pairs, Row
+
+CLAIM = 86_400
+"""Seconds that an import may take; what a killed one left is removed then."""
+
+LINE_MAX = 20_000
+UNPACKED_MAX = 8_000_000_000
+"""Bytes of a line, and of one file without compression."""
+
+_DIGESTS = frozenset({16, 20, 32, 64})
+_NUMBER = re.compile(rb"0|[1-9]\d{0,17}")
+_HEX = re.compile(rb"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """The head of a server: where it is, and what was counted."""
+
+    url: str
+    scan: Scan
+    counts: Loaded
+
+
+def import_domain(
+    store: Store, folder: Path, domain: str, peer: str, now: Callable[[], float]
+) -> Manifest | None:
+    """Take in the files of a domain from the tracker ``peer``; None = its generation is here already.
+
+    Raises ``BadExchange``; then nothing changed. Blocking, in short transactions but for the last.
+    """
+    manifest = _manifest(folder, domain)
+    with store.read() as tx:
+        its = _its_domain(tx, manifest, peer)
+    if its.generation == manifest.generation:
+        return None
+    for file in manifest.files:
+        with (folder / file.name).open("rb") as opened:
+            if digest_of(opened) != (file.sha256, file.bytes):
+                raise BadExchange(f"{file.name} is not what the manifest says")
+    staged = _stage(store, folder, manifest, now)
+    with store.begin() as tx:
+        _show(tx, manifest, peer, staged, int(now()))
+    clear(store, now())
+    return manifest
+
+
+def _manifest(folder: Path, domain: str) -> Manifest:
+    with (folder / manifest_name(domain)).open("rb") as file:
+        manifest = Manifest.parse(file.read(MANIFEST_MAX + 1))
+    if manifest.domain != domain:
+        raise BadExchange(f"the manifest is of domain {manifest.domain}, not {domain}")
+    return manifest
+
+
+def _its_domain(tx: Tx, manifest: Manifest, peer: str) -> TrackedDomain:
+    """Return the domain, if the peer may speak for it."""
+    its = tx.tracked_domain(manifest.domain, lock=False)
+    if its is None or not its.peer or its.peer != str(Place.parse(peer)):
+        raise BadExchange(f"{peer} may not speak for domain {manifest.domain}")
+    if its.generation > manifest.generation:
+        raise BadExchange(f"generation {manifest.generation} is older than {its.generation}, which is here")
+    return its
+
+
+def _stage(store: Store, folder: Path, manifest: Manifest, now: Callable[[], float]) -> list[_Server]:
+    """Write the rows of all servers where nobody is shown them."""
+    readers = [_Lines(folder / file.name) for file in manifest.files]
+    try:
+        staged: list[_Server] = []
+        while head := readers[0].head():
+            server = _server(head)
+            names = [one.head() for one in readers[1:]]
+            if names != [head[:1], head[:1]] or len(staged) >= MOST_SERVERS:
+                raise BadExchange(f"the files differ at server {server.url}")
+            staged.append(_stage_one(store, server, readers, now))
+        if any(one.head() for one in readers[1:]):
+            raise BadExchange("the files name different servers")
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadExchange(f"a file cannot be unpacked: {error}") from None
+    finally:
+        for one in readers:
+            one.close()
+    return staged
+
+
+def _stage_one(store: Store, server: _Server, readers: list["_Lines"], now: Callable[[], float]) -> _Server:
+    with store.begin() as tx:
+        same = next((one for one in tx.hosts_at(base_of(server.url).site) if one.url == server.url), None)
+        hostid = same.hostid if same else tx.take(HOSTID, 1)
+    rows = _rows(server.counts.dirs, *readers)
+    counts = stage(store, hostid, rows, server.counts, lambda: now() + CLAIM)
+    counts = replace(counts, digests=readers[2].pairs)
+    return replace(server, scan=replace(server.scan, hostid=hostid), counts=counts)
+
+
+def _show(tx: Tx, manifest: Manifest, peer: str, staged: list[_Server], now: int) -> None:
+    """Show all servers of the domain and no others, in the caller's transaction."""
+    its = _its_domain(tx, manifest, peer)
+    known = {one.url: one for one in tx.hosts(its.domain)}
+    for server in staged:
+        place = base_of(server.url)
+        if any(one.domain != its.domain for one in tx.hosts_at(place.site)):
+            raise BadExchange(f"{place.site} is of another domain than {its.domain}")
+        if known.pop(server.url, None) is None:
+            tx.put_host(Host(server.scan.hostid, its.domain, server.url, place.site, now, due=_NEVER))
+        show(tx, server.scan, server.counts)
+    for gone in known.values():
+        hide(tx, gone)
+        tx.delete_host(gone.hostid)
+    tx.put_tracked_domain(replace(its, generation=manifest.generation, checked=now, error=""))
+
+
+_NEVER = (1 << 62) - 1
+"""When servers of others are due: this tracker does not list them."""
+
+
+def _server(columns: list[bytes]) -> _Server:
+    try:
+        url, scanned, adapter, dirs, files, links, unsound = (one.decode("ascii") for one in columns)
+        numbers = [int(one) for one in (scanned, dirs, files, links, unsound)]
+        place = base_of(url)
+    except ValueError:
+        raise BadExchange("a server with other columns than there are") from None
+    at, directories, *others = numbers
+    if str(place) != url or len(adapter) > ADAPTER_MAX or not adapter.isprintable():
+        raise BadExchange("a server with a URL or adapter as no tracker writes it")
+    if (
+        min(numbers) < 0
+        or not 0 < directories <= MOST_DIRECTORIES
+        or max(others) > MOST_ENTRIES
+        or at >= 1 << 62
+    ):
+        raise BadExchange(f"server {url}: numbers out of bounds")
+    return _Server(url, Scan(0, at, adapter), Loaded(directories, others[0], others[1], 0, others[2]))
+
+
+def _rows(count: int, digests: "_Lines", links: "_Lines", contents: "_Lines") -> Iterator[Row]:
+    """Yield the directories of a server; raises ``BadExchange`` where they are no tree in order."""
+    above = deque([(0, 1)])
+    following, last, contents.pairs = 1, b"", 0
+    for number in range(count):
+        dirs, name, identity = _directory(digests.columns(4))
+        parent, left = above.popleft()
+        if number and not (is_name(name) and (name > last or not last)):
+            raise BadExchange("names of directories that cannot be, or not in their order")
+        last = name if left > 1 else b""
+        if left > 1:
+            above.appendleft((parent, left - 1))
+        if dirs:
+            above.append((number, dirs))
+        following += dirs
+        if following > count or (not above and number + 1 < count):
+            raise BadExchange("the directories of a server are no tree")
+        here = _targets(links, number), _contents(contents, number)
+        yield number, parent, following - dirs, dirs, name if number else b"", identity, *here
+
+
+def _directory(columns: list[bytes]) -> tuple[int, bytes, Identity | None]:
+    dirs, name, md5, sha = columns
+    if md5 == sha == NOTHING.encode():
+        return _number(dirs), unquote_to_bytes(name), None
+    if not (_HEX.fullmatch(md5) and _HEX.fullmatch(sha)):
+        raise BadExchange("an identity that is none")
+    identity = Identity(bytes.fromhex(md5.decode()), bytes.fromhex(sha.decode()))
+    return _number(dirs), unquote_to_bytes(name), identity
+
+
+def _number(text: bytes) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > MOST_DIRECTORIES:
+        raise BadExchange("a number that is none")
+    return int(text)
+
+
+def _targets(lines: "_Lines", number: int) -> Pairs:
+    found = tuple((name, unquote_to_bytes(target)) for name, target in lines.of(number))
+    if any(not 0 < len(target) <= TARGET_MAX for _, target in found):
+        raise BadExchange("a symbolic link that cannot be")
+    return found
+
+
+def _contents(lines: "_Lines", number: int) -> Pairs:
+    try:
+        found = tuple((name, bytes.fromhex(digest.decode())) for name, digest in lines.of(number))
+    except ValueError:
+        raise BadExchange("a digest that is none") from None
+    if any(len(digest) not in _DIGESTS for _, digest in found):
+        raise BadExchange("a digest that is none")
+    return found
+
+
+class _Lines:
+    """A file of lines, read as far as it is wanted; ``pairs`` are the lines of the server so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = io.BufferedReader(gzip.GzipFile(path, "rb"), 1 << 16)
+        self._read = 0
+        self._next: list[bytes] | None = None
+        self.pairs = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _peek(self) -> list[bytes] | None:
+        """Return the columns of the next line; None at the end."""
+        if self._next is None:
+            line = self._file.readline(LINE_MAX + 1)
+            self._read += len(line)
+            if self._read > UNPACKED_MAX or (line and not line.endswith(b"\n")):
+                raise BadExchange("a file or line that is too long, or cut")
+            self._next = line[:-1].split(b"\t") if line else None
+        return self._next
+
+    def head(self) -> list[bytes] | None:
+        """Return the columns behind the S of a server; None at the end."""
+        columns, self._next = self._peek(), None
+        if columns is not None and (columns[0] != b"S" or len(columns) == 1):
+            raise BadExchange("lines of no server")
+        return None if columns is None else columns[1:]
+
+    def columns(self, count: int) -> list[bytes]:
+        """Return the columns of a line that has to be there."""
+        columns, self._next = self._peek(), None
+        if columns is None or len(columns) != count:
+            raise BadExchange("a line is missing, or has other columns than there are")
+        return columns
+
+    def of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield name and value of a directory's lines, by rising name."""
+        last = b""
+        while (columns := self._peek()) is not None and columns[0] == b"%d" % number:
+            _, name, value = self.columns(3)
+            plain = unquote_to_bytes(name)
+            if not is_name(plain) or plain <= last:
+                raise BadExchange("names that cannot be, or not in their order")
+            last = plain
+            self.pairs += 1
+            yield plain, value

@@ -1,0 +1,268 @@
+"""Look-up: from a URL to the URLs of its exact replicas (seed 004, Table 1).
+
+The walk goes from the root down. The first directory that has replicas decides, and the rest of the path is
+appended to them. A directory has one identity for all that lies below it, so the rest is there too.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory, url_of
+from lcc_scrapy.domain.tracker_policy import EVERYBODY, Rules
+
+CANDIDATES = 1000
+"""Directories with one identity that are looked at; of more, any that many."""
+
+NARROW = 256
+"""Subdirectories that are read through for a name; of more, half of them are left out until so few are."""
+
+_LINKS = 8
+"""Symbolic links that one walk follows."""
+
+LIMIT = 10
+
+Path = tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """Where something is to be had; ``scanned`` is when its server was listed (epoch seconds)."""
+
+    url: str
+    domain: str
+    scanned: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One directory of the walk, and how many replicas of it may be offered."""
+
+    url: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result: replicas, best first, and the walk to them. Not ``known``: no server lists the URL."""
+
+    known: bool = False
+    replicas: tuple[Replica, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """A directory on the walk; ``rest`` are the names that follow it."""
+
+    host: Host
+    directory: TrackedDirectory
+    path: Path
+    rest: Path
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One walk within one transaction."""
+
+    tx: Tx
+    place: Place
+    rules: Rules
+    limit: int
+    steps: list[Step] = field(default_factory=list)
+
+    def found(self) -> Found:
+        """Return the first directory's replicas that may be offered."""
+        host = self._host()
+        way = self._way(host, _below(host, self.place)) if host else []
+        if not way or not self._leads_there(way[-1]):
+            return Found()
+        for here in way:
+            offered = self._offered(here)
+            self.steps.append(Step(url_of(here.host.site, here.path, is_directory=True), len(offered)))
+            if offered:
+                urls = tuple(self._urls(here, offered[: self.limit]))
+                return Found(known=True, replicas=urls, steps=tuple(self.steps))
+        return Found(known=True, steps=tuple(self.steps))
+
+    def _host(self) -> Host | None:
+        """Return the server whose base is nearest to the URL."""
+        covering = [one for one in self.tx.hosts_at(self.place.site) if one.dirs and _covers(one, self.place)]
+        return max(covering, key=lambda one: len(one.url), default=None)
+
+    def _way(self, host: Host, path: Path) -> list[_Here]:
+        """Return directories from the base of a server down, as far as they are known, through links."""
+        way = list(self._straight(host, path))
+        for _ in range(_LINKS if host.links else 0):
+            last = way[-1]
+            target = self.tx.tracked_link(last.directory.dirid, last.rest[0]) if last.rest else None
+            below = last.path[len(base_of(host.url)) :]
+            led = None if target is None else led_to(below, target, last.rest[1:])
+            if led is None:
+                break
+            way = list(self._straight(host, led))
+        return way
+
+    def _straight(self, host: Host, path: Path) -> Iterator[_Here]:
+        base = base_of(host.url)
+        directory = self.tx.directories([host.first]).get(host.first)
+        number = 0
+        while directory is not None:
+            yield _Here(host, directory, base + path[:number], path[number:])
+            if number == len(path):
+                return
+            directory = child(self.tx, directory, path[number])
+            number += 1
+
+    def _leads_there(self, last: _Here) -> bool:
+        """Tell whether the walk came to the directory, or to that of the file."""
+        return len(last.rest) <= (0 if self.place.is_directory else 1)
+
+    def _offered(self, here: _Here) -> list[tuple[TrackedDirectory, Host]]:
+        """Return the replicas of a directory that may be offered, best first."""
+        its = here.directory
+        if its.md5 is None or its.sha is None:
+            return []
+        found = shown(self.tx, self.tx.directories_with(its.md5, its.sha, CANDIDATES), self.rules)
+        found = [one for one in found if one[1].hostid != here.host.hostid]
+        if here.host.digests:
+            found = [one for one in found if not (one[1].digests and self._differs(here, one[0]))]
+        return found
+
+    def _differs(self, here: _Here, other: TrackedDirectory) -> bool:
+        """Tell whether a content that is wanted is known to differ in a replica.
+
+        Of a directory that is all below it. Equal trees are numbered alike, level by level.
+        """
+        ours, theirs = here.directory, other
+        for name in here.rest:
+            below = child(self.tx, ours, name)
+            if below is None:  # the file
+                return _differ(*(self.tx.digest_of(one.dirid, name) for one in (ours, theirs)))
+            twin = theirs.first + below.dirid - ours.first
+            ours, theirs = below, self.tx.directories([twin])[twin]
+        return self._trees_differ(ours, theirs)
+
+    def _trees_differ(self, ours: TrackedDirectory, theirs: TrackedDirectory) -> bool:
+        first, count, other = ours.dirid, 1, theirs.dirid
+        while count:
+            if self.tx.digests_differ(first, first + count, other):
+                return True
+            first, count, other = self._level_below(first, count, other)
+        return False
+
+    def _level_below(self, first: int, count: int, other: int) -> tuple[int, int, int]:
+        """Return the subdirectories of a level of both trees: consecutive numbers, as the level has."""
+        ends = self.tx.directories({first, first + count - 1, other})
+        last = ends[first + count - 1]
+        return ends[first].first, last.first + last.dirs - ends[first].first, ends[other].first
+
+    def _urls(self, here: _Here, offered: Sequence[tuple[TrackedDirectory, Host]]) -> Iterator[Replica]:
+        paths = paths_of(self.tx, offered)
+        is_directory = self.place.is_directory
+        for directory, host in offered:
+            path = base_of(host.url) + paths[directory.dirid] + here.rest
+            url = url_of(host.site, path, is_directory=is_directory or not here.rest)
+            yield Replica(url, host.domain, host.scanned)
+
+
+def look_up(store: Store, place: Place, rules: Rules = EVERYBODY, limit: int = LIMIT) -> Found:
+    """Return replicas of a file or directory, own domains first, then the freshest. Blocking."""
+    if place.query:
+        return Found()
+    with store.snapshot() as tx:
+        return _Walk(tx, place, rules, limit).found()
+
+
+def look_up_identity(
+    store: Store, md5: bytes, rules: Rules = EVERYBODY, limit: int = LIMIT
+) -> tuple[Replica, ...]:
+    """Return the directories that have an identity (``urn:x-tracker``), in the same order. Blocking."""
+    with store.snapshot() as tx:
+        found = shown(tx, tx.directories_named_by(md5, CANDIDATES), rules)[:limit]
+        paths = paths_of(tx, found)
+        return tuple(
+            Replica(
+                url_of(host.site, base_of(host.url) + paths[one.dirid], is_directory=True),
+                host.domain,
+                host.scanned,
+            )
+            for one, host in found
+        )
+
+
+def shown(
+    tx: Tx, directories: Sequence[TrackedDirectory], rules: Rules
+) -> list[tuple[TrackedDirectory, Host]]:
+    """Return those that their servers show and the rules permit, best first."""
+    hosts = tx.hosts_by_id({one.hostid for one in directories}) if directories else {}
+    permitted = {one: host for one, host in hosts.items() if rules.permits(host.domain, name_of(host.url))}
+    pairs = [(one, permitted[one.hostid]) for one in directories if one.hostid in permitted]
+    found = [(one, host) for one, host in pairs if host.first <= one.dirid < host.first + host.dirs]
+    return sorted(found, key=lambda pair: (rules.rank(pair[1].domain), -pair[1].scanned, pair[0].dirid))
+
+
+def child(tx: Tx, directory: TrackedDirectory, name: bytes) -> TrackedDirectory | None:
+    """Return a subdirectory by name; subdirectories stand in the order of their names."""
+    first, upto = directory.first, directory.first + directory.dirs
+    while upto - first > NARROW:
+        middle = (first + upto) // 2
+        if tx.directories([middle])[middle].name <= name:
+            first = middle
+        else:
+            upto = middle
+    return tx.directory_named(first, upto, name) if upto > first else None
+
+
+def led_to(path: Path, target: bytes, rest: Path) -> Path | None:
+    """Return where a symbolic link in a directory leads with what follows it; None = to an unknown place."""
+    if target.startswith(b"/"):  # where that is on the server is not said
+        return None
+    led = list(path)
+    for name in (*target.split(b"/"), *rest):
+        if name == b"..":
+            if not led:
+                return None
+            led.pop()
+        elif name not in {b"", b"."}:
+            led.append(name)
+    return tuple(led)
+
+
+def paths_of(tx: Tx, some: Iterable[tuple[TrackedDirectory, Host]]) -> dict[int, Path]:
+    """Return the paths of directories below the bases of their servers, by number."""
+    paths: dict[int, Path] = {directory.dirid: () for directory, _ in some}
+    at = {directory.dirid: directory for directory, _ in some}
+    bases = {directory.dirid: host.first for directory, host in some}
+    while at:
+        at = {one: where for one, where in at.items() if where.dirid != bases[one]}
+        paths |= {one: (where.name, *paths[one]) for one, where in at.items()}
+        above = tx.directories({where.parent for where in at.values()})
+        at = {one: above[where.parent] for one, where in at.items()}
+    return paths
+
+
+def _differ(one: bytes | None, other: bytes | None) -> bool:
+    return one is not None and other is not None and len(one) == len(other) and one != other
+
+
+@lru_cache(maxsize=10_000)
+def base_of(url: str) -> Path:
+    """Return the path of a server's base."""
+    return Place.parse(url).path
+
+
+@lru_cache(maxsize=10_000)
+def name_of(url: str) -> str:
+    """Return a server's host name."""
+    return Place.parse(url).host
+
+
+def _covers(host: Host, place: Place) -> bool:
+    base = base_of(host.url)
+    return place.path[: len(base)] == base
+
+
+def _below(host: Host, place: Place) -> Path:
+    return place.path[len(base_of(host.url)) :]

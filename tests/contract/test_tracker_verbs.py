@@ -1,0 +1,127 @@
+"""The mirror tracker's verbs on every store."""
+
+import pytest
+from sqlalchemy import select
+
+from lcc_scrapy.db.tables import tr_digests
+from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDomain, tag_of
+from tests.memory_store import MemoryStore
+
+NAME = bytes(range(1, 47)) + b"\xff\x80 "
+
+
+def host(number, domain="de", **values):
+    site = f"ftp://h{number % 3}"
+    return Host(number, domain, f"{site}/{number}/", site, 5, **values)
+
+
+def directory(number, *, hostid=1, name=b"a", md5=b"m" * 16, sha=b"s" * 16, first=0, dirs=0):
+    return TrackedDirectory(number, hostid, 1, first, dirs, name, md5, sha, tag_of(md5) if md5 else None)
+
+
+def test_domains_are_kept_by_name(store):
+    with store.begin() as tx:
+        for name in ("uk", "de"):
+            tx.put_tracked_domain(TrackedDomain(name, 5))
+        tx.put_tracked_domain(TrackedDomain("de", 5, "https://peer/é", generation=7))
+        assert [one.domain for one in tx.tracked_domains()] == ["de", "uk"]
+        assert tx.tracked_domain("de", lock=True) == TrackedDomain("de", 5, "https://peer/é", generation=7)
+        tx.delete_tracked_domain("de")
+        assert tx.tracked_domain("de") is None
+
+
+def test_servers_are_found_by_number_domain_site_and_due_time(store):
+    with store.begin() as tx:
+        for one in (host(4, due=50), host(1, due=60), host(3, "uk", due=50)):
+            tx.put_host(one)
+        tx.put_host(host(3, "uk", due=70, error="é"))
+        assert [one.hostid for one in tx.hosts()] == [1, 3, 4]
+        assert tx.hosts("uk") == [host(3, "uk", due=70, error="é")]
+        assert [one.hostid for one in tx.hosts_at("ftp://h1")] == [1, 4]
+        assert tx.hosts_by_id({1, 9}) == {1: host(1, due=60)}
+        assert [one.hostid for one in tx.due_hosts(60, 5)] == [4, 1]
+        assert [one.hostid for one in tx.due_hosts(70, 1)] == [4]
+        tx.delete_host(1)
+        assert tx.host(1, lock=True) is None
+
+
+def test_what_is_staged_comes_by_number_when_its_claim_has_ended(store):
+    with store.begin() as tx:
+        for one in (Staged(30, 5, 100), Staged(10, 20, 0), Staged(40, 1, 99)):
+            tx.put_staged(one)
+        tx.put_staged(Staged(40, 1, 50))
+        assert tx.staged_before(100, 9) == [Staged(10, 20, 0), Staged(40, 1, 50)]
+        assert tx.staged_before(101, 2) == [Staged(10, 20, 0), Staged(30, 5, 100)]
+        tx.delete_staged(10)
+        assert tx.staged(10, lock=True) is None
+        assert tx.staged(30) == Staged(30, 5, 100)
+
+
+def test_directories_are_found_by_number_name_and_identity(store):
+    rows = [
+        directory(1, name=b""),
+        directory(2, name=b"A", md5=b"\xff" * 16),
+        directory(3, name=NAME, md5=None, sha=None),
+        directory(4, hostid=2, sha=b"t" * 16, name=b"a", first=7, dirs=2),
+    ]
+    with store.begin() as tx:
+        tx.insert_directories(rows)
+    with store.read() as tx:
+        assert tx.directories({1, 3, 9}) == {1: rows[0], 3: rows[2]}
+        assert tx.directory_named(1, 5, NAME) == rows[2]
+        assert tx.directory_named(1, 5, b"A") == rows[1]
+        assert tx.directory_named(1, 4, b"a") is None
+        assert tx.directory_named(3, 5, b"A") is None
+        assert tx.directories_with(b"m" * 16, b"s" * 16, 9) == [rows[0]]
+        assert tx.directories_named_by(b"\xff" * 16, 9) == [rows[1]]
+        assert sorted(tx.directories_named_by(b"m" * 16, 9)) == [rows[0], rows[3]]
+        assert len(tx.directories_named_by(b"m" * 16, 1)) == 1
+
+
+def test_links_and_digests_belong_to_directories_and_go_with_them(store):
+    with store.begin() as tx:
+        tx.insert_directories([directory(number) for number in (1, 2, 3)])
+        tx.insert_tracked_links([(2, NAME, b"../x"), (2, b"a", b"\xff"), (3, b"a", b"y")])
+        tx.insert_digests([(1, b"f", b"d" * 32), (3, NAME, b"d" * 16)])
+    with store.begin() as tx:
+        assert tx.tracked_link(2, NAME) == b"../x"
+        assert tx.tracked_link(1, NAME) is None
+        assert tx.digest_of(3, NAME) == b"d" * 16
+        assert tx.digest_of(2, NAME) is None
+        found = tx.behind(2, 4)
+        assert [one.dirid for one in found[0]] == [2, 3]
+        assert found[1] == [(2, NAME, b"../x"), (2, b"a", b"\xff"), (3, b"a", b"y")]
+        assert found[2] == [(3, NAME, b"d" * 16)]
+        tx.delete_directories(2, 3)
+        assert [one.dirid for one in tx.behind(1, 9)[0]] == [1, 3]
+        assert tx.tracked_link(2, b"a") is None
+        assert tx.tracked_link(3, b"a") == b"y"
+
+
+@pytest.mark.parametrize(
+    ("digest", "differs"),
+    [(b"d" * 32, False), (b"e" * 32, True), (b"e" * 16, False)],
+    ids=["same", "other", "kind"],
+)
+def test_digests_differ_where_both_are_known_and_of_one_kind(store, digest, differs):
+    with store.begin() as tx:
+        tx.insert_digests(
+            [(1, b"f", b"d" * 32), (2, b"g", b"d" * 32), (11, b"f", b"d" * 32), (12, b"g", digest)]
+        )
+        tx.insert_digests([(2, b"only here", b"x" * 32), (13, b"g", b"x" * 32)])
+        assert tx.digests_differ(1, 3, 11) == differs
+        assert tx.digests_differ(11, 13, 1) == differs
+        assert not tx.digests_differ(1, 2, 11)
+        assert not tx.digests_differ(3, 9, 13)
+
+
+def test_the_view_shows_directories_that_their_servers_show(store):
+    if isinstance(store, MemoryStore):
+        pytest.skip("a store in memory has no views")
+    with store.begin() as tx:
+        tx.put_host(host(1, first=2, dirs=2, scanned=9))
+        tx.insert_directories([directory(number) for number in (1, 2, 3, 4)] + [directory(5, hostid=2)])
+    with store.engine.connect() as connection:
+        query = select(tr_digests.c.dirid, tr_digests.c.domain, tr_digests.c.url, tr_digests.c.scanned)
+        found = connection.execute(query.order_by(tr_digests.c.dirid)).all()
+    assert [tuple(one) for one in found] == [(2, "de", "ftp://h1/1/", 9), (3, "de", "ftp://h1/1/", 9)]

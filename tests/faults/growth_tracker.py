@@ -1,0 +1,58 @@
+"""What reads listings of servers that the mirror tracker follows, and the ways in which these can grow."""
+
+from lcc_scrapy.tracker.entries import Unlisted
+from lcc_scrapy.tracker.listings import read
+from lcc_scrapy.tracker.summing import summed
+from tests.faults.growth import Dimension, Parser, grown
+
+MOST_BYTES = 2_000_000_000
+PIECE = 1 << 16
+ENTRY = "-rw-r--r-- 1 a b 5 Jan 25 19:43 f%07d\n"
+DIR = "drwxr-xr-x 2 a b 4096 Jan 25 19:43 d%07d\n"
+
+
+def _read(text: bytes) -> object:
+    try:
+        summary = summed(read(text[begin : begin + PIECE] for begin in range(0, len(text), PIECE)))
+    except Unlisted as error:
+        return error
+    return sum(1 for _ in summary.rows())
+
+
+def _numbered(form: str, head: str = ".:\n") -> Dimension:
+    def make(n: int) -> bytes:
+        return (head + "".join(form % number for number in range(max(1, n // len(form))))).encode()
+
+    return Dimension(f"{form[:30]!r}", make)
+
+
+def _flat(n: int) -> bytes:
+    """Make directories, each with a block of one file."""
+    count = max(1, n // 100)
+    blocks = "".join(f"\n./d{number:07}:\n{ENTRY % 1}" for number in range(count))
+    return f".:\n{''.join(DIR % number for number in range(count))}{blocks}".encode()
+
+
+def _deep(n: int) -> bytes:
+    """Make directories inside of each other, which end at the bound of levels."""
+    text, path = "", "."
+    while len(text) < n:
+        text += f"{path}:\n{DIR % 1}\n"
+        path += f"/d{1:07}"
+        if len(path) > 4000:
+            path = "."
+    return text.encode()
+
+
+LISTINGS = Parser(
+    "listings of servers", "a thread", MOST_BYTES, _read, _numbered(ENTRY).make,
+    (
+        _numbered(DIR), Dimension("blocks", _flat), Dimension("nesting", _deep), _numbered("l" + ENTRY[1:-1] + " -> x\n"),
+        _numbered("what is no entry %d\n"), _numbered(ENTRY + "what is no entry\n"), _numbered("\n./d%d:\n"),
+        _numbered("-rw-r--r-- 1 a b 99999999999999999999999 Jan 25 19:43 f%07d\n"), _numbered("-rw-r--r-- 1 a %d\n"),
+        grown("blank lines", "\n", ".:\n"), grown("returns", "\r\n", ".:\n"), grown("a line", "a"), grown("a head", "./a", "", ":\n"),
+        grown("blanks", " ", "-rw-r--r--"), grown("lines of blanks", " " * 99 + "\n-rw-r--r-- 1" + " " * 99), grown("zero bytes", b"\0\n"),
+        grown("digits", "9" * 99 + "\n-rw-r--r-- " + "1 " * 9), grown("the same head", "\n.:\n", ".:\n"), grown("dots", "\n./..:\n"),
+    ),
+)  # fmt: skip
+PARSERS = (LISTINGS,)

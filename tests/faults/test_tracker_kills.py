@@ -1,0 +1,100 @@
+"""A load or an import of the mirror tracker that is killed anywhere leaves the old generation or the new one."""
+
+import pytest
+from sqlalchemy import select
+
+from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.db.tables import tr_digests
+from lcc_scrapy.tracker.exchange import export
+from lcc_scrapy.tracker.importing import CLAIM
+from lcc_scrapy.tracker.loading import clear
+from tests.killed_tracker import killed
+from tests.memory_store import MemoryStore
+from tests.mirrors import NOW, Tracker, tree_of
+
+KINDS = ("sqlite", "mariadb", "postgresql")
+OLD, NEW = tree_of("a/f 1\na/b/g 2\nc/i 4\nj 5"), tree_of("a/f 2\na/b/g 3\na/b/h/i 3\nk/l/m 9")
+PEER = "https://peer.example.org/"
+MOMENTS = 150
+"""More than any of them has."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=KINDS)
+def database(request, databases):
+    url = databases.url(request.param)
+    store = SqlStore(url)
+    empty(store)
+    yield url, store
+    empty(store)
+    store.close()
+
+
+def empty(store):
+    with store.engine.begin() as connection:
+        for table in ("tr_dir", "tr_link", "tr_hash", "tr_load", "tr_host", "tr_domain", "counters"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+
+
+def shown(store):
+    """Return all that look-ups may see, by server and name."""
+    with store.engine.connect() as connection:
+        query = select(tr_digests.c.url, tr_digests.c.name, tr_digests.c.sha)
+        return sorted((url, bytes(name), sha and bytes(sha)) for url, name, sha in connection.execute(query))
+
+
+def rows(store):
+    with store.engine.connect() as connection:
+        return connection.exec_driver_sql("SELECT COUNT(*) FROM tr_dir").scalar()
+
+
+def kill_at_every_moment(url, store, states, what):
+    """Kill something at a later moment each time; returns at how many places it was killed."""
+    for moment in range(1, MOMENTS):
+        ended = killed(url, moment, what(moment))
+        assert shown(store) in states, f"half a generation at moment {moment}"
+        clear(store, NOW + 10 * CLAIM)
+        assert rows(store) == len(shown(store)), "nothing else is left"
+        if ended:
+            print(f"killed at each of {moment - 1} moments")
+            return moment - 1
+    raise AssertionError("it never ends")
+
+
+def test_a_killed_load_leaves_the_old_generation_or_the_new_one(database):
+    url, store = database
+    tracker = Tracker(store)
+    states = []
+    for tree in (NEW, OLD):
+        tracker.load("ftp://a.org/", tree)
+        states.append(shown(store))
+    what = {"hostid": 1, "at": NOW}
+    places = kill_at_every_moment(url, store, states, lambda n: what | {"tree": (OLD, NEW)[n % 2]})
+    assert places > 20
+
+
+def test_a_killed_import_leaves_the_old_generation_or_the_new_one(database, tmp_path):
+    url, store = database
+    theirs, states = Tracker(MemoryStore()), [[]]
+    what = {"folder": str(tmp_path), "domain": "de", "peer": PEER, "at": NOW}
+    Tracker(store).registry.add_domain("de", NOW, PEER)
+    for number, (one, other) in enumerate([(OLD, NEW), (NEW, OLD)]):
+        theirs.load("ftp://a.org/", one, "de")
+        theirs.load(f"ftp://b{number}.org/", other, "de")
+        export(theirs.store, "de", tmp_path, NOW)
+        states.append(_as_shown(theirs, number))
+        places = kill_at_every_moment(url, store, states, lambda _: what)
+        assert shown(store) == states[-1]
+        assert places > 25
+        theirs.registry.remove_server(theirs.server(f"ftp://b{number}.org/").hostid)
+
+
+def _as_shown(theirs, number):
+    found = []
+    for host in theirs.registry.servers():
+        with theirs.store.read() as tx:
+            found += [
+                (host.url, one.name, one.sha) for one in tx.behind(host.first, host.first + host.dirs)[0]
+            ]
+    return sorted(found)

@@ -12,6 +12,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.tracker_scan import scan, set_
 
 if TYPE_CHECKING:
     from lcc_scrapy.domain.tracker import Host, TrackedDomain
@@ -100,6 +101,10 @@ def server() -> None:
     lcc tracker server add ftp://ftp.example.org/ --domain de
     lcc tracker server list
     """  # noqa: D301
+
+
+server.add_command(set_)
+tracker.add_command(scan)
 
 
 @server.command("add")

@@ -41,7 +41,9 @@ def unpacked(package: str, path: str) -> str:
 def _with_user_ftp(tree: Path, folder: Path) -> dict[str, str]:
     """Give a server the user ``ftp``, whose home is the tree, without making one on this machine."""
     (folder / "passwd").write_text(f"{Path('/etc/passwd').read_text()}ftp:x:65534:65534::{tree}:/bin/false\n")
-    (library,) = CORPORA.glob("libnss-wrapper/usr/lib/*/libnss_wrapper.so") or [unpacked("libnss-wrapper", "")]
+    (library,) = CORPORA.glob("libnss-wrapper/usr/lib/*/libnss_wrapper.so") or [
+        unpacked("libnss-wrapper", "")
+    ]
     wrapped = {"NSS_WRAPPER_PASSWD": str(folder / "passwd"), "NSS_WRAPPER_GROUP": "/etc/group"}
     return {"LD_PRELOAD": str(library), **wrapped}
 
@@ -63,7 +65,7 @@ def _proftpd(tree: Path, folder: Path, port: int) -> tuple[list[str], dict[str, 
         f"ServerType standalone\nDefaultAddress 127.0.0.1\nPort {port}\nUseIPv6 off\nUser nobody\nGroup nogroup\n"
         f"PidFile {folder}/pid\nScoreboardFile {folder}/board\nDelayTable none\nSystemLog {folder}/system\n"
         "TransferLog none\nWtmpLog off\nUseReverseDNS off\nAuthOrder mod_auth_unix.c\n"
-        f"LogFormat all \"%r %s\"\nExtendedLog {folder}/log ALL all\n"
+        f'LogFormat all "%r %s"\nExtendedLog {folder}/log ALL all\n'
         f"<Anonymous {tree}>\nUser nobody\nGroup nogroup\nUserAlias anonymous nobody\nRequireValidShell off\n"
         "</Anonymous>\n"
     )
@@ -103,7 +105,12 @@ def _apache(tree: Path, folder: Path, port: int, options: str) -> tuple[list[str
         f"DocumentRoot {tree}\nDefaultRuntimeDir {folder}\n"
         f"<Directory {tree}>\nOptions Indexes FollowSymLinks\n{options}\n</Directory>\n"
     )
-    return [unpacked("apache2-bin", "usr/sbin/apache2"), "-DFOREGROUND", "-f", str(folder / "apache.conf")], {}
+    return [
+        unpacked("apache2-bin", "usr/sbin/apache2"),
+        "-DFOREGROUND",
+        "-f",
+        str(folder / "apache.conf"),
+    ], {}
 
 
 def _nginx(tree: Path, folder: Path, port: int, options: str) -> tuple[list[str], dict[str, str]]:
@@ -135,7 +142,11 @@ def _lighttpd(tree: Path, folder: Path, port: int) -> tuple[list[str], dict[str,
 def _words(name: str, tree: Path, folder: Path, port: int) -> tuple[list[str], dict[str, str]]:
     kind, _, variant = name.partition("-")
     if kind == "apache":
-        options = {"": "IndexOptions FancyIndexing", "plain": "", "table": "IndexOptions FancyIndexing HTMLTable"}
+        options = {
+            "": "IndexOptions FancyIndexing",
+            "plain": "",
+            "table": "IndexOptions FancyIndexing HTMLTable",
+        }
         return _apache(tree, folder, port, options[variant])
     if kind == "nginx":
         return _nginx(tree, folder, port, "autoindex_format json;" if variant else "")

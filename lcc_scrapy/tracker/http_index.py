@@ -121,8 +121,9 @@ class HttpListing:
             self.spool.loops[step.path] = b"/".join([b".."] * ups) or b"."
             return
         self.effort.enter(len(page), len(step.path))
-        self.spool.write(await self._directory(step.path, page))
-        further = [(*step.path, one.name) for one in page if one.is_dir and is_name(one.name)]
+        directory = await self._directory(step.path, page)
+        self.spool.write(directory)
+        further = [(*step.path, name) for name in directory.dirs]
         self._steps += [_Step(path, (*step.above, mark)) for path in reversed(further)]
 
     async def _page(self, path: Path) -> list[Indexed] | None:
@@ -145,20 +146,33 @@ class HttpListing:
     async def _directory(self, path: Path, page: list[Indexed]) -> Directory:
         entries = []
         for one in page:
-            size = one.size
-            if size < 0 and not one.is_dir and is_name(one.name) and not one.name.startswith(b"."):
+            if one.name.startswith(b"."):
+                continue
+            size = 0 if one.is_dir else one.size
+            if size < 0 and is_name(one.name):
                 size = await self._size((*path, one.name))
-            kind = Kind.DIR if one.is_dir else Kind.FILE
-            entries.append(Entry((*path, one.name), kind, 0 if one.is_dir else size))
+            entries.append(Entry((*path, one.name), Kind.DIR if one.is_dir else Kind.FILE, size))
         return of_entries(path, entries)
 
     async def _size(self, path: Path) -> int:
         """Return the size of a file, -1 = the server does not tell it."""
         try:
-            status, size, _ = await self._head(self.url(path, is_dir=False))
+            url = self.url(path, is_dir=False)
         except UrlRefused:
             return -1
+        status, size, _ = await self._head(url)
+        if status == _OK and size < 0:
+            return 0 if await self._is_empty(url) else -1
         return size if status == _OK else -1
+
+    async def _is_empty(self, url: HttpUrl) -> bool:
+        """Ask for a file whose length is not said: Apache leaves out that of an empty one."""
+        self.effort.ask()
+        try:
+            with await self.fetcher.ask(url, self.whose, [], most=1) as answer:
+                return answer.status == _OK and not any(answer.pieces())
+        except CannotFetch:
+            return False
 
     # --- requests ------------------------------------------------------------------------------------
 
@@ -172,9 +186,13 @@ class HttpListing:
                 answer = await self.fetcher.ask(target, self.whose, [], most=most)
             except CannotFetch as error:
                 raise CannotScan(str(error), error.retry_after) from None
-            await self.effort.take(answer.transferred)
-            if answer.status not in _MOVED:
+            try:
+                await self.effort.take(answer.transferred)
                 _check(url, answer.status, answer.header(b"retry-after"), answer.header(b"date"))
+            except BaseException:
+                answer.body.close()
+                raise
+            if answer.status not in _MOVED:
                 return answer
             answer.body.close()
             target = self._moved(target, answer.header(b"location"))

@@ -18,7 +18,7 @@ _HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 _DATE = r"(?:\d{4}-\d\d-\d\d|\d\d-[A-Z][a-z]{2}-\d{4}|\d{4}-[A-Z][a-z]{2}-\d\d) \d\d:\d\d(?::\d\d)?"
 _SAID = re.compile(rf"({_DATE})\s+(?:(\d{{1,20}}(?:\.\d)?)\s?([KMGTPE]?)|-)")
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_SCHEME = re.compile(r"(?:https?|ftp|mailto|javascript|data|news):", re.IGNORECASE)
 TAIL = 4096
 """Characters behind a link that are looked at."""
 

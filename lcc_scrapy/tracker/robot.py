@@ -152,7 +152,8 @@ class Robot:
             if isinstance(found, Unchanged):
                 await self.work(lambda: self.tasks.succeeded(task, self._time(), unchanged=True))
                 return Outcome(host, found.adapter, unchanged=True)
-            return await self._loaded(task, found)
+            with found:
+                return await self._loaded(task, found)
         except LccError as error:
             wait = error.retry_after if isinstance(error, CannotScan) else 0.0
             await self.work(self.tasks.failed, task, str(error), self._time(), wait)
@@ -164,7 +165,7 @@ class Robot:
         scan = Scan(task.host.hostid, self._time(), found.listed.adapter, found.listed.validator)
         loaded = await self.loading(load, self.store, scan, found)
         await self.work(self.tasks.succeeded, task, self._time())
-        return Outcome(task.host, scan.adapter, loaded, found.transferred, found.requests)
+        return Outcome(task.host, scan.adapter, loaded, found.effort.transferred, found.effort.requests)
 
     async def _keep(self, task: Task) -> None:
         """Claim the server again and again, until another process has it."""

@@ -4,17 +4,19 @@ It is given an address, not a name, so that it connects where the guard of outgo
 """
 
 import asyncio
+import os
 import re
 import resource
 import shutil
+import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO
 
 from lcc_scrapy.tracker.effort import CannotScan, Effort
-from lcc_scrapy.tracker.entries import Directory, Entry, Kind, Path, Unlisted, by_directory
+from lcc_scrapy.tracker.entries import Entry, Kind, Path, Unlisted, by_directory
+from lcc_scrapy.tracker.spool import Spool
 
 LINE_MAX = 32 * 1024
 """Bytes of a line: each byte of a name may take five, and so may those of a link's target."""
@@ -35,27 +37,6 @@ _UNREADABLE = re.compile(rb'rsync: (?:\[\w+\] )?opendir "/?(.*)" \(in .*\) faile
 _HARMLESS = re.compile(rb"rsync(?: error|: read error|: connection unexpectedly)")
 _KINDS: Mapping[bytes, Kind] = {b"-": Kind.FILE, b"d": Kind.DIR, b"l": Kind.LINK}
 _ARROW = b" -> "
-
-
-@dataclass(slots=True)
-class RsyncText:
-    """What rsync printed. Directories that the server could not read (``unread``) are not listed."""
-
-    file: IO[bytes]
-    unread: frozenset[Path] = frozenset()
-
-    def __iter__(self) -> Iterator[Directory]:
-        """Read it from its beginning; raises ``Unlisted``."""
-        self.file.seek(0)
-        for one in by_directory(entries(self._lines())):
-            if one.path not in self.unread:
-                yield one
-
-    def _lines(self) -> Iterator[bytes]:
-        while line := self.file.readline(LINE_MAX):
-            if not line.endswith(b"\n"):
-                raise Unlisted(f"a line of more than {LINE_MAX} bytes, or a cut one")
-            yield line[:-1]
 
 
 def entries(lines: Iterable[bytes]) -> Iterator[Entry]:
@@ -92,11 +73,41 @@ def command(address: str, port: int, path: str, patience: float) -> list[str]:
     return [program, *options, f"--contimeout={seconds}", "--", f"rsync://{host}:{port}/{path}"]
 
 
-async def run(words: list[str], effort: Effort, file: IO[bytes]) -> RsyncText:
-    """Run rsync to its end and keep what it prints; whatever happens, it is gone afterwards."""
+async def listed(words: list[str], effort: Effort, new_file: Callable[[], IO[bytes]]) -> Spool:
+    """Run rsync to its end, and return what it lists; raises ``CannotScan`` or ``Unlisted``."""
+    said = new_file()
+    unread = await _run(words, effort, said)
+    spool = Spool(new_file(), backwards=True)
+    await asyncio.to_thread(_sort, said, unread, spool)
+    return spool
+
+
+def _sort(said: IO[bytes], unread: frozenset[Path], spool: Spool) -> None:
+    """Gather directories; those that the server could not read (``unread``) are not listed."""
+    said.seek(0)
+    for one in by_directory(entries(_lines(said))):
+        if one.path not in unread:
+            spool.write(one)
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    while line := file.readline(LINE_MAX):
+        if not line.endswith(b"\n"):
+            raise Unlisted(f"a line of more than {LINE_MAX} bytes, or a cut one")
+        yield line[:-1]
+
+
+async def _run(words: list[str], effort: Effort, file: IO[bytes]) -> frozenset[Path]:
+    """Keep what rsync prints; whatever happens, it is gone afterwards. Returns the unreadable directories."""
     effort.ask()
     child = await asyncio.create_subprocess_exec(
-        *words, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, env=_ENVIRONMENT, cwd="/"
+        *words,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+        env=_ENVIRONMENT,
+        cwd="/",
+        start_new_session=True,
     )
     assert child.stdout is not None
     assert child.stderr is not None
@@ -110,9 +121,9 @@ async def run(words: list[str], effort: Effort, file: IO[bytes]) -> RsyncText:
         status = await effort.patiently(child.wait())
     finally:
         with suppress(ProcessLookupError):
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)  # it has children, which hold the pipes
         await child.wait()
-    return RsyncText(file, _unread(status, said))
+    return _unread(status, said)
 
 
 def _bound(child: Process, effort: Effort) -> None:

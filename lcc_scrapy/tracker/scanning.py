@@ -7,11 +7,11 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path as Folder
-from typing import IO
+from typing import IO, Self
 from urllib.parse import quote
 
 from lcc_scrapy.domain.roots import HttpUrl
@@ -26,7 +26,7 @@ from lcc_scrapy.tracker.ftp import Ftp, Refused
 from lcc_scrapy.tracker.ftp_listing import FtpListing
 from lcc_scrapy.tracker.http_index import HttpListing
 from lcc_scrapy.tracker.listed import Known, Listed, Unchanged
-from lcc_scrapy.tracker.spool import new_file, visible
+from lcc_scrapy.tracker.spool import Files, visible
 
 MANIFESTS = 100
 """Checksum files that are read of one server."""
@@ -46,13 +46,19 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
-    """A listing that may be loaded. ``transferred`` bytes and ``requests`` were what it took."""
+class Scanned(AbstractContextManager["Scanned"]):
+    """A listing that may be loaded, and what it took; its files are closed at the end of the block."""
 
     listed: Listed
     digests: manifests.Digests
-    transferred: int
-    requests: int
+    effort: Effort
+    files: Files
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.files.close()
 
     def __iter__(self) -> Iterator[Directory]:
         """Yield what the server lists; names with a leading dot are left out."""
@@ -74,83 +80,91 @@ class Scanner:
 
         ``now`` in epoch seconds, for the age of a listing.
         """
-        effort = Effort(self.limits, asked.bandwidth)
+        files = Files(self.folder)
+        found: Scanned | Unchanged | None = None
         try:
             async with asyncio.timeout(self.limits.deadline):
-                return await self._scan(asked, effort, now)
+                found = await self._scan(_Scan(asked, Effort(self.limits, asked.bandwidth), files, now))
+                return found
         except TimeoutError:
             raise CannotScan(f"not done after {self.limits.deadline:g} s (LCC_TRACKER_DEADLINE)") from None
         except NoConnection as error:
             raise CannotScan(_why(error.cause)) from None
         except OSError as error:
             raise CannotScan(_why(error)) from None
+        finally:
+            if not isinstance(found, Scanned):
+                files.close()
 
-    async def _scan(self, asked: Asked, effort: Effort, now: float) -> Scanned | Unchanged:
-        match asked.place.scheme:
+    async def _scan(self, scan: "_Scan") -> Scanned | Unchanged:
+        match scan.asked.place.scheme:
             case "ftp":
-                return await self._ftp(asked, effort, now)
+                return await self._ftp(scan)
             case "rsync":
-                return await self._rsync(asked, effort)
+                return await self._rsync(scan)
             case _:
-                return await self._http(asked, effort, now)
+                return await self._http(scan)
 
     # --- by each adapter -----------------------------------------------------------------------------
 
-    async def _ftp(self, asked: Asked, effort: Effort, now: float) -> Scanned | Unchanged:
-        place = asked.place
-        ftp = await Ftp.begin(self.outgoing, place.host, place.port, effort, private=asked.private)
+    async def _ftp(self, scan: "_Scan") -> Scanned | Unchanged:
+        asked, place = scan.asked, scan.asked.place
+        ftp = await Ftp.begin(self.outgoing, place.host, place.port, scan.effort, private=asked.private)
         try:
             base = b"/" + b"/".join(place.path)
-            listing = FtpListing(ftp, base, asked.known, now, self._new_file)
+            listing = FtpListing(ftp, base, asked.known, scan.now, scan.files.new)
             listed = await listing.run()
 
             async def read(path: Path, file: IO[bytes]) -> None:
                 with suppress(Refused):
                     await ftp.retrieve(b"RETR " + listing.place(path), file.write)
 
-            return await self._whole(listed, effort, read)
+            return await scan.whole(listed, read)
         finally:
             ftp.close()
 
-    async def _rsync(self, asked: Asked, effort: Effort) -> Scanned | Unchanged:
-        place = asked.place
+    async def _rsync(self, scan: "_Scan") -> Scanned | Unchanged:
+        asked, place, effort = scan.asked, scan.asked.place, scan.effort
         if not place.path:
             raise CannotScan("the URL of an rsync server names a module: rsync://HOST/MODULE/")
         looking = self.outgoing.address(place.host, place.port, private=asked.private)
         address = await effort.patiently(looking)
         path = os.fsdecode(b"/".join(place.path)) + "/"
         words = rsync.command(address, place.port, path, effort.limits.patience)
-        text = await rsync.run(words, effort, self._new_file())
-        return await self._whole(Listed("rsync", (text,)), effort, None)
+        spool = await rsync.listed(words, effort, scan.files.new)
+        return await scan.whole(Listed("rsync", (spool,)), None)
 
-    async def _http(self, asked: Asked, effort: Effort, now: float) -> Scanned | Unchanged:
+    async def _http(self, scan: "_Scan") -> Scanned | Unchanged:
+        asked, limits = scan.asked, self.limits
         base = _http_url(asked.place)
-        limits = effort.limits
         fetcher = Fetcher(self.outgoing, self.agent, limits.patience, limits.deadline)
         whose = Whose({base.netloc}, asked.private, bandwidth=asked.bandwidth)
-        listing = HttpListing(fetcher, base, whose, effort, asked.known, now, self._new_file)
-        return await self._whole(await listing.run(), effort, listing.read)
+        listing = HttpListing(fetcher, base, whose, scan.effort, asked.known, scan.now, scan.files.new)
+        return await scan.whole(await listing.run(), listing.read)
 
-    def _new_file(self) -> IO[bytes]:
-        return new_file(self.folder)
 
-    # --- what holds for all --------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One scan, and what holds for all adapters."""
 
-    async def _whole(
-        self, listed: Listed | Unchanged, effort: Effort, read: Reader | None
-    ) -> Scanned | Unchanged:
+    asked: Asked
+    effort: Effort
+    files: Files
+    now: float
+
+    async def whole(self, listed: Listed | Unchanged, read: Reader | None) -> Scanned | Unchanged:
         """Read a listing to its end, and the checksum files that it names where they can be read."""
         if isinstance(listed, Unchanged):
             return listed
-        found = await asyncio.to_thread(_checked, listed.parts, effort.limits)
+        found = await asyncio.to_thread(_checked, listed.parts, self.effort.limits)
         digests: dict[Path, dict[bytes, bytes]] = {}
         left = manifests.MOST
         for path in found if read is not None else ():
             assert read is not None
-            with self._new_file() as file:
-                await read(path, file)
-                left = await asyncio.to_thread(_add_digests, file, path[:-1], digests, left)
-        return Scanned(listed, digests, effort.transferred, effort.requests)
+            file = self.files.new()
+            await read(path, file)
+            left = await asyncio.to_thread(_add_digests, file, path[:-1], digests, left)
+        return Scanned(listed, digests, self.effort, self.files)
 
 
 def _checked(parts: Iterable[Iterable[Directory]], limits: ScanLimits) -> list[Path]:

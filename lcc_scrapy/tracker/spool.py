@@ -3,7 +3,9 @@
 The files have no name, so that a kill leaves none behind.
 """
 
+from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path as Folder
 from tempfile import TemporaryFile
@@ -58,10 +60,15 @@ class Text:
 
 @dataclass(slots=True)
 class Spool:
-    """Directories as they came, written one by one. ``loops`` are links that looked like directories."""
+    """Directories as they came, written one by one. ``loops`` are links that looked like directories.
+
+    ``backwards``: those that came last are read first, so that each stands before those inside of it.
+    """
 
     file: IO[bytes]
+    backwards: bool = False
     loops: dict[Path, bytes] = field(default_factory=dict)
+    _begins: "array[int]" = field(default_factory=lambda: array("Q"))
 
     def write(self, directory: Directory) -> None:
         """Add a directory; a link's target with a NUL in it cannot be one, and makes it unsound."""
@@ -74,15 +81,15 @@ class Spool:
         fields += [part for one in links for part in one]
         fields += [part for name, digest in directory.digests for part in (name, digest.hex().encode())]
         text = b"\0".join(fields)
+        self._begins.append(self.file.tell())
         self.file.write(len(text).to_bytes(8, "big") + text)
 
     def __iter__(self) -> Iterator[Directory]:
-        """Read all directories, in the order in which they were written."""
-        self.file.seek(0)
-        while head := self.file.read(8):
-            made = _read(self.file.read(int.from_bytes(head, "big")))
+        """Read all directories."""
+        for begin in reversed(self._begins) if self.backwards else self._begins:
+            self.file.seek(begin)
+            made = _read(self.file.read(int.from_bytes(self.file.read(8), "big")))
             yield self._without_loops(made) if self.loops else made
-        self.file.seek(0, 2)
 
     def _without_loops(self, directory: Directory) -> Directory:
         found = [name for name in directory.dirs if (*directory.path, name) in self.loops]
@@ -107,9 +114,20 @@ def _read(text: bytes) -> Directory:
     )
 
 
-def new_file(folder: Folder) -> IO[bytes]:
-    """Return a file without a name, on the disk of ``folder``."""
-    return TemporaryFile(dir=folder)
+@dataclass(slots=True)
+class Files:
+    """Files without names on the disk of ``folder``; all are closed together."""
+
+    folder: Folder
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def new(self) -> IO[bytes]:
+        """Return a new file."""
+        return self._open.enter_context(TemporaryFile(dir=self.folder))
+
+    def close(self) -> None:
+        """Close them all."""
+        self._open.close()
 
 
 def visible(listing: Iterable[Directory]) -> Iterator[Directory]:

@@ -89,7 +89,7 @@ def _rsync(tree: Path, folder: Path, port: int) -> tuple[list[str], dict[str, st
         missing("rsync", "apt-get install rsync")
     (folder / "rsyncd.conf").write_text(
         f"use chroot = no\naddress = 127.0.0.1\nport = {port}\nlog file = {folder}/log\n"
-        f"[mirror]\npath = {tree}\nread only = yes\n"
+        f"[mirror]\npath = {tree}\nread only = yes\nuid = nobody\ngid = nogroup\n"
     )
     return [program, "--daemon", "--no-detach", f"--config={folder}/rsyncd.conf"], {}
 
@@ -134,7 +134,7 @@ def _lighttpd(tree: Path, folder: Path, port: int) -> tuple[list[str], dict[str,
     (folder / "lighttpd.conf").write_text(
         f'server.document-root = "{tree}"\nserver.bind = "127.0.0.1"\nserver.port = {port}\n'
         'server.modules = ("mod_dirlisting")\ndir-listing.activate = "enable"\n'
-        f'server.errorlog = "{folder}/error"\n'
+        f'server.errorlog = "{folder}/error"\nmimetype.assign = ("" => "application/octet-stream")\n'
     )
     return [program, "-D", "-f", str(folder / "lighttpd.conf"), "-m", modules], {}
 

@@ -50,10 +50,4 @@ def scanned(url, folder: Path, limits=None, *, known=None, now=0.0, private=True
 
 def identities(listing: Iterable[Directory]) -> dict[tuple[bytes, ...], Identity | None]:
     """Return the identities of all directories that are listed or named."""
-    found: dict[int, tuple[bytes, ...]] = {}
-    made = {}
-    for row in summed(listing).rows():
-        path = (*found[row.parent], row.name) if row.number else ()
-        found[row.number] = path
-        made[path] = row.identity
-    return made
+    return dict(summed(listing).identities())

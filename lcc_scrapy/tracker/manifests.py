@@ -1,4 +1,4 @@
-"""Checksum files: lines of a SHA-256 and a name, as ``sha256sum`` and ``lcc tracker sums`` write them."""
+"""Checksum files: lines of a SHA-256 and a name, as ``sha256sum`` writes them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -36,7 +36,3 @@ class TrackerScanVerbs(OnConnection):
     def put_scan_rules(self, rules: ScanRules) -> None:
         """Add or replace the rules of a server."""
         _RULES.replace(self._c, [rules])
-
-    def delete_scan_rules(self, hostid: int) -> None:
-        """Forget the rules of a server."""
-        _RULES.delete(self._c, [hostid])

@@ -82,7 +82,7 @@ def _of_json(body: bytes) -> list[Indexed]:
         if not isinstance(listed, list):
             raise NoIndex
         return [one for one in map(_of_object, listed) if one is not None]
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise NoIndex from None
 
 

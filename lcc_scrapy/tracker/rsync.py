@@ -47,7 +47,7 @@ def entries(lines: Iterable[bytes]) -> Iterator[Entry]:
             raise Unlisted(f"this is no line of rsync: {line[:80]!r}")
         letter, size, text = match.groups()
         name, _, target = text.partition(_ARROW) if letter == b"l" else (text, b"", b"")
-        path = () if name == b"." else path_of(name)
+        path = path_of(b"" if name == b"." else name)
         if letter in _KINDS:
             amount = int(size) if letter == b"-" else 0
             yield Entry(path, _KINDS[letter], amount, target=_plain(target) or b"?")
@@ -55,7 +55,7 @@ def entries(lines: Iterable[bytes]) -> Iterator[Entry]:
 
 def path_of(name: bytes) -> Path:
     """Return the path of a name as rsync prints it."""
-    return tuple(_plain(name).split(b"/"))
+    return tuple(_plain(name).split(b"/")) if name else ()
 
 
 def _plain(text: bytes) -> bytes:

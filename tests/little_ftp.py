@@ -4,8 +4,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
+_COUNTING = threading.Lock()
 Data = bytes | Callable[[asyncio.StreamWriter], object]
 
 
@@ -14,6 +15,7 @@ class LittleFtp:
     """``data`` is what LIST, MLSD and RETR send, by the whole command or its word; ``replies`` are other answers.
 
     ``silent_at``: a command that is never answered; ``commands`` were heard.
+    ``sessions`` notes how many sessions there are at all such servers, at each begin and end of one.
     """
 
     data: dict[str, Data] = field(default_factory=dict)
@@ -22,7 +24,9 @@ class LittleFtp:
     end: bytes = b"226 done\r\n"
     silent_at: str = ""
     commands: list[str] = field(default_factory=list)
+    sessions: list[int] | None = None
     port: int = 0
+    _now: ClassVar[int] = 0
     _open: list[asyncio.Server | asyncio.StreamWriter] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -60,11 +64,19 @@ class LittleFtp:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.append(writer)
         try:
+            self._count(1)
             await self._talk(reader, writer)
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
+            self._count(-1)
             writer.transport.abort()
+
+    def _count(self, step: int) -> None:
+        if self.sessions is not None:
+            with _COUNTING:
+                LittleFtp._now += step
+                self.sessions.append(LittleFtp._now)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.silent_at == "connect":

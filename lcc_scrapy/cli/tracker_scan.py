@@ -122,7 +122,7 @@ def _zone(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str
 
     try:
         return text and str(ZoneInfo(text))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, KeyError) as error:
         raise click.BadParameter(f"{text!r} is no time zone, such as Europe/Moscow") from error
 
 

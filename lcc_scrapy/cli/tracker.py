@@ -241,9 +241,10 @@ def sums(*, folder: Path, plain: bool, as_json: bool) -> None:
     lcc tracker sums /srv/ftp/pub --plain
     """  # noqa: D301
     from lcc_scrapy.tracker.local import listing
+    from lcc_scrapy.tracker.spool import visible
     from lcc_scrapy.tracker.summing import summed
 
-    rows = _sums(summed(listing(folder), plain=plain))
+    rows = _sums(summed(visible(listing(folder)), plain=plain))
     if as_json:
         printing.json_list({"md5": md5, "sha256": sha, "path": path} for md5, sha, path in rows)
     else:

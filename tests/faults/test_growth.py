@@ -9,6 +9,7 @@ from tests.faults import (
     growth_sites,
     growth_sources,
     growth_tracker,
+    growth_mirrors,
     growth_users,
 )
 from tests.faults.growth import Cost, Dimension, Parser, check, grown
@@ -19,6 +20,7 @@ PARSERS = (
     *growth_providers.PARSERS,
     *growth_push.PARSERS,
     *growth_pushes.PARSERS,
+    *growth_mirrors.PARSERS,
     *growth_users.PARSERS,
     *growth_tracker.PARSERS,
 )

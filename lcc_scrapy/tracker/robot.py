@@ -5,10 +5,12 @@ not yet loaded.
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
@@ -23,6 +25,9 @@ from lcc_scrapy.tracker.tasks import Task, Tasks
 
 AT_A_TIME = 4
 """Servers that one process scans at a time."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Lost(LccError):
@@ -65,44 +70,52 @@ class Robot:
             await self._run(await self.work(self.tasks.claim, hostid, self._time()))
 
     async def once(self) -> None:
-        """Scan what is due, and end."""
+        """Scan what is due, and end; raises ``LccError`` where the database is away."""
         await self.loading(clear, self.store, self.now())
         domains = await self.work(self.tasks.domains)
-        async with asyncio.TaskGroup() as jobs:
-            for domain in domains:
-                jobs.create_task(self._job(domain))
+        await _together([self._job(domain) for domain in domains])
 
     async def forever(self) -> None:
         """Scan servers when they are due, until cancelled."""
-        await self.loading(clear, self.store, self.now())
-        begun: set[str] = set()
-        async with asyncio.TaskGroup() as jobs:
+        jobs: dict[str, asyncio.Task[None]] = {}
+        cleared = False
+        try:
             while True:
-                for domain in set(await self.work(self.tasks.domains)) - begun:
-                    begun.add(domain)
-                    jobs.create_task(self._standing_job(domain))
+                try:
+                    cleared = cleared or await self.loading(clear, self.store, self.now()) >= 0
+                    for domain in set(await self.work(self.tasks.domains)) - jobs.keys():
+                        jobs[domain] = asyncio.ensure_future(self._standing_job(domain))
+                except LccError as error:
+                    _log.warning("scans: %s", error)
                 await asyncio.sleep(self.poll)
+        finally:
+            await _ended(jobs.values())
 
     async def _standing_job(self, domain: str) -> None:
         while True:
-            await self._job(domain)
+            try:
+                await self._job(domain)
+            except LccError as error:
+                _log.warning("scans of domain %s: %s", domain, error)
             await asyncio.sleep(self.poll)
 
     async def _job(self, domain: str) -> None:
         """Scan the servers of a domain that are due, as many at a time as there are places."""
         running: set[asyncio.Task[None]] = set()
-        async with asyncio.TaskGroup() as group:
+        try:
             while True:
                 await self._places.acquire()
                 task = await self._claimed(domain)
                 if task is not None:
-                    one = group.create_task(self._in_its_place(task))
+                    one = asyncio.ensure_future(self._in_its_place(task))
                     running.add(one)
                     one.add_done_callback(running.discard)
                 elif running:  # one of them may be of the same host as what is due
                     await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 else:
                     return
+        finally:
+            await _ended(running)
 
     async def _claimed(self, domain: str) -> Task | None:
         """Claim what is due; without any, the place is free for others."""
@@ -117,6 +130,8 @@ class Robot:
     async def _in_its_place(self, task: Task) -> None:
         try:
             await self._run(task)
+        except LccError as error:  # the database is away; the claim ends by itself
+            self.told(Outcome(task.host, error=str(error)))
         finally:
             self._places.release()
 
@@ -155,9 +170,15 @@ class Robot:
             with found:
                 return await self._loaded(task, found)
         except LccError as error:
-            wait = error.retry_after if isinstance(error, CannotScan) else 0.0
-            await self.work(self.tasks.failed, task, str(error), self._time(), wait)
-            return Outcome(host, error=str(error))
+            return await self._failed(task, str(error), error)
+        except Exception as error:  # noqa: BLE001 - a defect met at one server must not end the scans of others
+            _log.exception("server %d cannot be scanned", host.hostid)
+            return await self._failed(task, "a defect of the tracker: see its log", error)
+
+    async def _failed(self, task: Task, why: str, error: Exception) -> Outcome:
+        wait = error.retry_after if isinstance(error, CannotScan) else 0.0
+        await self.work(self.tasks.failed, task, why, self._time(), wait)
+        return Outcome(task.host, error=why)
 
     async def _loaded(self, task: Task, found: Scanned) -> Outcome:
         if not await self.work(self.tasks.keep, task, self._time()):
@@ -177,6 +198,23 @@ class Robot:
 
     def _time(self) -> int:
         return int(self.now())
+
+
+async def _together(jobs: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run jobs; the first error ends all, and is raised."""
+    running = [asyncio.ensure_future(job) for job in jobs]
+    try:
+        await asyncio.gather(*running)
+    finally:
+        await _ended(running)
+
+
+async def _ended(running: Iterable[asyncio.Task[None]]) -> None:
+    """End what runs, and wait until it has."""
+    left = list(running)
+    for one in left:
+        one.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 _LOST = "another process scans it now"

@@ -141,6 +141,8 @@ class FtpListing:
     async def _look_at(self, step: "_Step") -> bool:
         """List one directory; tells whether the server does. One that it refuses to list stays unknown."""
         self.ftp.effort.enter(0, len(step.path))
+        if any(b"\r" in name or b"\n" in name for name in step.path):
+            return False  # no command can name it
         made = await self._by_facts(step) if self._by_mlsd else None
         if made is None:
             made = await self._by_list(step)

@@ -164,6 +164,14 @@ def test_a_directory_with_dots_or_a_control_byte_in_its_name_is_asked_for_as_it_
     assert found[1].files == [(b"1", b"\xfe\xff")]
 
 
+def test_a_directory_whose_name_no_command_can_hold_stays_unknown(tmp_path):
+    facts = b"type=dir; a\rRETR secret\r\ntype=dir; good\r\n"
+    data = {"MLSD /": facts, "MLSD /good": b"type=file;size=1; x\r\n"}
+    with LittleFtp(data, {"LIST -lR": "502 no"}) as server:
+        assert [one.path for one in scanned(server.url, tmp_path, QUICK)] == [(), (b"good",)]
+    assert not any("secret" in command for command in server.commands)
+
+
 @pytest.mark.parametrize("size", [b"18446744073709551616", b"-1", b"1e9", b"", b"9" * 60])
 def test_a_size_that_is_none_makes_a_directory_unsound(size, tmp_path):
     with LittleFtp({"MLSD /": b"type=file;size=%b; big\r\n" % size}, {"LIST -lR": "502 no"}) as server:

@@ -51,7 +51,7 @@ def read(body: bytes, mimetype: str) -> list[Indexed]:
 def _of_html(text: str) -> Iterator[Indexed]:
     links = list(_LINK.finditer(text))
     ends = [link.start() for link in links[1:]] + [len(text)]
-    for link, end in zip(links, ends, strict=True):
+    for link, end in zip(links, ends, strict=False):  # without a link there is one end too many
         href = _HREF.search(link[0])
         name = _name(html.unescape(href[1] or href[2] or "")) if href else b""
         if name:

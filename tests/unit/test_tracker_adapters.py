@@ -133,6 +133,11 @@ def test_a_link_that_leads_elsewhere_is_no_entry(href):
     assert index_pages.read(HEAD + f'<a href="{href}">x</a>'.encode(), "text/html") == []
 
 
+def test_an_index_page_may_be_empty():
+    assert index_pages.read(HEAD, "text/html") == []
+    assert index_pages.read(b"[]", "application/json") == []
+
+
 def test_entries_in_json_have_exact_sizes():
     body = b'[{"name":"d","type":"directory","mtime":"t"},{"name":"\xff","type":"file","mtime":"t","size":7},{"name":"o","type":"other"}]'
     found = index_pages.read(body, "application/json")

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.faults import (
+    growth_mirrors,
     growth_providers,
     growth_push,
     growth_pushes,
     growth_sites,
     growth_sources,
     growth_tracker,
-    growth_mirrors,
     growth_users,
 )
 from tests.faults.growth import Cost, Dimension, Parser, check, grown

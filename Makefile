@@ -108,7 +108,9 @@ $(BIN)/python:
 clean: ## remove what was built
 	rm -rf dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
 
-corpora: .corpora/python3.11-doc .corpora/postgresql-doc-15 ## real documents for the acceptance tests (Debian packages)
+MIRRORS := vsftpd proftpd-core pure-ftpd libnss-wrapper apache2-bin lighttpd
+
+corpora: .corpora/python3.11-doc .corpora/postgresql-doc-15 $(MIRRORS:%=.corpora/%) ## real documents, and servers that conflict when installed, for tests (Debian packages)
 
 .corpora/%:
 	mkdir -p .corpora && cd .corpora && apt-get download -q $* && dpkg-deb -x $*_*.deb $*.part && mv $*.part $* && rm $*_*.deb

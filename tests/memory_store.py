@@ -70,6 +70,7 @@ from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDomain
 from lcc_scrapy.domain.urd_rules import due_at
 from lcc_scrapy.domain.urds import Process, Urd
+from lcc_scrapy.domain.tracker_rules import ScanRules
 from lcc_scrapy.domain.versions import Version
 
 
@@ -89,6 +90,7 @@ class _Tables:
     scans: dict[int, Scan] = field(default_factory=dict)
     tr_domain: dict[str, TrackedDomain] = field(default_factory=dict)
     tr_host: dict[int, Host] = field(default_factory=dict)
+    tr_rules: dict[int, ScanRules] = field(default_factory=dict)
     tr_load: dict[int, Staged] = field(default_factory=dict)
     tr_dir: dict[int, TrackedDirectory] = field(default_factory=dict)
     tr_link: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
@@ -566,6 +568,21 @@ class MemoryTx:
 
     def delete_host(self, hostid: int) -> None:
         self._t.tr_host.pop(hostid, None)
+        self._t.tr_rules.pop(hostid, None)
+
+    def claimed_hosts(self, now: int) -> list[Host]:
+        return [one for one in self.hosts() if one.claimed > now]
+
+    def due_hosts_of(self, domain: str, now: int, limit: int) -> list[Host]:
+        own = {one.domain for one in self._t.tr_domain.values() if not one.peer}
+        due = (one for one in self.hosts(domain) if one.due <= now and one.domain in own)
+        return sorted(due, key=lambda one: (one.due, one.hostid))[:limit]
+
+    def scan_rules(self, hostids: Collection[int]) -> dict[int, ScanRules]:
+        return {hostid: self._t.tr_rules.get(hostid, ScanRules(hostid)) for hostid in hostids}
+
+    def put_scan_rules(self, rules: ScanRules) -> None:
+        self._t.tr_rules[rules.hostid] = rules
 
     def staged(self, first: int, *, lock: bool = False) -> Staged | None:
         return self._t.tr_load.get(first)

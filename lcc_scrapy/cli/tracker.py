@@ -12,6 +12,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.tracker_scan import scan, set_
 
 if TYPE_CHECKING:
     from lcc_scrapy.domain.tracker import Host, TrackedDomain
@@ -100,6 +101,10 @@ def server() -> None:
     lcc tracker server add ftp://ftp.example.org/ --domain de
     lcc tracker server list
     """  # noqa: D301
+
+
+server.add_command(set_)
+tracker.add_command(scan)
 
 
 @server.command("add")
@@ -236,9 +241,10 @@ def sums(*, folder: Path, plain: bool, as_json: bool) -> None:
     lcc tracker sums /srv/ftp/pub --plain
     """  # noqa: D301
     from lcc_scrapy.tracker.local import listing
+    from lcc_scrapy.tracker.spool import visible
     from lcc_scrapy.tracker.summing import summed
 
-    rows = _sums(summed(listing(folder), plain=plain))
+    rows = _sums(summed(visible(listing(folder)), plain=plain))
     if as_json:
         printing.json_list({"md5": md5, "sha256": sha, "path": path} for md5, sha, path in rows)
     else:

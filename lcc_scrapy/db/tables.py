@@ -43,6 +43,7 @@ from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
 from lcc_scrapy.domain.tracker import ADAPTER_MAX, DOMAIN_MAX, VALIDATOR_MAX
 from lcc_scrapy.domain.tracker import SITE_MAX as TRACKED_SITE_MAX
+from lcc_scrapy.domain.tracker_rules import ZONE_MAX as TRACKER_ZONE_MAX
 from lcc_scrapy.domain.urds import KEYWORD_MAX
 
 metadata = MetaData()
@@ -928,6 +929,18 @@ tr_host = Table(
     Index("tr_host_domain", "domain", "hostid"),
     Index("tr_host_site", "site"),
     Index("tr_host_due", "due"),
+    Index("tr_host_claimed", "claimed"),
+)
+
+tr_rules = Table(
+    "tr_rules",
+    metadata,
+    Column("hostid", BigKey, primary_key=True, autoincrement=False),
+    _column("every", BigInteger),
+    _column("timeofday", _ascii(HOURS_PER_WEEK)),
+    _column("timezone", _ascii(TRACKER_ZONE_MAX)),
+    _column("bandwidth", BigInteger),
+    _column("private", Boolean),
 )
 
 tr_load = Table(

@@ -18,6 +18,7 @@ from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
 from lcc_scrapy.db.sql.registration_verbs import RegistrationVerbs
 from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
+from lcc_scrapy.db.sql.tracker_scan_verbs import TrackerScanVerbs
 from lcc_scrapy.db.sql.tracker_verbs import TrackerVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.urd_verbs import UrdVerbs
@@ -44,6 +45,7 @@ class Tx(
     AciVerbs,
     AlertVerbs,
     TrackerVerbs,
+    TrackerScanVerbs,
 ):
     """A running transaction. Sequences come back in the order the verb names."""
 

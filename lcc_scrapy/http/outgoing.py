@@ -29,6 +29,12 @@ _DNS_KEPT = 60
 """Seconds. Addresses that are remembered are checked again by every connection."""
 
 _NAMES_KEPT = 1000
+UNREAD = 64 * 1024
+"""Bytes of a line in a stream at most."""
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+"""What carries bytes of another protocol than HTTP."""
+
 _HEAD_START = 0.25
 """Seconds that an address has to connect before the next one is tried beside it (RFC 8305)."""
 
@@ -82,14 +88,37 @@ class Outgoing:
         self._connections = connections
         self._tls = tls
         self._pools: dict[bool, Pool] = {}
+        self._ways: dict[bool, _Way] = {}
 
     def pool(self, *, private: bool = False) -> Pool:
         """Return the pool; failing to connect raises ``NoConnection`` in it."""
         pool = self._pools.get(private)
         if pool is None:
-            way = _Way(socket.socket if private else _PublicSocket, self._tls)
-            pool = self._pools[private] = Pool(way.connect, self._connections)
+            pool = self._pools[private] = Pool(self._way(private=private).connect, self._connections)
         return pool
+
+    def _way(self, *, private: bool) -> "_Way":
+        way = self._ways.get(private)
+        if way is None:
+            way = self._ways[private] = _Way(socket.socket if private else _PublicSocket, self._tls)
+        return way
+
+    async def stream(self, host: str, port: int, *, private: bool = False, unread: int = UNREAD) -> Stream:
+        """Connect for another protocol than HTTP; raises ``NoConnection``.
+
+        ``unread``: bytes of a line at most; twice as many may wait for their reader. Who asked closes it.
+        """
+        try:
+            return await self._way(private=private).stream(host, port, unread)
+        except OSError as error:
+            raise NoConnection(error) from error
+
+    async def address(self, host: str, port: int, *, private: bool = False) -> str:
+        """Return an address of a host, for a program that connects itself; raises ``NoConnection``."""
+        try:
+            return await self._way(private=private).address(host, port)
+        except OSError as error:
+            raise NoConnection(error) from error
 
     def relax(self) -> None:
         """Close what is open and not in use, as descriptors are short."""
@@ -130,14 +159,32 @@ class _Way:
         except OSError as error:
             raise NoConnection(error) from error
 
-    async def _directly(
-        self, host: str, port: int, gone: Callable[[Connection], None], *, tls: bool
-    ) -> Connection:
-        made = await aiohappyeyeballs.start_connection(
+    async def stream(self, host: str, port: int, unread: int) -> Stream:
+        """Connect, and read and write bytes."""
+        reader = asyncio.StreamReader(unread)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        made, loop = await self._connected(host, port), asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(lambda: protocol, sock=made)
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+    async def address(self, host: str, port: int) -> str:
+        """Return the first address of a host that may be connected to."""
+        found = [str(one[4][0]) for one in await self._names.look_up(host, port)]
+        if self._make is _PublicSocket:
+            return str(_checked(found)[0])
+        return found[0]
+
+    async def _connected(self, host: str, port: int) -> socket.socket:
+        return await aiohappyeyeballs.start_connection(
             await self._names.look_up(host, port),
             happy_eyeballs_delay=_HEAD_START,
             socket_factory=partial(_made, self._make),
         )
+
+    async def _directly(
+        self, host: str, port: int, gone: Callable[[Connection], None], *, tls: bool
+    ) -> Connection:
+        made = await self._connected(host, port)
         _, connection = await asyncio.get_running_loop().create_connection(
             lambda: Connection(gone),
             sock=made,

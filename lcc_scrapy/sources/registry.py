@@ -143,7 +143,7 @@ class Registry:
             one = _found(tx, sourceid)
             if one.asked == websub.UNSUBSCRIBE:
                 raise SourceRefused(f"source {sourceid} {one.error}")
-            if now < one.claimed <= now + CLAIM and not _has_ended(one.owner):
+            if now < one.claimed <= now + CLAIM and not has_ended(one.owner):
                 raise RunElsewhere(f"source {sourceid} is run by process {one.owner} now")
             return self._claimed(tx, one, now)
 
@@ -312,7 +312,7 @@ def _place(url: str, roots: list[str]) -> str:
     return str(place)
 
 
-def _has_ended(owner: str) -> bool:
+def has_ended(owner: str) -> bool:
     """Tell whether a process on this host has ended; of those on other hosts nobody knows."""
     host, _, number = owner.rpartition("/")
     if host != socket.gethostname()[:40] or not number.isdigit():

@@ -4,6 +4,7 @@ import pytest
 
 from tests.faults import (
     growth_annotation,
+    growth_mirrors,
     growth_providers,
     growth_push,
     growth_pushes,
@@ -20,6 +21,7 @@ PARSERS = (
     *growth_providers.PARSERS,
     *growth_push.PARSERS,
     *growth_pushes.PARSERS,
+    *growth_mirrors.PARSERS,
     *growth_users.PARSERS,
     *growth_tracker.PARSERS,
     *growth_annotation.PARSERS,

@@ -65,8 +65,9 @@ class TrackerVerbs(OnConnection):
         _HOSTS.replace(self._c, [host])
 
     def delete_host(self, hostid: int) -> None:
-        """Forget a server, not its directories."""
+        """Forget a server and its rules, not its directories."""
         _HOSTS.delete(self._c, [hostid])
+        self._c.execute(delete(t.tr_rules).where(t.tr_rules.c.hostid == hostid))
 
     # --- what nobody is shown --------------------------------------------------------------------
 

@@ -68,9 +68,9 @@ from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDomain
+from lcc_scrapy.domain.tracker_rules import ScanRules
 from lcc_scrapy.domain.urd_rules import due_at
 from lcc_scrapy.domain.urds import Process, Urd
-from lcc_scrapy.domain.tracker_rules import ScanRules
 from lcc_scrapy.domain.versions import Version
 
 

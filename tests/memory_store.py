@@ -54,7 +54,7 @@ from lcc_scrapy.db.records import (
 from lcc_scrapy.db.sql.irrelevant_verbs import NO_TERMS
 from lcc_scrapy.db.sql.urd_verbs import NOT_BEGUN, REMOVALS_KEPT, URD_REVISION, URDID
 from lcc_scrapy.db.tx import Tx
-from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Recipient, Waiting
+from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Channel, Recipient, Waiting
 from lcc_scrapy.domain.alerts import NEVER, Standing
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
@@ -1048,7 +1048,7 @@ class MemoryTx:
         its = (one for key, one in sorted(self._t.alerts.items()) if key[1] == recipientid)
         return [one for one in its if one.state == AlertState.WAITING]
 
-    def due_recipients(self, channel: str, now: int, limit: int) -> list[int]:
+    def due_recipients(self, channel: Channel, now: int, limit: int) -> list[int]:
         due = (at for at in self._t.standings.values() if max(at.due, at.not_before) <= now)
         ordered = sorted(due, key=lambda at: (at.deadline, at.recipientid))
         its = (at.recipientid for at in ordered if self._t.recipients[at.recipientid].channel == channel)

@@ -41,8 +41,8 @@ class Shelf:
     def find(self, url):
         return [row for row in self._shelf.told if url in {row.curl, row.furl}]
 
-    def owners(self, row):
-        return self.owned.get(row.urlkey, [])
+    def owners(self, rows):
+        return {row.urlkey: self.owned[row.urlkey] for row in rows if row.urlkey in self.owned}
 
 
 @pytest.fixture

@@ -12,7 +12,18 @@ from lcc_scrapy.db.closed import CLOSED, Closed, refuse_closed
 from lcc_scrapy.db.sql import snapshot
 from lcc_scrapy.db.sql import store as sql_store
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
-from lcc_scrapy.db.tables import indexnowurls, lccinfo, machines, proots, qdb, qpsdb, urlerrors
+from lcc_scrapy.db.tables import (
+    indexnowurls,
+    lccinfo,
+    linkwords,
+    machines,
+    proots,
+    qdb,
+    qpsdb,
+    recipients,
+    urd,
+    urlerrors,
+)
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.ops import copying
@@ -26,7 +37,7 @@ PAIRS = [
     ("mariadb", "postgresql"),
 ]
 NUMBERED = [table for table in TABLES if table.autoincrement_column is not None]
-FOR_GOOD = [machines, urlerrors]
+FOR_GOOD = [linkwords, machines, recipients, urd, urlerrors]
 """Tables whose numbers are not given again when their rows are gone, on every kind of database."""
 
 

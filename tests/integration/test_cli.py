@@ -953,7 +953,7 @@ def test_every_format_says_the_same(small):
     jsonl = rows_of(small.lcc("select", "--format", "jsonl"))
     table = list(csv.DictReader(io.StringIO(small.lcc("select", "--format", "csv").stdout)))
     assert [{name: value or "" for name, value in row.items()} for row in table] == [
-        {name: "" if value is None else str(value) for name, value in row.items()} for row in jsonl
+        {name: str(value) if value or value == 0 else "" for name, value in row.items()} for row in jsonl
     ]
     assert small.lcc("select", "--format", "xml").stdout.count("<url ") == 2
     plain = small.lcc("select").stdout.splitlines()

@@ -18,6 +18,7 @@ _ACIS = RowsOf(t.aci, Aci)
 _KEYS = ("number", "recipientid")
 _CHANGES = {name: many.REPLACE for name in _ALERTS.names if name not in _KEYS}
 _WAITING = AlertState.WAITING.value
+_ANY_WAITING = select(t.alerts.c.number).where(t.alerts.c.state == _WAITING).limit(1)
 
 
 class AlertVerbs(OnConnection):
@@ -142,12 +143,18 @@ class AlertVerbs(OnConnection):
         return self._change(change.values(state=AlertState.GIVEN_UP.value), a.number, numbers)
 
     def open_alerts(self, urlkeys: Collection[bytes]) -> set[tuple[bytes, int]]:
-        """Return the versions (urlkey, seq) of documents that somebody is still to be told of."""
-        joined = t.aci.join(t.alerts, t.aci.c.number == t.alerts.c.number)
-        query = select(t.aci.c.urlkey, t.aci.c.seq).select_from(joined).where(t.alerts.c.state == _WAITING)
-        return {
-            (bytes(row[0]), int(row[1])) for row in self._rows(query, t.aci.c.urlkey, sorted(set(urlkeys)))
-        }
+        """Return the versions (urlkey, seq) of documents that somebody is still to be told of.
+
+        One short look where nothing waits at all, as removals ask it every time.
+        """
+        if not urlkeys or self._c.execute(_ANY_WAITING).first() is None:
+            return set()
+        of_aci, of_alert = t.aci.c, t.alerts.c
+        columns = select(of_aci.number, of_aci.urlkey, of_aci.seq)
+        acis = self._rows(columns, of_aci.urlkey, sorted(set(urlkeys)))
+        versions = {int(number): (bytes(key), int(seq)) for number, key, seq in acis}
+        waiting = select(of_alert.number).where(of_alert.state == _WAITING)
+        return {versions[int(row[0])] for row in self._rows(waiting, of_alert.number, sorted(versions))}
 
     def count_waiting_alerts(self, now: int) -> tuple[int, int]:
         """Count the alerts that wait, and those of them that are late."""

@@ -8,13 +8,16 @@ DEV_STAMP := $(VENV)/.lcc-dev-installed
 LCC_FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := codec conversation json_set url spool_file content_coding notations query answer http_answer cost
 
-.PHONY: help demo test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora
+.PHONY: help demo demo-alerts test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(RUN_STAMP) ## the main job on real documents, to the end; says at the start how long it takes here
 	$(BIN)/python tools/demo.py
+
+demo-alerts: $(DEV_STAMP) corpora ## the same for alerts: 300 pages, two owners; mails, webhooks and feeds are checked
+	$(BIN)/python -m tools.demo_alerts
 
 # Folders of their own, so that several of these may run side by side. What failed keeps its folder.
 PYTEST = folder=$$(mktemp -d "$${TMPDIR:-/tmp}/lcc-tests.XXXXXX") && $(BIN)/python -m pytest --basetemp="$$folder/tests"
@@ -56,6 +59,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
 	LCC_SOURCE_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_source_kills.py
 	LCC_INDEXNOW_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexnow_kills.py
+	LCC_ALERT_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_alerts_whole_way.py
 	LCC_WORKER_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_worker_kills.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py

@@ -1,5 +1,6 @@
 """A little LCC for the annotation engine: documents on a store, and processors inside the test."""
 
+import os
 from collections import deque
 from dataclasses import replace
 from io import BytesIO
@@ -153,3 +154,15 @@ def acis(store):
 def found(store):
     """Return (page, owner) of all ACIs, sorted."""
     return sorted((one.uri.removeprefix(SITE), one.owner) for one in acis(store))
+
+
+def processors(pid):
+    """Return the processors of a process, whichever of its threads started them."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+        except OSError:
+            continue
+    return found

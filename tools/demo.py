@@ -18,7 +18,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -247,12 +247,12 @@ def judge_second(root: str, changed: list[str], removed: list[str]) -> None:
         raise DemoFailedError(f"that is not what happened on the site: expected {expected}")
 
 
-def run_command(command: str, *, environment: dict[str, str]) -> str:
+def run_command(command: str, *, environment: dict[str, str], folder: Path = FOLDER) -> str:
     """Show a command, run it in the demo's folder, show and return what it printed."""
     say.print(f"$ {command}", style="bold", markup=False)
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
-        cwd=FOLDER,
+        cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -283,40 +283,48 @@ def web_server(site: Path) -> Iterator[str]:
         server.server_close()
 
 
-@contextmanager
-def crawl(environment: dict[str, str], port: int) -> Iterator[None]:
+def crawl(environment: dict[str, str], port: int) -> AbstractContextManager[None]:
     """Run ``scrapy crawl lcc_push`` until the block ends."""
-    say.print("$ scrapy crawl lcc_push &", style="bold")
-    with LOG.open("wb") as log:
+    return running("scrapy crawl lcc_push", environment, LOG, lambda: listening(port))
+
+
+@contextmanager
+def running(
+    command: str, environment: dict[str, str], log: Path, is_ready: Callable[[], bool]
+) -> Iterator[None]:
+    """Run a command of ours in the folder of its log until the block ends."""
+    say.print(f"$ {command} &", style="bold", markup=False)
+    program, *words = command.split()
+    with log.open("wb") as out:
         process = subprocess.Popen(
-            [BIN / "scrapy", "crawl", "lcc_push"],
-            cwd=FOLDER,
+            [BIN / program, *words],
+            cwd=log.parent,
             env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # a keyboard interrupt is for the demo, which then stops the crawl
+            stdout=out,
+            stderr=out,
+            start_new_session=True,  # a keyboard interrupt is for the demo, which then stops the command
         )
     try:
-        wait_until_listening(process, port)
+        wait_until_ready(process, log, is_ready)
         yield
     finally:
         status = stop(process)
     if status:
-        raise DemoFailedError(f"the crawl ended with status {status}; see {LOG}")
+        raise DemoFailedError(f"{command} ended with status {status}; see {log}")
 
 
-def wait_until_listening(process: "subprocess.Popen[bytes]", port: int) -> None:
-    """Wait for the crawl to take connections."""
+def wait_until_ready(process: "subprocess.Popen[bytes]", log: Path, is_ready: Callable[[], bool]) -> None:
+    """Wait for a command to have started."""
     end = time.monotonic() + PATIENCE
-    while not listening(port):
+    while not is_ready():
         if process.poll() is not None or time.monotonic() > end:
-            say.print(LOG.read_text(errors="replace")[-2000:], markup=False)
-            raise DemoFailedError("the crawl does not listen")
+            say.print(log.read_text(errors="replace")[-2000:], markup=False)
+            raise DemoFailedError(f"{process.args[0].name} does not start")
         time.sleep(0.1)
 
 
 def stop(process: "subprocess.Popen[bytes]") -> int:
-    """Ask the crawl to finish what is in flight; returns its status."""
+    """Ask a command to finish what is in flight; returns its status."""
     process.terminate()
     try:
         return process.wait(60)

@@ -1,7 +1,6 @@
 """``lcc annotate`` with real processors: what is cached is annotated, whatever happens to processes."""
 
 import json
-import os
 import signal
 from contextlib import closing
 
@@ -45,18 +44,6 @@ def started(lcc, *words):
 def ended(process):
     process.send_signal(signal.SIGTERM)
     return process.wait(300)
-
-
-def processors(pid):
-    """Return the processors of a process, whichever of its threads started them."""
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                found += [int(one) for one in file.read().split()]
-        except FileNotFoundError:
-            continue
-    return found
 
 
 def test_once_annotates_what_waits_and_says_what_it_did(lcc, site):

@@ -1,7 +1,6 @@
 """``lcc annotate``: ``kill -9`` at any moment loses no ACI and no alert, and repeats none (LCC_AE_KILLS: 20)."""
 
 import os
-import re
 import signal
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +11,7 @@ from lcc_scrapy.annotation import queueing
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.acis import Channel, Recipient
 from lcc_scrapy.domain.urds import Process
-from tests.annotated_lcc import Site, acis, found, urd
+from tests.annotated_lcc import Site, acis, found, processors, urd
 from tests.forkserver import popen
 from tests.harness import BIN, wait_for
 from tests.killed_annotation import annotated_until
@@ -69,18 +68,6 @@ def test_a_coordinator_killed_anywhere_loses_and_repeats_nothing(make_lcc):
         assert recorded(store) == expected
         numbers = [one.number for one in acis(store)]
         assert numbers == list(range(1, len(numbers) + 1))
-
-
-def processors(pid):
-    """Return the processors of a process, whichever of its threads started them."""
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                found += map(int, re.findall(r"\d+", file.read()))
-        except OSError:
-            continue
-    return found
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import shutil
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -115,8 +116,11 @@ def called(hooks, owner, secret):
     """Return the calls of an owner's webhook, each verified: which page it is about, with its id."""
     found = []
     for _, headers, body in list(hooks.at(f"/{owner}")):
-        said = Webhook(secret).verify(body, headers)
-        assert said == json.loads(body)
+        at = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
+        # not verify(), which refuses what came minutes ago
+        signature = Webhook(secret).sign(headers["webhook-id"], at, body.decode())
+        assert signature in headers["webhook-signature"].split()
+        said = json.loads(body)
         assert said["data"]["owner"] == owner
         (aci,) = said["data"]["acis"]
         found.append((headers["webhook-id"], aci["uri"]))

@@ -189,8 +189,9 @@ class Engine:
         """Let documents wait: what was fetched first, and the cached ones for new URDs when that is done."""
         self._next_look = time.monotonic() + min(LOOK, self._rules.poll)
         with self._store.read() as tx:
-            if not self._look_at_urds(tx) and not queueing.has_news(tx):
-                return self._keep_claim()
+            quiet = not self._look_at_urds(tx) and not queueing.has_news(tx)
+        if quiet:
+            return self._keep_claim()
         now = self._now()
         with self._writing() as tx:
             queued = queueing.take_changes(tx, self._rules.queue, now, changes_of_all=self._changes_wanted)

@@ -1,6 +1,7 @@
 """The coordinator of the annotation engine: what waits, what is found, and what is recorded once."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event
 
@@ -22,6 +23,29 @@ def site():
     with made.store.begin() as tx:
         queueing.begin(tx)
     return made
+
+
+class OneAtATime(MemoryStore):
+    """Refuses a transaction inside of another one: in SQLite's rollback journal they wait for each other."""
+
+    is_open = False
+
+    @contextmanager
+    def begin(self):
+        with self.alone(), super().begin() as tx:
+            yield tx
+
+    @contextmanager
+    def read(self):
+        with self.alone(), super().read() as tx:
+            yield tx
+
+    @contextmanager
+    def alone(self):
+        assert not self.is_open, "a transaction inside of a transaction"
+        self.is_open = True
+        yield
+        self.is_open = False
 
 
 def interest(site, *urds):
@@ -399,3 +423,16 @@ def test_pages_that_concern_nobody_are_said_to(site):
     nobody = []
     run(engine_of(site, effects=Effects(unwanted=lambda _tx, rows, _now: nobody.extend(rows))))
     assert [row.furl for row in nobody] == [f"{SITE}b"]
+
+
+def test_an_idle_coordinator_keeps_its_claim_and_is_in_nobodys_way(monkeypatch):
+    site = Site(OneAtATime())
+    engine = engine_of(site)
+    with site.store.begin() as tx:
+        queueing.begin(tx)
+    run(engine)
+    taken = []
+    monkeypatch.setattr("lcc_scrapy.annotation.engine.HELD", -1)
+    monkeypatch.setattr(Claim, "hold", lambda _self, tx: taken.append(tx))
+    engine.step()
+    assert taken

@@ -84,7 +84,7 @@ FULL = (
     Step("safequeue.py", 2),
     Step("export.py", 2),
     Step("annotation_engine.py", 2),
-    *on_both("alert_delay.py", 1.5),
+    Step("alert_delay.py --pages 10", 0.5),
     Step("compression.py", 1),
     Step("revisits.py", 1),
     Step("links.py", 2),

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lcc_scrapy.domain.errors import MissingExtra
@@ -43,15 +44,25 @@ def _windows(length: int) -> Iterator[tuple[int, int]]:
     return ((begin, min(begin + WINDOW, length)) for begin in range(0, length, WINDOW))
 
 
-def _built(patterns: Sequence[str]) -> "AhoCorasick":
-    """Build the kind that is built most quickly; the others find no more pages a second here."""
+def require_library() -> None:
+    """Raise ``MissingExtra`` where pages cannot be searched."""
+    _library()
+
+
+def _library() -> ModuleType:
     try:
         import ahocorasick_rs  # noqa: PLC0415 - an extra
     except ImportError:
         raise MissingExtra("annotation", "ahocorasick_rs") from None
-    return ahocorasick_rs.AhoCorasick(
+    return ahocorasick_rs
+
+
+def _built(patterns: Sequence[str]) -> "AhoCorasick":
+    """Build the kind that is built most quickly; the others find no more pages a second here."""
+    library = _library()
+    return library.AhoCorasick(
         patterns,
-        matchkind=ahocorasick_rs.MatchKind.Standard,
+        matchkind=library.MatchKind.Standard,
         store_patterns=False,
-        implementation=ahocorasick_rs.Implementation.NoncontiguousNFA,
+        implementation=library.Implementation.NoncontiguousNFA,
     )

@@ -118,6 +118,7 @@ def _requests(lcc: Lcc, store: "SqlStore") -> "Part":
 
 def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart":
     from lcc_scrapy.annotation.alerts_part import put_alerts_by
+    from lcc_scrapy.annotation.automata import require_library
     from lcc_scrapy.annotation.engine import Effects
     from lcc_scrapy.annotation.engine_part import EnginePart
     from lcc_scrapy.annotation.irrelevant import note_unwanted_by
@@ -127,6 +128,7 @@ def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart"
     from lcc_scrapy.feed.library import Library
     from lcc_scrapy.feed.store_feed import StoreFeed
 
+    require_library()  # here it is one line; each processor would fail with a traceback
     config = lcc.config
     rules = config.annotation
     contents = Library(StoreFeed(store), LocalContent(config.content_dir, other_machines(config, store)))

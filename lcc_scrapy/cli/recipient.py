@@ -64,6 +64,8 @@ def add(
     with _recipients(lcc) as recipients:
         made = recipients.add(owner, channel, wanted, int(time.time()))
     printing.note(f"recipient {made.recipientid} of {owner}: {made.channel} to {made.address}, {made.format}")
+    if channel == Channel.MAIL and not lcc.config.mail.sender:
+        printing.note("mail is off: set LCC_MAIL_FROM; until then its alerts wait")
     if made.secret:
         click.echo(made.secret)
 
@@ -87,7 +89,8 @@ def list_(lcc: Lcc, *, owner: str | None, as_json: bool) -> None:
         printing.as_json([as_told(one) for one in found])
         return
     columns = ("id", "owner", "channel", "address", "format", "digest", "state")
-    printing.table(columns, [_row(one) for one in found])
+    if not printing.table(columns, [_row(one) for one in found]):
+        printing.note("no recipients yet: `lcc recipient add` makes one")
 
 
 def _all(recipients: "Recipients", owner: str | None) -> "Iterator[Recipient]":
@@ -123,6 +126,8 @@ def set_(lcc: Lcc, /, *, recipientid: int, form: str | None, on: bool | None, **
     from lcc_scrapy.annotation.recipients import Wanted
 
     wanted = Wanted(format=form, off=None if on is None else not on, **given)
+    if wanted == Wanted():
+        raise click.UsageError("say what is to change, for example --digest")
     with _recipients(lcc) as recipients:
         changed = recipients.change(recipientid, wanted)
     printing.note(f"recipient {recipientid} of {changed.owner} changed")

@@ -113,3 +113,17 @@ def test_all_parts_do_what_there_is_to_do_once(lcc, site):
         assert [row.furl for row in tx.find_url("http://www.example.org/asked")[1]] == [
             "http://www.example.org/asked"
         ]
+
+
+@pytest.mark.parametrize("words", [(), ("--only", "engine", "--once")], ids=["all", "engine"])
+def test_without_the_extra_it_says_so_in_a_line(lcc, tmp_path, words):
+    package = tmp_path / "without" / "ahocorasick_rs"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError")
+    lcc.settings["PYTHONPATH"] = str(package.parent)  # and so it is no fork, which has imported it
+    done = lcc.lcc("annotate", *words, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "lcc: error: ahocorasick_rs is missing: install lcc-scrapy[annotation], as README.md says"
+    )
+    assert "Traceback" not in done.stderr

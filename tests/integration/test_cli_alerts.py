@@ -85,6 +85,7 @@ def test_what_cannot_be_is_said_in_a_line(house):
             "expected https://",
         ),
         (("recipient", "set", "9", "--off"), "there is no recipient 9"),
+        (("recipient", "set", "9"), "say what is to change"),
         (("recipient", "remove", "9"), "there is no recipient 9"),
         (("-s", "LCC_ALERT_DEADLINES=1h", "alerts", "status"), "expected three durations"),
         (("-s", "LCC_ALERT_DIGEST_HOUR=", "alerts", "status"), "expected an hour like"),
@@ -97,6 +98,13 @@ def test_what_cannot_be_is_said_in_a_line(house):
     house.lcc("recipient", "add", "alice", "--mail", "a@example.org")
     house.mails.rcpt = lambda _: "550 no such user"
     assert "550 no such user" in house.lcc("recipient", "test", "1", check=False).stderr
+
+
+def test_a_newcomer_is_told_what_is_missing(house):
+    assert "no recipients yet" in house.lcc("recipient", "list").stderr
+    added = house.lcc("-s", "LCC_MAIL_FROM=", "recipient", "add", "alice", "--mail", "a@example.org")
+    assert "mail is off: set LCC_MAIL_FROM" in added.stderr
+    assert "mail is off" not in house.lcc("recipient", "add", "alice", "--mail", "b@example.org").stderr
 
 
 def test_alerts_are_delivered_listed_and_counted(house):

@@ -111,7 +111,7 @@ QUICK = (
     Step("settling.py --ways plain --pages 100 --sizes 2000 --providers 8 --rounds 1", 0.1),
     Step("safequeue.py --urls 20000 --seconds 1", 0.2),
     Step("alert_delay.py --pages 2", 0.1),
-    Step("annotation_engine.py --pages 50 --profiles 3 --processors 1", 0.2),
+    Step("annotation_engine.py --pages 50 --profiles 3 --processors 1", 0.1),
     Step("export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz", 0.1),
     Step("compression.py docs", 0.1),
     Step("revisits.py --pages 50 --every 24", 0.1),

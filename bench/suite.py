@@ -83,7 +83,7 @@ FULL = (
     Step("settling.py --sizes 8192 --rounds 2", 2),
     Step("safequeue.py", 2),
     Step("export.py", 2),
-    Step("annotation_engine.py", 2),
+    Step("annotation_engine.py --pages 1500", 1),
     Step("alert_delay.py --pages 10", 0.5),
     Step("compression.py", 1),
     Step("revisits.py", 1),
@@ -91,7 +91,7 @@ FULL = (
     Step("annotate.py", 1),
     Step("web.py", 1),
     Step("web_shares.py --rounds 1", 0.5),
-    Step("tracker.py", 2.5),
+    Step("tracker.py --directories 200000", 1),
 )
 
 QUICK = (
@@ -111,7 +111,7 @@ QUICK = (
     Step("settling.py --ways plain --pages 100 --sizes 2000 --providers 8 --rounds 1", 0.1),
     Step("safequeue.py --urls 20000 --seconds 1", 0.2),
     Step("alert_delay.py --pages 2", 0.1),
-    Step("annotation_engine.py --pages 50 --profiles 3 --processors 1", 0.2),
+    Step("annotation_engine.py --pages 50 --profiles 3 --processors 1", 0.1),
     Step("export.py --repeat 1 --copies 1 --docroot docs --formats tar.gz", 0.1),
     Step("compression.py docs", 0.1),
     Step("revisits.py --pages 50 --every 24", 0.1),

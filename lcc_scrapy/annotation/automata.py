@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lcc_scrapy.domain.errors import MissingExtra
 
@@ -49,7 +48,7 @@ def require_library() -> None:
     _library()
 
 
-def _library() -> ModuleType:
+def _library() -> Any:
     try:
         import ahocorasick_rs  # noqa: PLC0415 - an extra
     except ImportError:
@@ -60,9 +59,10 @@ def _library() -> ModuleType:
 def _built(patterns: Sequence[str]) -> "AhoCorasick":
     """Build the kind that is built most quickly; the others find no more pages a second here."""
     library = _library()
-    return library.AhoCorasick(
+    made: AhoCorasick = library.AhoCorasick(
         patterns,
         matchkind=library.MatchKind.Standard,
         store_patterns=False,
         implementation=library.Implementation.NoncontiguousNFA,
     )
+    return made

@@ -51,13 +51,18 @@ class LittleFtp:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
 
     async def _close(self) -> None:
-        self._server.close()
+        for one in (self._server, *self._open):
+            if isinstance(one, asyncio.Server):
+                one.close()
+        for _ in range(3):  # a task that is cancelled before it began leaves its accepted socket open
+            await asyncio.sleep(0)
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for one in self._open:
-            one.close() if isinstance(one, asyncio.Server) else one.transport.abort()
+            if isinstance(one, asyncio.StreamWriter):
+                one.transport.abort()
         for _ in range(3):
             await asyncio.sleep(0)
 

@@ -10,6 +10,7 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.sink import LARGE, Sink
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.queue import QueuedUrl, Served, Ticket
+from lcc_scrapy.machine import framed_pipes
 from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process import messages
 
@@ -30,7 +31,7 @@ def body_of(*chunks: bytes, memory: int = 1 << 30) -> Body:
 def across(body: Body) -> Body:
     """Return a body as the settling process gets it."""
     sent = messages.commit([Served(Ticket(ROW, "1", 1), ANSWER, body, 7)], 1, None)
-    said, parts = messages.read(io.BytesIO(b"".join(sent)))
+    said, parts = framed_pipes.read(io.BytesIO(b"".join(sent)))
     got: Any = messages.outcomes_of(said[3], parts)[0]
     return cast("Body", got.body)
 
@@ -82,6 +83,6 @@ def test_the_crawl_learns_the_digests_that_the_settling_process_made() -> None:
     body = body_of(b"small")
     there = Settled(Served(Ticket(ROW, "1", 1), ANSWER, across(body), 7), "stored")
     made = there.outcome.body.md5, there.outcome.body.sha256  # type: ignore[union-attr]
-    said, rows = messages.read(io.BytesIO(b"".join(messages.settled([there], []))))
+    said, rows = framed_pipes.read(io.BytesIO(b"".join(messages.settled([there], []))))
     messages.settled_of(said[1], rows, [Served(Ticket(ROW, "1", 1), ANSWER, body, 7)])
     assert body.digests == made

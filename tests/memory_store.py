@@ -1094,6 +1094,17 @@ class MemoryTx:
         _drop(self._t.alerts, old)
         return len(old)
 
+    def forget_acis(self, before: int, limit: int) -> int:
+        waits = {one.number for one in self._t.alerts.values() if one.state == AlertState.WAITING}
+        old = [
+            (one.made, key)
+            for key, one in self._t.aci.items()
+            if one.expired and one.made < before and one.number not in waits
+        ]
+        gone = [key for _, key in sorted(old)[:limit]]
+        _drop(self._t.aci, gone)
+        return len(gone)
+
     # --- mail ------------------------------------------------------------------------------------
 
     def mail_state(self, pid: int) -> MailState | None:

@@ -106,9 +106,9 @@ class Telling:
             _count(tx, {GIVEN_UP: tx.give_up_alerts(recipient.recipientid, NEVER, SWEEP)})
 
     def forget(self, before: int) -> int:
-        """Forget alerts that nobody waits for, with deadlines before a moment; return how many."""
+        """Forget what is older than a moment: alerts nobody waits for, and expired ACIs; return how many."""
         with self.store.begin() as tx:
-            return tx.forget_alerts(before, SWEEP)
+            return tx.forget_alerts(before, SWEEP) + tx.forget_acis(before, SWEEP)
 
 
 def _standing(at: Standing, outcome: Outcome, now: int, lease: float) -> Standing:

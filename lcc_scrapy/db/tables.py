@@ -850,6 +850,7 @@ aci = Table(
     _column("made", BigInteger),
     Index("aci_number", "number", unique=True),
     Index("aci_owner", "owner", "number"),
+    Index("aci_expired", "expired", "made"),
 )
 
 recipients = Table(

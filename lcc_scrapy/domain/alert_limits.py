@@ -43,5 +43,5 @@ class AlertRules:
     at_a_time: int = setting("LCC_ALERT_CONCURRENCY", "16", read.at_least_one, "Recipients that are told at a time; each of them has one mail or call at a time.", LIVE)
     private: bool = setting("LCC_ALERT_PRIVATE", "no", read.flag, "Permit webhooks at private addresses, and without TLS: for an intranet.", LIVE)
     recipients: int = setting("LCC_ALERT_RECIPIENTS", "20", read.at_least_one, "Recipients that one owner may have.", LIVE)
-    kept: float = setting("LCC_ALERTS_KEPT", "90d", read.period, "How long it is kept which recipient was told of what.", LIVE)
+    kept: float = setting("LCC_ALERTS_KEPT", "90d", read.period, "How long it is kept which recipient was told of what, and what was found in contents that are not there any more.", LIVE)
 # fmt: on

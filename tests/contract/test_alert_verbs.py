@@ -175,6 +175,20 @@ def test_old_alerts_are_forgotten_but_for_those_that_wait(store, pair):
         assert [one.number for one, _ in tx.alerts_told(None, None, NEVER, 10)] == [9, 1]
 
 
+def test_old_acis_of_contents_that_are_gone_are_forgotten_but_for_those_that_wait(store, pair):
+    alice, gone = pair[0].recipientid, range(1, 6)
+    with store.begin() as tx:
+        tx.put_acis([aci(n, urlkey=bytes([n]) * 16, made=n, expired=True) for n in gone])
+        tx.put_acis([aci(6, urlkey=b"6" * 16, made=6, expired=True), aci(7, urlkey=b"7" * 16, made=1)])
+    put(store, alert(2, alice), alert(3, alice, state=AlertState.SENT))
+    with store.begin() as tx:
+        assert tx.forget_acis(6, 3) == 3
+        assert [one.number for one in tx.acis_after(0, None, 10)] == [2, 5, 6, 7]
+        assert tx.forget_acis(6, 3) == 1
+        assert tx.forget_acis(6, 3) == 0
+        assert [one.number for one in tx.acis_after(0, None, 10)] == [2, 6, 7]
+
+
 def test_versions_are_open_until_everybody_was_told_of_them(store, pair):
     alice, hook = (one.recipientid for one in pair)
     one, two, three = (aci(n, urlkey=bytes([min(n, 2)]) * 16, seq=n) for n in (1, 2, 3))

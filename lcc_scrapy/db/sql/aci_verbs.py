@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import and_, bindparam, delete, exists, func, select, update
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import ACI_NUMBER
 from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
 from lcc_scrapy.db.sql.rows import RowsOf, chunks
-from lcc_scrapy.domain.acis import Aci, Waiting
+from lcc_scrapy.domain.acis import Aci, AlertState, Waiting
 from lcc_scrapy.domain.urds import Process
 
 _WAITING = RowsOf(t.aequeue, Waiting)
@@ -73,6 +73,19 @@ class AciVerbs(CounterVerbs):
         if keys:
             rows = [{"key": key, "version": seq, "whose": owner} for key, seq, owner in sorted(keys)]
             self._c.execute(_EXPIRE, rows)
+
+    def forget_acis(self, before: int, limit: int) -> int:
+        """Forget some expired ACIs made before a moment of which nobody is still to be told; return how many.
+
+        The ACI of a content that is still there stays, or its owner would be told of it again.
+        """
+        c, of_alert = t.aci.c, t.alerts.c
+        waits = exists().where(of_alert.number == c.number, of_alert.state == AlertState.WAITING.value)
+        old = select(c.number).where(c.expired.is_(True), c.made < before, ~waits)
+        numbers = list(self._c.execute(old.order_by(c.made).limit(limit)).scalars())
+        for part in chunks(numbers):
+            self._c.execute(delete(t.aci).where(c.number.in_(part)))
+        return len(numbers)
 
     def acis_after(self, number: int, owner: str | None, limit: int) -> list[Aci]:
         """Return ACIs (of one owner, None = of all) with higher numbers, by rising number."""

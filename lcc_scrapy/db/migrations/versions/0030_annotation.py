@@ -124,6 +124,7 @@ def _findings() -> None:
     )
     op.create_index("aci_number", "aci", ["number"], unique=True, if_not_exists=True)
     op.create_index("aci_owner", "aci", ["owner", "number"], if_not_exists=True)
+    op.create_index("aci_expired", "aci", ["expired", "made"], if_not_exists=True)
 
 
 def _alerts() -> None:

@@ -541,11 +541,12 @@ def generated(served, tmp_path_factory):
     port, _ = served
     folder = tmp_path_factory.mktemp("generated")
     (folder / "openapi.json").write_bytes(ask(port, "/openapi.json", "")[2])
+    (folder / "client.json").write_text('{"content_type_overrides": {"application/atom+xml": "text/xml"}}')
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # it wants ruff there
     done = subprocess.run(
         [
             sys.executable, "-m", "openapi_python_client", "generate", "--path", "openapi.json",
-            "--meta", "none", "--output-path", "made_client", "--fail-on-warning",
+            "--meta", "none", "--output-path", "made_client", "--fail-on-warning", "--config", "client.json",
         ],
         cwd=folder, env={**os.environ, "NO_COLOR": "1", "PATH": path}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip

@@ -160,7 +160,7 @@ def as_row(one: Served, number: int) -> tuple[object, ...]:
         row.urlkey, row.pid, row.curl, row.mimetype, row.subtype, row.burl, row.furl, row.mtime, row.len,
         row.md5, row.timeofday, answer.answered, 1, number, body.length, body.md5, body.sha256,
         answer.served_type, answer.served_charset, "", answer.final_url, answer.etag, answer.last_modified,
-        answer.answered, "push", number, row.psetid, 0, 0, 0, furlkey(row.pid, row.furl),
+        answer.answered, "push", number, row.psetid, 0, 0, 0, 0, 0, furlkey(row.pid, row.furl),
         *namehashes(row.curl, row.furl), answer.status_line, answer.headers, answer.peer, answer.answered,
     )  # fmt: skip
 

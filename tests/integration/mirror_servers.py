@@ -102,6 +102,7 @@ def _apache(tree: Path, folder: Path, port: int, options: str) -> tuple[list[str
         f"ServerRoot {folder}\nListen 127.0.0.1:{port}\nServerName localhost\nPidFile {folder}/pid\n"
         + "".join(f"LoadModule {name}_module {modules}/mod_{name}.so\n" for name in loaded)
         + f"TypesConfig {folder}/mime.types\nUser nobody\nGroup nogroup\nErrorLog {folder}/error\n"
+        f'CustomLog {folder}/log "%r %s"\n'
         f"DocumentRoot {tree}\nDefaultRuntimeDir {folder}\n"
         f"<Directory {tree}>\nOptions Indexes FollowSymLinks\n{options}\n</Directory>\n"
     )
@@ -133,7 +134,8 @@ def _lighttpd(tree: Path, folder: Path, port: int) -> tuple[list[str], dict[str,
     modules = unpacked("lighttpd", "usr/lib/lighttpd")
     (folder / "lighttpd.conf").write_text(
         f'server.document-root = "{tree}"\nserver.bind = "127.0.0.1"\nserver.port = {port}\n'
-        'server.modules = ("mod_dirlisting")\ndir-listing.activate = "enable"\n'
+        'server.modules = ("mod_accesslog", "mod_dirlisting")\ndir-listing.activate = "enable"\n'
+        f'accesslog.filename = "{folder}/log"\n'
         f'server.errorlog = "{folder}/error"\nmimetype.assign = ("" => "application/octet-stream")\n'
     )
     return [program, "-D", "-f", str(folder / "lighttpd.conf"), "-m", modules], {}

@@ -1,4 +1,4 @@
-"""What a client is answered: look-ups by the rules for its network. All front ends share it (seed 004, "Clients")."""
+"""What a client is answered: look-ups by the rules for its network; all front ends share it (seed 004)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Answering:
 
 
 def identity_of(urn: str) -> bytes:
-    """Return the MD5 in a URN; the scheme and the name space are in any case (RFC 8141). Raises ``BadUrn``."""
+    """Return the MD5 in a URN, whose beginning is in any case (RFC 8141); raises ``BadUrn``."""
     digits = urn[len(URN) :]
     if urn[: len(URN)].lower() != URN or len(digits) != _HEX:
         raise BadUrn(f"not {URN} and {_HEX} hexadecimal digits: {urn[:80]!r}")

@@ -184,7 +184,10 @@ class SqliteStores:
 
 @pytest.fixture(scope="session")
 def sqlite_stores(databases) -> Iterator[SqliteStores]:
-    made = SqliteStores(Path(sqlalchemy.make_url(databases.url("sqlite")).database))
+    # a database of its own: tests that give its URL to other processes fill the common one
+    empty = databases.empty("sqlite")
+    schema.upgrade(empty)
+    made = SqliteStores(Path(sqlalchemy.make_url(empty).database))
     yield made
     made.close()
 

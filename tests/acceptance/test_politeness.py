@@ -76,4 +76,5 @@ def test_nothing_is_fetched_until_the_moved_clock_allows_it(
     assert nginx.log("site") == []
     clock.write_text("+3h\n")
     lcc.wait_until_fetched(30)
-    assert len([served for served in nginx.log("site") if served.uri != "/robots.txt"]) == 5
+    # libfaketime seldom refuses a short sleep (EINVAL), so that a commit fails and a page is fetched again
+    assert len({served.uri for served in nginx.log("site")} - {"/robots.txt"}) == 5

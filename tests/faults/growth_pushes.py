@@ -105,11 +105,11 @@ def read_credentials(header: bytes) -> object:
 _MEMBER = gzip.compress(b"")
 
 PARSERS = (
-    Parser("json_set", LOOP, 1 << 62, reading(JsonObject, 4096), _object, _OBJECT, start=125_000, fair_cpu=30e-9),
+    Parser("json_set", LOOP, 1 << 62, reading(JsonObject, 4096), _object, _OBJECT, start=25_000, fair_cpu=30e-9),
     Parser(
         "json_set_by_bytes", LOOP, 1 << 62, reading(JsonObject, 1), _object, _OBJECT, start=16_000, fair_cpu=1e-6
     ),
-    Parser("json_lines", LOOP, 1 << 62, reading(JsonLines, 4096), _lines, _LINED, start=125_000, fair_cpu=30e-9),
+    Parser("json_lines", LOOP, 1 << 62, reading(JsonLines, 4096), _lines, _LINED, start=25_000, fair_cpu=30e-9),
     Parser(
         "json_lines_by_bytes", LOOP, 1 << 62, reading(JsonLines, 1), _lines, _LINED, start=16_000, fair_cpu=1e-6
     ),

@@ -13,6 +13,7 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.tracker_scan import scan, set_
+from lcc_scrapy.cli.tracker_serve import serve
 
 if TYPE_CHECKING:
     from lcc_scrapy.domain.tracker import Host, TrackedDomain
@@ -105,6 +106,7 @@ def server() -> None:
 
 server.add_command(set_)
 tracker.add_command(scan)
+tracker.add_command(serve)
 
 
 @server.command("add")

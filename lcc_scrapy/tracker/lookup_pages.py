@@ -21,7 +21,9 @@ _FORM = Markup(
     '<button type="submit">Find mirrors</button></form>'
 )
 _TABLE = Markup("<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
-_ROW = Markup("<tr><td>{where}</td><td>{domain}</td><td>{listed}</td></tr>")
+_ROW = Markup(
+    '<tr><td>{where}</td><td title="Domain">{domain}</td><td title="Listed (UTC)">{listed}</td></tr>'
+)
 _LINK = Markup('<a href="{url}" rel="noreferrer">{url}</a>')
 _NO_LINK = Markup("<code>{url}</code>")
 _HEADS = Markup("").join(Markup("<th>{}</th>").format(one) for one in ("Mirror", "Domain", "Listed (UTC)"))

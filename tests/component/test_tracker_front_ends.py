@@ -124,7 +124,10 @@ def test_without_replicas_the_answer_is_404_in_every_form(ask, url, known):
 def test_the_page_has_a_row_for_each_replica(ask):
     answer = ask(f"/?url={ORIGIN}&tld=de", headers=BROWSER)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert f"<td><code>{RSYNC}</code></td><td>de</td><td>2027-01-15 08:00</td>" in answer.text
+    assert (
+        f'<td><code>{RSYNC}</code></td><td title="Domain">de</td><td title="Listed (UTC)">2027-01-15 08:00</td>'
+        in answer.text
+    )
     assert 'value="de"' in answer.text
     assert "Metalink" not in answer.text
     page = ask(f"/?url={ORIGIN}app.tgz").text

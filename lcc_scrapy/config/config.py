@@ -114,6 +114,8 @@ class Config:
     public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "URL of LCC_PUSH_ENDPOINTS as strangers reach them: `https://push.example.org`. New providers are told it, links in [mail](mail.md) begin with it, and hubs of [WebSub](sources.md#websub) bring changes there. Empty = mail has no links, and no hub is asked.")
     mail: MailRules = group(MailRules)
     tracker: TrackerRules = group(TrackerRules)
+    tracker_endpoint: Endpoint | None = setting("LCC_TRACKER_ENDPOINT", "127.0.0.1:8090", readers.endpoint, "Where `lcc tracker serve` listens, written like LCC_WEB_ENDPOINT; LCC_HTTP_CERTIFICATE and the other settings of HTTP hold there too.")
+    tracker_url: str = setting("LCC_TRACKER_URL", "", readers.web_url, "URL of `lcc tracker serve` as clients see it, for the links that its pages show; needed behind a proxy. Empty = as each request says: `https://tracker.example.org`.")
     alerts: AlertRules = group(AlertRules)
     annotation: AnnotationRules = group(AnnotationRules)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")

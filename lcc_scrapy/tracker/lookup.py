@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory, url_of
 from lcc_scrapy.domain.tracker_policy import EVERYBODY, Rules
 
@@ -45,11 +46,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result: replicas, best first, and the walk to them. Not ``known``: no server lists the URL."""
+    """The result: replicas, best first, and the walk to them. Not ``known``: no server lists the URL.
+
+    Whose URL has no "/" at its end may be a directory nevertheless. ``digest`` (hexadecimal) is that of a
+    file's content, by its length as in ``entries.Entry``; "" = not known.
+    """
 
     known: bool = False
     replicas: tuple[Replica, ...] = ()
     steps: tuple[Step, ...] = ()
+    is_directory: bool = True
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +85,15 @@ class _Walk:
         way = self._way(host, _below(host, self.place)) if host else []
         if not way or not self._leads_there(way[-1]):
             return Found()
+        is_directory = self.place.is_directory or not way[-1].rest
+        replicas: tuple[Replica, ...] = ()
         for here in way:
             offered = self._offered(here)
             self.steps.append(Step(url_of(here.host.site, here.path, is_directory=True), len(offered)))
             if offered:
-                urls = tuple(self._urls(here, offered[: self.limit]))
-                return Found(known=True, replicas=urls, steps=tuple(self.steps))
-        return Found(known=True, steps=tuple(self.steps))
+                replicas = tuple(self._urls(here, offered[: self.limit]))
+                break
+        return Found(True, replicas, tuple(self.steps), is_directory, self._digest(way[-1]))
 
     def _host(self) -> Host | None:
         """Return the server whose base is nearest to the URL."""
@@ -118,6 +127,11 @@ class _Walk:
     def _leads_there(self, last: _Here) -> bool:
         """Tell whether the walk came to the directory, or to that of the file."""
         return len(last.rest) <= (0 if self.place.is_directory else 1)
+
+    def _digest(self, last: _Here) -> str:
+        if not (last.rest and last.host.digests):
+            return ""
+        return (self.tx.digest_of(last.directory.dirid, last.rest[0]) or b"").hex()
 
     def _offered(self, here: _Here) -> list[tuple[TrackedDirectory, Host]]:
         """Return the replicas of a directory that may be offered, best first."""
@@ -164,7 +178,8 @@ class _Walk:
         for directory, host in offered:
             path = base_of(host.url) + paths[directory.dirid] + here.rest
             url = url_of(host.site, path, is_directory=is_directory or not here.rest)
-            yield Replica(url, host.domain, host.scanned)
+            if len(url) <= URL_MAX:
+                yield Replica(url, host.domain, host.scanned)
 
 
 def look_up(store: Store, place: Place, rules: Rules = EVERYBODY, limit: int = LIMIT) -> Found:
@@ -182,14 +197,11 @@ def look_up_identity(
     with store.snapshot() as tx:
         found = shown(tx, tx.directories_named_by(md5, CANDIDATES), rules)[:limit]
         paths = paths_of(tx, found)
-        return tuple(
-            Replica(
-                url_of(host.site, base_of(host.url) + paths[one.dirid], is_directory=True),
-                host.domain,
-                host.scanned,
-            )
-            for one, host in found
-        )
+        urls = [
+            url_of(host.site, base_of(host.url) + paths[one.dirid], is_directory=True) for one, host in found
+        ]
+        pairs = zip(urls, (host for _, host in found), strict=True)
+        return tuple(Replica(url, host.domain, host.scanned) for url, host in pairs if len(url) <= URL_MAX)
 
 
 def shown(

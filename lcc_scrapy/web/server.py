@@ -132,8 +132,9 @@ class _Protocol(H11Protocol):
 class Server(uvicorn.Server):
     """Serves an application until SIGTERM or SIGINT; SIGHUP reads the certificate again.
 
-    ``stopping`` is called when the end begins: what waits has to stop waiting. Without ``lifespan``, whoever
-    made the application begins and ends its life: several servers may share it.
+    ``stopping`` is called when the end begins: what waits has to stop waiting. ``renewing`` is called in a
+    thread at SIGHUP: more is to be read again. Without ``lifespan``, whoever made the application begins and
+    ends its life: several servers may share it.
     """
 
     def __init__(
@@ -144,10 +145,12 @@ class Server(uvicorn.Server):
         stopping: Callable[[], None] = lambda: None,
         *,
         lifespan: bool = True,
+        renewing: Callable[[], None] = lambda: None,
     ) -> None:
         self._endpoint = endpoint
         self._service = service
         self._stopping = stopping
+        self._renewing = renewing
         self._serving: asyncio.Future[None] | None = None
         self._ready = asyncio.Event()
         _check_privacy(endpoint, service)
@@ -225,7 +228,7 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.handle_exit, number, None)
-        loop.add_signal_handler(signal.SIGHUP, self._renew_certificate)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         yield
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -258,6 +261,10 @@ class Server(uvicorn.Server):
             raise ConfigurationError(f"{error}: the old certificate stays in use") from None
         self._load(self.config.ssl)
         return True
+
+    def _hang_up(self) -> None:
+        self._renew_certificate()
+        asyncio.get_running_loop().run_in_executor(None, self._renewing)
 
     def _renew_certificate(self) -> None:
         try:

@@ -1,5 +1,10 @@
-"""What reads listings of servers that the mirror tracker follows, and the ways in which these can grow."""
+"""What reads listings of servers and questions of strangers to the mirror tracker, and how these can grow."""
 
+from contextlib import suppress
+
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.tracker import Place
+from lcc_scrapy.domain.tracker_questions import QUERY_MAX, BadQuestion, Question, preferred
 from lcc_scrapy.tracker.entries import Unlisted
 from lcc_scrapy.tracker.listings import read
 from lcc_scrapy.tracker.summing import summed
@@ -55,4 +60,28 @@ LISTINGS = Parser(
         grown("digits", "9" * 99 + "\n-rw-r--r-- " + "1 " * 9), grown("the same head", "\n.:\n", ".:\n"), grown("dots", "\n./..:\n"),
     ),
 )  # fmt: skip
-PARSERS = (LISTINGS,)
+
+
+def _asked(query: bytes) -> object:
+    with suppress(BadQuestion, UrlRefused):
+        return Place.parse(Question.parse(query).url)
+    return None
+
+
+QUESTIONS = Parser(
+    "questions to the tracker", "a thread", QUERY_MAX, _asked, grown("", "a", "url=http://a.example/").make,
+    (
+        grown("ampersands", "&"), grown("domains", "&tld=de"), grown("URLs", "&url=a"), grown("parameters", "&x=y"),
+        grown("slashes", "/", "url=http://a/"), grown("escapes", "%FF", "url=http://a/"), grown("blanks", "%20", "url="),
+        grown("names", "/%20", "url=http://a"), grown("equals signs", "="), grown("per cent signs", "%", "url=http://a/"),
+    ),
+    fair_cpu=1e-7,
+    slack=2 << 20,
+)  # fmt: skip
+TYPES = Parser(
+    "types that clients like", "a thread", 1 << 14, lambda text: preferred(text.decode("latin-1"), ("a/b", "c/d", "e/f")),
+    grown("", "text/html,").make,
+    (grown("commas", ","), grown("semicolons", ";"), grown("qualities", ";q=0.1"), grown("types", "*/*,"), grown("one type", "a")),
+    fair_cpu=1e-7,
+)  # fmt: skip
+PARSERS = (LISTINGS, QUESTIONS, TYPES)

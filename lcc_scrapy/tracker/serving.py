@@ -1,0 +1,76 @@
+"""What the mirror tracker is asked over HTTP, as one application (``lcc tracker serve``)."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from anyio import to_thread
+from fastapi import APIRouter, FastAPI
+
+from lcc_scrapy import __version__
+from lcc_scrapy.config.config import Config
+from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.tracker import lookup_routes, urn_routes
+from lcc_scrapy.tracker.current_policy import CurrentPolicy
+from lcc_scrapy.tracker.resolver import Resolver
+from lcc_scrapy.web import problems
+from lcc_scrapy.web.guards import CompressText, Guards
+from lcc_scrapy.web.sharing import ShareOut
+
+THREADS = 10
+"""In which routes that are no coroutines look up: fewer than the connections of a store."""
+
+BODY_BYTES = 16 * 1024
+"""Of a request: nobody has to send one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """An application; ``renew`` reads the policy again, and blocks."""
+
+    app: FastAPI
+    renew: Callable[[], None]
+
+
+def make_app(config: Config, store: Store) -> Serving:
+    """Return what is served for a tracker; raises ``ConfigurationError`` for a policy that cannot be read.
+
+    The store stays its caller's to close.
+    """
+    policy = CurrentPolicy(config.tracker.policy_file)
+    return Serving(app_of(_routers(config, store, policy), config.web), policy.renew)
+
+
+def _routers(config: Config, store: Store, policy: CurrentPolicy) -> Iterator[APIRouter]:
+    """Yield all routes that there are; routes block (``def``), and so are called in threads."""
+    resolver = Resolver(store, policy, config.tracker.replicas, config.web.proxies)
+    yield lookup_routes.make_router(resolver, config.tracker_url)
+    yield urn_routes.make_router(resolver)
+
+
+def app_of(routers: Iterable[APIRouter], bounds: Bounds) -> FastAPI:
+    """Return an application of routers: bodies, time and each client's share are bounded."""
+    app = FastAPI(
+        title="Mirror tracker",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_living,
+        max_body_size=BODY_BYTES,
+    )
+    routers = list(routers)
+    for router in routers:
+        app.include_router(router)
+    problems.install(app, routers)
+    app.add_middleware(CompressText)
+    app.add_middleware(ShareOut, bounds=bounds)
+    app.add_middleware(Guards, silence=bounds.silence)
+    return app
+
+
+@asynccontextmanager
+async def _living(_app: FastAPI) -> AsyncIterator[None]:
+    to_thread.current_default_thread_limiter().total_tokens = THREADS
+    yield

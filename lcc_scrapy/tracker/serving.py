@@ -47,7 +47,7 @@ def _routers(config: Config, store: Store, policy: CurrentPolicy) -> Iterator[AP
     """Yield all routes that there are; routes block (``def``), and so are called in threads."""
     yield lookup_routes.make_router(config, store, policy)
     if config.tracker.exports:
-        yield exchange_routes.make_router(Exports(store, Path(config.tracker.exports)))
+        yield exchange_routes.make_router(Exports(store, Path(config.tracker.exports)), config.tracker_url)
 
 
 def app_of(routers: Iterable[APIRouter], bounds: Bounds) -> FastAPI:

@@ -12,9 +12,10 @@ from lcc_scrapy import __version__
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.http_limits import Bounds
-from lcc_scrapy.tracker import exchange_routes, lookup_routes
+from lcc_scrapy.tracker import exchange_routes, lookup_routes, urn_routes
 from lcc_scrapy.tracker.current_policy import CurrentPolicy
 from lcc_scrapy.tracker.exporting import Exports
+from lcc_scrapy.tracker.resolver import Resolver
 from lcc_scrapy.web import problems
 from lcc_scrapy.web.guards import CompressText, Guards
 from lcc_scrapy.web.sharing import ShareOut
@@ -45,7 +46,9 @@ def make_app(config: Config, store: Store) -> Serving:
 
 def _routers(config: Config, store: Store, policy: CurrentPolicy) -> Iterator[APIRouter]:
     """Yield all routes that there are; routes block (``def``), and so are called in threads."""
-    yield lookup_routes.make_router(config, store, policy)
+    resolver = Resolver(store, policy, config.tracker.replicas, config.web.proxies)
+    yield lookup_routes.make_router(resolver, config.tracker_url)
+    yield urn_routes.make_router(resolver)
     if config.tracker.exports:
         yield exchange_routes.make_router(Exports(store, Path(config.tracker.exports)), config.tracker_url)
 

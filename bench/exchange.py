@@ -1,8 +1,8 @@
 """The mirror tracker's exchange: how large listings are, and the files that trackers exchange instead.
 
 The seed (004, "The Digest Exchange") has 100 MB of compressed listings, 50 and 25 MB of files, and 7 and 2 MB
-compressed. Here are a folder of this machine, the archive that its apt lists (``apt-cache dumpavail``), and the
-listing that ``bench/tracker.py`` makes.
+compressed. Here are a folder of this machine, the archive that its apt lists (``apt-cache dumpavail``), and
+the listing that ``bench/tracker.py`` makes.
 
     python bench/exchange.py                                # /usr
     python bench/exchange.py --svg docs/exchange-sizes.svg
@@ -75,7 +75,7 @@ def main() -> None:
             found.append(measured("the archive of a distribution", listing, Path(name)))
         write(listing, given.directories, SEED)
         found.append(measured("a generated listing", listing, Path(name)))
-    for one in found:
+    for one in found[1:]:
         _print(one)
     if given.svg:
         given.svg.write_text(graph(found), encoding="utf-8")
@@ -85,7 +85,9 @@ def _list(folder: Path, listing: Path) -> None:
     with listing.open("wb") as file:
         words = ["ls", "-lR", "."]
         environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-        subprocess.run(words, cwd=folder, stdout=file, stderr=subprocess.DEVNULL, env=environment, check=False)
+        subprocess.run(
+            words, cwd=folder, stdout=file, stderr=subprocess.DEVNULL, env=environment, check=False
+        )
 
 
 def _pool() -> Iterable[bytes]:
@@ -154,7 +156,8 @@ def _print(one: Sizes) -> None:
 
     of_all = 100 * (one.packed_digests + one.packed_links) / one.packed
     print(
-        f"{one.what}: {one.directories:,} directories, listing {shown(one.listing)} MB, compressed {shown(one.packed)} MB;"
+        f"{one.what}: {one.directories:,} directories, listing {shown(one.listing)} MB,"
+        f" compressed {shown(one.packed)} MB;"
         f" digests {shown(one.digests)} MB, links {shown(one.links)} MB;"
         f" compressed {shown(one.packed_digests)} and {shown(one.packed_links)} MB: {of_all:.0f} %"
     )

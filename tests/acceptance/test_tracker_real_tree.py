@@ -116,7 +116,11 @@ def test_replicas_of_a_real_tree_are_those_of_a_brute_force_comparison(tracker, 
         contents(folder, size, sizes)
         contents(folder, digest, everything)
     everywhere = [
-        (url, url_of(url[:-1], tuple(map(os.fsencode, path.relative_to(folder).parts)), is_directory=True), path)
+        (
+            url,
+            url_of(url[:-1], tuple(map(os.fsencode, path.relative_to(folder).parts)), is_directory=True),
+            path,
+        )
         for url, folder in trees.items()
         for path in sizes
         if path.is_relative_to(folder)
@@ -133,7 +137,9 @@ def test_replicas_of_a_real_tree_are_those_of_a_brute_force_comparison(tracker, 
             assert replicas == equal.keys(), (url, path)
             directories, replicated = directories + 1, replicated + bool(equal)
             pairs, same = pairs + len(equal), same + sum(equal.values())
-    print(f"{directories} directories, {replicated} have replicas, {pairs} in all; {same} have the same bytes")
+    print(
+        f"{directories} directories, {replicated} have replicas, {pairs} in all; {same} have the same bytes"
+    )
     assert directories == len(everywhere)
     assert directories > 500
     assert 100 < replicated < directories - 100

@@ -124,7 +124,9 @@ def test_not_modified_is_no_answer_where_nobody_asked_whether_it_is(scene):
 
 
 @pytest.mark.parametrize("name", ["de.json", DIGESTS, "de-2.contents.gz"])
-@pytest.mark.parametrize("begun", [b"", HEAD, HEAD + b"Content-Length: 10\r\n\r\n"], ids=["no answer", "head", "body"])
+@pytest.mark.parametrize(
+    "begun", [b"", HEAD, HEAD + b"Content-Length: 10\r\n\r\n"], ids=["no answer", "head", "body"]
+)
 def test_a_peer_that_hangs_is_given_up(begun, name, scene):
     scene.put(name, Answer([begun, b"x"], gap=3600.0) if begun else Answer([b"x"], wait=3600.0))
     limits = replace(QUICK, patience=0.2)
@@ -212,7 +214,9 @@ def test_packed_bombs_are_refused_while_they_are_unpacked(scene, monkeypatch):
 
 
 def test_a_peer_cannot_say_anything_of_another_domain(scene):
-    text = gzip.decompress((scene.folder / DIGESTS).read_bytes()).replace(A.encode(), b"ftp://own.example.org/")
+    text = gzip.decompress((scene.folder / DIGESTS).read_bytes()).replace(
+        A.encode(), b"ftp://own.example.org/"
+    )
     scene.bring("digests", gzip.compress(text))
     for kind in ("links", "contents"):
         scene.bring(kind, gzip.compress(b"S\tftp://own.example.org/\n"))

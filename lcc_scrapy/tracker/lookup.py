@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory, url_of
 from lcc_scrapy.domain.tracker_policy import EVERYBODY, Rules
 
@@ -177,7 +178,8 @@ class _Walk:
         for directory, host in offered:
             path = base_of(host.url) + paths[directory.dirid] + here.rest
             url = url_of(host.site, path, is_directory=is_directory or not here.rest)
-            yield Replica(url, host.domain, host.scanned)
+            if len(url) <= URL_MAX:
+                yield Replica(url, host.domain, host.scanned)
 
 
 def look_up(store: Store, place: Place, rules: Rules = EVERYBODY, limit: int = LIMIT) -> Found:
@@ -195,14 +197,11 @@ def look_up_identity(
     with store.snapshot() as tx:
         found = shown(tx, tx.directories_named_by(md5, CANDIDATES), rules)[:limit]
         paths = paths_of(tx, found)
-        return tuple(
-            Replica(
-                url_of(host.site, base_of(host.url) + paths[one.dirid], is_directory=True),
-                host.domain,
-                host.scanned,
-            )
-            for one, host in found
-        )
+        urls = [
+            url_of(host.site, base_of(host.url) + paths[one.dirid], is_directory=True) for one, host in found
+        ]
+        pairs = zip(urls, (host for _, host in found), strict=True)
+        return tuple(Replica(url, host.domain, host.scanned) for url, host in pairs if len(url) <= URL_MAX)
 
 
 def shown(

@@ -219,6 +219,18 @@ def test_a_file_comes_with_its_digest_and_a_directory_is_told_from_it(tracker):
     assert found(tracker, "ftp://b.org/d/f").digest == ""
 
 
+def test_a_replica_whose_url_is_too_long_to_be_asked_for_is_left_out(tracker):
+    tree = {b"d": {b"3a": 12}}
+    long = tree
+    for _ in range(10):
+        long = {b"n" * 250: long}
+    tracker.load("ftp://a.org/", {**tree, b"own": 1})
+    tracker.load("ftp://b.org/", {**long, b"x": 1})
+    assert urls(tracker, "ftp://a.org/d/") == []
+    result = look_up_identity(tracker.store, plain([(b"12", b"3a")]).md5)
+    assert [one.url for one in result] == ["ftp://a.org/d/"]
+
+
 def test_an_identity_of_the_seed_names_directories(tracker):
     tracker.load("ftp://a.org/", {b"d": {b"3a": 12}})
     tracker.load("ftp://b.org/", {b"23a": 1}, "de")

@@ -20,6 +20,9 @@ Conditions = Annotated[str | None, Header()]
 HERE = "./"
 """This tracker, relative to the URL of the answer."""
 
+_JSON = {"Content-Type": "application/json"}
+_GZIP = {"Content-Type": "application/gzip", "Accept-Ranges": "bytes"}
+
 
 def make_router(exports: Exports, url: str) -> APIRouter:
     """Return the routes; ``url`` is that of this tracker, empty = relative to the answer."""
@@ -35,11 +38,12 @@ def make_router(exports: Exports, url: str) -> APIRouter:
     ) -> Response:
         opened = _opened(exports, name)
         size, tag = _described(opened)
-        headers = {"ETag": tag, "Accept-Ranges": "bytes"}
+        headers = _GZIP | {"ETag": tag}
+        if name.endswith(".json"):  # it may be sent compressed, and then has other bytes
+            headers, wanted = _JSON | {"ETag": f"W/{tag}"}, None
         if if_none_match and ranges.is_named(if_none_match, tag, weakly=True):
             opened.close()
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-        headers |= {"Content-Type": "application/json" if name.endswith(".json") else "application/gzip"}
         if request.method == "HEAD":
             opened.close()
             return Response(headers=headers | {"Content-Length": str(size)})

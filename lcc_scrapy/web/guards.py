@@ -89,7 +89,7 @@ class CompressText(GZipMiddleware):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        if scope["type"] == "http" and scope["path"].endswith(("/content", "/export", ".gz")):
+        if scope["type"] == "http" and scope["path"].endswith(("/content", "/export")):
             await self.app(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)

@@ -146,6 +146,7 @@ def test_files_are_served_by_their_names_only_with_conditions_and_ranges(theirs,
     folder = tmp_path / "exports"
     (folder / "secret").write_text("no")
     (folder / "a-1.links.gz").symlink_to(folder / "secret")
+    (folder / "b-1.links.gz").write_bytes(b"large" * 1000)
     with theirs.serving():
         status, headers, body = theirs.ask("exchange/de-2.digests.gz")
         assert (status, body) == (200, (folder / "de-2.digests.gz").read_bytes())
@@ -156,8 +157,8 @@ def test_files_are_served_by_their_names_only_with_conditions_and_ranges(theirs,
         old = theirs.ask("exchange/de-2.digests.gz", Range="bytes=3-9", If_Range='"old"')
         assert (old[0], old[2]) == (200, body)
         assert theirs.ask("exchange/de-2.digests.gz", Range="bytes=99999-")[0] == 416
-        packed = theirs.ask("exchange/de-2.digests.gz", Accept_Encoding="gzip")
-        assert (packed[2], packed[1]["Content-Encoding"]) == (body, None)
+        packed = theirs.ask("exchange/b-1.links.gz", Accept_Encoding="gzip")
+        assert (packed[2], packed[1]["Content-Encoding"]) == (b"large" * 1000, None)
         for name in (
             "secret",
             "a-1.links.gz",
@@ -173,9 +174,17 @@ def test_files_are_served_by_their_names_only_with_conditions_and_ranges(theirs,
         assert [(one["domain"], one["generation"], one["made"] > NOW / 2) for one in own["domains"]] == [("de", 2, True)]  # fmt: skip
         uk = {"domain": "uk", "generation": 0, "checked": 0}
         assert other == {"url": "https://tracker.example.org/", "domains": [uk]}
+        status, headers, body = theirs.ask("exchange/de.json", Range="bytes=3-9")
+        assert (status, body) == (200, (folder / "de.json").read_bytes())
+        assert theirs.ask("exchange/de.json", If_None_Match=headers["ETag"])[0] == 304
     theirs("domain", "remove", "de")
     theirs("export")
-    assert sorted(one.name for one in folder.iterdir()) == ["a-1.links.gz", "exports.lock", "secret"]
+    assert sorted(one.name for one in folder.iterdir()) == [
+        "a-1.links.gz",
+        "b-1.links.gz",
+        "exports.lock",
+        "secret",
+    ]
 
 
 def test_nothing_is_exchanged_unless_it_is_asked_for(ours, theirs):

@@ -1,13 +1,19 @@
-"""Loads and imports of the mirror tracker that are killed before a statement or a commit."""
+"""Loads, imports and fetches of the mirror tracker that are killed before a statement, a commit, or a piece of an answer."""
 
 import multiprocessing
 import signal
 from pathlib import Path
 
+from sqlalchemy import select
+
 from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.db.tables import tr_digests
+from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.sources.registry import this_process
 from lcc_scrapy.tracker import loading
 from lcc_scrapy.tracker.importing import import_domain
 from lcc_scrapy.tracker.loading import Scan, load
+from tests.exchanges import fetch
 from tests.killed_steps import Mortal
 from tests.mirrors import listing
 
@@ -27,9 +33,43 @@ def killed(url: str, moment: int, what: dict) -> bool:
 def _do(url: str, moment: int, what: dict) -> None:
     loading.ROWS = loading.CLEARED = 2
     store = SqlStore(url)
-    Mortal(store.engine, moment)
-    if "tree" in what:
+    mortal = Mortal(store.engine, moment)
+    if "fetches" in what:
+        _fetch(store, mortal, what)
+    elif "tree" in what:
         load(store, Scan(what["hostid"], what["at"], "test"), listing(what["tree"]), lambda: what["at"])
     else:
         import_domain(store, Path(what["folder"]), what["domain"], what["peer"], lambda: what["at"])
     store.close()
+
+
+def _fetch(store: SqlStore, mortal: Mortal, what: dict) -> None:
+    more = Connection.more
+
+    async def counted(connection: Connection) -> list[bytes]:
+        mortal.comes()
+        return await more(connection)
+
+    Connection.more = counted
+    ((_, _, error),) = fetch(store, Path(what["fetches"]), what["at"], owner=this_process())
+    assert not error, error
+
+
+def empty(store: SqlStore) -> None:
+    """Remove all that the tracker knows."""
+    with store.engine.begin() as connection:
+        for table in ("tr_dir", "tr_link", "tr_hash", "tr_load", "tr_host", "tr_domain", "counters"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+
+
+def shown(store: SqlStore) -> list[tuple[str, bytes, bytes | None]]:
+    """Return all that look-ups may see, by server and name."""
+    with store.engine.connect() as connection:
+        query = select(tr_digests.c.url, tr_digests.c.name, tr_digests.c.sha)
+        return sorted((url, bytes(name), sha and bytes(sha)) for url, name, sha in connection.execute(query))
+
+
+def rows(store: SqlStore) -> int:
+    """Return how many directories there are, shown or not."""
+    with store.engine.connect() as connection:
+        return connection.exec_driver_sql("SELECT COUNT(*) FROM tr_dir").scalar_one()

@@ -12,6 +12,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.tracker_exchange import export, import_
 from lcc_scrapy.cli.tracker_scan import scan, set_
 from lcc_scrapy.cli.tracker_serve import serve
 
@@ -106,6 +107,8 @@ def server() -> None:
 
 server.add_command(set_)
 tracker.add_command(scan)
+tracker.add_command(export)
+tracker.add_command(import_)
 tracker.add_command(serve)
 
 
@@ -252,47 +255,6 @@ def sums(*, folder: Path, plain: bool, as_json: bool) -> None:
         printing.json_list({"md5": md5, "sha256": sha, "path": path} for md5, sha, path in rows)
     else:
         printing.table(("md5", "sha256", "path"), rows)
-
-
-@tracker.command()
-@click.argument("name", metavar="DOMAIN")
-@click.argument("folder", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@pass_lcc
-def export(lcc: Lcc, *, name: str, folder: Path) -> None:
-    """Write what the servers of DOMAIN have into FOLDER, for other trackers.
-
-    \b
-    lcc tracker export de /srv/www/tracker
-    """  # noqa: D301
-    from lcc_scrapy.tracker.exchange import export as export_
-
-    with lcc.store() as store:
-        made = export_(store, name, folder, int(time.time()))
-    sizes = ", ".join(f"{one.name} {printing.size(one.bytes)}" for one in made.files)
-    click.echo(f"domain {made.domain}: {made.servers} servers, {made.directories} directories; {sizes}")
-
-
-@tracker.command("import")
-@click.argument("name", metavar="DOMAIN")
-@click.argument("folder", metavar="FOLDER", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--peer", required=True, metavar="URL", help="The tracker that the files are of.")
-@pass_lcc
-def import_(lcc: Lcc, *, name: str, folder: Path, peer: str) -> None:
-    """Take in what another tracker exported of DOMAIN: whole, or not at all.
-
-    The domain must have been added with this peer.
-
-    \b
-    lcc tracker import uk /srv/incoming --peer https://tracker.example.org/
-    """  # noqa: D301
-    from lcc_scrapy.tracker.importing import import_domain
-
-    with lcc.store() as store:
-        made = import_domain(store, folder, name, peer, time.time)
-    if made is None:
-        click.echo(f"domain {name}: nothing new")
-        return
-    click.echo(f"domain {name}: generation {made.generation}, {made.directories} directories")
 
 
 @contextmanager

@@ -4,17 +4,21 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc, pass_lcc
+from lcc_scrapy.cli.tracker_exchange import exported_line, imported_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lcc_scrapy.tracker.exchange import Manifest
+    from lcc_scrapy.tracker.exporting import Exporter
+    from lcc_scrapy.tracker.peering import Imported, Peering
     from lcc_scrapy.tracker.robot import Outcome, Robot
 
 
@@ -33,37 +37,90 @@ if TYPE_CHECKING:
 def scan(lcc: Lcc, *, servers: tuple[int, ...], once: bool, as_json: bool) -> None:
     """Scan the registered servers when they are due, until the process is ended.
 
-    Several processes may run. Exit status 1 when a server could not be scanned with
-    --once or --server.
+    Domains of other trackers are fetched when they are due. Own domains that have changed are exported
+    into LCC_TRACKER_EXPORTS. Several processes may run. Exit status 1 when something failed with --once
+    or --server.
 
     \b
     lcc tracker scan
     lcc tracker scan --once
     lcc tracker scan --server 3 --json
     """  # noqa: D301
-    from lcc_scrapy.tracker.opening import robot_of
+    from lcc_scrapy.tracker.opening import exporter_of, peering_of, robot_of
 
-    failed: list[str] = []
-
-    def told(outcome: "Outcome") -> None:
-        if outcome.error:
-            failed.append(outcome.error)
-        if as_json:
-            printing.as_json(_facts(outcome))
-        elif outcome.error:
-            printing.note(f"server {outcome.host.hostid}: {outcome.error}")
-        else:
-            click.echo(f"server {outcome.host.hostid}: {_line(outcome)}")
-
-    with lcc.store() as store, robot_of(lcc.config, store, lcc.config.agent) as robot:
-        robot.told = told
-        asyncio.run(_run(robot, servers, once=once))
-    if failed and (once or servers):
+    config, telling = lcc.config, _Telling(as_json)
+    with (
+        lcc.store() as store,
+        robot_of(config, store, config.agent) as robot,
+        peering_of(config, store, config.agent) as peering,
+        exporter_of(config, store) as exporter,
+    ):
+        robot.told, peering.told = telling.scanned, telling.imported
+        if exporter is not None:
+            exporter.told = telling.exported
+        asyncio.run(_run(_Jobs(robot, peering, exporter), servers, once=once))
+    if telling.failed and (once or servers):
         sys.exit(FAILED)
 
 
-async def _run(robot: "Robot", servers: tuple[int, ...], *, once: bool) -> None:
-    """Scan until all is done, or a signal ends it; what is under way is then left to others."""
+@dataclass
+class _Telling:
+    """Prints how each job ended; tells whether one ``failed``."""
+
+    as_json: bool
+    failed: bool = False
+
+    def scanned(self, outcome: "Outcome") -> None:
+        what = f"server {outcome.host.hostid}"
+        line = "" if outcome.error else f"{what}: {_line(outcome)}"
+        self._tell(_facts(outcome), f"{what}: {outcome.error}" if outcome.error else "", line)
+
+    def imported(self, one: "Imported") -> None:
+        failure = f"domain {one.domain}: {one.error}" if one.error else ""
+        facts = {"domain": one.domain, **_counts(one.manifest), "error": one.error}
+        self._tell({"imported": facts}, failure, imported_line(one))
+
+    def exported(self, made: "Manifest") -> None:
+        facts = {"domain": made.domain, **_counts(made), "error": ""}
+        self._tell({"exported": facts}, "", exported_line(made))
+
+    def _tell(self, facts: dict[str, Any], failure: str, line: str) -> None:
+        self.failed = self.failed or bool(failure)
+        if self.as_json:
+            printing.as_json(facts)
+        elif failure:
+            printing.note(failure)
+        else:
+            click.echo(line)
+
+
+@dataclass(frozen=True)
+class _Jobs:
+    """What a process of ``lcc tracker scan`` does."""
+
+    robot: "Robot"
+    peering: "Peering"
+    exporter: "Exporter | None"
+
+    async def once(self) -> None:
+        """Scan and fetch what is due, then export what has changed."""
+        await asyncio.gather(self.robot.once(), self.peering.once())
+        if self.exporter is not None:
+            await self.exporter.once()
+
+    async def forever(self) -> None:
+        """Do so until cancelled."""
+        jobs = [self.robot.forever(), self.peering.forever()]
+        await asyncio.gather(*jobs, *([self.exporter.forever()] if self.exporter else []))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.robot.scanner.outgoing.close()
+        await self.peering.outgoing.close()
+
+
+async def _run(jobs: _Jobs, servers: tuple[int, ...], *, once: bool) -> None:
+    """Work until all is done, or a signal ends it; what is under way is then left to others."""
     task = asyncio.current_task()
     assert task is not None
     stop: Callable[[], object] = task.cancel
@@ -71,9 +128,13 @@ async def _run(robot: "Robot", servers: tuple[int, ...], *, once: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop)
     try:
         with suppress(asyncio.CancelledError):
-            await (robot.these(servers) if servers else robot.once() if once else robot.forever())
+            await (jobs.robot.these(servers) if servers else jobs.once() if once else jobs.forever())
     finally:
-        await robot.scanner.outgoing.close()
+        await jobs.close()
+
+
+def _counts(made: "Manifest | None") -> dict[str, Any]:
+    return {} if made is None else {"generation": made.generation, "directories": made.directories}
 
 
 def _line(outcome: "Outcome") -> str:

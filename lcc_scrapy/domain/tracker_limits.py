@@ -9,8 +9,11 @@ from lcc_scrapy.domain.settings import setting
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class TrackerRules:
-    """Which mirrors are offered."""
+    """Which mirrors are offered, and what is exchanged with other trackers."""
 
     policy_file: str = setting("LCC_TRACKER_POLICY", "", str, "File that says which mirrors whom is offered, by network, as in [the mirror tracker](tracker.md#policy); empty = all mirrors, the freshest first.")
+    exports: str = setting("LCC_TRACKER_EXPORTS", "", str, "Folder that `lcc tracker scan` keeps what is exchanged with other trackers in, and `lcc tracker serve` serves it from; empty = nothing is exchanged.")
+    peers_every: float = setting("LCC_TRACKER_PEERS_EVERY", "1h", read.period, "How often other trackers are asked whether their domains have changed.")
+    peers_private: bool = setting("LCC_TRACKER_PEERS_PRIVATE", "no", read.flag, "Whether trackers that domains come from may have private addresses.")
     replicas: int = setting("LCC_TRACKER_REPLICAS", "10", read.at_least_one, "Replicas that one look-up gives, if nothing else is asked for.")
 # fmt: on

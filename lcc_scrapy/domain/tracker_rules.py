@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.retries import host_delay
+from lcc_scrapy.domain.retries import HOST_BACKOFF_MAX, RETRY_AFTER_MAX, host_delay
+from lcc_scrapy.domain.tracker import TrackedDomain
 
 LEAST_EVERY = 60
 """Seconds between two scans of a server at least."""
@@ -62,3 +63,22 @@ def after_success(rules: ScanRules, now: int, every: float) -> int:
 def after_failure(failures: int, now: int, first: float, retry_after: float) -> int:
     """Return when it is tried again after its n-th failure in a row, as hosts of documents are."""
     return now + max(1, int(host_delay(failures, retry_after, first)))
+
+
+def is_due(domain: TrackedDomain, now: int, *, is_left: bool) -> bool:
+    """Tell whether the peer of a domain is to be asked; ``is_left``: whoever asked it has ended."""
+    if not domain.peer:
+        return False
+    return is_left or not now < domain.claimed
+
+
+def is_busy(domain: TrackedDomain, now: int, *, is_left: bool) -> bool:
+    """Tell whether somebody asks the peer of a domain now."""
+    return bool(domain.owner) and not is_left and now < domain.claimed <= now + CLAIM
+
+
+def after_peer_failure(before: TrackedDomain, now: int, first: float, retry_after: float) -> int:
+    """Return when a peer is asked again that failed: after twice the wait that it had ``before``."""
+    waited = max(0, before.claimed - before.checked) if before.error and not before.owner else 0
+    delay = min(max(first, 2.0 * waited), HOST_BACKOFF_MAX)
+    return now + max(1, int(max(delay, min(retry_after, RETRY_AFTER_MAX))))

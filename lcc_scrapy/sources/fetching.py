@@ -186,7 +186,7 @@ class Fetcher:
             async with asyncio.timeout(self.deadline):
                 return await self._exchange(url, request, whose, private=private, most=most or self.most)
         except (HttpError, NoConnection, TimeoutError, decoding.BadCoding, ValueError, OSError) as error:
-            raise CannotFetch(f"{url}: {_why(error)}") from error
+            raise CannotFetch(f"{url}: {reason(error)}") from error
 
     async def _exchange(
         self, url: HttpUrl, request: Request, whose: Whose, *, private: bool, most: int
@@ -259,7 +259,8 @@ def joined(base: HttpUrl, location: str) -> HttpUrl:
         raise CannotFetch(f"{base}: unusable redirect: {error}") from None
 
 
-def _why(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """Return why nothing came, in a few words."""
     cause = error.cause if isinstance(error, NoConnection) else error
     if isinstance(cause, NotPublic):
         return "its address is private: see `lcc provider set --allow-private`"

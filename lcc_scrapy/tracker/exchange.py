@@ -16,7 +16,7 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -41,7 +41,7 @@ PAGE = 5_000
 NOTHING = "-"
 _TRIES = 5
 _SAFE = "!$&'()*+,;=:@~/ "
-_NAME = re.compile(r"[a-z0-9-]+\.(?:digests|links|contents)\.gz")
+_NAME = re.compile(r"([a-z0-9-]{1,63})(?:\.json|-(\d{1,19})\.(?:digests|links|contents)\.gz)", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{64}")
 
 
@@ -75,6 +75,14 @@ class Manifest:
         return json.dumps(asdict(self), indent=2) + "\n"
 
     @classmethod
+    def parse_of(cls, domain: str, text: bytes) -> "Manifest":
+        """Read the manifest of a domain; raises ``BadExchange``, also for that of another one."""
+        manifest = cls.parse(text)
+        if manifest.domain != domain:
+            raise BadExchange(f"the manifest is of domain {manifest.domain}, not {domain}")
+        return manifest
+
+    @classmethod
     def parse(cls, text: bytes) -> "Manifest":
         """Read a manifest of another tracker; raises ``BadExchange``."""
         try:
@@ -82,20 +90,20 @@ class Manifest:
             files = tuple(_file(one) for one in said["files"])
             counts = {name: int(said[name]) for name in COUNTS}
             domain, form = checked_domain(str(said["domain"])), str(said["format"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise BadExchange(f"the manifest cannot be read: {error}") from None
         if form != FORMAT or min(counts.values()) < 0 or max(counts.values()) >= 1 << 62:
             raise BadExchange(f"the manifest is not one of {FORMAT}")
-        if [one.name.split(".")[1] for one in files] != list(KINDS):
-            raise BadExchange(f"the manifest names other files than {', '.join(KINDS)}")
         generation, made, servers, directories = counts.values()
+        if tuple(one.name for one in files) != file_names(domain, generation):
+            raise BadExchange(f"the manifest names other files than those of domain {domain}")
         return cls(domain, generation, made, servers, directories, files)
 
 
 def _file(said: dict[str, Any]) -> File:
     made = File(str(said["name"]), str(said["sha256"]), int(said["bytes"]))
-    if not (_NAME.fullmatch(made.name) and _SHA.fullmatch(made.sha256) and 0 < made.bytes <= BYTES_MAX):
-        raise ValueError("a file with a name, digest or size as no tracker writes it")
+    if not (_SHA.fullmatch(made.sha256) and 0 < made.bytes <= BYTES_MAX):
+        raise ValueError("a file with a digest or size as no tracker writes it")
     return made
 
 
@@ -104,20 +112,32 @@ def manifest_name(domain: str) -> str:
     return f"{domain}.json"
 
 
+def file_names(domain: str, generation: int) -> tuple[str, ...]:
+    """Return the names of the files of a generation."""
+    return tuple(f"{domain}-{generation}.{kind}.gz" for kind in KINDS)
+
+
+def is_file_name(name: str) -> bool:
+    """Tell whether a name is one of those that an export has; none of them is a path."""
+    return _NAME.fullmatch(name) is not None
+
+
 def export(store: Store, domain: str, folder: Path, now: int) -> Manifest:
     """Write the files of a domain, the manifest last; raises ``BadExchange`` where servers always change."""
+    name = checked_domain(domain)
     for _ in range(_TRIES):
         with store.read() as tx:
-            its = tx.tracked_domain(checked_domain(domain))
-            hosts = [one for one in tx.hosts(domain) if one.dirs]
+            its = tx.tracked_domain(name)
+            hosts = [one for one in tx.hosts(name) if one.dirs]
         if its is None:
             raise BadExchange(f"there is no domain {domain}: see `lcc tracker domain list`")
-        names = [f"{its.domain}-{its.generation}.{kind}.gz" for kind in KINDS]
-        _write_files(store, hosts, [folder / name for name in names])
+        names = file_names(name, its.generation)
+        paths = [folder / name for name in names]
+        _write_files(store, hosts, [_beside(path) for path in paths])
         with store.read() as tx:
-            if [one for one in tx.hosts(domain) if one.dirs] != hosts:
+            if [one for one in tx.hosts(name) if one.dirs] != hosts:
                 continue
-        files = tuple(_described(folder / name) for name in names)
+        files = tuple(_finished(path) for path in paths)
         total = sum(one.dirs for one in hosts)
         made = Manifest(its.domain, its.generation, now, len(hosts), total, files)
         _put(folder / manifest_name(its.domain), made.text().encode())
@@ -164,10 +184,12 @@ def escaped(name: bytes) -> str:
     return quote_from_bytes(name, safe=_SAFE)
 
 
-def _described(path: Path) -> File:
-    with path.open("rb") as file:
+def _finished(path: Path) -> File:
+    """Give a file that is written its name, and describe it."""
+    with _beside(path).open("rb") as file:
         os.fsync(file.fileno())
         digest, size = digest_of(file)
+    _beside(path).replace(path)
     return File(path.name, digest, size)
 
 
@@ -188,18 +210,22 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 def _put(path: Path, content: bytes) -> None:
     """Replace a file: whoever reads it sees the old or the new one."""
-    beside = path.with_name(f"{path.name}.new")
-    with beside.open("wb") as file:
+    sync_folder(path.parent)  # the files that a manifest names are there before it
+    with _beside(path).open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    beside.replace(path)
+    _beside(path).replace(path)
     sync_folder(path.parent)
 
 
-def _remove_others(folder: Path, domain: str, names: list[str]) -> None:
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
+
+
+def _remove_others(folder: Path, domain: str, names: Sequence[str]) -> None:
     """Remove the files of earlier generations, but for the last one, which somebody may be reading."""
-    pattern = re.compile(rf"{re.escape(domain)}-(\d+)\.(?:{'|'.join(KINDS)})\.gz")
+    pattern = re.compile(rf"{re.escape(domain)}-(\d+)\.(?:{'|'.join(KINDS)})\.gz(?:\.new)?")
     found = {path: int(match[1]) for path in folder.iterdir() if (match := pattern.fullmatch(path.name))}
     generations = sorted(set(found.values()))[-2:]
     for path, generation in found.items():

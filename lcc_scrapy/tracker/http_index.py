@@ -14,6 +14,7 @@ from urllib.parse import quote
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
 from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.outgoing import NoConnection
 from lcc_scrapy.http.request import Origin, Request
@@ -236,6 +237,12 @@ class HttpListing:
         coded = said.get(b"content-encoding", "identity") != "identity" and not url.path.endswith(".gz")
         size = int(length) if length.isascii() and length.isdigit() and not coded else -1
         return answer.status, size, said.get(b"last-modified", "")
+
+
+def http_url(place: Place) -> HttpUrl:
+    """Return the URL of a directory of a web server, ending with "/"."""
+    path = "".join(f"/{quote(name, safe='')}" for name in place.path)
+    return HttpUrl(place.scheme, place.host, place.port, f"{path}/", "")
 
 
 def _check(url: HttpUrl, status: int, retry_after: str, date: str) -> None:

@@ -5,9 +5,11 @@ import io
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 from urllib.parse import unquote_to_bytes
 
 from lcc_scrapy.db.tx import Store, Tx
@@ -22,7 +24,7 @@ from lcc_scrapy.tracker.exchange import (
     manifest_name,
 )
 from lcc_scrapy.tracker.identity import Identity
-from lcc_scrapy.tracker.loading import Loaded, Scan, clear, hide, show, stage
+from lcc_scrapy.tracker.loading import Loaded, Scan, clear, give_up, hide, show, stage
 from lcc_scrapy.tracker.registry import HOSTID, MOST_SERVERS, base_of
 from lcc_scrapy.tracker.summing import Pairs, Row
 
@@ -33,9 +35,24 @@ LINE_MAX = 20_000
 UNPACKED_MAX = 8_000_000_000
 """Bytes of a line, and of one file without compression."""
 
+HELD_MAX = 256_000_000
+"""Bytes of memory that the links or digests of one directory may take, each with ``HELD_EACH`` of its own."""
+
+HELD_EACH = 200
+
 _DIGESTS = frozenset({16, 20, 32, 64})
 _NUMBER = re.compile(rb"0|[1-9]\d{0,17}")
 _HEX = re.compile(rb"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Files that are what their manifest says, from ``peer``; ``validator`` is that of the manifest there."""
+
+    manifest: Manifest
+    peer: str
+    files: Sequence[IO[bytes]]
+    validator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +71,38 @@ def import_domain(
 
     Raises ``BadExchange``; then nothing changed. Blocking, in short transactions but for the last.
     """
-    manifest = _manifest(folder, domain)
-    with store.read() as tx:
-        its = _its_domain(tx, manifest, peer)
-    if its.generation == manifest.generation:
-        return None
-    for file in manifest.files:
-        with (folder / file.name).open("rb") as opened:
-            if digest_of(opened) != (file.sha256, file.bytes):
-                raise BadExchange(f"{file.name} is not what the manifest says")
-    staged = _stage(store, folder, manifest, now)
-    with store.begin() as tx:
-        _show(tx, manifest, peer, staged, int(now()))
-    clear(store, now())
-    return manifest
-
-
-def _manifest(folder: Path, domain: str) -> Manifest:
     with (folder / manifest_name(domain)).open("rb") as file:
-        manifest = Manifest.parse(file.read(MANIFEST_MAX + 1))
-    if manifest.domain != domain:
-        raise BadExchange(f"the manifest is of domain {manifest.domain}, not {domain}")
+        manifest = Manifest.parse_of(domain, file.read(MANIFEST_MAX + 1))
+    if is_here(store, manifest, peer):
+        return None
+    with ExitStack() as opened:
+        files = [opened.enter_context((folder / one.name).open("rb")) for one in manifest.files]
+        for one, content in zip(manifest.files, files, strict=True):
+            if digest_of(content) != (one.sha256, one.bytes):
+                raise BadExchange(f"{one.name} is not what the manifest says")
+        take_in(store, Arrived(manifest, peer, files), now)
     return manifest
+
+
+def is_here(store: Store, manifest: Manifest, peer: str) -> bool:
+    """Tell whether a generation is here; raises ``BadExchange`` where the peer may not speak for it."""
+    with store.read() as tx:
+        return _its_domain(tx, manifest, peer).generation == manifest.generation
+
+
+def take_in(store: Store, arrived: Arrived, now: Callable[[], float]) -> None:
+    """Take in what arrived; raises ``BadExchange``, and then nothing changed."""
+    staged: list[_Server] = []
+    try:
+        _stage(store, arrived, now, staged)
+        with store.begin() as tx:
+            _show(tx, arrived, staged, int(now()))
+    except BaseException:
+        for one in staged:
+            give_up(store, one.counts.first, one.counts.dirs)
+        raise
+    finally:
+        clear(store, now())
 
 
 def _its_domain(tx: Tx, manifest: Manifest, peer: str) -> TrackedDomain:
@@ -88,11 +115,10 @@ def _its_domain(tx: Tx, manifest: Manifest, peer: str) -> TrackedDomain:
     return its
 
 
-def _stage(store: Store, folder: Path, manifest: Manifest, now: Callable[[], float]) -> list[_Server]:
-    """Write the rows of all servers where nobody is shown them."""
-    readers = [_Lines(folder / file.name) for file in manifest.files]
+def _stage(store: Store, arrived: Arrived, now: Callable[[], float], staged: list[_Server]) -> None:
+    """Write the rows of all servers where nobody is shown them, and add these to ``staged``."""
+    readers = [_Lines(file) for file in arrived.files]
     try:
-        staged: list[_Server] = []
         while head := readers[0].head():
             server = _server(head)
             names = [one.head() for one in readers[1:]]
@@ -106,7 +132,9 @@ def _stage(store: Store, folder: Path, manifest: Manifest, now: Callable[[], flo
     finally:
         for one in readers:
             one.close()
-    return staged
+    said = (arrived.manifest.servers, arrived.manifest.directories)
+    if (len(staged), sum(one.counts.dirs for one in staged)) != said:
+        raise BadExchange("there are other servers or directories than the manifest says")
 
 
 def _stage_one(store: Store, server: _Server, readers: list["_Lines"], now: Callable[[], float]) -> _Server:
@@ -119,9 +147,9 @@ def _stage_one(store: Store, server: _Server, readers: list["_Lines"], now: Call
     return replace(server, scan=replace(server.scan, hostid=hostid), counts=counts)
 
 
-def _show(tx: Tx, manifest: Manifest, peer: str, staged: list[_Server], now: int) -> None:
+def _show(tx: Tx, arrived: Arrived, staged: list[_Server], now: int) -> None:
     """Show all servers of the domain and no others, in the caller's transaction."""
-    its = _its_domain(tx, manifest, peer)
+    its = _its_domain(tx, arrived.manifest, arrived.peer)
     known = {one.url: one for one in tx.hosts(its.domain)}
     for server in staged:
         place = base_of(server.url)
@@ -133,7 +161,8 @@ def _show(tx: Tx, manifest: Manifest, peer: str, staged: list[_Server], now: int
     for gone in known.values():
         hide(tx, gone)
         tx.delete_host(gone.hostid)
-    tx.put_tracked_domain(replace(its, generation=manifest.generation, checked=now, error=""))
+    generation, validator = arrived.manifest.generation, arrived.validator
+    tx.put_tracked_domain(replace(its, generation=generation, validator=validator, checked=now, error=""))
 
 
 _NEVER = (1 << 62) - 1
@@ -217,14 +246,15 @@ def _contents(lines: "_Lines", number: int) -> Pairs:
 class _Lines:
     """A file of lines, read as far as it is wanted; ``pairs`` are the lines of the server so far."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = io.BufferedReader(gzip.GzipFile(path, "rb"), 1 << 16)
+    def __init__(self, file: IO[bytes]) -> None:
+        file.seek(0)
+        self._file = io.BufferedReader(gzip.GzipFile(fileobj=file, mode="rb"), 1 << 16)
         self._read = 0
         self._next: list[bytes] | None = None
         self.pairs = 0
 
     def close(self) -> None:
-        """Close the file."""
+        """End reading; the file stays open."""
         self._file.close()
 
     def _peek(self) -> list[bytes] | None:
@@ -253,12 +283,14 @@ class _Lines:
 
     def of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield name and value of a directory's lines, by rising name."""
-        last = b""
+        last, held = b"", 0
         while (columns := self._peek()) is not None and columns[0] == b"%d" % number:
             _, name, value = self.columns(3)
             plain = unquote_to_bytes(name)
             if not is_name(plain) or plain <= last:
                 raise BadExchange("names that cannot be, or not in their order")
-            last = plain
+            last, held = plain, held + HELD_EACH + len(plain) + len(value)
+            if held > HELD_MAX:
+                raise BadExchange("more links or digests in one directory than can be")
             self.pairs += 1
             yield plain, value

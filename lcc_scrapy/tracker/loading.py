@@ -6,10 +6,12 @@ makes the server show them. What is shown no more, and what a kill left, is remo
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.tracker import TAG, Host, Staged
 from lcc_scrapy.tracker.entries import Directory, Unlisted
 from lcc_scrapy.tracker.summing import Row, Summary, summed
@@ -83,12 +85,23 @@ def stage(
     with store.begin() as tx:
         first = tx.take(NUMBERS, counts.dirs)
         tx.put_staged(Staged(first, counts.dirs, int(until())))
-    while some := list(islice(rows, ROWS)):
-        with store.begin() as tx:
-            _still_ours(tx, first)
-            _write(tx, hostid, first, some)
-            tx.put_staged(Staged(first, counts.dirs, int(until())))
+    try:
+        while some := list(islice(rows, ROWS)):
+            with store.begin() as tx:
+                _still_ours(tx, first)
+                _write(tx, hostid, first, some)
+                tx.put_staged(Staged(first, counts.dirs, int(until())))
+    except BaseException:
+        give_up(store, first, counts.dirs)
+        raise
     return replace(counts, first=first)
+
+
+def give_up(store: Store, first: int, dirs: int) -> None:
+    """Leave staged rows to ``clear``; where the database is away, they are left when their time is over."""
+    with suppress(LccError), store.begin() as tx:
+        if tx.staged(first, lock=True) is not None:
+            tx.put_staged(Staged(first, dirs, 0))
 
 
 def _still_ours(tx: Tx, first: int) -> None:
@@ -133,7 +146,7 @@ def show(tx: Tx, scan: Scan, loaded: Loaded) -> Host:
         validator=scan.validator,
     )
     tx.put_host(shown)
-    _raise_generation(tx, host.domain)
+    raise_generation(tx, host.domain)
     return shown
 
 
@@ -143,7 +156,8 @@ def hide(tx: Tx, host: Host) -> None:
         tx.put_staged(Staged(host.first, host.dirs, 0))
 
 
-def _raise_generation(tx: Tx, name: str) -> None:
+def raise_generation(tx: Tx, name: str) -> None:
+    """Note that the servers of a domain have something else now; a peer's domain has the peer's numbers."""
     domain = tx.tracked_domain(name, lock=True)
     if domain is not None and not domain.peer:
         tx.put_tracked_domain(replace(domain, generation=domain.generation + 1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.tracker import SITE_MAX, Host, Place, TrackedDomain, checked_domain
-from lcc_scrapy.tracker.loading import hide
+from lcc_scrapy.tracker.loading import hide, raise_generation
 
 HOSTID = "tr_host"
 """The counter of servers."""
@@ -77,6 +77,8 @@ class Registry:
                 raise NotTracked(f"there is no server {hostid}: see `lcc tracker server list`")
             hide(tx, gone)
             tx.delete_host(hostid)
+            if gone.dirs:
+                raise_generation(tx, gone.domain)
             return gone
 
 

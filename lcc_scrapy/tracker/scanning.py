@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path as Folder
 from typing import IO, Self
-from urllib.parse import quote
 
-from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing
@@ -24,7 +22,7 @@ from lcc_scrapy.tracker.effort import CannotScan, Effort
 from lcc_scrapy.tracker.entries import Directory, Path
 from lcc_scrapy.tracker.ftp import Ftp, Refused
 from lcc_scrapy.tracker.ftp_listing import FtpListing
-from lcc_scrapy.tracker.http_index import HttpListing
+from lcc_scrapy.tracker.http_index import HttpListing, http_url
 from lcc_scrapy.tracker.listed import Known, Listed, Unchanged
 from lcc_scrapy.tracker.spool import Files, visible
 
@@ -136,7 +134,7 @@ class Scanner:
 
     async def _http(self, scan: "_Scan") -> Scanned | Unchanged:
         asked, limits = scan.asked, self.limits
-        base = _http_url(asked.place)
+        base = http_url(asked.place)
         fetcher = Fetcher(self.outgoing, self.agent, limits.patience, limits.deadline)
         whose = Whose({base.netloc}, asked.private, bandwidth=asked.bandwidth)
         listing = HttpListing(fetcher, base, whose, scan.effort, asked.known, scan.now, scan.files.new)
@@ -191,11 +189,6 @@ def _add_digests(file: IO[bytes], below: Path, digests: dict[Path, dict[bytes, b
         digests.setdefault(path, {})[name] = digest
         left -= 1
     return left
-
-
-def _http_url(place: Place) -> HttpUrl:
-    path = "".join(f"/{quote(name, safe='')}" for name in place.path)
-    return HttpUrl(place.scheme, place.host, place.port, f"{path}/", "")
 
 
 def _why(error: OSError) -> str:

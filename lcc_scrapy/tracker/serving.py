@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from anyio import to_thread
 from fastapi import APIRouter, FastAPI
@@ -11,8 +12,9 @@ from lcc_scrapy import __version__
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.http_limits import Bounds
-from lcc_scrapy.tracker import lookup_routes, urn_routes
+from lcc_scrapy.tracker import exchange_routes, lookup_routes, urn_routes
 from lcc_scrapy.tracker.current_policy import CurrentPolicy
+from lcc_scrapy.tracker.exporting import Exports
 from lcc_scrapy.tracker.resolver import Resolver
 from lcc_scrapy.web import problems
 from lcc_scrapy.web.guards import CompressText, Guards
@@ -47,6 +49,8 @@ def _routers(config: Config, store: Store, policy: CurrentPolicy) -> Iterator[AP
     resolver = Resolver(store, policy, config.tracker.replicas, config.web.proxies)
     yield lookup_routes.make_router(resolver, config.tracker_url)
     yield urn_routes.make_router(resolver)
+    if config.tracker.exports:
+        yield exchange_routes.make_router(Exports(store, Path(config.tracker.exports)), config.tracker_url)
 
 
 def app_of(routers: Iterable[APIRouter], bounds: Bounds) -> FastAPI:

@@ -5,7 +5,6 @@ The files have no name, so that a kill leaves none behind.
 
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path as Folder
 from tempfile import TemporaryFile
@@ -119,15 +118,18 @@ class Files:
     """Files without names on the disk of ``folder``; all are closed together."""
 
     folder: Folder
-    _open: ExitStack = field(default_factory=ExitStack)
+    opened: list[IO[bytes]] = field(default_factory=list)
 
     def new(self) -> IO[bytes]:
         """Return a new file."""
-        return self._open.enter_context(TemporaryFile(dir=self.folder))
+        made: IO[bytes] = TemporaryFile(dir=self.folder)  # noqa: SIM115 - closed with the others
+        self.opened.append(made)
+        return made
 
     def close(self) -> None:
         """Close them all."""
-        self._open.close()
+        for one in self.opened:
+            one.close()
 
 
 def visible(listing: Iterable[Directory]) -> Iterator[Directory]:

@@ -133,7 +133,7 @@ class Tasks:
         """Note a scan that failed: the server is tried again, later each time."""
         failures = task.host.failures + 1
         due = after_failure(failures, now, self.backoff, retry_after)
-        self._end(task, due=due, failures=failures, error=_fit(why))
+        self._end(task, due=due, failures=failures, error=fit(why))
 
     def released(self, task: Task, now: int) -> None:
         """Give a server back, as this process stops: another may scan it."""
@@ -164,5 +164,6 @@ def _found(tx: Tx, hostid: int) -> Host:
     return one
 
 
-def _fit(text: str) -> str:
+def fit(text: str) -> str:
+    """Return an error as a column holds it."""
     return " ".join(text.split()).encode("ascii", "backslashreplace").decode()[:ERROR_MAX]

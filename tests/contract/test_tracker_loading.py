@@ -368,10 +368,12 @@ def test_manifests_that_no_tracker_writes_are_refused(ours, theirs, manifest):
 def test_a_peer_speaks_for_its_own_domains_only(ours, theirs):
     with pytest.raises(BadExchange, match="may not speak for domain de"):
         take_in(ours, theirs, peer="https://other.example.org/")
-    (theirs.folder / "org.json").write_text((theirs.folder / "de.json").read_text().replace('"de"', '"org"'))
+    manifest = (theirs.folder / "de.json").read_text()
+    for other in ("org", "fr"):
+        forged = manifest.replace('"de"', f'"{other}"').replace("de-2.", f"{other}-2.")
+        (theirs.folder / f"{other}.json").write_text(forged)
     with pytest.raises(BadExchange, match="may not speak for domain org"):
         take_in(ours, theirs, domain="org")
-    (theirs.folder / "fr.json").write_text((theirs.folder / "de.json").read_text().replace('"de"', '"fr"'))
     with pytest.raises(BadExchange, match="may not speak for domain fr"):
         take_in(ours, theirs, domain="fr")
 
@@ -388,7 +390,8 @@ def test_a_peer_cannot_name_servers_of_other_domains(ours, theirs):
 def test_an_older_generation_is_refused(ours, theirs):
     take_in(ours, theirs)
     place = theirs.folder / "de.json"
-    place.write_text(place.read_text().replace('"generation": 2', '"generation": 1'))
+    older = place.read_text().replace('"generation": 2', '"generation": 1').replace("de-2.", "de-1.")
+    place.write_text(older)
     with pytest.raises(BadExchange, match="older than 2"):
         take_in(ours, theirs)
 

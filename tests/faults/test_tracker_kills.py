@@ -1,14 +1,12 @@
 """A load or an import of the mirror tracker that is killed anywhere leaves the old generation or the new one."""
 
 import pytest
-from sqlalchemy import select
 
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.db.tables import tr_digests
 from lcc_scrapy.tracker.exchange import export
 from lcc_scrapy.tracker.importing import CLAIM
 from lcc_scrapy.tracker.loading import clear
-from tests.killed_tracker import killed
+from tests.killed_tracker import empty, killed, rows, shown
 from tests.memory_store import MemoryStore
 from tests.mirrors import NOW, Tracker, tree_of
 
@@ -29,24 +27,6 @@ def database(request, databases):
     yield url, store
     empty(store)
     store.close()
-
-
-def empty(store):
-    with store.engine.begin() as connection:
-        for table in ("tr_dir", "tr_link", "tr_hash", "tr_load", "tr_host", "tr_domain", "counters"):
-            connection.exec_driver_sql(f"DELETE FROM {table}")
-
-
-def shown(store):
-    """Return all that look-ups may see, by server and name."""
-    with store.engine.connect() as connection:
-        query = select(tr_digests.c.url, tr_digests.c.name, tr_digests.c.sha)
-        return sorted((url, bytes(name), sha and bytes(sha)) for url, name, sha in connection.execute(query))
-
-
-def rows(store):
-    with store.engine.connect() as connection:
-        return connection.exec_driver_sql("SELECT COUNT(*) FROM tr_dir").scalar()
 
 
 def kill_at_every_moment(url, store, states, what):

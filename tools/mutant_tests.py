@@ -190,7 +190,16 @@ TESTS = {
             "tests/unit/test_tracker_summing.py",
             "tests/unit/test_tracker_adapters.py",
         )
-        for name in ("entries", "identity", "index_pages", "listings", "manifests", "mlsd", "spool", "summing")
+        for name in (
+            "entries",
+            "identity",
+            "index_pages",
+            "listings",
+            "manifests",
+            "mlsd",
+            "spool",
+            "summing",
+        )
     },
     "lcc_scrapy/tracker/robot.py": ("tests/component/test_tracker_robot.py",),
     "lcc_scrapy/tracker/tasks.py": ("tests/contract/test_tracker_tasks.py", *NO_DATABASE),
@@ -221,6 +230,17 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "show: lock=True: True -> False": "the store in memory has one writer",
         "_raise_generation: lock=True: True -> False": "the store in memory has one writer",
         "clearing: lock=True: True -> False": "the store in memory has one writer",
+    },
+    "lcc_scrapy/tracker/lookup.py": {
+        "_way: if host.links -> if True": "it spares a question",
+        "_way: _LINKS if host.links else 0: 0 -> 1": "where no link is, none is found",
+        "_offered: its.md5 is None or its.sha is None: Or -> And": "both are known, or none",
+        "_offered: host.digests and offered: And -> Or": "it spares a comparison",
+        "_offered: if host.digests and offered -> if True": "it spares a comparison",
+        "shown: if directories -> if True": "it spares a question",
+        "child: upto - first > NARROW: Gt -> GtE": "one way or the other, a name is found",
+        "child: if upto > first -> if True": "it spares a question",
+        "child: upto > first: Gt -> GtE": "it spares a question",
     },
     "lcc_scrapy/tracker/tasks.py": {
         "claim_due: if not (tx.due_hosts_of(domain, due_by, 1) or tx.claimed_hosts(now)) -> if False": (

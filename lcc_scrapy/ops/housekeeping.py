@@ -57,7 +57,7 @@ NOBODY = 0
 
 Found = TypeVar("Found", int, Provider)
 Further = Callable[[Store, int], Iterator[object]]
-"""Work of a part that stands above this one: at a time (epoch seconds), in steps of a short transaction each."""
+"""Work of a part that stands above this one, at a time (epoch seconds); each step is a short transaction."""
 _log = logging.getLogger(__name__)
 
 

@@ -16,7 +16,7 @@ CANDIDATES = 1000
 """Directories with one identity on other servers that are looked at; of more, any that many."""
 
 COMPARED = 20
-"""Replicas whose contents are compared where digests are known, best first; of more, others are not offered."""
+"""Replicas whose contents are compared where digests are known, best first; others are not offered."""
 
 NARROW = 256
 """Subdirectories that are read through for a name; of more, half of them are left out until so few are."""

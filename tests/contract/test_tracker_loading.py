@@ -346,7 +346,10 @@ FORGED = {
     "another number of columns": ("digests", at(3, b"0\tc")),
     "more subdirectories than rows": ("digests", at(1, b"9\t\t-\t-")),
     "fewer subdirectories than rows": ("digests", at(1, b"0\t\t-\t-")),
-    "one subdirectory more than rows": ("digests", lambda lines: [*lines[:4], b"1" + lines[4][1:], *lines[5:]]),
+    "one subdirectory more than rows": (
+        "digests",
+        lambda lines: [*lines[:4], b"1" + lines[4][1:], *lines[5:]],
+    ),
     "a count of directories": ("digests", at(0, HEAD % 10**9)),
     "a negative count": ("digests", at(0, HEAD % -1)),
     "no base": ("digests", at(0, HEAD % 0)),

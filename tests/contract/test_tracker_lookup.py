@@ -210,6 +210,20 @@ def test_a_replica_whose_known_content_differs_is_never_offered(tracker, url, of
     assert f"ftp://c.org/y{url[1:]}" in urls(tracker, f"ftp://a.org/{url}")
 
 
+@pytest.mark.parametrize("place", [(b"d", b"b"), (b"d", b"a", b"c"), (b"d", b"b", b"c"), (b"d", b"b", b"e")])
+def test_contents_are_compared_at_all_levels_to_the_last_directory(tracker, place):
+    tree = {b"f": 1, b"a": {b"f": 1, b"c": {b"f": 1}}, b"b": {b"f": 1, b"c": {b"f": 1}, b"e": {b"f": 2}}}
+    tracker.load("ftp://a.org/", {b"d": tree, b"own": 0}, digests={place: [(b"f", SHA[0])]})
+    for number, name in enumerate("bc"):
+        known = {(b"x", b"y", *place): [(b"f", SHA[number])]}
+        tracker.load(f"ftp://{name}.org/", {b"x": {b"y": {b"d": tree, b"own": 1 + number}}}, digests=known)
+    assert urls(tracker, "ftp://a.org/d/") == ["ftp://b.org/x/y/d/"]
+    file = "/".join(name.decode() for name in (*place, b"f"))
+    assert urls(tracker, f"ftp://a.org/{file}") == [f"ftp://b.org/x/y/{file}"]
+    assert found(tracker, "ftp://a.org/d/").known
+    assert found(tracker, "ftp://a.org/d/", Rules(allowed=("nobody",))).known
+
+
 def test_replicas_whose_contents_are_not_compared_are_not_offered(tracker, monkeypatch):
     """Where many have to be compared, the best ones are; where nothing is known, nothing has to be."""
     monkeypatch.setattr(lookup_module, "COMPARED", 2)
@@ -221,7 +235,9 @@ def test_replicas_whose_contents_are_not_compared_are_not_offered(tracker, monke
     result = found(tracker, "ftp://a.org/d/f", limit=1)
     assert [one.url for one in result.replicas] == ["ftp://m0.org/d/f"]
     assert result.steps[-1].replicas == 2 + 1
-    assert urls(tracker, "ftp://a.org/d/f", limit=4) == [f"ftp://m{number}.org/d/f" for number in (0, 1, 2, 5)]
+    assert urls(tracker, "ftp://a.org/d/f", limit=4) == [
+        f"ftp://m{number}.org/d/f" for number in (0, 1, 2, 5)
+    ]
     assert len(urls(tracker, "ftp://a.org/d/f", limit=5)) == 5
 
 

@@ -59,9 +59,9 @@ def rows(store):
 
 def kill_at_moments(url, store, states, what):
     """Kill something at a later moment each time; returns at how many places it was killed."""
-    places = changes = 0
-    for number, moment in enumerate(range(1, MOMENTS, STEP)):
-        before, ended = shown(store), killed(url, moment, what(number))
+    changes = 0
+    for places, moment in enumerate(range(1, MOMENTS, STEP)):
+        before, ended = shown(store), killed(url, moment, what(places))
         changes += shown(store) != before and not ended
         assert shown(store) in states, f"half a generation at moment {moment}"
         clear(store, NOW + 10 * CLAIM)
@@ -69,7 +69,6 @@ def kill_at_moments(url, store, states, what):
         if ended:
             print(f"killed at {places} places; {changes} times what is shown changed")
             return places
-        places += 1
     raise AssertionError("it never ends")
 
 

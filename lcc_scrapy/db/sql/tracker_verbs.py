@@ -163,8 +163,8 @@ class TrackerVerbs(OnConnection):
             self._c, "here.dirid >= ? AND here.dirid < ? AND there.digest <> here.digest", [(first, upto)]
         )
         there = f"there.dirid = here.dirid + ({other - first:d}) AND there.name = here.name"
-        kind = "length(there.digest) = length(here.digest)"
-        question = f"SELECT 1 FROM tr_hash here JOIN tr_hash there ON {there} AND {kind} WHERE {which} LIMIT 1"
+        both = f"tr_hash here JOIN tr_hash there ON {there} AND length(there.digest) = length(here.digest)"
+        question = f"SELECT 1 FROM {both} WHERE {which} LIMIT 1"  # noqa: S608 - names of ours, and a number
         return self._c.exec_driver_sql(question, given).first() is not None
 
     def digests_of(self, dirids: Collection[int], name: bytes) -> dict[int, bytes]:

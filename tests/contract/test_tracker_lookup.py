@@ -216,7 +216,8 @@ def test_contents_are_compared_at_all_levels_to_the_last_directory(tracker, plac
     tracker.load("ftp://a.org/", {b"d": tree, b"own": 0}, digests={place: [(b"f", SHA[0])]})
     for number, name in enumerate("bc"):
         known = {(b"x", b"y", *place): [(b"f", SHA[number])]}
-        tracker.load(f"ftp://{name}.org/", {b"x": {b"y": {b"d": tree, b"own": 1 + number}}}, digests=known)
+        other = {b"d": tree, b"own": {b"f": 1 + number}}
+        tracker.load(f"ftp://{name}.org/", {b"x": {b"y": other}}, digests=known)
     assert urls(tracker, "ftp://a.org/d/") == ["ftp://b.org/x/y/d/"]
     file = "/".join(name.decode() for name in (*place, b"f"))
     assert urls(tracker, f"ftp://a.org/{file}") == [f"ftp://b.org/x/y/{file}"]

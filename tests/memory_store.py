@@ -619,8 +619,11 @@ class MemoryTx:
         among = self.directories(range(first, upto)).values()
         return next((one for one in among if one.name == name), None)
 
-    def directories_with(self, md5: bytes, sha: bytes, limit: int) -> list[TrackedDirectory]:
-        return [one for one in self._t.tr_dir.values() if (one.md5, one.sha) == (md5, sha)][:limit]
+    def directories_with(
+        self, md5: bytes, sha: bytes, limit: int, but: tuple[int, int] = (0, 0)
+    ) -> list[TrackedDirectory]:
+        found = [one for one in self._t.tr_dir.values() if (one.md5, one.sha) == (md5, sha)]
+        return [one for one in found if not but[0] <= one.dirid < but[1]][:limit]
 
     def directories_named_by(self, md5: bytes, limit: int) -> list[TrackedDirectory]:
         return [one for one in self._t.tr_dir.values() if one.md5 == md5][:limit]
@@ -637,8 +640,9 @@ class MemoryTx:
         ]
         return any(len(one) == len(two) and one != two for one, two in pairs)
 
-    def digest_of(self, dirid: int, name: bytes) -> bytes | None:
-        return self._t.tr_hash.get((dirid, name))
+    def digests_of(self, dirids: Collection[int], name: bytes) -> dict[int, bytes]:
+        known = self._t.tr_hash
+        return {dirid: known[dirid, name] for dirid in dirids if (dirid, name) in known}
 
     def behind(self, first: int, upto: int) -> tuple[list[TrackedDirectory], list[Any], list[Any]]:
         directories = [one for dirid, one in sorted(self._t.tr_dir.items()) if first <= dirid < upto]

@@ -7,8 +7,9 @@ sweeps (``sweeps.py``). Should two do so, nothing is lost: every transaction loo
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, TypeVar
 
 from twisted.python.failure import Failure
@@ -55,6 +56,8 @@ NOBODY = 0
 """The pid of a step that is about no provider."""
 
 Found = TypeVar("Found", int, Provider)
+Further = Callable[[Store, int], Iterator[object]]
+"""Work of a part that stands above this one, at a time (epoch seconds); each step is a short transaction."""
 _log = logging.getLogger(__name__)
 
 
@@ -170,7 +173,7 @@ class Housekeeper:
     """Sweeps when a day is over since the last sweep of any process. ``swept`` is told what a step removed.
 
     Changes of roots that a command left half done are finished whenever it looks. ``policy`` may be
-    replaced; the next sweep goes by it.
+    replaced; the next sweep goes by it. ``further`` work is done at the end of each sweep.
     """
 
     def __init__(
@@ -182,6 +185,7 @@ class Housekeeper:
         *,
         owner: str,
         swept: Callable[[Step], None],
+        further: Sequence[Further] = (),
         now: Callable[[], float] = time.time,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -191,6 +195,7 @@ class Housekeeper:
         self.policy = policy
         self._sweeps = Sweeps(store, owner)
         self._swept = swept
+        self._further = further
         self._now = now
         self._seconds = timer
         self._done: deque[Step] = deque()
@@ -217,11 +222,16 @@ class Housekeeper:
         return self._daily(now)
 
     def _daily(self, now: int) -> Iterator[Step]:
-        for step in sweep(self._store, self.policy, now):
+        for step in chain(sweep(self._store, self.policy, now), self._of_others(now)):
             yield step
             if not self._sweeps.keep(int(self._now())):
                 return  # another process goes on: this one was silent for too long
         self._sweeps.end(int(self._now()))
+
+    def _of_others(self, now: int) -> Iterator[Step]:
+        for work in self._further:
+            for _ in work(self._store, now):
+                yield _nothing(NOBODY)
 
     def _slice(self, steps: Iterator[Step]) -> float | None:
         """Go on for as long as a job may take; returns the seconds it took, None = nothing is left."""

@@ -165,24 +165,31 @@ def raise_generation(tx: Tx, name: str) -> None:
 
 def clear(store: Store, now: float) -> int:
     """Remove what nobody is shown and nobody loads; returns how many directories that were."""
-    cleared = 0
+    return sum(clearing(store, now))
+
+
+def clearing(store: Store, now: float) -> Iterator[int]:
+    """Do so in short transactions; yields after each how many directories it removed at most."""
     while True:
         with store.begin() as tx:
             ended = [tx.staged(one.first, lock=True) for one in tx.staged_before(int(now), _AT_A_TIME)]
             left = [one for one in ended if one is not None and one.claimed < int(now)]
             for one in left:  # whoever still loads it gives up
                 tx.put_staged(replace(one, claimed=0))
+        yield 0
         if not ended:
-            return cleared
+            return
         for one in left:
-            cleared += one.dirs
-            _clear(store, one)
+            yield from _clearing(store, one)
 
 
-def _clear(store: Store, staged: Staged) -> None:
+def _clearing(store: Store, staged: Staged) -> Iterator[int]:
     end = staged.first + staged.dirs
     for first in range(staged.first, end, CLEARED):
+        upto = min(first + CLEARED, end)
         with store.begin() as tx:
-            tx.delete_directories(first, min(first + CLEARED, end))
+            tx.delete_directories(first, upto)
+        yield upto - first
     with store.begin() as tx:
         tx.delete_staged(staged.first)
+    yield 0

@@ -14,7 +14,10 @@ from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory, url_of
 from lcc_scrapy.domain.tracker_policy import EVERYBODY, Rules
 
 CANDIDATES = 1000
-"""Directories with one identity that are looked at; of more, any that many."""
+"""Directories with one identity on other servers that are looked at; of more, any that many."""
+
+COMPARED = 20
+"""Replicas whose contents are compared where digests are known, best first; others are not offered."""
 
 NARROW = 256
 """Subdirectories that are read through for a name; of more, half of them are left out until so few are."""
@@ -87,8 +90,8 @@ class _Walk:
             return Found()
         is_directory = self.place.is_directory or not way[-1].rest
         replicas: tuple[Replica, ...] = ()
-        for here in way:
-            offered = self._offered(here)
+        for number, here in enumerate(way):
+            offered = self._offered(here, way[number + 1 :])
             self.steps.append(Step(url_of(here.host.site, here.path, is_directory=True), len(offered)))
             if offered:
                 replicas = tuple(self._urls(here, offered[: self.limit]))
@@ -131,32 +134,46 @@ class _Walk:
     def _digest(self, last: _Here) -> str:
         if not (last.rest and last.host.digests):
             return ""
-        return (self.tx.digest_of(last.directory.dirid, last.rest[0]) or b"").hex()
+        dirid = last.directory.dirid
+        return self.tx.digests_of({dirid}, last.rest[0]).get(dirid, b"").hex()
 
-    def _offered(self, here: _Here) -> list[tuple[TrackedDirectory, Host]]:
-        """Return the replicas of a directory that may be offered, best first."""
-        its = here.directory
+    def _offered(self, here: _Here, below: Sequence[_Here]) -> list[tuple[TrackedDirectory, Host]]:
+        """Return the replicas of a directory that may be offered, best first; ``below`` is the way on."""
+        its, host = here.directory, here.host
         if its.md5 is None or its.sha is None:
             return []
-        found = shown(self.tx, self.tx.directories_with(its.md5, its.sha, CANDIDATES), self.rules)
-        found = [one for one in found if one[1].hostid != here.host.hostid]
-        if here.host.digests:
-            found = [one for one in found if not (one[1].digests and self._differs(here, one[0]))]
-        return found
+        mine = host.first, host.first + host.dirs
+        found = self.tx.directories_with(its.md5, its.sha, CANDIDATES, mine)
+        offered = shown(self.tx, [one for one in found if one.hostid != host.hostid], self.rules)
+        return self._without_others(here, below, offered) if host.digests and offered else offered
 
-    def _differs(self, here: _Here, other: TrackedDirectory) -> bool:
-        """Tell whether a content that is wanted is known to differ in a replica.
+    def _without_others(
+        self, here: _Here, below: Sequence[_Here], offered: list[tuple[TrackedDirectory, Host]]
+    ) -> list[tuple[TrackedDirectory, Host]]:
+        """Leave out replicas in which a content that is wanted is known to differ."""
+        known = [one for one, host in offered if host.digests][: max(COMPARED, self.limit)]
+        same = self._with_same_contents(here, below, known)
+        return [pair for pair in offered if not pair[1].digests or pair[0].dirid in same]
+
+    def _with_same_contents(
+        self, here: _Here, below: Sequence[_Here], others: Sequence[TrackedDirectory]
+    ) -> set[int]:
+        """Return those in which nothing is known to differ, by number.
 
         Of a directory that is all below it. Equal trees are numbered alike, level by level.
         """
-        ours, theirs = here.directory, other
-        for name in here.rest:
-            below = child(self.tx, ours, name)
-            if below is None:  # the file
-                return _differ(*(self.tx.digest_of(one.dirid, name) for one in (ours, theirs)))
-            twin = theirs.first + below.dirid - ours.first
-            ours, theirs = below, self.tx.directories([twin])[twin]
-        return self._trees_differ(ours, theirs)
+        ours, twins = here.directory, {one.dirid: one for one in others}
+        for step in below:
+            ahead = step.directory.dirid - ours.first
+            rows = self.tx.directories({one.first + ahead for one in twins.values()})
+            twins = {number: rows[one.first + ahead] for number, one in twins.items()}
+            ours = step.directory
+        rest = below[-1].rest if below else here.rest
+        if not rest:
+            return {number for number, one in twins.items() if not self._trees_differ(ours, one)}
+        digests = self.tx.digests_of({ours.dirid, *(one.dirid for one in twins.values())}, rest[0])
+        its = digests.get(ours.dirid)
+        return {number for number, one in twins.items() if not _differ(its, digests.get(one.dirid))}
 
     def _trees_differ(self, ours: TrackedDirectory, theirs: TrackedDirectory) -> bool:
         first, count, other = ours.dirid, 1, theirs.dirid

@@ -70,10 +70,15 @@ class Robot:
             await self._run(await self.work(self.tasks.claim, hostid, self._time()))
 
     async def once(self) -> None:
-        """Scan what is due, and end; raises ``LccError`` where the database is away."""
+        """Scan what is due, and end; raises ``LccError`` where the database is away.
+
+        A server may have to wait until one of another domain, on the same host, was scanned: so all domains
+        are looked at again, until nothing is left that was due at the beginning.
+        """
         await self.loading(clear, self.store, self.now())
-        domains = await self.work(self.tasks.domains)
-        await _together([self._job(domain) for domain in domains])
+        domains, began = await self.work(self.tasks.domains), self._time()
+        while any(await _together([self._job(domain, began) for domain in domains])):
+            pass
 
     async def forever(self) -> None:
         """Scan servers when they are due, until cancelled."""
@@ -99,29 +104,34 @@ class Robot:
                 _log.warning("scans of domain %s: %s", domain, error)
             await asyncio.sleep(self.poll)
 
-    async def _job(self, domain: str) -> None:
-        """Scan the servers of a domain that are due, as many at a time as there are places."""
+    async def _job(self, domain: str, due_by: int | None = None) -> bool:
+        """Scan the servers of a domain that are due, as many at a time as there are places.
+
+        Only what was due at ``due_by``, if that is given. Tells whether there was any.
+        """
         running: set[asyncio.Task[None]] = set()
+        any_was_due = False
         try:
             while True:
                 await self._places.acquire()
-                task = await self._claimed(domain)
+                task = await self._claimed(domain, due_by)
                 if task is not None:
+                    any_was_due = True
                     one = asyncio.ensure_future(self._in_its_place(task))
                     running.add(one)
                     one.add_done_callback(running.discard)
                 elif running:  # one of them may be of the same host as what is due
                     await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 else:
-                    return
+                    return any_was_due
         finally:
             await _ended(running)
 
-    async def _claimed(self, domain: str) -> Task | None:
+    async def _claimed(self, domain: str, due_by: int | None) -> Task | None:
         """Claim what is due; without any, the place is free for others."""
         task = None
         try:
-            task = await self.work(self.tasks.claim_due, domain, self._time())
+            task = await self.work(self.tasks.claim_due, domain, self._time(), due_by)
         finally:
             if task is None:
                 self._places.release()
@@ -200,16 +210,16 @@ class Robot:
         return int(self.now())
 
 
-async def _together(jobs: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Run jobs; the first error ends all, and is raised."""
+async def _together(jobs: Sequence[Coroutine[Any, Any, bool]]) -> list[bool]:
+    """Run jobs, and return what they return; the first error ends all, and is raised."""
     running = [asyncio.ensure_future(job) for job in jobs]
     try:
-        await asyncio.gather(*running)
+        return await asyncio.gather(*running)
     finally:
         await _ended(running)
 
 
-async def _ended(running: Iterable[asyncio.Task[None]]) -> None:
+async def _ended(running: Iterable[asyncio.Task[Any]]) -> None:
     """End what runs, and wait until it has."""
     left = list(running)
     for one in left:

@@ -21,6 +21,9 @@ from lcc_scrapy.tracker.spool import Spool
 LINE_MAX = 32 * 1024
 """Bytes of a line: each byte of a name may take five, and so may those of a link's target."""
 
+SIZE_DIGITS = 20
+"""Of a size of 64 bits; Python refuses to read thousands."""
+
 MEMORY = 2 * 1024**3
 """Bytes of address space for the program: it keeps the list of files in memory."""
 
@@ -49,7 +52,7 @@ def entries(lines: Iterable[bytes]) -> Iterator[Entry]:
         name, _, target = text.partition(_ARROW) if letter == b"l" else (text, b"", b"")
         path = path_of(b"" if name == b"." else name)
         if letter in _KINDS:
-            amount = int(size) if letter == b"-" else 0
+            amount = 0 if letter != b"-" else int(size) if len(size) <= SIZE_DIGITS else -1
             yield Entry(path, _KINDS[letter], amount, target=_plain(target) or b"?")
 
 
@@ -117,7 +120,7 @@ async def _run(words: list[str], effort: Effort, file: IO[bytes]) -> frozenset[P
         while piece := await effort.patiently(child.stdout.read(PIECE)):
             await effort.take(len(piece))
             file.write(piece)
-        said = await complaints
+        said = await effort.patiently(complaints)
         status = await effort.patiently(child.wait())
     finally:
         with suppress(ProcessLookupError):

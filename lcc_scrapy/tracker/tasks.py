@@ -69,15 +69,19 @@ class Tasks:
         with self.store.read() as tx:
             return [one.domain for one in tx.tracked_domains() if not one.peer]
 
-    def claim_due(self, domain: str, now: int) -> Task | None:
-        """Claim the server of a domain that has been due for longest and may be scanned; None = none."""
+    def claim_due(self, domain: str, now: int, due_by: int | None = None) -> Task | None:
+        """Claim the server of a domain that has been due for longest and may be scanned; None = none.
+
+        Only what was due at ``due_by``, if that is given (epoch seconds).
+        """
+        due_by = now if due_by is None else due_by
         with self.store.read() as tx:
-            if not (tx.due_hosts_of(domain, now, 1) or tx.claimed_hosts(now)):
+            if not (tx.due_hosts_of(domain, due_by, 1) or tx.claimed_hosts(now)):
                 return None
         with self._claiming() as tx:
             busy, left = _divided(tx.claimed_hosts(now))
             mine = [one for one in left if one.domain == domain]
-            due = mine + tx.due_hosts_of(domain, now, LOOKED_AT)
+            due = mine + tx.due_hosts_of(domain, due_by, LOOKED_AT)
             rules = tx.scan_rules([one.hostid for one in due])
             for one in due:
                 later = not_before(rules[one.hostid], now, self.zone)

@@ -60,10 +60,10 @@ def store():
 def house(store, clock, work):
     """Return what makes the housekeeper of a process; ``told`` has what it told."""
 
-    def make(owner="1/0", thread=None):
+    def make(owner="1/0", thread=None, further=()):
         told = []
         made = Housekeeper(
-            store, thread or SameThread(), clock, QueuePolicy(), owner=owner, swept=told.append,
+            store, thread or SameThread(), clock, QueuePolicy(), owner=owner, swept=told.append, further=further,
             now=lambda: 1_000_000 + clock.seconds(), timer=lambda: work.spent,
         )  # fmt: skip
         made.told = told
@@ -82,6 +82,27 @@ def test_it_sweeps_at_the_first_start_and_again_when_a_day_is_over(house, clock,
     pass_time(clock, 3 * DAY)
     assert len(work.began) == 3
     assert all(DAY <= b - a <= DAY + LOOK + 60 for a, b in zip(work.began, work.began[1:], strict=False))
+
+
+def test_what_other_parts_have_to_do_is_done_after_the_sweep_step_by_step(house, clock, work, store):
+    done = []
+
+    def further(its, now):
+        for number in range(2 * MOST):
+            done.append((its is store, now, number))
+            yield number
+
+    work.steps, work.each = [NOTHING], 0.0
+    keeper = house(further=[further, further])
+    keeper.start()
+    clock.advance(0)
+    assert len(done) == MOST - 1
+    pass_time(clock, 600)
+    assert done == 2 * [(True, 1_000_000, number) for number in range(2 * MOST)]
+    assert keeper.told == []
+    house(further=[further]).start()
+    pass_time(clock, 600)
+    assert len(done) == 4 * MOST
 
 
 def test_a_restart_sweeps_nothing_that_was_swept_today(house, clock, work):

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from lcc_scrapy.domain.tracker_rules import ScanRules
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
 from lcc_scrapy.sources.work import at_once
 from lcc_scrapy.tracker import robot as robots
@@ -140,6 +141,47 @@ def test_at_most_four_servers_are_scanned_at_a_time(store, tmp_path):
     told = run(store, Scanning(tmp_path, **dict.fromkeys(names, counted)), *names)
     assert len(told) == 9
     assert most == robots.AT_A_TIME
+
+
+def test_a_server_that_waits_for_another_domain_is_scanned_before_the_robot_ends(store, tmp_path):
+    registry, now, most = Registry(store), 0, 0
+    registry.add_domain("uk", 1)
+    registry.add_server("ftp://same.de/", "de", 1)
+    registry.add_server("http://same.de/", "uk", 1)
+    registry.add_server("http://same.de/other/", "uk", 1)
+
+    async def long():
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        now -= 1
+
+    scanner = Scanning(tmp_path, same=long)
+    run(store, scanner)
+    assert sorted(str(one.place) for one in scanner.asked) == [
+        "ftp://same.de/", "http://same.de/", "http://same.de/other/",
+    ]  # fmt: skip
+    assert [host(store, one).dirs for one in (1, 2, 3)] == [1, 1, 1]
+    assert most == 1
+
+
+def test_what_becomes_due_while_servers_are_scanned_once_is_left_for_the_next_time(store, tmp_path):
+    rules = Tasks(store, "me/1", ZoneInfo("UTC"), 60.0, 3600.0)
+    times = iter(range(1000, 100_000, 600))
+
+    async def none():
+        await asyncio.sleep(0)
+
+    async def once_as_time_passes(robot):
+        robot.now = lambda: float(next(times))
+        rules.put_rules(ScanRules(1, every=60))
+        await robot.once()
+
+    scanner = Scanning(tmp_path, good=none, bad=CannotScan("no"))
+    run(store, scanner, "good", "bad", what=once_as_time_passes)
+    assert sorted(one.place.host for one in scanner.asked) == ["bad.de", "good.de"]
 
 
 def test_one_that_is_ended_gives_its_servers_back(store, tmp_path):

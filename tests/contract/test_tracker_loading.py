@@ -8,12 +8,12 @@ from hashlib import sha256
 import pytest
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.tracker import BadDomain, Place, Staged
+from lcc_scrapy.domain.tracker import BadDomain, Place, Staged, TrackedDomain
 from lcc_scrapy.tracker import exchange, loading
 from lcc_scrapy.tracker.entries import Unlisted
 from lcc_scrapy.tracker.exchange import BadExchange, Manifest, export
 from lcc_scrapy.tracker.importing import import_domain
-from lcc_scrapy.tracker.loading import CLAIM, Scan, clear, counted, load, stage
+from lcc_scrapy.tracker.loading import CLAIM, Scan, clear, clearing, counted, hide, load, show, stage
 from lcc_scrapy.tracker.lookup import look_up
 from lcc_scrapy.tracker.registry import NotTracked, Registry, ServerRefused
 from lcc_scrapy.tracker.summing import summed
@@ -104,11 +104,79 @@ def test_what_a_load_left_that_went_silent_is_removed_and_that_load_gives_up(tra
     assert (directories(store), staged(store)) == (before, [])
 
 
+def test_a_load_claims_its_rows_at_each_step_and_lets_go_of_the_old_ones(tracker, monkeypatch):
+    tracker.load(A, TREE)
+    with tracker.store.begin() as tx:
+        kind, put, noted = type(tx), type(tx).put_staged, []
+        monkeypatch.setattr(kind, "put_staged", lambda its, one: (noted.append(one), put(its, one))[1])
+    old = tracker.server(A)
+    tracker.load(A, OTHER)
+    new, cleared = tracker.server(A), Staged(old.first, 4, 0)
+    assert noted == [Staged(new.first, 5, NOW + CLAIM)] * 4 + [cleared, cleared]
+    noted.clear()
+    tracker.load(B, tree_of("a 1"))
+    assert noted == [Staged(tracker.server(B).first, 1, NOW + CLAIM)] * 2  # it showed nothing before
+
+
+def test_a_load_that_was_given_up_is_not_shown(tracker):
+    tracker.load(A, TREE)
+    before, summary = (directories(tracker.store), tracker.server(A)), summed(listing(OTHER))
+    loaded = stage(tracker.store, 1, summary.rows(), counted(summary), lambda: NOW)
+    steps = clearing(tracker.store, NOW + 1)
+    next(steps)
+    assert staged(tracker.store) == [Staged(loaded.first, 5, 0)]
+    with pytest.raises(Unlisted, match="too slowly"), tracker.store.begin() as tx:
+        show(tx, Scan(1, NOW, "test"), loaded)
+    assert sum(steps) == 5
+    assert (directories(tracker.store), tracker.server(A)) == before
+
+
+def test_the_generation_of_a_peers_domain_is_the_peers(tracker):
+    tracker.load(A, TREE)
+    with tracker.store.begin() as tx:
+        tx.put_tracked_domain(TrackedDomain("org", NOW, PEER, generation=7))
+    tracker.load(A, OTHER)
+    assert [one.generation for one in tracker.registry.domains()] == [7]
+    with tracker.store.begin() as tx:
+        tx.delete_tracked_domain("org")
+        host = tx.host(1)
+    loaded = load(tracker.store, Scan(1, NOW, "test"), listing(TREE), lambda: NOW)
+    assert (tracker.registry.domains(), loaded.dirs) == ([], 4)
+    assert tracker.registry.servers()[0].first > host.first
+
+
 def test_what_is_still_loaded_is_not_removed(tracker):
     with tracker.store.begin() as tx:
         tx.put_staged(Staged(5, 3, NOW))
     assert clear(tracker.store, NOW) == 0
     assert clear(tracker.store, NOW + 1) == 3
+
+
+def test_what_goes_on_being_loaded_at_the_last_moment_is_not_removed(tracker, monkeypatch):
+    """Between the look at what has ended and its lock, a load may go on."""
+    store, looks = tracker.store, iter([[Staged(5, 3, NOW - 1)], []])
+    with store.begin() as tx:
+        tx.put_staged(Staged(5, 3, NOW + 100))
+        monkeypatch.setattr(type(tx), "staged_before", lambda *_: next(looks))
+    assert clear(store, NOW) == 0
+    with store.read() as tx:
+        assert tx.staged(5) == Staged(5, 3, NOW + 100)
+
+
+def test_what_ends_at_this_very_second_is_still_loaded(tracker, monkeypatch):
+    store, looks = tracker.store, iter([[Staged(5, 3, NOW)], []])
+    with store.begin() as tx:
+        tx.put_staged(Staged(5, 3, NOW))
+        monkeypatch.setattr(type(tx), "staged_before", lambda *_: next(looks))
+    assert clear(store, NOW) == 0
+
+
+def test_rows_are_removed_in_short_transactions_and_counted(tracker):
+    tracker.load(A, TREE)
+    with tracker.store.begin() as tx:
+        hide(tx, tracker.server(A))
+    assert list(clearing(tracker.store, NOW)) == [0, 2, 2, 0, 0]
+    assert (directories(tracker.store), staged(tracker.store)) == (([], [], []), [])
 
 
 def test_a_server_that_is_removed_while_it_is_listed_is_refused(tracker):
@@ -278,6 +346,10 @@ FORGED = {
     "another number of columns": ("digests", at(3, b"0\tc")),
     "more subdirectories than rows": ("digests", at(1, b"9\t\t-\t-")),
     "fewer subdirectories than rows": ("digests", at(1, b"0\t\t-\t-")),
+    "one subdirectory more than rows": (
+        "digests",
+        lambda lines: [*lines[:4], b"1" + lines[4][1:], *lines[5:]],
+    ),
     "a count of directories": ("digests", at(0, HEAD % 10**9)),
     "a negative count": ("digests", at(0, HEAD % -1)),
     "no base": ("digests", at(0, HEAD % 0)),

@@ -1,6 +1,7 @@
 """From a URL to its exact replicas, on every store."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -229,6 +230,75 @@ def test_a_replica_whose_url_is_too_long_to_be_asked_for_is_left_out(tracker):
     assert urls(tracker, "ftp://a.org/d/") == []
     result = look_up_identity(tracker.store, plain([(b"12", b"3a")]).md5)
     assert [one.url for one in result] == ["ftp://a.org/d/"]
+
+
+@pytest.mark.parametrize("place", [(b"d", b"b"), (b"d", b"a", b"c"), (b"d", b"b", b"c"), (b"d", b"b", b"e")])
+def test_contents_are_compared_at_all_levels_to_the_last_directory(tracker, place):
+    tree = {b"f": 1, b"a": {b"f": 1, b"c": {b"f": 1}}, b"b": {b"f": 1, b"c": {b"f": 1}, b"e": {b"f": 2}}}
+    tracker.load("ftp://a.org/", {b"d": tree, b"own": 0}, digests={place: [(b"f", SHA[0])]})
+    for number, name in enumerate("bc"):
+        known = {(b"x", b"y", *place): [(b"f", SHA[number])]}
+        other = {b"d": tree, b"own": {b"f": 1 + number}}
+        tracker.load(f"ftp://{name}.org/", {b"x": {b"y": other}}, digests=known)
+    assert urls(tracker, "ftp://a.org/d/") == ["ftp://b.org/x/y/d/"]
+    file = "/".join(name.decode() for name in (*place, b"f"))
+    assert urls(tracker, f"ftp://a.org/{file}") == [f"ftp://b.org/x/y/{file}"]
+    assert found(tracker, "ftp://a.org/d/").known
+    assert found(tracker, "ftp://a.org/d/", Rules(allowed=("nobody",))).known
+
+
+def test_replicas_whose_contents_are_not_compared_are_not_offered(tracker, monkeypatch):
+    """Where many have to be compared, the best ones are; where nothing is known, nothing has to be."""
+    monkeypatch.setattr(lookup_module, "COMPARED", 2)
+    tree, known = {b"d": {b"f": 1}}, {(b"d",): [(b"f", SHA[0])]}
+    tracker.load("ftp://a.org/", {**tree, b"own": 1}, digests=known)
+    for number in range(6):
+        other = {} if number == 5 else {"digests": {(b"d",): [(b"f", SHA[number == 3])]}}
+        tracker.load(f"ftp://m{number}.org/", {**tree, b"m%d" % number: 2}, at=NOW + 10 - number, **other)
+    result = found(tracker, "ftp://a.org/d/f", limit=1)
+    assert [one.url for one in result.replicas] == ["ftp://m0.org/d/f"]
+    assert result.steps[-1].replicas == 2 + 1
+    assert urls(tracker, "ftp://a.org/d/f", limit=4) == [
+        f"ftp://m{number}.org/d/f" for number in (0, 1, 2, 5)
+    ]
+    assert len(urls(tracker, "ftp://a.org/d/f", limit=5)) == 5
+
+
+def test_many_like_it_on_the_same_server_hide_no_replica(tracker, monkeypatch):
+    monkeypatch.setattr(lookup_module, "CANDIDATES", 3)
+    many = {b"%d" % number: {b"f": 1} for number in range(9)}
+    tracker.load("ftp://a.org/", many)
+    tracker.load("ftp://b.org/", {b"x": {b"f": 1}, b"y": 3})
+    assert urls(tracker, "ftp://a.org/4/f") == ["ftp://b.org/x/f"]
+    tracker.load("ftp://a.org/", many)
+    assert urls(tracker, "ftp://a.org/4/f") == ["ftp://b.org/x/f"]
+
+
+@pytest.mark.parametrize("number", [9, 13])
+def test_rows_that_a_server_does_not_show_are_no_replicas(tracker, number):
+    """They are being loaded, or on their way out: just before those that it shows, or just behind."""
+    tracker.load("ftp://a.org/", {b"d": {b"f": 1}, b"own": 1})
+    tracker.load("ftp://b.org/", {b"x": {b"f": 1}})
+    other = tracker.server("ftp://b.org/")
+    with tracker.store.begin() as tx:
+        row = next(one for one in tx.behind(other.first, other.first + 2)[0] if one.name == b"x")
+        tx.put_host(replace(other, first=10, dirs=3))
+        tx.delete_directories(other.first, other.first + 2)
+        tx.insert_directories([row._replace(dirid=number, parent=10)])
+    assert urls(tracker, "ftp://a.org/d/f") == []
+
+
+@pytest.mark.parametrize("number", [11, 12])
+def test_the_last_row_that_a_server_shows_is_a_replica(tracker, number):
+    tracker.load("ftp://a.org/", {b"d": {b"f": 1}, b"own": 1})
+    tracker.load("ftp://b.org/", {b"x": {b"f": 1}})
+    other = tracker.server("ftp://b.org/")
+    with tracker.store.begin() as tx:
+        base, row = tx.behind(other.first, other.first + 2)[0]
+        tx.put_host(replace(other, first=10, dirs=3))
+        tx.delete_directories(other.first, other.first + 2)
+        tx.insert_directories([base._replace(dirid=10, parent=10), row._replace(dirid=number, parent=10)])
+    assert urls(tracker, "ftp://a.org/d/f") == ["ftp://b.org/x/f"]
 
 
 def test_an_identity_of_the_seed_names_directories(tracker):

@@ -52,6 +52,18 @@ def test_the_server_that_has_been_due_for_longest_is_claimed_and_of_one_host_onl
     assert tasks.domains() == ["de", "uk"]
 
 
+def test_only_what_was_due_by_a_time_is_claimed_if_one_is_given(tasks):
+    assert tasks.claim_due("uk", NOON + 9, NOON + 2) is None
+    task = tasks.claim_due("uk", NOON + 9, NOON + 3)
+    assert task.host.url == "ftp://c.uk/"
+    its = host(tasks, 4)
+    assert (its.claimed, its.due, its.owner) == (NOON + 9 + CLAIM, NOON + 9 + CLAIM, "elsewhere/1")
+    tasks.released(task, NOON + 10)
+    its = host(tasks, 4)
+    assert (its.claimed, its.due, its.owner) == (0, NOON + 10, "")
+    assert Registry(tasks.store).add_server("ftp://d.uk/", "uk", NOON).hostid == 5  # no number was used up
+
+
 def test_a_claim_that_is_not_kept_is_taken_over_and_one_that_is_is_not(tasks):
     mine = tasks.claim_due("uk", NOON + 9)
     other = tasks_of(tasks.store, "elsewhere/2")
@@ -110,7 +122,7 @@ def test_outside_of_its_hours_no_server_is_scanned_but_on_demand(tasks):
     night = "1" * 6 + "0" * 18
     tasks.put_rules(ScanRules(4, timeofday=night * 7, timezone="Europe/Moscow", bandwidth=9, every=600))
     assert tasks.claim_due("uk", NOON + 9) is None
-    assert host(tasks, 4).due == 21 * 3600 + 1  # midnight in Moscow
+    assert (host(tasks, 4).due, host(tasks, 4).claimed) == (21 * 3600 + 1, 0)  # midnight in Moscow
     assert tasks.claim_due("uk", 21 * 3600 + 1).rules.bandwidth == 9
     task = tasks.claim(3, NOON)
     tasks.put_rules(replace(task.rules, every=600))

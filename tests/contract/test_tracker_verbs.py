@@ -73,9 +73,20 @@ def test_directories_are_found_by_number_name_and_identity(store):
         assert tx.directory_named(1, 4, b"a") is None
         assert tx.directory_named(3, 5, b"A") is None
         assert tx.directories_with(b"m" * 16, b"s" * 16, 9) == [rows[0]]
+        assert tx.directories_with(b"m" * 16, b"s" * 16, 9, (2, 5)) == [rows[0]]
+        assert tx.directories_with(b"m" * 16, b"s" * 16, 9, (1, 2)) == []
         assert tx.directories_named_by(b"\xff" * 16, 9) == [rows[1]]
         assert sorted(tx.directories_named_by(b"m" * 16, 9)) == [rows[0], rows[3]]
         assert len(tx.directories_named_by(b"m" * 16, 1)) == 1
+
+
+def test_directories_outside_of_some_numbers_are_found_on_both_sides(store):
+    with store.begin() as tx:
+        tx.insert_directories([directory(number) for number in range(1, 9)])
+    with store.read() as tx:
+        found = tx.directories_with(b"m" * 16, b"s" * 16, 9, (3, 6))
+        assert sorted(one.dirid for one in found) == [1, 2, 6, 7, 8]
+        assert len(tx.directories_with(b"m" * 16, b"s" * 16, 4, (3, 6))) == 4
 
 
 def test_links_and_digests_belong_to_directories_and_go_with_them(store):
@@ -86,8 +97,9 @@ def test_links_and_digests_belong_to_directories_and_go_with_them(store):
     with store.begin() as tx:
         assert tx.tracked_link(2, NAME) == b"../x"
         assert tx.tracked_link(1, NAME) is None
-        assert tx.digest_of(3, NAME) == b"d" * 16
-        assert tx.digest_of(2, NAME) is None
+        assert tx.digests_of({1, 2, 3}, NAME) == {3: b"d" * 16}
+        assert tx.digests_of({1}, b"f") == {1: b"d" * 32}
+        assert tx.digests_of(set(), b"f") == {}
         found = tx.behind(2, 4)
         assert [one.dirid for one in found[0]] == [2, 3]
         assert found[1] == [(2, NAME, b"../x"), (2, b"a", b"\xff"), (3, b"a", b"y")]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import and_, delete, func, select
+from sqlalchemy import delete, select
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.sql import many
@@ -122,9 +122,20 @@ class TrackerVerbs(OnConnection):
         found = self._directories("dirid >= ? AND dirid < ? AND name = ?", (first, upto, name), 1)
         return next(iter(found), None)
 
-    def directories_with(self, md5: bytes, sha: bytes, limit: int) -> list[TrackedDirectory]:
-        """Return directories with this identity, in no order; servers may show them no more."""
-        return self._directories("tag = ? AND md5 = ? AND sha = ?", (tag_of(md5), md5, sha), limit)
+    def directories_with(
+        self, md5: bytes, sha: bytes, limit: int, but: tuple[int, int] = (0, 0)
+    ) -> list[TrackedDirectory]:
+        """Return directories with this identity, in no order; servers may show them no more.
+
+        Not from the number ``but[0]`` on, below ``but[1]``: an index of tags has the numbers behind them, so
+        that a million of these cost nothing.
+        """
+        its = "tag = ? AND md5 = ? AND sha = ?"
+        key, (first, upto) = (tag_of(md5), md5, sha), but
+        if first == upto:
+            return self._directories(its, key, limit)
+        around = f"({its} AND dirid < ?) OR ({its} AND dirid >= ?)"
+        return self._directories(around, (*key, first, *key, upto), limit)
 
     def directories_named_by(self, md5: bytes, limit: int) -> list[TrackedDirectory]:
         """Return directories with this ``md5``, as above; their ``sha`` may differ."""
@@ -148,18 +159,19 @@ class TrackerVerbs(OnConnection):
 
         Directories from ``first`` on, below ``upto``, are compared with those from ``other`` on.
         """
-        here, there = t.tr_hash.alias(), t.tr_hash.alias()
-        same = and_(there.c.dirid == here.c.dirid + (other - first), there.c.name == here.c.name)
-        kind = func.length(there.c.digest) == func.length(here.c.digest)
-        query = select(1).select_from(here.join(there, same)).limit(1)
-        query = query.where(here.c.dirid >= first, here.c.dirid < upto, kind)
-        return self._c.execute(query.where(there.c.digest != here.c.digest)).first() is not None
+        [(which, given)] = many.where_any(
+            self._c, "here.dirid >= ? AND here.dirid < ? AND there.digest <> here.digest", [(first, upto)]
+        )
+        there = f"there.dirid = here.dirid + ({other - first:d}) AND there.name = here.name"
+        both = f"tr_hash here JOIN tr_hash there ON {there} AND length(there.digest) = length(here.digest)"
+        question = f"SELECT 1 FROM {both} WHERE {which} LIMIT 1"  # noqa: S608 - names of ours, and a number
+        return self._c.exec_driver_sql(question, given).first() is not None
 
-    def digest_of(self, dirid: int, name: bytes) -> bytes | None:
-        """Return the digest of a file."""
+    def digests_of(self, dirids: Collection[int], name: bytes) -> dict[int, bytes]:
+        """Return the digests of files of this name, by the numbers of their directories."""
         c = t.tr_hash.c
-        found = self._c.execute(select(c.digest).where(c.dirid == dirid, c.name == name)).scalar()
-        return None if found is None else bytes(found)
+        query = select(c.dirid, c.digest).where(c.name == name)
+        return {row.dirid: bytes(row.digest) for row in self._rows(query, c.dirid, sorted(dirids))}
 
     def behind(self, first: int, upto: int) -> tuple[list[TrackedDirectory], list[Any], list[Any]]:
         """Return directories from ``first`` on, below ``upto``, their links and digests, all by number."""

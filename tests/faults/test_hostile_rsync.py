@@ -1,0 +1,124 @@
+"""rsync servers that mean harm: a program of the same name says what rsync would print of them."""
+
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
+from lcc_scrapy.tracker import rsync
+from lcc_scrapy.tracker.entries import Unlisted
+from tests.faults.canary import Canary
+from tests.harness import wait_for
+from tests.scans import identities, scanned
+
+QUICK = replace(ScanLimits(), most_bytes=300_000, most_entries=1000)
+WHEN = "2020/01/01 00:00:00"
+URL = "rsync://127.0.0.1:9/mirror/"
+
+
+@pytest.fixture
+def rsync_says(tmp_path, monkeypatch):
+    """Return what makes scans run a shell script in place of rsync."""
+    programs, data = tmp_path / "bin", tmp_path / "data"
+    for folder in (programs, data):
+        folder.mkdir()
+    monkeypatch.setattr(rsync, "_ENVIRONMENT", {"PATH": f"{programs}:/usr/bin:/bin"})
+
+    def scan(script, limits=QUICK):
+        program = programs / "rsync"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        return scanned(URL, data, limits)
+
+    return scan
+
+
+def lines(*some: bytes) -> str:
+    """Return a script that prints lines as they are."""
+    escaped = "".join(f"\\{byte:03o}" for line in some for byte in line + b"\n")
+    return f"printf {shlex.quote(escaped)}"
+
+
+BASE = f"drwxr-xr-x 4096 {WHEN} .".encode()
+
+
+def entry(name: bytes, size: bytes = b"5", kind: bytes = b"-") -> bytes:
+    return kind + b"rw-r--r-- %b %b %b" % (size, WHEN.encode(), name)
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (f"yes -- '{entry(b'again').decode()}'", "300000 bytes"),
+        ("yes x | tr -d '\\n'", "300000 bytes"),
+        ("head -c 100000 /dev/zero", "a line of more than 32768 bytes"),
+        ("echo motd", "no line of rsync"),
+        (lines(BASE) + "; printf %s -rw-r--r--", "or a cut one"),
+        ("yes oops 1>&2", "nothing came for 1 s"),
+        ("exit 5", "rsync ended with status 5: nothing said"),
+        ("printf 'failed: \\033[2J\\n' 1>&2; exit 23", "rsync ended with status 23"),
+        ("sleep 600", "nothing came for 1 s"),
+        ("exec >&-; sleep 600", "nothing came for 1 s"),
+        ("kill -9 $$", "status -9"),
+        (lines(entry(b"a"), entry(b"d/e")), "came before its directory"),
+    ],
+    ids=("lines", "line", "zeros", "greeting", "cut", "complaints", "status", "control", "hangs", "silent", "killed",
+         "unnamed"),
+)  # fmt: skip
+def test_what_is_no_listing_is_refused_in_one_line(script, why, rsync_says):
+    with pytest.raises(Unlisted, match=why) as raised:
+        identities(rsync_says(script, replace(QUICK, patience=1.0)))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(rsync_says):
+    seconds = f"6{os.getpid()}"  # by which it is known
+    with pytest.raises(Unlisted, match="nothing came"):
+        rsync_says(f"sleep {seconds} & sleep {seconds}", replace(QUICK, patience=1.0))
+    wait_for(lambda: not any(_runs(pid, seconds) for pid in Path("/proc").glob("[0-9]*")), what="their end")
+
+
+def _runs(process: Path, word: str) -> bool:
+    try:
+        return (process / "cmdline").read_bytes() == b"sleep\0%b\0" % word.encode()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("line", "is_sound"),
+    [
+        (entry(rb"new\#012line"), True),
+        (entry(b"\x01\x1b[2J\xff\xfe"), True),
+        (entry(b"big", b"18446744073709551615"), True),
+        (entry(b"big", b"18446744073709551616"), False),
+        (entry(b"big", b"9" * 5000), False),
+        (entry(b".."), False),
+        (entry(rb"a\#000b"), False),
+        (entry(b"x" * 256), False),
+        (entry(b"..", kind=b"d"), False),
+    ],
+    ids=range(9),
+)
+def test_names_are_bytes_and_what_cannot_be_one_makes_its_directory_unsound(line, is_sound, rsync_says):
+    made = identities(rsync_says(lines(BASE, entry(b"a"), line)))
+    assert (made[()] is not None) == is_sound
+    assert set(made) == {()}
+
+
+def test_it_gets_no_environment_of_this_process_and_one_address(rsync_says, monkeypatch):
+    monkeypatch.setenv("LCC_DATABASE_URL", "secret")
+    with pytest.raises(Unlisted) as raised:
+        rsync_says("echo failed: $(env | cut -d= -f1) 1>&2; exit 23")
+    assert set(str(raised.value).partition("failed: ")[2].split()) <= {"PATH", "PWD", "SHLVL", "_", "OLDPWD"}
+    with pytest.raises(Unlisted, match=r" -- rsync://127\.0\.0\.1:9/mirror/$"):
+        rsync_says("echo failed: $* 1>&2; exit 23")
+
+
+def test_a_server_that_hangs_or_says_something_else_is_left(tmp_path):
+    """The real rsync, and a server that accepts and never says anything."""
+    with Canary() as canary, pytest.raises(Unlisted):
+        scanned(f"rsync://127.0.0.1:{canary.port}/m/", tmp_path, replace(QUICK, patience=1.0))

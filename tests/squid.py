@@ -1,6 +1,7 @@
 """The real Squid of Debian, unpacked and not installed, beside a mirror tracker: one folder, own ports, no root."""
 
 import os
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -86,6 +87,12 @@ class Squid:
         proxy = urllib.request.ProxyHandler({"http": f"http://127.0.0.1:{self.port}"})
         with urllib.request.build_opener(proxy).open(url, timeout=120) as answer:
             return answer.read()
+
+    def asked(self, request: str) -> str:
+        """Return the whole answer to what is sent as it is."""
+        with socket.create_connection(("127.0.0.1", self.port), 120) as link:
+            link.sendall(request.encode())
+            return b"".join(iter(lambda: link.recv(65536), b"")).decode()
 
     def manager(self, page: str) -> str:
         """Return a page of the cache manager."""

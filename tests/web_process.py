@@ -1,4 +1,4 @@
-"""``lcc web`` and ``lcc files`` as real processes."""
+"""``lcc web``, ``lcc files`` and ``lcc tracker serve`` as real processes."""
 
 import re
 import signal
@@ -8,17 +8,23 @@ import time
 from contextlib import contextmanager
 
 PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
+ENDPOINTS = {
+    "web": "LCC_WEB_ENDPOINT",
+    "files": "LCC_FILES_ENDPOINT",
+    "tracker serve": "LCC_TRACKER_ENDPOINT",
+}
 
 
 @contextmanager
 def serving(house, command="web", **settings):
     """Start a server on a port that is free; gives its port and its process, and stops it."""
     log = house.folder / f"{command}.log"
-    name = "LCC_WEB_ENDPOINT" if command == "web" else "LCC_FILES_ENDPOINT"
-    environment = {**house.environment, name: "127.0.0.1:0", "LCC_POLL": "0.1", **settings}
+    environment = {**house.environment, ENDPOINTS[command]: "127.0.0.1:0", "LCC_POLL": "0.1", **settings}
     with (
         log.open("w") as out,
-        subprocess.Popen([*PROGRAM, command], env=environment, cwd=house.folder, stderr=out) as process,
+        subprocess.Popen(
+            [*PROGRAM, *command.split()], env=environment, cwd=house.folder, stderr=out
+        ) as process,
     ):
         try:
             yield _port(log, process), process

@@ -18,8 +18,8 @@ from lcc_scrapy.cli.tracker_serve import serve
 
 if TYPE_CHECKING:
     from lcc_scrapy.domain.tracker import Host, TrackedDomain
-    from lcc_scrapy.domain.tracker_policy import Policy, Rules
-    from lcc_scrapy.tracker.lookup import Found
+    from lcc_scrapy.domain.tracker_policy import Policy
+    from lcc_scrapy.tracker.answering import Answering
     from lcc_scrapy.tracker.registry import Registry
     from lcc_scrapy.tracker.summing import Summary
 
@@ -191,8 +191,8 @@ def lookup(lcc: Lcc, *, url: str, tld: tuple[str, ...], limit: int | None, as_js
     lcc tracker lookup ftp://ftp.example.org/pub/app/1.0/app.tar.gz
     lcc tracker lookup ftp://ftp.example.org/pub/app/1.0/ --tld de --limit 3
     """  # noqa: D301
-    rules = _policy(lcc).others
-    found = _found(lcc, url, rules, tld, limit)
+    with _answering(lcc) as answering:
+        found = answering.of_url(url, "", tld, limit).found
     if as_json:
         printing.as_json({"url": url, **asdict(found)})
     else:
@@ -216,8 +216,9 @@ def explain(lcc: Lcc, *, url: str, address: str, tld: tuple[str, ...], as_json: 
     lcc tracker explain ftp://ftp.example.org/pub/app/1.0/app.tar.gz --from 192.0.2.7
     lcc tracker explain ftp://ftp.example.org/pub/app/ --from 2001:db8::1 --json
     """  # noqa: D301
-    network, rules = _policy(lcc).explained(address)
-    found = _found(lcc, url, rules, tld, None)
+    with _answering(lcc) as answering:
+        network, rules = answering.policy.explained(address)
+        found = answering.of_url(url, address, tld).found
     facts = {"url": url, "from": address, "network": network or "others", **asdict(rules), **asdict(found)}
     if as_json:
         printing.as_json(facts)
@@ -316,14 +317,13 @@ def _policy(lcc: Lcc) -> "Policy":
     return read_policy(lcc.config.tracker.policy_file)
 
 
-def _found(lcc: Lcc, url: str, rules: "Rules", tld: tuple[str, ...], limit: int | None) -> "Found":
-    from lcc_scrapy.domain.tracker import Place, checked_domain
-    from lcc_scrapy.tracker.lookup import look_up
+@contextmanager
+def _answering(lcc: Lcc) -> "Iterator[Answering]":
+    from lcc_scrapy.tracker.answering import Answering
 
-    place = Place.parse(url)
-    wanted = rules.only(tuple(map(checked_domain, tld)))
+    policy = _policy(lcc)
     with lcc.store() as store:
-        return look_up(store, place, wanted, limit or lcc.config.tracker.replicas)
+        yield Answering(store, policy, lcc.config.tracker.replicas)
 
 
 def _domain_facts(registry: "Registry") -> list[dict[str, Any]]:

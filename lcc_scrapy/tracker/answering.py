@@ -12,6 +12,9 @@ from lcc_scrapy.tracker.lookup import Found, Replica, look_up, look_up_identity
 URN = "urn:x-tracker:"
 _HEX = 32
 
+MOST = 1000
+"""Replicas of one answer at most."""
+
 
 class BadUrn(LccError):
     """A name that is not ``urn:x-tracker:`` and 32 hexadecimal digits."""
@@ -27,7 +30,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Looks up for clients; ``limit`` is how many replicas one answer has at most. Blocking."""
+    """Looks up for clients; ``limit`` is how many replicas an answer has if no other number is asked for.
+
+    The address "" is that of somebody who has none: the rules for all others hold. Blocking.
+    """
 
     store: Store
     policy: Policy
@@ -44,10 +50,11 @@ class Answering:
         return look_up_identity(self.store, identity_of(urn), rules, self._most(limit))
 
     def _rules(self, address: str, tld: Sequence[str]) -> Rules:
-        return self.policy.of(address).only(tuple(map(checked_domain, tld)))
+        rules = self.policy.of(address) if address else self.policy.others
+        return rules.only(tuple(map(checked_domain, tld)))
 
     def _most(self, limit: int | None) -> int:
-        return self.limit if limit is None else min(limit, self.limit)
+        return min(self.limit if limit is None else limit, MOST)
 
 
 def identity_of(urn: str) -> bytes:

@@ -33,9 +33,9 @@ class Caches:
         return better(self._answering(), url, address)
 
     def address_of(self, request: Request) -> str:
-        """Return the address of a client; whoever has none is on this machine."""
+        """Return the address of a client, "" for who has none."""
         found = address_of(request.scope, self._config.web.proxies)
-        return found if is_address(found) else "127.0.0.1"
+        return found if is_address(found) else ""
 
     def routers(self) -> Iterator[APIRouter]:
         """Yield the route of the digest, unless it is turned off."""

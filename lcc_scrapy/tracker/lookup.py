@@ -45,11 +45,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result: replicas, best first, and the walk to them. Not ``known``: no server lists the URL."""
+    """The result: replicas, best first, and the walk to them. Not ``known``: no server lists the URL.
+
+    Whose URL has no "/" at its end may be a directory nevertheless. ``digest`` (hexadecimal) is that of a
+    file's content, by its length as in ``entries.Entry``; "" = not known.
+    """
 
     known: bool = False
     replicas: tuple[Replica, ...] = ()
     steps: tuple[Step, ...] = ()
+    is_directory: bool = True
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +84,15 @@ class _Walk:
         way = self._way(host, _below(host, self.place)) if host else []
         if not way or not self._leads_there(way[-1]):
             return Found()
+        is_directory = self.place.is_directory or not way[-1].rest
+        replicas: tuple[Replica, ...] = ()
         for here in way:
             offered = self._offered(here)
             self.steps.append(Step(url_of(here.host.site, here.path, is_directory=True), len(offered)))
             if offered:
-                urls = tuple(self._urls(here, offered[: self.limit]))
-                return Found(known=True, replicas=urls, steps=tuple(self.steps))
-        return Found(known=True, steps=tuple(self.steps))
+                replicas = tuple(self._urls(here, offered[: self.limit]))
+                break
+        return Found(True, replicas, tuple(self.steps), is_directory, self._digest(way[-1]))
 
     def _way(self, host: Host, path: Path) -> list[_Here]:
         """Return directories from the base of a server down, as far as they are known, through links."""
@@ -113,6 +121,11 @@ class _Walk:
     def _leads_there(self, last: _Here) -> bool:
         """Tell whether the walk came to the directory, or to that of the file."""
         return len(last.rest) <= (0 if self.place.is_directory else 1)
+
+    def _digest(self, last: _Here) -> str:
+        if not (last.rest and last.host.digests):
+            return ""
+        return (self.tx.digest_of(last.directory.dirid, last.rest[0]) or b"").hex()
 
     def _offered(self, here: _Here) -> list[tuple[TrackedDirectory, Host]]:
         """Return the replicas of a directory that may be offered, best first."""

@@ -39,9 +39,9 @@ class ServedDigests:
         self._made: dict[Rules, Made] = {}
 
     def of(self, address: str) -> Made:
-        """Return the digest for whoever is at an address. Blocking: a millisecond or two for each URL."""
+        """Return the digest for an address, "" = of nobody in particular. Blocking: a millisecond or two for each URL."""
         answering = self._answering()
-        rules = answering.policy.of(address)
+        rules = answering.policy.of(address) if address else answering.policy.others
         with self._making:
             made = self._made.pop(rules, None)
             if made is None or made.at + KEPT <= time.time():

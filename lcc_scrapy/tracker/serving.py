@@ -12,10 +12,11 @@ from lcc_scrapy import __version__
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.http_limits import Bounds
-from lcc_scrapy.tracker import lookup_routes
+from lcc_scrapy.tracker import lookup_routes, urn_routes
 from lcc_scrapy.tracker.cache_peer import CachePeer
 from lcc_scrapy.tracker.caches import Caches
 from lcc_scrapy.tracker.current_policy import CurrentPolicy
+from lcc_scrapy.tracker.resolver import Resolver
 from lcc_scrapy.web import problems
 from lcc_scrapy.web.guards import CompressText, Guards
 from lcc_scrapy.web.sharing import ShareOut
@@ -47,7 +48,9 @@ def make_app(config: Config, store: Store) -> Serving:
 
 def _routers(config: Config, store: Store, policy: CurrentPolicy, caches: Caches) -> Iterator[APIRouter]:
     """Yield all routes that there are; routes block (``def``), and so are called in threads."""
-    yield lookup_routes.make_router(config, store, policy)
+    resolver = Resolver(store, policy, config.tracker.replicas, config.web.proxies)
+    yield lookup_routes.make_router(resolver, config.tracker_url)
+    yield urn_routes.make_router(resolver)
     yield from caches.routers()
 
 

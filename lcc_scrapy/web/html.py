@@ -26,6 +26,11 @@ _STYLE = (
     "mark{background:#ffe680;color:#111}ins{color:#0a6b2d}del{color:#b00020}"
     "pre ins,pre del{text-decoration:none}"
     ".facts{color:#444;font-size:.85em;margin:.2em 0}form.inline{display:inline-block;margin-right:.8em}"
+    "table{border-collapse:collapse;width:100%}td:first-child{overflow-wrap:anywhere}"
+    "th,td{text-align:left;vertical-align:top;padding:.3em .8em .3em 0}tr{border-bottom:1px solid #bbb}"
+    "td+td,th+th{white-space:nowrap}form+h2{margin-top:1.6em}"
+    "@media(max-width:40em){thead{display:none}td{display:inline-block}td:first-child{display:block}"
+    "td+td::before{content:attr(title)' '}}"
     "form.inline button{margin-top:.4em;padding:.3em .8em}summary{cursor:pointer;margin-top:.4em}"
 )
 _HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()

@@ -209,6 +209,16 @@ def test_a_replica_whose_known_content_differs_is_never_offered(tracker, url, of
     assert f"ftp://c.org/y{url[1:]}" in urls(tracker, f"ftp://a.org/{url}")
 
 
+def test_a_file_comes_with_its_digest_and_a_directory_is_told_from_it(tracker):
+    tree = {b"d": {b"f": 1, b"g": 2, b"e": {b"h": 3}}}
+    tracker.load("ftp://a.org/", {**tree, b"own": 1}, digests={(b"d",): [(b"f", SHA[0])]})
+    tracker.load("ftp://b.org/", tree)
+    told = [found(tracker, f"ftp://a.org/d/{name}") for name in ("f", "g", "e", "e/", "e/h")]
+    assert [one.digest for one in told] == [SHA[0].hex(), "", "", "", ""]
+    assert [one.is_directory for one in told] == [False, False, True, True, False]
+    assert found(tracker, "ftp://b.org/d/f").digest == ""
+
+
 def test_an_identity_of_the_seed_names_directories(tracker):
     tracker.load("ftp://a.org/", {b"d": {b"3a": 12}})
     tracker.load("ftp://b.org/", {b"23a": 1}, "de")

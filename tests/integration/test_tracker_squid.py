@@ -2,6 +2,7 @@
 
 import signal
 from contextlib import contextmanager
+from hashlib import md5
 
 import pytest
 from test_cli import House
@@ -76,7 +77,7 @@ def test_the_rewriting_helper_sends_squid_to_the_replica(tracker, mirror, tmp_pa
         assert proxy.get(tracker.of_origin()) == b"the mirror's /1.0/f299.tgz"
         assert proxy.get(f"{tracker.mirror}1.0/f001.tgz") == b"the mirror's /1.0/f001.tgz"  # not back
         if policy == "redirect":
-            print(proxy.logged("NONE_NONE_REDIR/302", tracker.of_origin()))
+            print(proxy.logged("TCP_REDIRECT/302", tracker.of_origin()))
         print(proxy.logged("TCP_MISS/200", "HIER_DIRECT/127.0.0.1"))
     assert mirror[1] == ["/1.0/f299.tgz", "/1.0/f001.tgz"]
 
@@ -103,3 +104,17 @@ def test_a_cache_digest_sends_squid_to_the_tracker_which_redirects(tracker, tmp_
         print(proxy.logged("TCP_MISS/302", "CD_SIBLING_HIT/127.0.0.1"))
         assert proxy.counter("cd.times_used") >= 3
         print(proxy.manager("digest_stats"))
+
+
+def test_squid_resolves_a_urn_by_the_tracker(tracker, tmp_path):
+    urn = f"urn:x-tracker:{md5(b''.join(b'5' + name for name in NAMES)).hexdigest()}"
+    rules = (
+        f"cache_peer 127.0.0.1 parent {tracker.port} 0 no-query no-digest no-netdb-exchange\n"
+        "acl names urlpath_regex ^/uri-res/N2L[?]\ncache_peer_access 127.0.0.1 allow names\n"
+        "cache_peer_access 127.0.0.1 deny all\nnever_direct allow names\n"
+    )
+    with tracker.serving(), squid(tmp_path, rules) as proxy:
+        told = proxy.asked(f"GET {urn} HTTP/1.0\r\n\r\n")
+        assert told.startswith("HTTP/1.1 302 ")
+        assert f"Location: {tracker.mirror}1.0/\r\n" in told
+        print(proxy.logged(urn))

@@ -1,0 +1,63 @@
+"""Look-ups for whoever sent an HTTP request, by the policy as it is now."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+
+from fastapi import Request, Response
+
+from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.notations import Networks
+from lcc_scrapy.domain.tracker_policy import Policy
+from lcc_scrapy.domain.tracker_questions import Question
+from lcc_scrapy.listeners.peers import is_address
+from lcc_scrapy.tracker.answering import Answer, Answering
+from lcc_scrapy.tracker.lookup import Replica
+from lcc_scrapy.web.ranges import is_named
+from lcc_scrapy.web.sharing import address_of
+
+FRESH = 60
+"""Seconds for which a client may keep an answer; it is for its network alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Answers requests; ``proxies`` are believed about whose request they bring. Blocking."""
+
+    store: Store
+    policy: Callable[[], Policy]
+    limit: int
+    proxies: Networks = ()
+
+    def of_question(self, request: Request, question: Question) -> Answer:
+        """Look a URL up; raises ``UrlRefused``, ``BadDomain``."""
+        whose = self._address(request)
+        return self._answering().of_url(question.url, whose, question.tld, question.limit)
+
+    def of_urn(self, request: Request, urn: str) -> tuple[Replica, ...]:
+        """Look a name up; raises ``BadUrn``."""
+        return self._answering().of_urn(urn, self._address(request))
+
+    def _answering(self) -> Answering:
+        return Answering(self.store, self.policy(), self.limit)
+
+    def _address(self, request: Request) -> str:
+        """Return the client's address, "" for who has none: a Unix socket without a proxy."""
+        found = address_of(request.scope, self.proxies)
+        return found if is_address(found) else ""
+
+
+def to_follow(replicas: tuple[Replica, ...]) -> Replica | None:
+    """Return the replica to be redirected to: the best that is not for rsync, which follows no redirects."""
+    return next((one for one in replicas if not one.url.startswith("rsync:")), None)
+
+
+def cacheable(request: Request, answer: Response) -> Response:
+    """Let a client keep an answer for a while; where it has the same one already, return 304."""
+    tag = f'"{sha256(answer.body).hexdigest()[:32]}"'
+    kept = {"ETag": f"W/{tag}", "Cache-Control": f"private, max-age={FRESH}", "Vary": "Accept"}
+    answer.headers.update(kept)
+    if is_named(request.headers.get("if-none-match", ""), tag, weakly=True):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=kept)
+    return answer

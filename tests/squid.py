@@ -67,7 +67,9 @@ class Squid:
         )
         environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
         with (self.folder / "squid.out").open("wb") as out:
-            self._process = subprocess.Popen([*_AS_SOMEBODY, program, "-N", "-f", configuration], env=environment, stdout=out, stderr=out)
+            self._process = subprocess.Popen(
+                [*_AS_SOMEBODY, program, "-N", "-f", configuration], env=environment, stdout=out, stderr=out
+            )
         wait_for(self._answers, 20, "Squid")
 
     def stop(self) -> None:

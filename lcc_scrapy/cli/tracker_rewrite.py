@@ -50,7 +50,7 @@ def rewrite(lcc: Lcc) -> None:
 
 
 class _Finder:
-    """Finds replicas; opens the database when it is first needed, for Squid does not begin without its helper."""
+    """Finds replicas; opens the database when it is first needed: Squid cannot do without its helper."""
 
     def __init__(self, open_: "Callable[[], Answering]") -> None:
         self._open = open_

@@ -10,6 +10,7 @@ LONGEST = 16384
 
 _HEADER = Struct("!BBHIII4s")
 _REQUESTER = 4
+_VISIBLE = range(0x21, 0x7F)
 
 
 class BadMessage(ValueError):
@@ -59,4 +60,4 @@ def _message(opcode: int, number: int, payload: bytes) -> bytes:
 
 def _text(url: bytes) -> str:
     """Return a URL of visible ASCII; "" = it is none."""
-    return url.decode("ascii") if all(0x21 <= one <= 0x7E for one in url) else ""
+    return url.decode("ascii") if all(one in _VISIBLE for one in url) else ""

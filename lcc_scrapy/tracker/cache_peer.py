@@ -7,7 +7,6 @@ to a better replica, or told 504. The tracker fetches nothing for anybody.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
-from urllib.parse import urlsplit
 
 from anyio import to_thread
 from fastapi import APIRouter
@@ -42,7 +41,7 @@ class CachePeer:
         """Serve a request."""
         if scope["type"] != "http" or not scope["path"].startswith(FETCHED):
             await self._app(scope, receive, send)
-        elif (path := urlsplit(scope["path"]).path).startswith(OWN_PATHS):
+        elif (path := _path_of(scope["path"])).startswith(OWN_PATHS):
             await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
         else:
             answer = await to_thread.run_sync(self._answer, Request(scope))
@@ -62,6 +61,11 @@ class CachePeer:
         if found is None:  # caches ask elsewhere then
             return PlainTextResponse("no better replica is known\n", 504)
         return PlainTextResponse(f"{found.url}\n", 302, {"Location": found.url})
+
+
+def _path_of(url: str) -> str:
+    """Return the path of a URL that may be malformed."""
+    return "/" + url.partition("://")[2].partition("/")[2]
 
 
 def _target(scope: Scope) -> str:

@@ -83,7 +83,7 @@ def bound_socket(endpoint: Endpoint) -> socket.socket:
     if endpoint.path:
         raise ConfigurationError("LCC_TRACKER_ICP_ENDPOINT: ICP has no Unix sockets; write 127.0.0.1:3130")
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_DGRAM)  # noqa: TID251 - it answers, and asks nobody
+    made = socket.socket(family, socket.SOCK_DGRAM)
     try:
         made.bind((endpoint.host, endpoint.port))
     except OSError as error:

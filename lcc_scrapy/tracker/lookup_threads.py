@@ -23,7 +23,7 @@ class LookupThreads:
         self.pending = 0
 
     async def do(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        """Do work in a thread; raises ``Busy``, ``TimeoutError`` (the database hangs), or what the work does."""
+        """Do work in a thread; raises ``Busy``, ``TimeoutError``, or what the work does."""
         if self.pending >= self._most:
             raise Busy
         self.pending += 1

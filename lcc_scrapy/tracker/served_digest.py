@@ -39,7 +39,7 @@ class ServedDigests:
         self._made: dict[Rules, Made] = {}
 
     def of(self, address: str) -> Made:
-        """Return the digest for an address, "" = of nobody in particular. Blocking: a millisecond or two for each URL."""
+        """Return the digest for an address, "" = of nobody in particular. Blocking, for seconds maybe."""
         answering = self._answering()
         rules = answering.policy.of(address) if address else answering.policy.others
         with self._making:

@@ -114,8 +114,9 @@ clean: ## remove what was built
 	rm -rf dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
 
 MIRRORS := vsftpd proftpd-core pure-ftpd libnss-wrapper apache2-bin lighttpd
+SQUID := squid squid-common squid-langpack libecap3 libltdl7 libnfnetlink0 libnetfilter-conntrack3 libtdb1
 
-corpora: .corpora/python3.11-doc .corpora/postgresql-doc-15 $(MIRRORS:%=.corpora/%) ## real documents, and servers that conflict when installed, for tests (Debian packages)
+corpora: .corpora/python3.11-doc .corpora/postgresql-doc-15 $(MIRRORS:%=.corpora/%) $(SQUID:%=.corpora/%) ## real documents, and servers that conflict when installed, for tests (Debian packages)
 
 .corpora/%:
 	mkdir -p .corpora && cd .corpora && apt-get download -q $* && dpkg-deb -x $*_*.deb $*.part && mv $*.part $* && rm $*_*.deb

@@ -13,6 +13,7 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.tracker_exchange import export, import_
+from lcc_scrapy.cli.tracker_rewrite import rewrite
 from lcc_scrapy.cli.tracker_scan import scan, set_
 from lcc_scrapy.cli.tracker_serve import serve
 
@@ -110,6 +111,7 @@ tracker.add_command(scan)
 tracker.add_command(export)
 tracker.add_command(import_)
 tracker.add_command(serve)
+tracker.add_command(rewrite)
 
 
 @server.command("add")

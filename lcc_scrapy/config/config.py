@@ -115,6 +115,7 @@ class Config:
     mail: MailRules = group(MailRules)
     tracker: TrackerRules = group(TrackerRules)
     tracker_endpoint: Endpoint | None = setting("LCC_TRACKER_ENDPOINT", "127.0.0.1:8090", readers.endpoint, "Where `lcc tracker serve` listens, written like LCC_WEB_ENDPOINT; LCC_HTTP_CERTIFICATE and the other settings of HTTP hold there too.")
+    tracker_icp_endpoint: Endpoint | None = setting("LCC_TRACKER_ICP_ENDPOINT", "", readers.endpoint, "UDP port at which `lcc tracker serve` answers ICP queries of caches: `127.0.0.1:3130`; empty = none.")
     tracker_url: str = setting("LCC_TRACKER_URL", "", readers.web_url, "URL of `lcc tracker serve` as clients see it, for the links that its pages show; needed behind a proxy. Empty = as each request says: `https://tracker.example.org`.")
     alerts: AlertRules = group(AlertRules)
     annotation: AnnotationRules = group(AnnotationRules)

@@ -84,7 +84,7 @@ class _Walk:
 
     def found(self) -> Found:
         """Return the first directory's replicas that may be offered."""
-        host = self._host()
+        host = server_of(self.tx, self.place)
         way = self._way(host, _below(host, self.place)) if host else []
         if not way or not self._leads_there(way[-1]):
             return Found()
@@ -97,11 +97,6 @@ class _Walk:
                 replicas = tuple(self._urls(here, offered[: self.limit]))
                 break
         return Found(True, replicas, tuple(self.steps), is_directory, self._digest(way[-1]))
-
-    def _host(self) -> Host | None:
-        """Return the server whose base is nearest to the URL."""
-        covering = [one for one in self.tx.hosts_at(self.place.site) if one.dirs and _covers(one, self.place)]
-        return max(covering, key=lambda one: len(one.url), default=None)
 
     def _way(self, host: Host, path: Path) -> list[_Here]:
         """Return directories from the base of a server down, as far as they are known, through links."""
@@ -219,6 +214,12 @@ def look_up_identity(
         ]
         pairs = zip(urls, (host for _, host in found), strict=True)
         return tuple(Replica(url, host.domain, host.scanned) for url, host in pairs if len(url) <= URL_MAX)
+
+
+def server_of(tx: Tx, place: Place) -> Host | None:
+    """Return the server whose base is nearest to a URL."""
+    covering = [one for one in tx.hosts_at(place.site) if one.dirs and _covers(one, place)]
+    return max(covering, key=lambda one: len(one.url), default=None)
 
 
 def shown(

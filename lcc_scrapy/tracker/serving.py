@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
@@ -13,6 +14,8 @@ from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.http_limits import Bounds
 from lcc_scrapy.tracker import exchange_routes, lookup_routes, urn_routes
+from lcc_scrapy.tracker.cache_peer import CachePeer
+from lcc_scrapy.tracker.caches import Caches
 from lcc_scrapy.tracker.current_policy import CurrentPolicy
 from lcc_scrapy.tracker.exporting import Exports
 from lcc_scrapy.tracker.resolver import Resolver
@@ -41,19 +44,21 @@ def make_app(config: Config, store: Store) -> Serving:
     The store stays its caller's to close.
     """
     policy = CurrentPolicy(config.tracker.policy_file)
-    return Serving(app_of(_routers(config, store, policy), config.web), policy.renew)
+    caches = Caches(config, store, policy)
+    return Serving(app_of(_routers(config, store, policy, caches), config.web, caches), policy.renew)
 
 
-def _routers(config: Config, store: Store, policy: CurrentPolicy) -> Iterator[APIRouter]:
+def _routers(config: Config, store: Store, policy: CurrentPolicy, caches: Caches) -> Iterator[APIRouter]:
     """Yield all routes that there are; routes block (``def``), and so are called in threads."""
     resolver = Resolver(store, policy, config.tracker.replicas, config.web.proxies)
     yield lookup_routes.make_router(resolver, config.tracker_url)
     yield urn_routes.make_router(resolver)
     if config.tracker.exports:
         yield exchange_routes.make_router(Exports(store, Path(config.tracker.exports)), config.tracker_url)
+    yield from caches.routers()
 
 
-def app_of(routers: Iterable[APIRouter], bounds: Bounds) -> FastAPI:
+def app_of(routers: Iterable[APIRouter], bounds: Bounds, caches: Caches) -> FastAPI:
     """Return an application of routers: bodies, time and each client's share are bounded."""
     app = FastAPI(
         title="Mirror tracker",
@@ -61,13 +66,14 @@ def app_of(routers: Iterable[APIRouter], bounds: Bounds) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        lifespan=_living,
+        lifespan=partial(_living, caches),
         max_body_size=BODY_BYTES,
     )
     routers = list(routers)
     for router in routers:
         app.include_router(router)
     problems.install(app, routers)
+    app.add_middleware(CachePeer, find=caches.better, address_of=caches.address_of)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=bounds)
     app.add_middleware(Guards, silence=bounds.silence)
@@ -75,6 +81,7 @@ def app_of(routers: Iterable[APIRouter], bounds: Bounds) -> FastAPI:
 
 
 @asynccontextmanager
-async def _living(_app: FastAPI) -> AsyncIterator[None]:
+async def _living(caches: Caches, _app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = THREADS
-    yield
+    async with caches.answering_icp():
+        yield

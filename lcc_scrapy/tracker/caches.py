@@ -1,0 +1,59 @@
+"""What ``lcc tracker serve`` does for caches (Squid): ICP, the cache digest, and redirects to replicas."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from lcc_scrapy.config.config import Config
+from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.tracker_policy import Policy
+from lcc_scrapy.listeners.peers import is_address
+from lcc_scrapy.tracker import cache_peer
+from lcc_scrapy.tracker.answering import Answering
+from lcc_scrapy.tracker.icp import answering_icp, bound_socket
+from lcc_scrapy.tracker.redirection import Better, better
+from lcc_scrapy.tracker.served_digest import ServedDigests
+from lcc_scrapy.web.sharing import address_of
+
+
+class Caches:
+    """Serves caches; listens for ICP from the beginning. Raises ``ConfigurationError`` if it cannot."""
+
+    def __init__(self, config: Config, store: Store, policy: Callable[[], Policy]) -> None:
+        self._config = config
+        self._store = store
+        self._policy = policy
+        endpoint = config.tracker_icp_endpoint
+        self._icp = None if endpoint is None else bound_socket(endpoint)
+
+    def better(self, url: str, address: str) -> Better | None:
+        """Return a better replica of a URL for an address; see ``redirection.better``."""
+        return better(self._answering(), url, address)
+
+    def address_of(self, request: Request) -> str:
+        """Return the address of a client, "" for who has none."""
+        found = address_of(request.scope, self._config.web.proxies)
+        return found if is_address(found) else ""
+
+    def routers(self) -> Iterator[APIRouter]:
+        """Yield the route of the digest, unless it is turned off."""
+        if self._config.tracker.digest_urls:
+            digests = ServedDigests(self._answering, self._config.tracker.digest_urls)
+            yield cache_peer.make_router(digests, self.address_of)
+
+    @asynccontextmanager
+    async def answering_icp(self) -> AsyncIterator[None]:
+        """Answer ICP queries meanwhile, if that is turned on."""
+        if self._icp is None:
+            yield
+            return
+        async with answering_icp(self._icp, self._is_known, self._config.tracker.icp_clients):
+            yield
+
+    def _is_known(self, url: str, address: str) -> bool:
+        return self.better(url, address) is not None
+
+    def _answering(self) -> Answering:
+        return Answering(self._store, self._policy(), self._config.tracker.replicas)

@@ -1,0 +1,79 @@
+"""Where a cache is sent: to a better replica only, so that nobody goes in a circle; on every store."""
+
+from dataclasses import replace
+
+import pytest
+
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.tracker_policy import Policy, Rules
+from lcc_scrapy.tracker.answering import Answering
+from lcc_scrapy.tracker.digest_urls import digest_urls
+from lcc_scrapy.tracker.redirection import Better, better
+from tests.mirrors import NOW, Tracker, tree_of
+
+TREE = tree_of("pub/app/own 2\npub/app/1.0/app.tgz 5\npub/app/1.0/doc/README 7\npub/own 1")
+MIRROR = tree_of("mirrors/1.0/app.tgz 5\nmirrors/1.0/doc/README 7")
+OTHER = tree_of("1.0/app.tgz 5\n1.0/doc/README 7\nown 9")
+ORIGIN, DE, AT = "ftp://ftp.example.org/", "http://m.example.de/", "rsync://m.example.at/all/"
+WANTED = f"{ORIGIN}pub/app/1.0/doc/README"
+CONTENTS = {(b"pub", b"app", b"1.0"): [(b"app.tgz", bytes(32))]}
+
+
+@pytest.fixture
+def tracker(store):
+    made = Tracker(store)
+    made.load(ORIGIN, TREE, at=NOW, digests=CONTENTS)
+    made.load(DE, MIRROR, "de", at=NOW + 1)
+    made.load(AT, OTHER, "at", at=NOW + 2)
+    return made
+
+
+def found(tracker, url, rules=None, address="127.0.0.1"):
+    return better(Answering(tracker.store, Policy(others=rules or Rules()), 10), url, address)
+
+
+def test_the_fresher_replica_that_a_cache_can_fetch_is_the_better_one(tracker):
+    assert found(tracker, WANTED) == Better(f"{DE}mirrors/1.0/doc/README", redirects=False)
+
+
+def test_nobody_is_sent_from_the_best_server_to_another(tracker):
+    assert found(tracker, f"{DE}mirrors/1.0/doc/README") is None
+
+
+def test_the_own_server_is_better_if_the_policy_prefers_it(tracker):
+    assert found(tracker, WANTED, Rules(own=("org",))) is None
+    back = found(tracker, f"{DE}mirrors/1.0/doc/README", Rules(own=("org",), answer="redirect"))
+    assert back == Better(WANTED, redirects=True)
+
+
+def test_a_server_whose_last_scan_failed_is_left_for_any_other(tracker):
+    with tracker.store.begin() as tx:
+        (origin,) = tx.hosts_at("ftp://ftp.example.org")
+        tx.put_host(replace(origin, failures=1))
+    assert found(tracker, WANTED, Rules(own=("org",))) is not None
+    assert found(tracker, f"{DE}mirrors/1.0/doc/README", Rules(own=("org",))) is None
+
+
+def test_a_server_that_the_policy_forbids_is_left_for_any_other(tracker):
+    rules = Rules(forbidden=("m.example.de",))
+    assert found(tracker, f"{DE}mirrors/1.0/", rules) == Better(f"{ORIGIN}pub/app/1.0/", redirects=False)
+
+
+def test_an_unknown_url_has_nothing_better_and_a_malformed_one_is_refused(tracker):
+    assert found(tracker, f"{ORIGIN}pub/own") is None
+    assert found(tracker, "http://elsewhere.example.org/x") is None
+    with pytest.raises(UrlRefused):
+        found(tracker, "http://")
+
+
+def test_a_digest_has_directories_and_files_of_known_content_that_have_a_better_replica(tracker):
+    assert urls(tracker) == [
+        f"{ORIGIN}pub/app/1.0/",
+        f"{ORIGIN}pub/app/1.0/app.tgz",
+        f"{ORIGIN}pub/app/1.0/doc/",
+    ]
+    assert len(urls(tracker, 2)) == 2
+
+
+def urls(tracker, most=100):
+    return sorted(digest_urls(tracker.store, lambda url: found(tracker, url) is not None, most))

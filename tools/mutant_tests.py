@@ -72,6 +72,7 @@ TESTS = {
         "tests/contract/test_feed.py",
         "tests/contract/test_leases.py",
         "tests/contract/test_lock_order.py",
+        "tests/contract/test_small_sets.py",
         *NO_DATABASE,
     ),
     "lcc_scrapy/queue/visits.py": ("tests/contract/test_spidering_use_cases.py", *NO_DATABASE),
@@ -256,6 +257,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "allotments: left > 0: 0 -> 1": "one byte per second more is divided, or is not",
         "allotments: left > 0: Gt -> GtE": "where nothing is left, the shares stay as they are",
         "change: self.ready_at > now: Gt -> GtE": "at that moment nothing is owed",
+        "allotments: not open_ and left > 0: without left > 0": "shares are scaled by 1 then",
+    },
+    "lcc_scrapy/domain/retries.py": {
+        "host_delay: min(failures - 1, 16): 16 -> 17": "the longest wait is reached before",
+    },
+    "lcc_scrapy/domain/slots.py": {
+        "is_open: if self._common -> if True": "the sum of none is 0",
     },
     "lcc_scrapy/domain/entries.py": {
         "read_entry: if curl == where and 'burl' not in attributes -> if False": "reads an equal URL again",
@@ -278,6 +286,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/domain/timeslots.py": {
         "intersect: strict=True: True -> False": "both are of one length by then",
+        "_fit: len(bits) == HOURS_PER_DAY and slots == HOURS_PER_WEEK: without slots == HOURS_PER_WEEK": (
+            "there are 24 or 168 slots, and a mask of as many is returned before"
+        ),
+        "next_permitted: 4 * (HOURS_PER_WEEK + 2 * HOURS_PER_DAY): 4 -> 5": (
+            "what opens at all does so within nine days"
+        ),
         "next_permitted: if never_opens(mask) -> if False": "two weeks of closed hours end at infinity too",
         "next_permitted: return float('inf') -> return None": "what opens at all does so within nine days",
     },
@@ -290,6 +304,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "release: if over -> if True": "a transaction that drops nothing",
     },
     "lcc_scrapy/queue/dispatcher.py": {
+        "_next_usable: turn is None or not self._hand_out(ticket, turn, now): without turn is None": (
+            "tickets come from turns that are held; the condition is for the type"
+        ),
         "_is_to_be_fetched: again < NEVER: Lt -> LtE": "to look by NEVER asks for nothing",
         "_is_to_be_fetched: if again < NEVER -> if True": "to look by NEVER asks for nothing",
         "_settled: if result.result != settlement.DELAYED -> if True": "reads a window again that is right",
@@ -322,8 +339,24 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/queue/settlement.py": {
         "_as_written: if row is settled.row and waiting is None -> if False": "makes an equal result anew",
+        "_served: final=True: True -> False": "the codes of mismatches are never tried again",
+        "_ready: if fileid == served.fileid and answer is served.answer -> if False": "makes an equal one",
         "_ended_visits: if self._visits -> if True": "asks for no URLs",
         "_in_use: if provider.filesmax or provider.spacemax -> if True": "nobody looks at what has no limit",
+    },
+    "lcc_scrapy/queue/unit_of_work.py": {
+        "ask_again: row.operation == queue.FETCH and row.not_before: without row.operation == queue.FETCH": (
+            "a cancelled row waits for no moment"
+        ),
+        "_count_missed: if self._arrived -> if True": "asks for nothing",
+        (
+            "_flush_cache: key in self.cached and key not in self._cached_before:"
+            " without key not in self._cached_before"
+        ): "of what is stored there is no tombstone",
+        "_flush_cache: self.policy.drop_irrelevant and fresh: without fresh": "deletes nothing",
+    },
+    "lcc_scrapy/queue/windows.py": {
+        "_put: not taken or not is_among(one.row, taken): without not taken": "nothing is among none",
     },
     "lcc_scrapy/queue/window_rows.py": {
         "_heads: len(masks) > FEW_MASKS: Gt -> GtE": "with just so many, the part is the whole",

@@ -61,6 +61,7 @@ PAIRS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (
     (ast.Add, ast.Sub),
 )
 SWAPS = dict([*PAIRS, *((second, first) for first, second in PAIRS)])
+OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 REACHED = "__reached__"
 ELSEWHERE = ("annotation", "returns", "decorator_list", "args")
 """Fields of the syntax tree that do nothing when a function runs: types, and what its ``def`` does."""
@@ -206,26 +207,53 @@ def changes(parent: ast.AST, field: str, node: ast.AST) -> Iterator[tuple[ast.AS
     """Make what may stand in the place of a node, each with a text that says so."""
     if new := SWAPS.get(type(node)):
         yield new(), f"{short(parent)}: {type(node).__name__} -> {new.__name__}"
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float) and node.value in {0, 1}:
-        other = type(node.value)(not node.value)
-        yield ast.Constant(other), f"{short(parent)}: {node.value} -> {other}"
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        yield from other_numbers(parent, node.value)
+    if field == "func" and isinstance(node, ast.Name) and node.id in OPPOSITES:
+        yield ast.Name(OPPOSITES[node.id], ast.Load()), f"{short(parent)}: {node.id} -> {OPPOSITES[node.id]}"
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield node.operand, f"{short(node)}: without not"
     if isinstance(node, ast.Return) and not isinstance(node.value, ast.Constant | None):
         yield ast.Return(ast.Constant(None)), f"{short(node)} -> return None"
     if is_effect(node):
         yield ast.Pass(), f"deleted: {short(node)}"
+    yield from other_conditions(parent, field, node)
+
+
+def other_numbers(parent: ast.AST, value: bool | float) -> Iterator[tuple[ast.AST, str]]:
+    """Make the other one of 0 and 1, and a whole number that is one larger than any other."""
+    if value in {0, 1}:
+        other = type(value)(not value)
+        yield ast.Constant(other), f"{short(parent)}: {value} -> {other}"
+    elif type(value) is int:
+        yield ast.Constant(value + 1), f"{short(parent)}: {value} -> {value + 1}"
+
+
+def other_conditions(parent: ast.AST, field: str, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """Make conditions that always or never hold, or that lack one of their parts."""
     if field == "test" and isinstance(parent, ast.If | ast.IfExp):
         for constant in (True, False):
             yield ast.Constant(constant), f"if {short(node)} -> if {constant}"
+    if field == "ifs":
+        yield ast.Constant(value=True), f"[... if {short(node)}] -> all"
+    for left_out in node.values if isinstance(node, ast.BoolOp) else ():
+        rest: list[ast.expr] = [one for one in node.values if one is not left_out]
+        alone = rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+        yield alone, f"{short(node)}: without {short(left_out)}"
 
 
 def is_effect(node: ast.AST) -> bool:
-    """Tell whether a statement may be left out: a call (not of the log), an assignment to an attribute."""
+    """Tell whether a statement may be left out: not if names that it sets would be missing, nor the log."""
+    if isinstance(node, ast.Raise | ast.Delete | ast.Continue | ast.Break):
+        return True
+    if isinstance(node, ast.Return):
+        return node.value is None or isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call) and not ast.unparse(node).startswith("_log.")
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return isinstance(node, ast.Assign | ast.AugAssign) and isinstance(targets[0], ast.Attribute | ast.Tuple)
+    if isinstance(node, ast.AugAssign):
+        return True
+    kept = ast.Attribute | ast.Tuple | ast.Subscript
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], kept)
 
 
 def short(node: ast.AST) -> str:

@@ -122,8 +122,8 @@ class Settlement:
     def run(self) -> list[Settled]:
         """Settle everything; returns one result per outcome, in order."""
         settled = [self._settle(outcome) for outcome in self._outcomes]
-        self._keep(self._kept)
         batch = self._batch
+        self._keep(self._still_there())
         for error in self._errors:
             batch.counters[error.pid]["nurlerrs"] += 1
         batch.write_own()
@@ -136,6 +136,11 @@ class Settlement:
         self._count_totals(counted)  # all workers count in the same rows: see ``tx.FEED`` for their order
         batch.write_last()
         return [self._as_written(one) for one in settled]
+
+    def _still_there(self) -> list[Served]:
+        """Return what to store, but what a later outcome removed or replaced: no row would name its file."""
+        named = {row.fetched_fileid for row in self._batch.cached.values()}
+        return [one for one in self._kept if one.fileid in named]
 
     def _count(self, settled: Sequence[Settled]) -> Counter[Fetched]:
         """Count what became of the fetches of each provider, in this span of time."""

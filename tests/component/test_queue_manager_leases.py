@@ -2,22 +2,27 @@
 
 from types import SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from same_thread import ByHand
 from test_queue_manager import MONDAY_NOON, POLICY, House, charged
 
+from lcc_scrapy.db.records import WorkerRow
 from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.errors import LeaseLost, StoreUnavailable
 from lcc_scrapy.domain.queue import Delayed, Failed, Place
+from lcc_scrapy.domain.slots import Pacing
 from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turn_states import Event
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import regroup
 from lcc_scrapy.queue import turn_leases
+from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.held_turn import TurnPass
-from lcc_scrapy.queue.turn_leases import LEASE_MARGIN
+from lcc_scrapy.queue.queue_manager import QueueManager
+from lcc_scrapy.queue.turn_leases import LEASE_MARGIN, Identity
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 
@@ -621,3 +626,110 @@ def test_a_changed_priority_counts_from_the_next_look_on(house: House) -> None:
     house.clock.advance(2)
     assert house.manager.turns.get("2").priority == 2
     assert house.fetch_all() == ["c", "d", "a", "b"]
+
+
+def test_a_changed_provider_whose_turn_another_worker_holds_disturbs_no_look(house: House) -> None:
+    fetching(house, *"ab")
+    house.provider(2)
+    house.clock.advance(2)
+    rings = house.rings
+    house.change(2, priority=2)
+    house.clock.advance(2)
+    assert house.rings == rings + 1
+    assert [turn.key for turn in house.manager.turns] == ["1"]
+
+
+def test_a_worker_is_dead_after_a_lease_without_a_sign_and_not_after_some_looks(house: House) -> None:
+    lives, worker = house.manager.leases._lives, WorkerRow("1/1", 1, 1, 1, 0, 100)
+    for _ in range(60):
+        assert lives(worker)
+        house.clock.advance(1)
+    assert not lives(worker)
+
+
+def test_a_worker_that_was_never_started_can_be_stopped(house: House) -> None:
+    assert house.manager.stop().called
+
+
+def test_nothing_is_written_when_all_was_given_back_before_it_is_tried_again(
+    house: House, monkeypatch: Any
+) -> None:
+    for pid in (1, 2):
+        house.provider(pid)
+        house.push(pid, "a")
+    house.manager.start()
+    tickets = [house.manager.next_ticket() for _ in range(2)]
+    written, rest = list[int](), house.manager.leases._write_back
+
+    def fails_at_first(tx: Any, leases: Any) -> None:
+        written.append(len(leases))
+        if len(written) == 1:
+            raise StoreUnavailable("away")
+        rest(tx, leases)
+
+    monkeypatch.setattr(house.manager.leases, "_write_back", fails_at_first)
+    for ticket in tickets:
+        house.finish(ticket)
+    assert written == [1, 2], "the second one takes the first one along"
+    house.clock.advance(2)
+    assert written == [1, 2]
+
+
+def test_a_fetch_behind_its_own_limit_and_the_common_one_alike_waits_for_its_own() -> None:
+    house = House(bandwidth=1000)
+    turn = fetching(house, "a", bandwidth=1000)
+    house.provider(2, bandwidth=1000)
+    house.push(2, "x")
+    house.clock.advance(2)
+    assert house.manager.charge(turn, 5000) > 0
+    assert house.manager.leases.slots.count(Pacing.OWN) == 1
+    assert house.manager.leases.slots.count(Pacing.COMMON) == 0
+
+
+# --- how it is put together ------------------------------------------------------------------------------
+
+
+def built(house: House, **values: Any) -> QueueManager:
+    """Build a worker as ``House`` does, but with other parts."""
+    return QueueManager(
+        house.store,
+        house.thread,
+        GroupCommit(house.thread, house.clock, lambda outcomes: house.commit("1/0", outcomes)),
+        house.clock,
+        identity=Identity("1/0"),
+        dead_owners=set,
+        zone=ZoneInfo("UTC"),
+        limits=TurnLimits(),
+        wake=house.ring,
+        now=house.clock.seconds,
+        **values,
+    )
+
+
+def test_windows_are_read_in_the_readers_thread_and_without_one_in_the_store_s(house: House) -> None:
+    readers: Any = ByHand()
+    house.provider(1)
+    house.push(1, *"ab", elsewhere=True)
+    house.manager = built(house, readers=readers)
+    house.manager.start()
+    assert house.next() is None
+    assert readers.work_off() == 1
+    assert house.next() == "a"
+    assert built(house).windows.readers is house.thread
+
+
+def test_a_worker_without_a_steady_clock_goes_by_the_wall_s(house: House) -> None:
+    house.provider(1)
+    house.push(1, "a", elsewhere=True)
+    house.manager = built(house)
+    house.manager.start()
+    assert house.next() == "a"
+
+
+def test_a_worker_stops_though_its_leases_cannot_be_given_back_and_says_so(house: House, caplog: Any) -> None:
+    fetching(house, "a")
+    house.finish()
+    house.thread.unheard = "_leave"
+    stopped = house.manager.stop()
+    assert (stopped.called, stopped.result) == (True, None)
+    assert "leases were not given back: the connection was lost" in caplog.text

@@ -120,6 +120,65 @@ def test_a_window_grows_while_it_drains_quickly_and_shrinks_when_it_lasts(heads:
     assert max(head.limit for head in heads) <= 302, "never more than the window and what is out"
 
 
+@pytest.mark.parametrize(("bound", "together"), [(64, [2, 2, 1]), (63, [1] * 5), (10, [1] * 5)])
+def test_one_transaction_reads_windows_of_so_many_tickets_and_one_at_least(
+    monkeypatch: pytest.MonkeyPatch, bound: int, together: list[int]
+) -> None:
+    monkeypatch.setattr(windows, "ROWS_AT_ONCE", bound)
+    house = House()
+    by_hand = read_by_hand(house)
+    for pid in range(1, 6):
+        house.provider(pid)
+        house.push(pid, *names(40), elsewhere=True)
+    house.manager.start()
+    read = []
+    while by_hand.jobs:
+        _, _, (wanted,) = by_hand.jobs[0]
+        assert {one.limit for one in wanted} == {windows.FIRST}
+        read.append(len(wanted))
+        by_hand.work_off(1)
+    assert read == together
+
+
+def test_windows_that_are_read_together_share_what_room_there_is() -> None:
+    house = House(tickets=40)
+    by_hand = read_by_hand(house)
+    for pid in range(1, 4):
+        house.provider(pid)
+        house.push(pid, *names(40), elsewhere=True)
+    house.manager.start()
+    house.manager.windows.room = windows.Room(32, 20)
+    [(_, _, (wanted,))] = by_hand.jobs
+    house.manager.windows.read_anew(list(house.manager.turns))
+    by_hand.work_off()
+    assert sum(one.limit for one in wanted) <= 40
+    assert sum(len(turn.window) for turn in house.manager.turns) <= 20
+
+
+def test_a_window_that_is_read_again_from_the_head_keeps_its_size() -> None:
+    house = House(window=64)
+    house.provider(1)
+    house.manager.start()
+    house.push(1, *names(100))
+    turn = house.manager.turns.get("1")
+    assert turn is not None
+    for _ in range(3):
+        house.manager.touched(1)
+        assert (turn.size, len(turn.window)) == (windows.FIRST, windows.FIRST)
+
+
+def test_one_turn_alone_takes_half_of_the_room_at_most() -> None:
+    house = House(window=1000, tickets=100)
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    turn = house.manager.turns.get("1")
+    assert turn is not None
+    house.manager.windows.expected = 10
+    turn.size, turn.reach = 1000, None
+    assert house.manager.windows._size(turn, 100) == 50
+
+
 def test_a_window_is_sized_for_some_seconds_at_the_rate_at_which_the_last_one_drained() -> None:
     house = House(window=1000)
     house.provider(1)

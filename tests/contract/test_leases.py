@@ -16,7 +16,7 @@ from lcc_scrapy.domain.timeslots import parse_mask
 from lcc_scrapy.domain.turns import NEVER
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import pause_everything
-from lcc_scrapy.queue.leases import Granted, Member, tell_of_fetches
+from lcc_scrapy.queue.leases import Granted, Member, reap, tell_of_fetches
 from lcc_scrapy.queue.window_rows import MASKS_PER_LOOK
 
 NIGHT = parse_mask("20-6")
@@ -118,6 +118,15 @@ def test_signs_of_life_count_more_than_the_row_and_the_word_of_the_dead_most(lcc
     assert not lcc.look("one", held=1, lives=lambda _: False).lost, "it speaks for itself"
     assert keys_of(lcc.look("two", lives=lambda worker: worker.owner != "one").granted) == ["7"]
     assert keys_of(lcc.look("three", dead=["two"], lives=lambda _: True).granted) == ["7"]
+
+
+def test_a_worker_never_takes_itself_for_dead(lcc):
+    lcc.push(update("a"))
+    lcc.look("one")
+    with lcc.store.begin() as tx:
+        alive = reap(tx, "one", lcc.now + 1000, ["one"])
+        assert [worker.owner for worker in alive] == ["one"]
+        assert tx.leased_turns("one").keys() == {"7"}
 
 
 def test_a_new_worker_looks_at_turns_that_were_put_off(lcc):

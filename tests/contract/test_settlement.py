@@ -7,7 +7,8 @@ import pytest
 from little_lcc import MACHINE, PID, START, LittleLcc, dump, key, removal, update, url
 
 from lcc_scrapy.cache.last_outcomes import entry_of, of_fetch, origin_of
-from lcc_scrapy.db.records import LastOutcome
+from lcc_scrapy.db.records import CONFIRMED as CONFIRMED_ROW
+from lcc_scrapy.db.records import OUTCOME_STORED, LastOutcome
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.entries import Declared, Origin
 from lcc_scrapy.domain.errors import NotDurable
@@ -106,6 +107,15 @@ def test_not_modified_without_a_copy_is_fetched_again_without_conditions(lcc):
     lcc.files.clear()
     assert lcc.settle(lcc.not_modified(ticket))[0].result == DISCARDED
     assert lcc.ticket("a").etag == ""
+
+
+def test_an_update_during_a_fetch_that_finds_nothing_modified_is_fetched_in_its_turn(lcc):
+    lcc.store_pages("a")
+    lcc.push(update("a", b"first"))
+    ticket = lcc.ticket("a")
+    lcc.push(update("a", b"declared anew"))
+    assert lcc.settle(lcc.not_modified(ticket))[0].result == CONFIRMED
+    assert lcc.waiting() == [("a", "fetch")]
 
 
 def test_an_update_during_the_fetch_is_stored_and_fetched_again_in_its_place(lcc):
@@ -223,6 +233,44 @@ def test_headers_that_no_column_could_hold_do_not_stop_the_settling(lcc):
     assert len(row.final_url) == 2048
 
 
+def test_headers_that_no_column_could_hold_do_not_stop_what_has_its_file_id(lcc):
+    lcc.push(update("a"))
+    lcc.settle(replace(lcc.served(lcc.ticket("a"), BODY, etag="x" * 300), fileid=77))
+    assert (lcc.cached("a").etag, lcc.cached("a").fetched_fileid) == ("", 77)
+
+
+def test_a_document_that_comes_and_goes_in_one_batch_is_told_to_nobody(lcc):
+    lcc.push(update("a"))
+    first = lcc.ticket("a")
+    lcc.push(update("a", b"declared anew"))
+    second = lcc.ticket("a")
+    settled = lcc.settle(lcc.served(first, BODY), lcc.failed(second, 404))
+    assert [one.result for one in settled] == [STORED, FAILED]
+    assert (lcc.documents(), lcc.feed(), lcc.waiting()) == ([], [], [])
+
+
+def test_of_two_contents_of_a_document_in_one_batch_only_the_last_one_is_stored(lcc):
+    lcc.push(update("a"))
+    first = lcc.ticket("a")
+    lcc.push(update("a", b"declared anew"))
+    lcc.settle(lcc.served(first, BODY), lcc.served(lcc.ticket("a"), b"declared anew"))
+    assert lcc.files == {lcc.cached("a").fetched_fileid: b"declared anew"}
+    assert lcc.waiting() == []
+
+
+def test_a_batch_that_tells_content_users_nothing_does_not_wait_for_the_feed(lcc, monkeypatch):
+    lcc.store_pages("a")
+    lcc.push(update("a"))
+    ticket = lcc.ticket("a")
+    with lcc.store.begin() as tx:
+        real, taken = type(tx).take, []
+        monkeypatch.setattr(
+            type(tx), "take", lambda self, name, count: (taken.append(name), real(self, name, count))[1]
+        )
+    lcc.settle(lcc.not_modified(ticket))
+    assert taken == [CONFIRMED_ROW]
+
+
 # --- leases -----------------------------------------------------------------------------------------
 
 
@@ -269,6 +317,19 @@ def test_a_mismatch_is_recorded_and_the_provider_told(lcc, code, declared, serve
     assert lcc.documents() == ["a"]
     assert [error.code for error in lcc.errors()] == [code]
     assert lcc.provider().nurlerrs == 1
+    with lcc.store.read() as tx:
+        noted = tx.outcome(key("a"))
+    assert (noted.code, noted.state) == (code, OUTCOME_STORED)
+
+
+def test_a_copy_that_was_held_goes_when_its_pushed_url_is_gone(lcc):
+    lcc.store_pages("a")
+    lcc.push(update("a", b"new"))
+    ticket = lcc.ticket("a")
+    lcc.push(full=True)
+    assert lcc.held() == ["a"]
+    settled = lcc.settle(lcc.failed(ticket, 404))[0]
+    assert (settled.removed, lcc.documents()) == (True, [])
 
 
 @pytest.mark.parametrize("where", ["provider", "policy"])

@@ -125,6 +125,14 @@ def test_a_fetch_waits_for_nothing_after_the_limit_was_lifted():
     pace.charge(1000.0, 100_000)
     pace.change(1000.0, 0)
     assert pace.may_start_at() == 0.0
+    assert (pace.pause(1000.0), pace.delay(1000.0)) == (0.0, 0.0)
+
+
+def test_a_changed_limit_leaves_unused_bandwidth_as_it_was():
+    pace = Pace(100, 1000.0)
+    pace.change(1000.0 + CREDIT, 1000)
+    pace.charge(1000.0 + CREDIT, 1000)
+    assert pace.ready_at == 1001.0
 
 
 def test_nobody_shares_a_limit_where_nobody_is():

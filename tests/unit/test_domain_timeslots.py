@@ -105,8 +105,9 @@ def test_what_is_no_mask_is_refused(text):
 
 @pytest.mark.parametrize("text", ["mon", "mon-fri 8-9", "0" * 168])
 def test_an_lcc_with_the_hours_of_a_day_knows_no_days(text):
-    with pytest.raises(UrlRefused):
+    with pytest.raises(UrlRefused) as refused:
         parse_mask(text, 24)
+    assert refused.value.code == 706
 
 
 def test_masks_are_intersected():

@@ -72,9 +72,51 @@ def test_a_turn_whose_read_failed_is_still_to_be_read() -> None:
     assert after(Event.READ_BEGINS, Event.READ_FAILS).window is State.UNREAD
 
 
-@pytest.mark.parametrize(("window", "fetches"), list(product([*TO_BE_READ, State.READ], [State.IDLE, *BUSY])))
+@pytest.mark.parametrize(
+    ("window", "fetches"), list(product([*TO_BE_READ, State.READ, State.LEAVING], [State.IDLE, *BUSY]))
+)
 def test_nothing_happens_to_a_turn_any_more_once_its_lease_is_lost(window: State, fetches: State) -> None:
     state = TurnState(window, fetches)
     assert state.happens(Event.LOSE)
+    assert (state.window, state.fetches) == (State.GONE, State.GONE)
+    assert not any(state.happens(event) for event in Event)
+
+
+@pytest.mark.parametrize("window", [*TO_BE_READ, State.READ])
+@pytest.mark.parametrize("fetches", [State.IDLE, State.SETTLING])
+def test_a_url_may_be_handed_out_whatever_becomes_of_the_window_and_leaves_that_as_it_is(
+    window: State, fetches: State
+) -> None:
+    state = TurnState(window, fetches)
+    assert state.happens(Event.HAND_OUT)
+    assert (state.window, state.fetches) == (window, State.FETCHING)
+
+
+def test_a_window_that_was_read_is_read_on_when_it_runs_low_and_only_then() -> None:
+    state = after(Event.READ_BEGINS)
+    assert not state.happens(Event.READ_ON)
+    assert state.happens(Event.READ_ENDS)
+    assert state.window is State.READ
+    assert state.happens(Event.READ_ON)
+    assert state.window is State.UNREAD
+    assert not state.happens(Event.READ_ON)
+
+
+@pytest.mark.parametrize("window", [State.UNREAD, State.READ])
+def test_a_window_whose_rows_changed_is_to_be_read_again(window: State) -> None:
+    state = TurnState(window)
+    assert state.happens(Event.READ_ANEW)
+    assert state.window is State.UNREAD
+
+
+def test_what_changes_during_a_read_that_fails_is_read_again() -> None:
+    state = after(Event.READ_BEGINS, Event.READ_ANEW, Event.READ_FAILS)
+    assert state.window is State.UNREAD
+
+
+@pytest.mark.parametrize("window", [State.READ, State.LEAVING])
+def test_an_idle_turn_that_was_read_or_leaves_can_be_given_back_once(window: State) -> None:
+    state = TurnState(window, State.IDLE)
+    assert state.happens(Event.GIVE_BACK)
     assert (state.window, state.fetches) == (State.GONE, State.GONE)
     assert not any(state.happens(event) for event in Event)

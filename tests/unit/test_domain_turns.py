@@ -399,6 +399,17 @@ def test_interleaving_goes_round():
     assert "".join(interleave(["abc", "", "x", "12"])) == "ax1b2c"
 
 
+def test_where_no_worker_is_counted_yet_one_takes_all():
+    assert fair_share(5, 0) == 5
+
+
+def test_a_turn_without_urls_whose_moment_is_over_is_to_be_read():
+    turns = turns_of(("a", 0))
+    turns.refill("a", [], NOW, more=False, look_at=NOW - 1)
+    assert turns.next(NOW) is None
+    assert turns.due() == ["a"]
+
+
 @given(st.integers(0, 10_000), st.integers(1, 50))
 def test_fair_shares_leave_no_turn_over(turns, workers):
     share = fair_share(turns, workers)

@@ -12,6 +12,7 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import FAILED, Lcc, pass_lcc
 from lcc_scrapy.cli.tracker_exchange import exported_line, imported_line
+from lcc_scrapy.tracker.concurrency import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,14 +105,14 @@ class _Jobs:
 
     async def once(self) -> None:
         """Scan and fetch what is due, then export what has changed."""
-        await asyncio.gather(self.robot.once(), self.peering.once())
+        await together([self.robot.once(), self.peering.once()])
         if self.exporter is not None:
             await self.exporter.once()
 
     async def forever(self) -> None:
         """Do so until cancelled."""
         jobs = [self.robot.forever(), self.peering.forever()]
-        await asyncio.gather(*jobs, *([self.exporter.forever()] if self.exporter else []))
+        await together([*jobs, *([self.exporter.forever()] if self.exporter else [])])
 
     async def close(self) -> None:
         """Close all connections."""

@@ -19,6 +19,7 @@ from lcc_scrapy.domain.tracker_rules import CLAIM
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
 from lcc_scrapy.http.outgoing import Outgoing
 from lcc_scrapy.sources.work import Work
+from lcc_scrapy.tracker.concurrency import ended, together
 from lcc_scrapy.tracker.exchange import Manifest
 from lcc_scrapy.tracker.http_index import http_url
 from lcc_scrapy.tracker.importing import Arrived, is_here, take_in
@@ -72,8 +73,7 @@ class Peering:
 
     async def once(self) -> None:
         """Fetch what is due, and end."""
-        due = await self.work(self.peers.due, self._time())
-        await asyncio.gather(*map(self._in_its_place, due))
+        await together(map(self._in_its_place, await self.work(self.peers.due, self._time())))
 
     async def forever(self) -> None:
         """Fetch domains when they are due, until cancelled."""
@@ -89,9 +89,7 @@ class Peering:
                 await asyncio.sleep(self.poll)
                 running = {name: one for name, one in running.items() if not one.done()}
         finally:
-            for one in running.values():
-                one.cancel()
-            await asyncio.gather(*running.values(), return_exceptions=True)
+            await ended(running.values())
 
     async def _in_its_place(self, domain: str) -> None:
         async with self._places:

@@ -7,16 +7,16 @@ not yet loaded.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.tracker import Host, Place
 from lcc_scrapy.domain.tracker_rules import CLAIM
 from lcc_scrapy.sources.work import Work
+from lcc_scrapy.tracker.concurrency import ended, together
 from lcc_scrapy.tracker.effort import CannotScan
 from lcc_scrapy.tracker.listed import Known, Unchanged
 from lcc_scrapy.tracker.loading import Loaded, Scan, clear, load
@@ -77,7 +77,7 @@ class Robot:
         """
         await self.loading(clear, self.store, self.now())
         domains, began = await self.work(self.tasks.domains), self._time()
-        while any(await _together([self._job(domain, began) for domain in domains])):
+        while any(await together([self._job(domain, began) for domain in domains])):
             pass
 
     async def forever(self) -> None:
@@ -94,7 +94,7 @@ class Robot:
                     _log.warning("scans: %s", error)
                 await asyncio.sleep(self.poll)
         finally:
-            await _ended(jobs.values())
+            await ended(jobs.values())
 
     async def _standing_job(self, domain: str) -> None:
         while True:
@@ -125,7 +125,7 @@ class Robot:
                 else:
                     return any_was_due
         finally:
-            await _ended(running)
+            await ended(running)
 
     async def _claimed(self, domain: str, due_by: int | None) -> Task | None:
         """Claim what is due; without any, the place is free for others."""
@@ -208,23 +208,6 @@ class Robot:
 
     def _time(self) -> int:
         return int(self.now())
-
-
-async def _together(jobs: Sequence[Coroutine[Any, Any, bool]]) -> list[bool]:
-    """Run jobs, and return what they return; the first error ends all, and is raised."""
-    running = [asyncio.ensure_future(job) for job in jobs]
-    try:
-        return await asyncio.gather(*running)
-    finally:
-        await _ended(running)
-
-
-async def _ended(running: Iterable[asyncio.Task[Any]]) -> None:
-    """End what runs, and wait until it has."""
-    left = list(running)
-    for one in left:
-        one.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
 
 
 _LOST = "another process scans it now"

@@ -92,6 +92,7 @@ FULL = (
     Step("web.py", 1),
     Step("web_shares.py --rounds 1", 0.5),
     Step("tracker.py --directories 200000", 1),
+    Step("exchange.py", 1),
 )
 
 QUICK = (
@@ -120,6 +121,7 @@ QUICK = (
     Step("web.py --documents 50 --rounds 1", 0.1),
     Step("web_shares.py --documents 50 --seconds 1 --rounds 1", 0.1),
     Step("tracker.py --directories 2000 --lookups 200", 0.1),
+    Step("exchange.py --folder /usr/share/doc --directories 1000", 0.1),
 )
 
 

@@ -91,8 +91,8 @@ FULL = (
     Step("annotate.py", 1),
     Step("web.py", 1),
     Step("web_shares.py --rounds 1", 0.5),
-    Step("tracker.py --directories 200000", 1),
-    Step("exchange.py", 1),
+    Step("tracker.py --directories 200000", 0.5),
+    Step("exchange.py", 0.4),
 )
 
 QUICK = (
@@ -120,7 +120,7 @@ QUICK = (
     Step("annotate.py --profiles 3 1000 --pages 3 --repeat 1", 0.1),
     Step("web.py --documents 50 --rounds 1", 0.1),
     Step("web_shares.py --documents 50 --seconds 1 --rounds 1", 0.1),
-    Step("tracker.py --directories 2000 --lookups 200", 0.1),
+    Step("tracker.py --directories 2000 --lookups 200", 0.05),
     Step("exchange.py --folder /usr/share/doc --directories 1000", 0.1),
 )
 

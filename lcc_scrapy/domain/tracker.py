@@ -142,6 +142,7 @@ class Place:
         if len(text) > URL_MAX:
             raise UrlRefused(705, f"a URL of more than {URL_MAX} characters")
         try:
+            text.encode()  # a lone surrogate has no bytes
             parts = urlsplit(text)
             port = parts.port
         except ValueError as error:
@@ -151,7 +152,9 @@ class Place:
         name = parts.hostname.removesuffix(".")
         host = HttpUrl.parse(f"http://[{name}]/" if ":" in name else f"http://{name}/").host
         raw = parts.path or "/"
-        path = tuple(_FTP_TYPE.sub(b"", unquote_to_bytes(one)) for one in raw.split("/") if one)
+        path = tuple(unquote_to_bytes(one) for one in raw.split("/") if one)
+        if parts.scheme == "ftp":
+            path = tuple(_FTP_TYPE.sub(b"", one) for one in path)
         if any(one in {b".", b".."} or {0, 47} & set(one) for one in path):
             raise UrlRefused(705, f"{text!r} has dot segments or encoded slashes")
         return cls(parts.scheme, host, port or PORTS[parts.scheme], path, raw.endswith("/"), parts.query)

@@ -12,12 +12,10 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory, url_of
 from lcc_scrapy.domain.tracker_policy import EVERYBODY, Rules
+from lcc_scrapy.tracker.comparison import Comparison
 
 CANDIDATES = 1000
 """Directories with one identity on other servers that are looked at; of more, any that many."""
-
-COMPARED = 20
-"""Replicas whose contents are compared where digests are known, best first; others are not offered."""
 
 NARROW = 256
 """Subdirectories that are read through for a name; of more, half of them are left out until so few are."""
@@ -80,6 +78,7 @@ class _Walk:
     place: Place
     rules: Rules
     limit: int
+    comparison: Comparison
     steps: list[Step] = field(default_factory=list)
 
     def found(self) -> Found:
@@ -94,7 +93,7 @@ class _Walk:
             offered = self._offered(here, way[number + 1 :])
             self.steps.append(Step(url_of(here.host.site, here.path, is_directory=True), len(offered)))
             if offered:
-                replicas = tuple(self._urls(here, offered[: self.limit]))
+                replicas = self._replicas(here, offered)
                 break
         return Found(True, replicas, tuple(self.steps), is_directory, self._digest(way[-1]))
 
@@ -139,59 +138,21 @@ class _Walk:
             return []
         mine = host.first, host.first + host.dirs
         found = self.tx.directories_with(its.md5, its.sha, CANDIDATES, mine)
-        offered = shown(self.tx, [one for one in found if one.hostid != host.hostid], self.rules)
+        offered = [pair for pair in shown(self.tx, found, self.rules) if pair[1].site != host.site]
         return self._without_others(here, below, offered) if host.digests and offered else offered
 
     def _without_others(
         self, here: _Here, below: Sequence[_Here], offered: list[tuple[TrackedDirectory, Host]]
     ) -> list[tuple[TrackedDirectory, Host]]:
         """Leave out replicas in which a content that is wanted is known to differ."""
-        known = [one for one, host in offered if host.digests][: max(COMPARED, self.limit)]
-        same = self._with_same_contents(here, below, known)
+        known = [one for one, host in offered if host.digests]
+        way = [here.directory, *(step.directory for step in below)]
+        same = self.comparison.same(way, below[-1].rest if below else here.rest, known)
         return [pair for pair in offered if not pair[1].digests or pair[0].dirid in same]
 
-    def _with_same_contents(
-        self, here: _Here, below: Sequence[_Here], others: Sequence[TrackedDirectory]
-    ) -> set[int]:
-        """Return those in which nothing is known to differ, by number.
-
-        Of a directory that is all below it. Equal trees are numbered alike, level by level.
-        """
-        ours, twins = here.directory, {one.dirid: one for one in others}
-        for step in below:
-            ahead = step.directory.dirid - ours.first
-            rows = self.tx.directories({one.first + ahead for one in twins.values()})
-            twins = {number: rows[one.first + ahead] for number, one in twins.items()}
-            ours = step.directory
-        rest = below[-1].rest if below else here.rest
-        if not rest:
-            return {number for number, one in twins.items() if not self._trees_differ(ours, one)}
-        digests = self.tx.digests_of({ours.dirid, *(one.dirid for one in twins.values())}, rest[0])
-        its = digests.get(ours.dirid)
-        return {number for number, one in twins.items() if not _differ(its, digests.get(one.dirid))}
-
-    def _trees_differ(self, ours: TrackedDirectory, theirs: TrackedDirectory) -> bool:
-        first, count, other = ours.dirid, 1, theirs.dirid
-        while count:
-            if self.tx.digests_differ(first, first + count, other):
-                return True
-            first, count, other = self._level_below(first, count, other)
-        return False
-
-    def _level_below(self, first: int, count: int, other: int) -> tuple[int, int, int]:
-        """Return the subdirectories of a level of both trees: consecutive numbers, as the level has."""
-        ends = self.tx.directories({first, first + count - 1, other})
-        last = ends[first + count - 1]
-        return ends[first].first, last.first + last.dirs - ends[first].first, ends[other].first
-
-    def _urls(self, here: _Here, offered: Sequence[tuple[TrackedDirectory, Host]]) -> Iterator[Replica]:
-        paths = paths_of(self.tx, offered)
-        is_directory = self.place.is_directory
-        for directory, host in offered:
-            path = base_of(host.url) + paths[directory.dirid] + here.rest
-            url = url_of(host.site, path, is_directory=is_directory or not here.rest)
-            if len(url) <= URL_MAX:
-                yield Replica(url, host.domain, host.scanned)
+    def _replicas(self, here: _Here, offered: Sequence[tuple[TrackedDirectory, Host]]) -> tuple[Replica, ...]:
+        is_directory = self.place.is_directory or not here.rest
+        return _replicas(self.tx, offered, self.limit, here.rest, is_directory=is_directory)
 
 
 def look_up(store: Store, place: Place, rules: Rules = EVERYBODY, limit: int = LIMIT) -> Found:
@@ -199,7 +160,7 @@ def look_up(store: Store, place: Place, rules: Rules = EVERYBODY, limit: int = L
     if place.query:
         return Found()
     with store.snapshot() as tx:
-        return _Walk(tx, place, rules, limit).found()
+        return _Walk(tx, place, rules, limit, Comparison(tx)).found()
 
 
 def look_up_identity(
@@ -207,13 +168,28 @@ def look_up_identity(
 ) -> tuple[Replica, ...]:
     """Return the directories that have an identity (``urn:x-tracker``), in the same order. Blocking."""
     with store.snapshot() as tx:
-        found = shown(tx, tx.directories_named_by(md5, CANDIDATES), rules)[:limit]
-        paths = paths_of(tx, found)
-        urls = [
-            url_of(host.site, base_of(host.url) + paths[one.dirid], is_directory=True) for one, host in found
-        ]
-        pairs = zip(urls, (host for _, host in found), strict=True)
-        return tuple(Replica(url, host.domain, host.scanned) for url, host in pairs if len(url) <= URL_MAX)
+        found = shown(tx, tx.directories_named_by(md5, CANDIDATES), rules)
+        return _replicas(tx, found, limit)
+
+
+def _replicas(
+    tx: Tx,
+    offered: Sequence[tuple[TrackedDirectory, Host]],
+    limit: int,
+    rest: Path = (),
+    *,
+    is_directory: bool = True,
+) -> tuple[Replica, ...]:
+    """Return so many replicas, each URL once: two servers list it where one base is below another."""
+    found: dict[str, Replica] = {}
+    for part in (offered[:limit], offered[limit : 4 * limit]):
+        paths = paths_of(tx, part if len(found) < limit else ())
+        for directory, host in part if paths else ():
+            path = base_of(host.url) + paths[directory.dirid] + rest
+            url = url_of(host.site, path, is_directory=is_directory)
+            if len(url) <= URL_MAX:
+                found.setdefault(url, Replica(url, host.domain, host.scanned))
+    return tuple(found.values())[:limit]
 
 
 def server_of(tx: Tx, place: Place) -> Host | None:
@@ -261,20 +237,21 @@ def led_to(path: Path, target: bytes, rest: Path) -> Path | None:
 
 
 def paths_of(tx: Tx, some: Iterable[tuple[TrackedDirectory, Host]]) -> dict[int, Path]:
-    """Return the paths of directories below the bases of their servers, by number."""
+    """Return the paths of directories below the bases of their servers, by number.
+
+    Of deeper ones than a URL can name, only the end.
+    """
     paths: dict[int, Path] = {directory.dirid: () for directory, _ in some}
     at = {directory.dirid: directory for directory, _ in some}
     bases = {directory.dirid: host.first for directory, host in some}
-    while at:
+    for _ in range(URL_MAX // 2 + 1):  # names and slashes
         at = {one: where for one, where in at.items() if where.dirid != bases[one]}
+        if not at:
+            break
         paths |= {one: (where.name, *paths[one]) for one, where in at.items()}
         above = tx.directories({where.parent for where in at.values()})
         at = {one: above[where.parent] for one, where in at.items()}
     return paths
-
-
-def _differ(one: bytes | None, other: bytes | None) -> bool:
-    return one is not None and other is not None and len(one) == len(other) and one != other
 
 
 @lru_cache(maxsize=10_000)

@@ -113,6 +113,7 @@ def test_the_file_is_read_or_refused_with_its_name(tmp_path):
         ("ftp://Ftp.X.org./pub/A b/", "ftp://ftp.x.org", (b"pub", b"A b"), True),
         ("ftp://x:21/a%20b;type=I", "ftp://x", (b"a b",), False),
         ("http://x:8080", "http://x:8080", (), True),
+        ("http://x/a;type=a", "http://x", (b"a;type=a",), False),
         ("https://[::1]:443/a//b", "https://[::1]", (b"a", b"b"), False),
         ("rsync://x/%FF/", "rsync://x", (b"\xff",), True),
     ],
@@ -127,8 +128,9 @@ def test_urls_are_read_to_sites_and_names(text, site, path, is_directory):
 @pytest.mark.parametrize(
     "text",
     ["", "x", "file:///etc", "ftp://", "ftp:///x", "ftp://u@x/", "ftp://u:p@x/", "ftp://x/../y", "ftp://x/%2e/",
-     "ftp://x/a%2Fb", "ftp://x/a%00b", "ftp://x:0x/", "ftp://x:70000/", "ftp://[x/", "ftp://a b/", "ftp://x/" + "a" * 3000],
-    ids=range(16),
+     "ftp://x/a%2Fb", "ftp://x/a%00b", "ftp://x:0x/", "ftp://x:70000/", "ftp://[x/", "ftp://a b/", "ftp://x/" + "a" * 3000,
+     "ftp://x/\udcff", "ftp://x\udcff/", "http://x/?\udcff"],
+    ids=range(19),
 )  # fmt: skip
 def test_what_is_no_url_of_a_server_is_refused(text):
     with pytest.raises(UrlRefused):

@@ -39,7 +39,7 @@ class Tracker:
         if known is not None:
             return known
         with suppress(ServerRefused):
-            self.registry.add_domain(domain, NOW)
+            self.registry.add_domain(domain, 0)  # the first generation is 1
         return self.registry.add_server(url, domain, NOW)
 
     def load(self, url: str, tree: Tree, domain: str = "org", at: int | None = None, **known) -> Loaded:

@@ -31,10 +31,10 @@ class TrackedDomain:
     """One row of ``tr_domain``: servers that are tracked together, mostly a top-level domain.
 
     ``peer`` is the tracker (URL) that alone may speak for the domain, empty = this one. ``generation`` is
-    raised by every change of what its servers have; of a peer's domain it is the peer's. ``validator`` is
-    that of the peer's manifest, ``checked`` when it was last asked for, ``error`` what came of it.
-    ``owner`` fetches the domain until ``claimed``; without an owner nobody does before. Times in epoch
-    seconds, 0 = never.
+    raised by every change of what its servers have, from ``created`` on; of a peer's domain it is the
+    peer's. ``validator`` is that of the peer's manifest, ``checked`` when it was last asked for, ``error``
+    what came of it. ``owner`` fetches the domain until ``claimed``; without an owner nobody does before.
+    Times in epoch seconds, 0 = never.
     """
 
     domain: str

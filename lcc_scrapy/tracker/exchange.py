@@ -27,11 +27,15 @@ from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.tracker import Host, checked_domain
 from lcc_scrapy.machine.disk import sync_folder
+from lcc_scrapy.tracker.registry import MOST_SERVERS
 
 FORMAT = "lcc-tracker 1"
 COUNTS = ("generation", "made", "servers", "directories")
 KINDS = ("digests", "links", "contents")
 MANIFEST_MAX = 64 * 1024
+ALL_DIRECTORIES = 50_000_000
+"""Directories of one domain."""
+
 BYTES_MAX = 2_000_000_000
 """Bytes of one file, compressed."""
 
@@ -39,6 +43,9 @@ PAGE = 5_000
 """Directories that are read in one transaction."""
 
 NOTHING = "-"
+NEW = ".new"
+"""What the name of a file ends in while it is written."""
+
 _TRIES = 5
 _SAFE = "!$&'()*+,;=:@~/ "
 _NAME = re.compile(r"([a-z0-9-]{1,63})(?:\.json|-(\d{1,19})\.(?:digests|links|contents)\.gz)", re.ASCII)
@@ -95,6 +102,8 @@ class Manifest:
         if form != FORMAT or min(counts.values()) < 0 or max(counts.values()) >= 1 << 62:
             raise BadExchange(f"the manifest is not one of {FORMAT}")
         generation, made, servers, directories = counts.values()
+        if servers > MOST_SERVERS or directories > ALL_DIRECTORIES:
+            raise BadExchange(f"more than {MOST_SERVERS} servers or {ALL_DIRECTORIES} directories")
         if tuple(one.name for one in files) != file_names(domain, generation):
             raise BadExchange(f"the manifest names other files than those of domain {domain}")
         return cls(domain, generation, made, servers, directories, files)
@@ -122,6 +131,12 @@ def is_file_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def domain_of(name: str) -> str:
+    """Return the domain that a file of an export has in its name, or "" where it is no such name."""
+    match = _NAME.fullmatch(name)
+    return match[1] if match else ""
+
+
 def export(store: Store, domain: str, folder: Path, now: int) -> Manifest:
     """Write the files of a domain, the manifest last; raises ``BadExchange`` where servers always change."""
     name = checked_domain(domain)
@@ -131,6 +146,9 @@ def export(store: Store, domain: str, folder: Path, now: int) -> Manifest:
             hosts = [one for one in tx.hosts(name) if one.dirs]
         if its is None:
             raise BadExchange(f"there is no domain {domain}: see `lcc tracker domain list`")
+        total = sum(one.dirs for one in hosts)
+        if total > ALL_DIRECTORIES:
+            raise BadExchange(f"domain {domain} has more than {ALL_DIRECTORIES} directories")
         names = file_names(name, its.generation)
         paths = [folder / name for name in names]
         _write_files(store, hosts, [_beside(path) for path in paths])
@@ -138,7 +156,6 @@ def export(store: Store, domain: str, folder: Path, now: int) -> Manifest:
             if [one for one in tx.hosts(name) if one.dirs] != hosts:
                 continue
         files = tuple(_finished(path) for path in paths)
-        total = sum(one.dirs for one in hosts)
         made = Manifest(its.domain, its.generation, now, len(hosts), total, files)
         _put(folder / manifest_name(its.domain), made.text().encode())
         _remove_others(folder, its.domain, names)
@@ -220,7 +237,7 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.new")
+    return path.with_name(path.name + NEW)
 
 
 def _remove_others(folder: Path, domain: str, names: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ One process at a time writes into a folder.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from lcc_scrapy.machine.sole_process import SoleProcess
 from lcc_scrapy.sources.work import Work
 from lcc_scrapy.tracker.exchange import (
     MANIFEST_MAX,
+    NEW,
     BadExchange,
     Manifest,
+    domain_of,
     export,
     is_file_name,
     manifest_name,
@@ -41,13 +44,38 @@ class Exports:
 
         Nothing where another process does so now. Raises ``ConfigurationError`` where nothing can be written.
         """
+        made = [self.bring(domain, now) for domain in self.outdated()]
+        return [one for one in made if one is not None]
+
+    def outdated(self) -> list[str]:
+        """Return the own domains that have changed, and remove what is of others and what a kill left."""
+        with self._alone() as alone:
+            if not alone:
+                return []
+            own, written = self.wanted(), self.written()
+            for path in list(self.folder.iterdir()):
+                domain = domain_of(path.name.removesuffix(NEW))
+                if domain and (domain not in own or path.name.endswith(NEW)):
+                    path.unlink(missing_ok=True)
+            return [domain for domain, generation in own.items() if written.get(domain) != generation]
+
+    def bring(self, domain: str, now: int) -> Manifest | None:
+        """Export a domain; None = another process does so, or its servers change all the time."""
+        with self._alone() as alone:
+            try:
+                return export(self.store, domain, self.folder, now) if alone else None
+            except BadExchange as error:
+                _log.warning("export: %s", error)
+                return None
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Tell whether no other process writes into the folder until the block ends."""
         try:
             self.folder.mkdir(exist_ok=True)
             sole = SoleProcess(self.folder, _LOCK)
-            if not sole.take():
-                return []
             try:
-                return list(self._written(now))
+                yield sole.take()
             finally:
                 sole.release()
         except OSError as error:
@@ -71,19 +99,6 @@ class Exports:
         """Return the generations that are exported."""
         return {one.domain: one.generation for one in self.manifests()}
 
-    def _written(self, now: int) -> Iterator[Manifest]:
-        own = self.wanted()
-        for manifest in self.manifests():
-            if manifest.domain not in own:
-                self._remove(manifest)
-        for domain, generation in own.items():
-            known = self._manifest(domain)
-            if known is None or known.generation != generation:
-                try:
-                    yield export(self.store, domain, self.folder, now)
-                except BadExchange as error:
-                    _log.warning("export: %s", error)
-
     def _manifest(self, domain: str) -> Manifest | None:
         path = self.folder / manifest_name(domain)
         if not is_file_name(path.name):
@@ -93,10 +108,6 @@ class Exports:
                 return Manifest.parse_of(domain, file.read(MANIFEST_MAX + 1))
         except (OSError, BadExchange):
             return None
-
-    def _remove(self, manifest: Manifest) -> None:
-        for name in (manifest_name(manifest.domain), *(one.name for one in manifest.files)):
-            (self.folder / name).unlink(missing_ok=True)
 
 
 @dataclass(slots=True)
@@ -110,9 +121,11 @@ class Exporter:
     told: Callable[[Manifest], object] = lambda _: None
 
     async def once(self) -> None:
-        """Export what has changed; raises ``ConfigurationError``."""
-        for made in await self.work(self.exports.bring_up_to_date, int(self.now())):
-            self.told(made)
+        """Export what has changed, each domain as a job of its own; raises ``ConfigurationError``."""
+        for domain in await self.work(self.exports.outdated):
+            made = await self.work(self.exports.bring, domain, int(self.now()))
+            if made is not None:
+                self.told(made)
 
     async def forever(self) -> None:
         """Export what changes, until cancelled."""

@@ -15,25 +15,19 @@ from urllib.parse import unquote_to_bytes
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.tracker import ADAPTER_MAX, Host, Place, TrackedDomain
 from lcc_scrapy.tracker.entries import MOST_DIRECTORIES, MOST_ENTRIES, TARGET_MAX, is_name
-from lcc_scrapy.tracker.exchange import (
-    MANIFEST_MAX,
-    NOTHING,
-    BadExchange,
-    Manifest,
-    digest_of,
-    manifest_name,
-)
+from lcc_scrapy.tracker.exchange import MANIFEST_MAX, NOTHING, BadExchange, Manifest, digest_of, manifest_name
 from lcc_scrapy.tracker.identity import Identity
 from lcc_scrapy.tracker.loading import Loaded, Scan, clear, give_up, hide, show, stage
-from lcc_scrapy.tracker.registry import HOSTID, MOST_SERVERS, base_of
+from lcc_scrapy.tracker.registry import HOSTID, base_of
 from lcc_scrapy.tracker.summing import Pairs, Row
 
 CLAIM = 86_400
 """Seconds that an import may take; what a killed one left is removed then."""
 
 LINE_MAX = 20_000
+DIRECTORY_MAX = 1_000
 UNPACKED_MAX = 8_000_000_000
-"""Bytes of a line, and of one file without compression."""
+"""Bytes of a line, of that of a directory, and of one file without compression."""
 
 HELD_MAX = 256_000_000
 """Bytes of memory that the links or digests of one directory may take, each with ``HELD_EACH`` of its own."""
@@ -117,14 +111,21 @@ def _its_domain(tx: Tx, manifest: Manifest, peer: str) -> TrackedDomain:
 
 def _stage(store: Store, arrived: Arrived, now: Callable[[], float], staged: list[_Server]) -> None:
     """Write the rows of all servers where nobody is shown them, and add these to ``staged``."""
-    readers = [_Lines(file) for file in arrived.files]
+    said = arrived.manifest
+    left = said.directories
+    bounds = (said.servers * LINE_MAX + left * DIRECTORY_MAX, UNPACKED_MAX, UNPACKED_MAX)
+    readers = [_Lines(file, most) for file, most in zip(arrived.files, bounds, strict=True)]
     try:
         while head := readers[0].head():
-            server = _server(head)
-            names = [one.head() for one in readers[1:]]
-            if names != [head[:1], head[:1]] or len(staged) >= MOST_SERVERS:
+            server = _server(head, int(now()))
+            if [one.head() for one in readers[1:]] != [head[:1], head[:1]]:
                 raise BadExchange(f"the files differ at server {server.url}")
+            left -= server.counts.dirs
+            if left < 0 or len(staged) >= said.servers:
+                raise BadExchange("there are more servers or directories than the manifest says")
             staged.append(_stage_one(store, server, readers, now))
+        if left or len(staged) != said.servers:
+            raise BadExchange("there are fewer servers or directories than the manifest says")
         if any(one.head() for one in readers[1:]):
             raise BadExchange("the files name different servers")
     except (OSError, EOFError, zlib.error) as error:
@@ -132,15 +133,13 @@ def _stage(store: Store, arrived: Arrived, now: Callable[[], float], staged: lis
     finally:
         for one in readers:
             one.close()
-    said = (arrived.manifest.servers, arrived.manifest.directories)
-    if (len(staged), sum(one.counts.dirs for one in staged)) != said:
-        raise BadExchange("there are other servers or directories than the manifest says")
 
 
 def _stage_one(store: Store, server: _Server, readers: list["_Lines"], now: Callable[[], float]) -> _Server:
     with store.begin() as tx:
         same = next((one for one in tx.hosts_at(base_of(server.url).site) if one.url == server.url), None)
         hostid = same.hostid if same else tx.take(HOSTID, 1)
+    readers[1].most, readers[2].most = server.counts.links, server.counts.files
     rows = _rows(server.counts.dirs, *readers)
     counts = stage(store, hostid, rows, server.counts, lambda: now() + CLAIM)
     counts = replace(counts, digests=readers[2].pairs)
@@ -169,30 +168,26 @@ _NEVER = (1 << 62) - 1
 """When servers of others are due: this tracker does not list them."""
 
 
-def _server(columns: list[bytes]) -> _Server:
+def _server(columns: list[bytes], now: int) -> _Server:
+    """Read the head of a server; none was listed later than ``now``, whatever the clock of the peer says."""
     try:
-        url, scanned, adapter, dirs, files, links, unsound = (one.decode("ascii") for one in columns)
-        numbers = [int(one) for one in (scanned, dirs, files, links, unsound)]
+        url, scanned, adapter, *counts = (one.decode("ascii") for one in columns)
+        at, dirs, files, links, unsound = map(int, (scanned, *counts))
         place = base_of(url)
     except ValueError:
         raise BadExchange("a server with other columns than there are") from None
-    at, directories, *others = numbers
     if str(place) != url or len(adapter) > ADAPTER_MAX or not adapter.isprintable():
         raise BadExchange("a server with a URL or adapter as no tracker writes it")
-    if (
-        min(numbers) < 0
-        or not 0 < directories <= MOST_DIRECTORIES
-        or max(others) > MOST_ENTRIES
-        or at >= 1 << 62
-    ):
+    most = max(files, links, unsound)
+    if min(at, dirs - 1, files, links, unsound) < 0 or dirs > MOST_DIRECTORIES or most > MOST_ENTRIES:
         raise BadExchange(f"server {url}: numbers out of bounds")
-    return _Server(url, Scan(0, at, adapter), Loaded(directories, others[0], others[1], 0, others[2]))
+    return _Server(url, Scan(0, min(at, now), adapter), Loaded(dirs, files, links, 0, unsound))
 
 
 def _rows(count: int, digests: "_Lines", links: "_Lines", contents: "_Lines") -> Iterator[Row]:
     """Yield the directories of a server; raises ``BadExchange`` where they are no tree in order."""
     above = deque([(0, 1)])
-    following, last, contents.pairs = 1, b"", 0
+    following, last, links.pairs, contents.pairs = 1, b"", 0, 0
     for number in range(count):
         dirs, name, identity = _directory(digests.columns(4))
         parent, left = above.popleft()
@@ -244,14 +239,14 @@ def _contents(lines: "_Lines", number: int) -> Pairs:
 
 
 class _Lines:
-    """A file of lines, read as far as it is wanted; ``pairs`` are the lines of the server so far."""
+    """A file of lines, read as far as it is wanted; a server has had ``pairs`` lines, of ``most``."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], unpacked: int) -> None:
         file.seek(0)
         self._file = io.BufferedReader(gzip.GzipFile(fileobj=file, mode="rb"), 1 << 16)
-        self._read = 0
+        self._left = min(unpacked, UNPACKED_MAX)
         self._next: list[bytes] | None = None
-        self.pairs = 0
+        self.pairs = self.most = 0
 
     def close(self) -> None:
         """End reading; the file stays open."""
@@ -261,8 +256,8 @@ class _Lines:
         """Return the columns of the next line; None at the end."""
         if self._next is None:
             line = self._file.readline(LINE_MAX + 1)
-            self._read += len(line)
-            if self._read > UNPACKED_MAX or (line and not line.endswith(b"\n")):
+            self._left -= len(line)
+            if self._left < 0 or (line and not line.endswith(b"\n")):
                 raise BadExchange("a file or line that is too long, or cut")
             self._next = line[:-1].split(b"\t") if line else None
         return self._next
@@ -293,4 +288,6 @@ class _Lines:
             if held > HELD_MAX:
                 raise BadExchange("more links or digests in one directory than can be")
             self.pairs += 1
+            if self.pairs > self.most:
+                raise BadExchange("more links or digests than the server has links or files")
             yield plain, value

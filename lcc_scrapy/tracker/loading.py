@@ -157,10 +157,13 @@ def hide(tx: Tx, host: Host) -> None:
 
 
 def raise_generation(tx: Tx, name: str) -> None:
-    """Note that the servers of a domain have something else now; a peer's domain has the peer's numbers."""
+    """Note that the servers of a domain have something else now; a peer's domain has the peer's numbers.
+
+    Numbers begin when a domain was added: one that is removed and added again goes on with higher ones.
+    """
     domain = tx.tracked_domain(name, lock=True)
     if domain is not None and not domain.peer:
-        tx.put_tracked_domain(replace(domain, generation=domain.generation + 1))
+        tx.put_tracked_domain(replace(domain, generation=max(domain.generation, domain.created) + 1))
 
 
 def clear(store: Store, now: float) -> int:

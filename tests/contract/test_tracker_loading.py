@@ -9,7 +9,7 @@ import pytest
 
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.tracker import BadDomain, Place, Staged, TrackedDomain
-from lcc_scrapy.tracker import exchange, loading
+from lcc_scrapy.tracker import exchange, importing, loading
 from lcc_scrapy.tracker.entries import Unlisted
 from lcc_scrapy.tracker.exchange import BadExchange, Manifest, export
 from lcc_scrapy.tracker.importing import import_domain
@@ -251,7 +251,7 @@ def ours(tracker):
 
 
 def take_in(ours, theirs, domain="de", peer=PEER):
-    return import_domain(ours.store, theirs.folder, domain, peer, lambda: NOW)
+    return import_domain(ours.store, theirs.folder, domain, peer, lambda: NOW + 10)
 
 
 def relative(store, url):
@@ -372,6 +372,98 @@ FORGED = {
 }
 
 
+@pytest.fixture
+def scanned_at(ours, theirs):
+    """Return a function that takes in a server which its tracker listed then, and tells when it was here."""
+
+    def made(when):
+        forge(theirs.folder, "digests", lambda lines: [lines[0].replace(b"%d" % NOW, when, 1), *lines[1:]])
+        take_in(ours, theirs)
+        return next(one.scanned for one in ours.registry.servers() if one.url == A)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [(NOW + 9, NOW + 9), (NOW + 11, NOW + 10), (1 << 60, NOW + 10), (10**30, NOW + 10)],
+    ids=range(4),
+)
+def test_no_server_was_listed_later_than_now(scanned_at, said, kept):
+    assert scanned_at(b"%d" % said) == kept
+
+
+@pytest.mark.parametrize("less", [{"directories": 8}, {"directories": 4}, {"servers": 1}], ids=str)
+def test_nothing_more_is_written_than_the_manifest_says(ours, theirs, less, monkeypatch):
+    forge(theirs.folder, "digests", lambda lines: lines, manifest=lambda said: said | less)
+    most = len(directories(ours.store)[0]) + less.get("directories", 4)
+    seen, wrote = [], loading._write
+
+    def writing(tx, hostid, first, rows):
+        wrote(tx, hostid, first, rows)
+        seen.append(len(tx.behind(0, 1 << 60)[0]))
+
+    monkeypatch.setattr(loading, "_write", writing)
+    with pytest.raises(BadExchange, match="more servers or directories"):
+        take_in(ours, theirs)
+    assert max(seen) <= most
+
+
+def test_fewer_servers_or_directories_than_the_manifest_says_are_refused(ours, theirs):
+    before = shown(ours.store)
+    for more in ({"directories": 10}, {"servers": 3}):
+        forge(theirs.folder, "digests", lambda lines: lines, manifest=lambda said, more=more: said | more)
+        with pytest.raises(BadExchange, match="fewer servers or directories"):
+            take_in(ours, theirs)
+        export(theirs.store, "de", theirs.folder, NOW)
+    assert shown(ours.store) == before
+
+
+def test_a_file_is_unpacked_as_far_as_its_manifest_allows(ours, theirs, monkeypatch):
+    _, lines = lines_of(theirs.folder, "digests")
+    monkeypatch.setattr(importing, "DIRECTORY_MAX", 1)
+    monkeypatch.setattr(importing, "LINE_MAX", max(map(len, lines)))
+    with pytest.raises(BadExchange, match="a file or line that is too long"):
+        take_in(ours, theirs)
+
+
+MORE = {
+    "links": ("links", lambda lines: [lines[0], b"0\tl\tx", *lines[1:]]),
+    "contents": (
+        "contents",
+        lambda lines: [lines[0], *(b"0\t%d\t" % n + b"0" * 64 for n in range(5)), *lines[1:]],
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "change"), MORE.values(), ids=MORE)
+def test_a_server_has_no_more_links_and_digests_than_links_and_files(ours, theirs, kind, change):
+    forge(theirs.folder, kind, change)
+    with pytest.raises(BadExchange, match="more links or digests than the server has"):
+        take_in(ours, theirs)
+
+
+def test_a_domain_that_is_added_again_has_a_higher_generation_than_before(tracker):
+    registry = tracker.registry
+    registry.add_domain("org", NOW)
+    tracker.load(A, TREE)
+    tracker.load(A, OTHER)
+    before = registry.remove_domain("org")
+    assert before.generation == NOW + 2
+    registry.add_domain("org", NOW + 60)
+    assert registry.domains()[0].generation == 0, "there is nothing to exchange yet"
+    tracker.load(A, TREE)
+    assert registry.domains()[0].generation == NOW + 61
+
+
+def test_a_domain_with_too_many_directories_is_not_exported(theirs, monkeypatch):
+    monkeypatch.setattr(exchange, "ALL_DIRECTORIES", 8)
+    before = sorted(theirs.folder.iterdir())
+    with pytest.raises(BadExchange, match="domain de has more than 8 directories"):
+        export(theirs.store, "de", theirs.folder, NOW)
+    assert sorted(theirs.folder.iterdir()) == before
+
+
 def everything(store):
     with store.read() as tx:
         return tx.behind(0, 1 << 60), tx.hosts(), tx.tracked_domains()
@@ -422,6 +514,8 @@ MANIFESTS = {
     ),
     "fewer files": lambda said: said | {"files": said["files"][:2]},
     "a huge number": lambda said: said | {"generation": 10**30},
+    "more directories than a domain has": lambda said: said | {"directories": 50_000_001},
+    "more servers than a domain has": lambda said: said | {"servers": 100_001},
     "a negative number": lambda said: said | {"generation": -1},
     "a huge file": lambda said: said | {"files": [one | {"bytes": 10**12} for one in said["files"]]},
 }

@@ -210,7 +210,10 @@ def test_packed_bombs_are_refused_while_they_are_unpacked(scene, monkeypatch):
     scene.offer(tree_of("a/f 2"))
     scene.before = scene.known()
     scene.bring("links", gzip.compress(links))
-    assert "more links or digests in one directory" in scene.refused(2_000_000)
+    assert "more links or digests than the server has" in scene.refused(2_000_000)
+    digests = gzip.decompress((scene.folder / "de-3.digests.gz").read_bytes())
+    scene.bring("digests", gzip.compress(digests.replace(b"\t1\t0\t0\n", b"\t1\t1000\t0\n", 1)))
+    assert "more links or digests in one directory" in scene.refused(3_000_000)
 
 
 def test_a_peer_cannot_say_anything_of_another_domain(scene):
@@ -225,7 +228,7 @@ def test_a_peer_cannot_say_anything_of_another_domain(scene):
 
 def test_a_count_that_is_not_true_is_refused(scene):
     scene.say(servers=2)
-    assert "other servers or directories than the manifest says" in scene.refused()
+    assert "fewer servers or directories than the manifest says" in scene.refused()
 
 
 def test_a_private_address_gets_no_connection_unless_it_may_have_one(scene):

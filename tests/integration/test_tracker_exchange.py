@@ -179,12 +179,7 @@ def test_files_are_served_by_their_names_only_with_conditions_and_ranges(theirs,
         assert theirs.ask("exchange/de.json", If_None_Match=headers["ETag"])[0] == 304
     theirs("domain", "remove", "de")
     theirs("export")
-    assert sorted(one.name for one in folder.iterdir()) == [
-        "a-1.links.gz",
-        "b-1.links.gz",
-        "exports.lock",
-        "secret",
-    ]
+    assert sorted(one.name for one in folder.iterdir()) == ["exports.lock", "secret"]
 
 
 def test_nothing_is_exchanged_unless_it_is_asked_for(ours, theirs):

@@ -99,7 +99,9 @@ def test_a_scan_that_ends_meanwhile_only_ends_what_the_digest_has_of_its_server(
 
     def rescanned(url):
         if not asked:
-            tracker.load(ORIGIN, TREE | {b"new": {b"x": 1}}, at=NOW + 9, digests=CONTENTS)
+            with tracker.store.begin() as tx:  # and its former directories are not all removed yet
+                (origin,) = tx.hosts_at("ftp://ftp.example.org")
+                tx.put_host(replace(origin, first=origin.first + 1000))
         asked.append(url)
         return True
 

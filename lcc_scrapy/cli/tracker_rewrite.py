@@ -43,8 +43,10 @@ def rewrite(lcc: Lcc) -> None:
     threads = LookupThreads(THREADS, MOST_PENDING, SECONDS)
     with ExitStack() as open_meanwhile:
         finder = _Finder(lambda: _answering(lcc, policy, open_meanwhile))
-        asyncio.run(Rewriter(finder, sys.stdout.buffer, threads).serve(sys.stdin.buffer))
-        threads.close()
+        try:
+            asyncio.run(Rewriter(finder, sys.stdout.buffer, threads).serve(sys.stdin.buffer))
+        finally:
+            threads.close()
         if threads.pending:
             leave()
 

@@ -17,6 +17,6 @@ class TrackerRules:
     peers_every: float = setting("LCC_TRACKER_PEERS_EVERY", "1h", read.period, "How often other trackers are asked whether their domains have changed.")
     peers_private: bool = setting("LCC_TRACKER_PEERS_PRIVATE", "no", read.flag, "Whether trackers that domains come from may have private addresses.")
     replicas: int = setting("LCC_TRACKER_REPLICAS", "10", read.at_least_one, "Replicas that one look-up gives, if nothing else is asked for.")
-    icp_clients: Networks = setting("LCC_TRACKER_ICP_CLIENTS", "127.0.0.0/8 ::1", read.networks, "Networks of caches whose ICP queries `lcc tracker serve` answers; nobody else gets an answer.")
+    icp_clients: Networks = setting("LCC_TRACKER_ICP_CLIENTS", "127.0.0.0/8 ::1", read.networks, "Networks of caches whose ICP queries `lcc tracker serve` answers, and which get its cache digest; nobody else does.")
     digest_urls: int = setting("LCC_TRACKER_DIGEST_URLS", "10000", read.whole, "URLs in the cache digest that `lcc tracker serve` makes for Squid, a millisecond or two each; 0 = no digest.")
 # fmt: on

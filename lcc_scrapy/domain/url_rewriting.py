@@ -6,8 +6,8 @@ from dataclasses import dataclass
 LONGEST = 16384
 """Bytes of a line; longer ones are passed over."""
 
-OTHER = "-"
 _CHANNEL = re.compile(r"\d{1,10}")
+_SITE = re.compile(r"([a-z]+://)(?:[^/?#]*@)?([^/?#@]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,12 @@ class Asked:
     def is_worth_looking_up(self) -> bool:
         """Tell whether it is about something that a mirror may have."""
         return self.method in {"GET", "HEAD"} and self.url.startswith(("http://", "https://", "ftp://"))
+
+    @property
+    def site(self) -> str:
+        """Return scheme, host and port, for the log: all else may be a secret of a client."""
+        found = _SITE.match(self.url)
+        return "".join(found.groups()) if found else "-"
 
 
 def unchanged(channel: str) -> str:

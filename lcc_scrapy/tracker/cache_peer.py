@@ -16,8 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lcc_scrapy.domain.cache_digest import HEADER, MIME_TYPE
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
+from lcc_scrapy.listeners.peers import Networks, is_among
 from lcc_scrapy.tracker.redirection import FETCHED, Better
 from lcc_scrapy.tracker.served_digest import LIFE, Made, ServedDigests
+from lcc_scrapy.web.working import current
 
 DIGEST_PATH = "/squid-internal-periodic/store_digest"
 OWN_PATHS = (DIGEST_PATH, "/uri-res/")
@@ -25,6 +27,9 @@ OWN_PATHS = (DIGEST_PATH, "/uri-res/")
 
 PAUSE = 1.0
 """Seconds between the beginning of a digest and the rest of it: see ``_slowly``."""
+
+RETRY = 60
+"""Seconds after which a digest that is being made should be there."""
 
 Find = Callable[[str, str], Better | None]
 
@@ -74,13 +79,21 @@ def _target(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-def make_router(digests: ServedDigests, address_of: Callable[[Request], str]) -> APIRouter:
-    """Return the route of the digest."""
+def make_router(digests: ServedDigests, address_of: Callable[[Request], str], clients: Networks) -> APIRouter:
+    """Return the route of the digest, which ``clients`` get and nobody else."""
     router = APIRouter()
 
     @router.get(DIGEST_PATH)
-    def digest(request: Request) -> Response:
-        return _digest_answer(digests.of(address_of(request)))
+    async def digest(request: Request) -> Response:
+        address = address_of(request)
+        if not is_among(address, clients):
+            return PlainTextResponse("the digest is for LCC_TRACKER_ICP_CLIENTS\n", 403)
+        if (slot := current.get()) is not None:
+            slot.leave()  # it only waits
+        made = await digests.of(address)
+        if made is None:
+            return PlainTextResponse("the digest is being made\n", 503, {"Retry-After": str(RETRY)})
+        return _digest_answer(made)
 
     return router
 

@@ -9,13 +9,12 @@ from starlette.requests import Request
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.tracker_policy import Policy
-from lcc_scrapy.listeners.peers import is_address
 from lcc_scrapy.tracker import cache_peer
 from lcc_scrapy.tracker.answering import Answering
 from lcc_scrapy.tracker.icp import answering_icp, bound_socket
 from lcc_scrapy.tracker.redirection import Better, better
+from lcc_scrapy.tracker.resolver import client_of
 from lcc_scrapy.tracker.served_digest import ServedDigests
-from lcc_scrapy.web.sharing import address_of
 
 
 class Caches:
@@ -27,6 +26,7 @@ class Caches:
         self._policy = policy
         endpoint = config.tracker_icp_endpoint
         self._icp = None if endpoint is None else bound_socket(endpoint)
+        self._digests = ServedDigests(self._answering, config.tracker.digest_urls)
 
     def better(self, url: str, address: str) -> Better | None:
         """Return a better replica of a URL for an address; see ``redirection.better``."""
@@ -34,18 +34,25 @@ class Caches:
 
     def address_of(self, request: Request) -> str:
         """Return the address of a client, "" for who has none."""
-        found = address_of(request.scope, self._config.web.proxies)
-        return found if is_address(found) else ""
+        return client_of(request, self._config.web.proxies)
 
     def routers(self) -> Iterator[APIRouter]:
         """Yield the route of the digest, unless it is turned off."""
         if self._config.tracker.digest_urls:
-            digests = ServedDigests(self._answering, self._config.tracker.digest_urls)
-            yield cache_peer.make_router(digests, self.address_of)
+            clients = self._config.tracker.icp_clients
+            yield cache_peer.make_router(self._digests, self.address_of, clients)
 
     @asynccontextmanager
-    async def answering_icp(self) -> AsyncIterator[None]:
-        """Answer ICP queries meanwhile, if that is turned on."""
+    async def answering(self) -> AsyncIterator[None]:
+        """Answer ICP queries meanwhile, if that is turned on; no digest is made afterwards."""
+        try:
+            async with self._answering_icp():
+                yield
+        finally:
+            self._digests.close()
+
+    @asynccontextmanager
+    async def _answering_icp(self) -> AsyncIterator[None]:
         if self._icp is None:
             yield
             return

@@ -5,7 +5,7 @@ better than its own server (see ``redirection``).
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory, url_of
@@ -18,13 +18,22 @@ AT_A_TIME = 500
 MOST_LOOKED_AT = 200_000
 """Directories that are read for one digest."""
 
-
-def digest_urls(store: Store, has_better: Callable[[str], bool], most: int) -> list[str]:
-    """Return at most so many URLs that have a better replica. Blocking, a millisecond or so for each."""
-    return list(islice(filter(has_better, _candidates(store)), most))
+LOOKED_UP = 10
+"""URLs that are looked up for each one that a digest may have."""
 
 
-def _candidates(store: Store) -> Iterator[str]:
+def digest_urls(
+    store: Store, has_better: Callable[[str], bool], most: int, goes_on: Callable[[], bool]
+) -> list[str]:
+    """Return at most so many URLs that have a better replica, those found until ``goes_on`` says no.
+
+    Blocking, a millisecond or so for each that is looked up.
+    """
+    found = takewhile(lambda _: goes_on(), _candidates(store, goes_on))
+    return list(islice(filter(has_better, islice(found, LOOKED_UP * most)), most))
+
+
+def _candidates(store: Store, goes_on: Callable[[], bool]) -> Iterator[str]:
     """Yield URLs in directories whose identity another directory has too."""
     with store.snapshot() as tx:
         hosts = [one for one in tx.hosts() if one.dirs and one.url.startswith(FETCHED)]
@@ -33,9 +42,17 @@ def _candidates(store: Store) -> Iterator[str]:
         upto = host.first + min(host.dirs, left)
         for first in range(host.first, upto, AT_A_TIME):
             with store.snapshot() as tx:
+                if not (goes_on() and _is_still_there(tx, host)):
+                    break
                 urls = list(_urls(tx, host, first, min(first + AT_A_TIME, upto)))
             yield from urls
         left -= upto - host.first
+
+
+def _is_still_there(tx: Tx, host: Host) -> bool:
+    """Tell whether a server has the directories that it had: a scan may have ended since."""
+    now = tx.hosts_by_id({host.hostid}).get(host.hostid)
+    return now is not None and (now.first, now.dirs) == (host.first, host.dirs)
 
 
 def _urls(tx: Tx, host: Host, first: int, upto: int) -> Iterator[str]:

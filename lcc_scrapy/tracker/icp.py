@@ -75,7 +75,11 @@ class IcpResponder(asyncio.DatagramProtocol):
             return ERR
         except (LccError, TimeoutError) as error:
             _log.warning("ICP: %(error)s", {"error": str(error) or "the database does not answer"})
-            return MISS
+        except Busy:
+            raise
+        except Exception as error:  # noqa: BLE001
+            _log.error("ICP: %(error)s", {"error": type(error).__name__})
+        return MISS
 
 
 def bound_socket(endpoint: Endpoint) -> socket.socket:

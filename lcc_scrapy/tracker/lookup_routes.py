@@ -12,9 +12,9 @@ from lcc_scrapy.domain.tracker import BadDomain, Place
 from lcc_scrapy.domain.tracker_questions import TYPES, BadQuestion, Question, preferred
 from lcc_scrapy.tracker import lookup_pages
 from lcc_scrapy.tracker.answering import Answer
-from lcc_scrapy.tracker.lookup import Found
+from lcc_scrapy.tracker.lookup import Found, Replica
 from lcc_scrapy.tracker.metalink import metalink
-from lcc_scrapy.tracker.resolver import Resolver, cacheable, to_follow
+from lcc_scrapy.tracker.resolver import Resolver, cacheable
 from lcc_scrapy.web.problems import problem
 
 READING = ["GET", "HEAD"]
@@ -53,9 +53,9 @@ class _Routes:
             wanted = question.format or wanted
             if not question.url:
                 return cacheable(request, lookup_pages.form_page(self._base(request), question))
-            answer = self._resolver.of_question(request, question)
+            answer, best = self._resolver.of_question(request, question)
             redirects = answer.rules.answer == "redirect" and not question.format and wanted == "html"
-            moved = _moved(question, answer) if always or redirects else None
+            moved = _moved(question, answer, best) if always or redirects else None
             return cacheable(request, moved or self._listed(request, question, answer.found, wanted))
         except _REFUSED as error:
             return self._refused(request, question, error, wanted)
@@ -79,9 +79,8 @@ class _Routes:
         return self._public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
 
 
-def _moved(question: Question, answer: Answer) -> Response | None:
+def _moved(question: Question, answer: Answer, best: Replica | None) -> Response | None:
     """Return a redirect to the best mirror, None where there is none."""
-    best = to_follow(answer.found.replicas)
     if best is None:
         return None
     made = RedirectResponse(best.url, 302)

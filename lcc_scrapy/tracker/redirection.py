@@ -7,7 +7,7 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.domain.tracker_policy import Rules
 from lcc_scrapy.tracker.answering import Answering
-from lcc_scrapy.tracker.lookup import Replica, name_of, server_of
+from lcc_scrapy.tracker.lookup import COMPARED, Replica, name_of, server_of
 
 FETCHED = ("http://", "https://", "ftp://")
 """What a cache can fetch."""
@@ -29,7 +29,7 @@ def better(answering: Answering, url: str, address: str) -> Better | None:
     So nobody is sent in a circle: each step leads to a server that comes earlier in one order. Raises
     ``UrlRefused``, ``BadAddress``. Blocking.
     """
-    answer = answering.of_url(url, address)
+    answer = answering.of_url(url, address, limit=max(answering.limit, COMPARED))
     to_be_had = [one for one in answer.found.replicas if one.url.startswith(FETCHED)]
     best = _best(answering.store, Place.parse(url), to_be_had, answer.rules) if to_be_had else None
     return None if best is None else Better(best.url, answer.rules.answer == "redirect")

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import BinaryIO
 
-from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.url_rewriting import LONGEST, Asked, changed, unchanged
 from lcc_scrapy.tracker.lookup_threads import Busy, LookupThreads
 from lcc_scrapy.tracker.redirection import Better
@@ -41,7 +41,7 @@ class Rewriter:
                 task = loop.create_task(self._answer(asked))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # such as that Squid is gone
 
     async def _answer(self, asked: Asked) -> None:
         found = await self._found(asked) if asked.is_worth_looking_up else None
@@ -55,9 +55,15 @@ class Rewriter:
     async def _found(self, asked: Asked) -> Better | None:
         try:
             return await self._threads.do(self._find, asked.url, asked.address)
+        except UrlRefused:  # which cites the URL
+            _log.info("%(site)s: a malformed URL", {"site": asked.site})
         except (LccError, TimeoutError, Busy) as error:
-            _log.info("%(url)s: %(error)s", {"url": asked.url, "error": str(error) or type(error).__name__})
-            return None
+            _log.info(
+                "%(site)s: %(error)s", {"site": asked.site, "error": str(error) or type(error).__name__}
+            )
+        except Exception as error:  # noqa: BLE001
+            _log.error("%(site)s: %(error)s", {"site": asked.site, "error": type(error).__name__})
+        return None
 
 
 def _next_line(lines: BinaryIO) -> bytes:

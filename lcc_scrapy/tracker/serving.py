@@ -83,5 +83,5 @@ def app_of(routers: Iterable[APIRouter], bounds: Bounds, caches: Caches) -> Fast
 @asynccontextmanager
 async def _living(caches: Caches, _app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = THREADS
-    async with caches.answering_icp():
+    async with caches.answering():
         yield

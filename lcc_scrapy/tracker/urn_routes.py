@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from lcc_scrapy.domain.tracker_questions import preferred
 from lcc_scrapy.tracker import lookup_pages
 from lcc_scrapy.tracker.answering import URN, BadUrn, identity_of
-from lcc_scrapy.tracker.lookup import Replica
+from lcc_scrapy.tracker.lookup import COMPARED, Replica
 from lcc_scrapy.tracker.lookup_routes import READING
 from lcc_scrapy.tracker.resolver import Resolver, cacheable, to_follow
 from lcc_scrapy.web.problems import problem
@@ -25,22 +25,22 @@ def make_router(resolver: Resolver) -> APIRouter:
     """Return the routes of N2L (the best URL), N2Ls (all URLs) and N2Rs (the same as alternatives)."""
     router = APIRouter(prefix="/uri-res")
 
-    def add(path: str, service: Service) -> None:
+    def add(path: str, service: Service, at_least: int = 0) -> None:
         def route(request: Request) -> Response:
-            return _resolved(resolver, request, service)
+            return _resolved(resolver, request, service, at_least)
 
         router.add_api_route(path, route, methods=READING, response_class=Response)
 
-    add("/N2L", _best)
+    add("/N2L", _best, COMPARED)
     add("/N2Ls", _all)
     add("/N2Rs", _alternatives)
     return router
 
 
-def _resolved(resolver: Resolver, request: Request, service: Service) -> Response:
+def _resolved(resolver: Resolver, request: Request, service: Service, at_least: int) -> Response:
     try:
         urn = request.scope["query_string"].decode("latin-1")
-        replicas = resolver.of_urn(request, urn)
+        replicas = resolver.of_urn(request, urn, at_least)
         name = f"{URN}{identity_of(urn).hex()}"  # equivalent names get identical answers (section 2)
     except BadUrn as error:
         return problem(422, str(error), "bad-urn")

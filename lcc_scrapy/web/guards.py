@@ -46,9 +46,9 @@ class Guards:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except Broken as error:
-            _log.warning("%(path)s was cut: %(error)s", {"path": scope["path"], "error": error})
+            _log.warning("%(path)s was cut: %(error)s", {"path": _told(scope), "error": error})
         except asyncio.CancelledError:  # by uvicorn alone, and this is the end of the task
-            _log.warning("%(path)s is cut: the server stops", {"path": scope["path"]})
+            _log.warning("%(path)s is cut: the server stops", {"path": _told(scope)})
 
 
 class _Exchange:
@@ -80,8 +80,17 @@ class _Exchange:
         for name, value in _ALWAYS.items():
             headers.setdefault(name, value)
         peer = (self._scope.get("client") or ("-",))[0]
-        facts = {"peer": peer, "method": self._scope["method"], "path": self._scope["path"]}
+        facts = {"peer": peer, "method": self._scope["method"], "path": _told(self._scope)}
         _log.info("%(peer)s %(method)s %(path)s %(code)d", {**facts, "code": message["status"]})
+
+
+def _told(scope: Scope) -> str:
+    """Return a path for the log; of a URL, for which proxies are asked, only the site."""
+    path = str(scope["path"])
+    scheme, is_url, rest = path.partition("://")
+    if not is_url or path.startswith("/"):
+        return path
+    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
 
 
 class CompressText(GZipMiddleware):

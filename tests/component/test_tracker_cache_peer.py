@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 
@@ -10,8 +11,9 @@ from fastapi.testclient import TestClient
 
 from lcc_scrapy.config.config import load
 from lcc_scrapy.config.project import PlainSettings
-from lcc_scrapy.tracker import cache_peer
+from lcc_scrapy.tracker import cache_peer, served_digest
 from lcc_scrapy.tracker.serving import make_app
+from tests.harness import wait_for
 from tests.memory_store import MemoryStore
 from tests.mirrors import NOW, Tracker, tree_of
 
@@ -91,6 +93,64 @@ def test_the_digest_is_served_in_both_forms_its_beginning_alone(app, target, mon
     assert [len(one) for one in pieces] == [128, 2]
     assert struct.unpack("!hhiiiiBBh", pieces[0][:24]) == (5, 3, 2, 2, 0, 2, 5, 4, 0)
     assert parsedate_to_datetime(headers["expires"]) > parsedate_to_datetime(headers["last-modified"])
+
+
+def test_strangers_get_no_digest(app):
+    with TestClient(app, client=("192.0.2.7", 5)) as client:
+        assert client.get(DIGEST).status_code == 403
+
+
+def test_while_the_first_digest_is_made_caches_are_told_to_come_again_and_others_are_served(app, monkeypatch):
+    released, begun = threading.Event(), []
+
+    def hangs(*_args):
+        begun.append(threading.current_thread().name)
+        released.wait(60)
+        return [f"{ORIGIN}pub/1.0/"]
+
+    monkeypatch.setattr(served_digest, "PATIENCE", 0)
+    monkeypatch.setattr(cache_peer, "PAUSE", 0)
+    monkeypatch.setattr(served_digest, "digest_urls", hangs)
+    with TestClient(app, client=("127.0.0.1", 5)) as client:
+        try:
+            told = [client.get(DIGEST) for _ in range(12)]  # more than there are threads
+            assert {(one.status_code, one.headers["retry-after"]) for one in told} == {(503, "60")}
+            assert client.get("/").status_code == 200
+        finally:
+            released.set()
+        wait_for(lambda: client.get(DIGEST).status_code == 200, 20, "the digest")
+    assert len(begun) == 1
+    assert begun[0].startswith("digest")
+
+
+def test_an_old_digest_is_served_while_the_next_is_made(app, monkeypatch):
+    monkeypatch.setattr(cache_peer, "PAUSE", 0)
+    released = threading.Event()
+    with TestClient(app, client=("127.0.0.1", 5)) as client:
+        first = client.get(DIGEST)
+        monkeypatch.setattr(served_digest, "KEPT", -1)
+        monkeypatch.setattr(served_digest, "digest_urls", lambda *_args: released.wait(60) and [])
+        try:
+            assert client.get(DIGEST).content == first.content
+        finally:
+            released.set()
+        wait_for(lambda: client.get(DIGEST).content != first.content, 20, "the next digest")
+
+
+def test_a_digest_that_cannot_be_made_is_one_line_in_the_log_and_made_when_it_can(app, monkeypatch, caplog):
+    monkeypatch.setattr(cache_peer, "PAUSE", 0)
+    with TestClient(app, client=("127.0.0.1", 5)) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(served_digest, "digest_urls", lambda *_args: 1 // 0)
+            assert client.get(DIGEST).status_code == 503
+        assert "no cache digest: ZeroDivisionError" in caplog.messages
+        assert client.get(DIGEST).status_code == 200
+
+
+def test_the_log_has_the_site_of_what_caches_ask_and_no_more(app, caplog):
+    caplog.set_level("INFO")
+    sent(app, f"{ORIGIN}pub/secret", query=b"token=x")
+    assert "127.0.0.1 GET ftp://ftp.example.org 504" in caplog.messages
 
 
 def test_the_digest_can_be_turned_off(tmp_path):

@@ -230,6 +230,29 @@ def test_an_answer_is_for_the_client_alone_and_the_same_one_is_not_sent_twice(as
         assert ask(path, headers={"If-None-Match": '"x"'}).status_code == 200
 
 
+def test_a_redirect_that_leads_elsewhere_now_is_no_answer_that_a_client_has(ask, tracker):
+    first = ask(f"/redirect?url={ORIGIN}")
+    assert "etag" not in first.headers
+    assert ask(f"/redirect?url={ORIGIN}", headers={"If-None-Match": "*"}).status_code == 302
+
+
+@pytest.mark.parametrize("format_", ["html", "json"])
+def test_what_is_not_found_is_not_found_for_who_has_any_answer_either(ask, format_):
+    answer = ask(f"/?format={format_}&url=http://elsewhere.example/x", headers={"If-None-Match": "*"})
+    assert answer.status_code == 404
+    assert answer.headers["cache-control"] == "private, max-age=60"
+
+
+def test_the_limit_counts_after_what_cannot_be_followed(tracker):
+    with client(tracker, LCC_TRACKER_REPLICAS="1") as made:
+        assert made.get(f"/redirect?url={ORIGIN}").headers["location"] == FTP
+        assert made.get(f"/redirect?url={ORIGIN}&limit=1").headers["location"] == FTP
+        assert urls(as_json(made.get, ORIGIN)) == [RSYNC]
+        names = [made.get(f"/uri-res/{one}?{URN}") for one in ("N2L", "N2Ls")]
+        assert names[0].headers["location"] == f"{FTP}doc/"
+        assert len(names[1].text.splitlines()) == 2
+
+
 def test_heads_and_nothing_else_may_be_asked_for_beside_contents(tracker):
     with client(tracker) as made:
         answer = made.head(f"/redirect?url={ORIGIN}")

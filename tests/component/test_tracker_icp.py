@@ -27,6 +27,8 @@ def apart(work):
 def is_known(url, _address):
     if "away" in url:
         raise StoreUnavailable("away")
+    if "unforeseen" in url:
+        raise KeyError(7)
     if not url.startswith("ftp://"):
         raise UrlRefused(705, "no URL")
     return url == KNOWN
@@ -59,8 +61,14 @@ def _asked(port, packets):
 
 @pytest.mark.parametrize(
     ("url", "opcode"),
-    [(KNOWN, HIT), ("ftp://ftp.example.org/other", MISS), ("nonsense", ERR), ("ftp://away/", MISS)],
-    ids=["known", "unknown", "malformed", "away"],
+    [
+        (KNOWN, HIT),
+        ("ftp://ftp.example.org/other", MISS),
+        ("nonsense", ERR),
+        ("ftp://away/", MISS),
+        ("ftp://unforeseen/", MISS),
+    ],
+    ids=["known", "unknown", "malformed", "away", "unforeseen"],
 )
 def test_a_query_gets_its_answer(url, opcode):
     packets = [bytes(Query(7, url)), b""]  # an answer may come after that of the next query

@@ -60,12 +60,32 @@ def test_a_line_without_a_channel_gets_no_answer_and_ends_nothing():
     assert answers(broken + b"5 http://a/x 127.0.0.1/- - GET", always) == [f'5 OK rewrite-url="{MIRROR}"']
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("away"), UrlRefused(705, "bad")], ids=["away", "bad"])
+@pytest.mark.parametrize(
+    "error",
+    [StoreUnavailable("away"), UrlRefused(705, "bad"), KeyError(7)],
+    ids=["away", "bad", "unforeseen"],
+)
 def test_a_look_up_that_fails_is_answered_err(error):
     def fails(_url, _address):
         raise error
 
     assert answers(b"1 http://a/x 127.0.0.1/- - GET\n", fails) == ["1 ERR"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StoreUnavailable("away"), UrlRefused(705, "http://u:secret@a/secret"), KeyError("secret")],
+    ids=["away", "bad", "unforeseen"],
+)
+def test_the_log_has_the_site_and_no_more_of_a_url(error, caplog):
+    def fails(_url, _address):
+        raise error
+
+    caplog.set_level("DEBUG")
+    answers(b"1 http://u:secret@a:81/secret?secret 127.0.0.1/- - GET\n", fails)
+    (line,) = (one.getMessage() for one in caplog.records if one.name.startswith("lcc_scrapy"))
+    assert line.startswith("http://a:81: ")
+    assert "secret" not in line
 
 
 def test_an_unknown_url_is_answered_err():

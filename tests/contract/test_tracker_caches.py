@@ -76,4 +76,42 @@ def test_a_digest_has_directories_and_files_of_known_content_that_have_a_better_
 
 
 def urls(tracker, most=100):
-    return sorted(digest_urls(tracker.store, lambda url: found(tracker, url) is not None, most))
+    return sorted(digest_urls(tracker.store, lambda url: found(tracker, url) is not None, most, lambda: True))
+
+
+def test_no_more_is_looked_up_than_ten_times_what_a_digest_may_have(tracker, monkeypatch):
+    monkeypatch.setattr("lcc_scrapy.tracker.digest_urls.LOOKED_UP", 2)
+    asked = []
+    assert digest_urls(tracker.store, asked.append, 2, lambda: True) == []
+    assert len(asked) == 4
+
+
+def test_a_digest_whose_time_is_up_has_what_was_found(tracker):
+    asked = []
+    urls = digest_urls(tracker.store, lambda url: not asked.append(url), 100, lambda: len(asked) < 2)
+    assert urls == asked
+    assert len(asked) == 2
+
+
+def test_a_scan_that_ends_meanwhile_only_ends_what_the_digest_has_of_its_server(tracker, monkeypatch):
+    monkeypatch.setattr("lcc_scrapy.tracker.digest_urls.AT_A_TIME", 1)
+    asked = []
+
+    def rescanned(url):
+        if not asked:
+            with tracker.store.begin() as tx:  # and its former directories are not all removed yet
+                (origin,) = tx.hosts_at("ftp://ftp.example.org")
+                tx.put_host(replace(origin, first=origin.first + 1000))
+        asked.append(url)
+        return True
+
+    found = digest_urls(tracker.store, rescanned, 100, lambda: True)
+    assert f"{ORIGIN}pub/app/1.0/" in found
+    assert f"{ORIGIN}pub/app/1.0/doc/" not in found
+    assert f"{DE}mirrors/1.0/doc/" in found
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_replicas_that_no_cache_can_fetch_take_no_others_place(tracker, limit):
+    answering = Answering(tracker.store, Policy(), limit)
+    assert better(answering, WANTED, "127.0.0.1") == Better(f"{DE}mirrors/1.0/doc/README", redirects=False)

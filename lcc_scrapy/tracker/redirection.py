@@ -7,7 +7,8 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.domain.tracker_policy import Rules
 from lcc_scrapy.tracker.answering import Answering
-from lcc_scrapy.tracker.lookup import COMPARED, Replica, name_of, server_of
+from lcc_scrapy.tracker.comparison import COMPARED
+from lcc_scrapy.tracker.lookup import Replica, name_of, server_of
 
 FETCHED = ("http://", "https://", "ftp://")
 """What a cache can fetch."""

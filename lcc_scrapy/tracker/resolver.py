@@ -13,7 +13,8 @@ from lcc_scrapy.domain.tracker_policy import Policy
 from lcc_scrapy.domain.tracker_questions import Question
 from lcc_scrapy.listeners.peers import is_address
 from lcc_scrapy.tracker.answering import Answer, Answering
-from lcc_scrapy.tracker.lookup import COMPARED, Replica
+from lcc_scrapy.tracker.comparison import COMPARED
+from lcc_scrapy.tracker.lookup import Replica
 from lcc_scrapy.web.ranges import is_named
 from lcc_scrapy.web.sharing import address_of
 

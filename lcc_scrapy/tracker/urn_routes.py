@@ -10,7 +10,8 @@ from fastapi import APIRouter, Request, Response
 from lcc_scrapy.domain.tracker_questions import preferred
 from lcc_scrapy.tracker import lookup_pages
 from lcc_scrapy.tracker.answering import URN, BadUrn, identity_of
-from lcc_scrapy.tracker.lookup import COMPARED, Replica
+from lcc_scrapy.tracker.comparison import COMPARED
+from lcc_scrapy.tracker.lookup import Replica
 from lcc_scrapy.tracker.lookup_routes import READING
 from lcc_scrapy.tracker.resolver import Resolver, cacheable, to_follow
 from lcc_scrapy.web.problems import problem

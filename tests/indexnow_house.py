@@ -51,7 +51,8 @@ class IndexNowHouse:
         self.verdict = Verdict("good")
         self.checks = []
         self.now = NOW
-        self.rules = IndexNowRules(**{"mode": "known", "poll": 0.02, **rules})
+        # "wait": whoever expects 200 or 403 must not get 202 because the machine is busy for a second
+        self.rules = IndexNowRules(**{"mode": "known", "poll": 0.02, "wait": 60.0, **rules})
         self.keys = Keys(self.store, self.rules, made)
         self.queueing = Queueing(self.store, QueuePolicy(), queue_max)
         self.service = IndexNow(self.keys, self.queueing, self.rules, check or self._check, lambda: self.now)

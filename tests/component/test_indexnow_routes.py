@@ -80,7 +80,9 @@ def test_a_submission_of_a_site_that_does_not_answer_gets_202_and_waits(house):
     assert (house.key().state, house.held()) == ("good", 0)
 
 
-def test_a_check_that_takes_long_is_answered_202_and_goes_on(house):
+def test_a_check_that_takes_long_is_answered_202_and_goes_on():
+    house = IndexNowHouse(wait=0.1)
+    house.provider()
     released = asyncio.Event()
 
     async def slow():

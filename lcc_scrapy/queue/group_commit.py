@@ -4,6 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -18,6 +19,9 @@ COMMIT_PAGES = 250
 
 BATCH_BYTES = 32_000_000
 """Bytes of bodies in memory from which on no further outcome joins a batch, so that no commit takes long."""
+
+ASKED = 2
+"""Commits that the store's thread is asked for at a time: one runs, one begins when it has ended."""
 
 RETRY = 1.0
 _log = logging.getLogger(__name__)
@@ -50,6 +54,9 @@ def _bytes_in_memory(outcome: Outcome) -> int:
 class GroupCommit:
     """Hands outcomes to ``commit`` in batches, in the order they came.
 
+    While a commit runs, the store's thread has already been asked for the next one. That one begins when the
+    first has ended, with all that waits then: it does not wait for a busy event loop.
+
     A database or disk that does not answer is tried again every second, for ever: nothing is forgotten.
     A batch that fails for another reason is split until the one outcome that cannot be settled is alone.
     ``number`` gives outcomes their file ids before the first try; they are the same at every further one.
@@ -69,20 +76,24 @@ class GroupCommit:
         self._clock = clock
         self._commit = commit
         self._number = number
-        self._waiting: deque[_Waiting] = deque()
-        self._under_way = 0
-        self._running = False
+        self._backlog = 0
+        self._asked = 0
         self._given_up = False
         self._idle: list[Deferred[None]] = []
+        # The store's thread takes from these. After a failure it takes nothing until the loop has decided.
+        self._waiting: deque[_Waiting] = deque()
+        self._failed_before: deque[list[_Waiting]] = deque()
+        self._under_way: list[_Waiting] = []
+        self._halted = False
 
     @property
     def backlog(self) -> int:
         """Return how many outcomes are not durable yet."""
-        return len(self._waiting) + self._under_way
+        return self._backlog
 
     def is_full(self) -> bool:
         """Tell whether one commit's worth is not durable yet: nothing more should be begun."""
-        return self.backlog >= self.most
+        return self._backlog >= self.most
 
     def settle(self, outcome: Outcome, done: Done = lambda _: None) -> None:
         """Settle one outcome; ``done`` is called when it is durable, or with a ``Failure``."""
@@ -90,36 +101,39 @@ class GroupCommit:
         if self._given_up:
             waiting.tell(Failure(StoreUnavailable("the process stops")))  # type: ignore[no-untyped-call]
             return
+        self._backlog += 1
         self._waiting.append(waiting)
-        self._next()
+        self._ask()
 
     def when_idle(self) -> Deferred[None]:
         """Return a Deferred that fires when everything given so far is settled."""
         done: Deferred[None] = Deferred()
         self._idle.append(done)
-        self._next()
+        self._tell_idle()
         return done
 
     def give_up(self) -> None:
         """Try nothing again: what cannot be settled now stays in the queue and is fetched again some day."""
         self._given_up = True
 
-    def _let_go(self, failure: Failure, batch: list[_Waiting]) -> None:
-        batch.extend(self._waiting)
-        self._waiting.clear()
-        for waiting in batch:
-            waiting.tell(failure)
-        self._next()
+    # --- in the store's thread -------------------------------------------------------------------
 
-    def _next(self) -> None:
-        if self._running:
-            return
-        if not self._waiting:
-            idle, self._idle = self._idle, []
-            for done in idle:
-                done.callback(None)
-            return
-        self._run(self._next_batch())
+    def _try(self) -> tuple[list[_Waiting], list[Settled]]:
+        """Commit a batch, or nothing where nothing waits any more."""
+        if self._halted:
+            return [], []
+        batch = self._failed_before.popleft() if self._failed_before else self._next_batch()
+        if not batch:
+            return [], []
+        self._under_way = batch
+        try:
+            numbered = self._number([waiting.outcome for waiting in batch])
+            for waiting, outcome in zip(batch, numbered, strict=True):
+                waiting.outcome = outcome
+            return batch, self._commit(numbered)
+        except BaseException:
+            self._halted = True
+            raise
 
     def _next_batch(self) -> list[_Waiting]:
         """Take everything that waits, up to the bounds."""
@@ -130,41 +144,55 @@ class GroupCommit:
             size += _bytes_in_memory(batch[-1].outcome)
         return batch
 
-    def _run(self, batch: list[_Waiting]) -> None:
-        self._running = True
-        self._under_way = len(batch)
-        running = self._thread.run(self._try, batch)
-        running.addCallbacks(self._succeeded, self._failed, callbackArgs=(batch,), errbackArgs=(batch,))
+    # --- in the event loop -----------------------------------------------------------------------
 
-    def _try(self, batch: list[_Waiting]) -> list[Settled]:
-        """Commit a batch (in the store's thread)."""
-        numbered = self._number([waiting.outcome for waiting in batch])
-        for waiting, outcome in zip(batch, numbered, strict=True):
-            waiting.outcome = outcome
-        return self._commit(numbered)
+    def _ask(self) -> None:
+        """Ask the thread for a commit, where something waits and it has not been asked for enough."""
+        if self._asked < ASKED and not self._halted and (self._waiting or self._failed_before):
+            self._asked += 1
+            self._thread.run(self._try).addCallbacks(self._succeeded, self._failed)
 
-    def _succeeded(self, settled: list[Settled], batch: list[_Waiting]) -> None:
-        self._running = False
-        self._under_way = 0
-        for waiting, result in zip(batch, settled, strict=True):
-            waiting.tell(result)
-        self._next()
+    def _succeeded(self, ended: tuple[list[_Waiting], list[Settled]]) -> None:
+        self._asked -= 1
+        self._ask()  # before anybody is told, which takes as long as a short commit
+        self._tell(*ended)
 
-    def _failed(self, failure: Failure, batch: list[_Waiting]) -> None:
+    def _failed(self, failure: Failure) -> None:
+        self._asked -= 1
+        batch, self._under_way = self._under_way, []
         if isinstance(failure.value, (StoreUnavailable, NotDurable)):
             _log.error("cannot store results now, trying again: %s", failure.getErrorMessage())
             if not self._given_up:
-                self._clock.callLater(RETRY, self._run, batch)
+                self._failed_before.appendleft(batch)
+                self._clock.callLater(RETRY, self._go_on)
                 return
-        self._running = False
-        self._under_way = 0
         if self._given_up:
             self._let_go(failure, batch)
-            return
-        if len(batch) == 1:
-            batch[0].tell(failure)
-            self._next()
-            return
-        middle = len(batch) // 2
-        self._waiting.extendleft(reversed(batch[middle:]))
-        self._run(batch[:middle])
+        elif len(batch) == 1:
+            self._tell(batch, [failure])
+        else:
+            middle = len(batch) // 2
+            self._failed_before.extendleft([batch[middle:], batch[:middle]])
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._halted = False
+        self._ask()
+
+    def _let_go(self, failure: Failure, batch: list[_Waiting]) -> None:
+        batch = list(chain(batch, *self._failed_before, self._waiting))
+        self._failed_before.clear()
+        self._waiting.clear()
+        self._tell(batch, [failure] * len(batch))
+
+    def _tell(self, batch: list[_Waiting], results: Sequence[Settled | Failure]) -> None:
+        self._backlog -= len(batch)
+        for waiting, result in zip(batch, results, strict=True):
+            waiting.tell(result)
+        self._tell_idle()
+
+    def _tell_idle(self) -> None:
+        if not self._backlog:
+            idle, self._idle = self._idle, []
+            for done in idle:
+                done.callback(None)

@@ -213,7 +213,7 @@ def test_what_waits_shares_a_commit_up_to_a_number_and_up_to_bytes_in_memory(mon
         group_commit.settle(Served(nothing, nothing, body))
     group_commit.settle(Cancelled(nothing))
     by_hand.work_off()
-    assert commits == [[1], [10, 100], [60, 200], [1, 2, 3, 4], [5, 0]]
+    assert commits == [[1, 10, 100], [60, 200], [1, 2, 3, 4], [5, 0]]
 
 
 def test_of_a_batch_that_cannot_be_settled_only_the_one_at_fault_fails() -> None:
@@ -234,7 +234,7 @@ def test_of_a_batch_that_cannot_be_settled_only_the_one_at_fault_fails() -> None
     thread.work_off(2)
     names.append("later")
     group_commit.settle(names[-1], ends.append)
-    assert (group_commit.backlog, idle.called) == (7, False)
+    assert (group_commit.backlog, idle.called) == (5, False)
     thread.work_off()
     assert settled == [name for name in names if name != "bad"], "in the order in which they came"
     assert [getattr(end, "outcome", "failed") for end in ends] == [
@@ -255,9 +255,91 @@ def test_nothing_more_is_begun_while_a_commit_s_worth_is_not_durable() -> None:
         seen.append((group_commit.backlog, group_commit.is_full()))
     assert seen == [(1, False), (2, False), (3, True), (4, True)]
     thread.work_off(1)
-    assert (group_commit.backlog, group_commit.is_full()) == (3, True)
+    assert (group_commit.backlog, group_commit.is_full()) == (1, False), "three in one commit"
     thread.work_off(1)
     assert (group_commit.backlog, group_commit.is_full()) == (0, False)
+
+
+class LateLoop:
+    """A store's thread whose results reach a busy event loop only when a test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Any, Any]] = []
+        self.ended: list[tuple[Any, Any]] = []
+
+    def run(self, job: Any) -> Any:
+        done: Deferred[Any] = Deferred()
+        self.jobs.append((job, done))
+        return done
+
+    def work_off(self) -> None:
+        """Run the jobs, as the thread does."""
+        while self.jobs:
+            job, done = self.jobs.pop(0)
+            try:
+                self.ended.append((done, job()))
+            except Exception as error:
+                self.ended.append((done, Failure(error)))
+
+    def hear(self) -> None:
+        """Let the event loop hear what came of them."""
+        while self.ended:
+            done, result = self.ended.pop(0)
+            done.callback(result)
+
+
+def test_the_next_commit_begins_before_a_busy_loop_has_heard_of_the_first() -> None:
+    thread: Any = LateLoop()
+    commits, told = list[Any](), list[Any]()
+
+    def commit(outcomes: Any) -> Any:
+        commits.append(list(outcomes))
+        return [Settled(one, "stored") for one in outcomes]
+
+    group_commit = GroupCommit(thread, Clock(), commit)
+    names: list[Any] = ["a", "b", "c", "d"]
+    group_commit.settle(names[0], told.append)
+    group_commit.settle(names[1], told.append)
+    assert len(thread.jobs) == 2, "one runs, one follows, and no more are asked for"
+    group_commit.settle(names[2], told.append)
+    assert len(thread.jobs) == 2
+    first, second = thread.jobs
+    thread.jobs = [first]
+    thread.work_off()
+    group_commit.settle(names[3], told.append)
+    thread.jobs = [second]
+    thread.work_off()
+    assert (commits, told, group_commit.backlog) == ([["a", "b", "c"], ["d"]], [], 4)
+    thread.hear()
+    assert ([one.outcome for one in told], group_commit.backlog) == (names, 0)
+
+
+@pytest.mark.parametrize("trouble", [StoreUnavailable("gone away"), ValueError("bad")])
+def test_nothing_is_committed_behind_a_failure_before_the_loop_has_heard_of_it(trouble: Exception) -> None:
+    thread: Any = LateLoop()
+    troubles, tries, told = [trouble], list[Any](), list[Any]()
+
+    def commit(outcomes: Any) -> Any:
+        tries.append(list(outcomes))
+        if troubles:
+            raise troubles.pop()
+        return [Settled(one, "stored") for one in outcomes]
+
+    clock = Clock()
+    group_commit = GroupCommit(thread, clock, commit, most=2)
+    names: list[Any] = ["a", "b", "c"]
+    for name in names:
+        group_commit.settle(name, told.append)
+    thread.work_off()
+    assert tries == [["a", "b"]], "c would be settled before a and b"
+    thread.hear()
+    assert bool(thread.jobs) == isinstance(trouble, ValueError), "a store that is away is left alone a second"
+    clock.advance(1)
+    while thread.jobs:
+        thread.work_off()
+        thread.hear()
+    assert [name for batch in tries[1:] for name in batch] == names
+    assert ([one.outcome for one in told], group_commit.backlog) == (names, 0)
 
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("gone away"), ValueError("bad")])
@@ -275,7 +357,7 @@ def test_who_gave_up_tries_nothing_again_but_tells_of_what_was_settled_all_the_s
     thread: Any = ByHand()
     clock = Clock()
     group_commit = GroupCommit(thread, clock, commit, most=2)
-    names: list[Any] = ["a", "b", "c", "d"]
+    names: list[Any] = ["a", "b", "c", "d", "e"]
     ends: list[Any] = []
     for name in names:
         group_commit.settle(name, ends.append)
@@ -284,8 +366,8 @@ def test_who_gave_up_tries_nothing_again_but_tells_of_what_was_settled_all_the_s
     thread.work_off()
     clock.advance(10)
     thread.work_off()
-    assert tries == [["a"], ["b", "c"]]
-    assert [getattr(end, "result", None) or end.value for end in ends] == ["stored", *[trouble] * 3]
+    assert tries == [["a", "b"], ["c", "d"]]
+    assert [getattr(end, "result", None) or end.value for end in ends] == ["stored"] * 2 + [trouble] * 3
     assert (group_commit.backlog, idle.called) == (0, True)
 
 

@@ -24,6 +24,9 @@ PIECE = 256 * 1024
 _WINDOW_LOG = 23
 """zstd may look back 8 MB and no more (RFC 9659); the format would permit 2 GB of memory for each body."""
 
+_BITE = 8192
+"""Bytes that are decoded at a time: each part of a body copies what is left of them."""
+
 _FREE_PARTS, _LEAST_PART = 1000, 1024
 """Beyond the first thousand, the parts of a body must hold a KB on average: making decoders costs time."""
 
@@ -78,6 +81,10 @@ class _Coded:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Decode; raises ``BadCoding``."""
+        for begin in range(0, len(data), _BITE):
+            yield from self._decoded(data[begin : begin + _BITE])
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
         while data and (self._many or not self._complete):
             if self._part is None or self._complete:
                 self._part = self._next_part(data)

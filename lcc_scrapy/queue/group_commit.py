@@ -163,13 +163,15 @@ class GroupCommit:
         if isinstance(failure.value, (StoreUnavailable, NotDurable)):
             _log.error("cannot store results now, trying again: %s", failure.getErrorMessage())
             if not self._given_up:
-                self._failed_before.appendleft(batch)
+                self._halted = True  # also when the thread did not even begin: it is asked again in a second
+                if batch:
+                    self._failed_before.appendleft(batch)
                 self._clock.callLater(RETRY, self._go_on)
                 return
         if self._given_up:
             self._let_go(failure, batch)
-        elif len(batch) == 1:
-            self._tell(batch, [failure])
+        elif len(batch) <= 1:
+            self._tell(batch, [failure] * len(batch))
         else:
             middle = len(batch) // 2
             self._failed_before.extendleft([batch[middle:], batch[:middle]])

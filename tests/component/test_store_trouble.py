@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from same_thread import ByHand, SameThread
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
@@ -340,6 +340,27 @@ def test_nothing_is_committed_behind_a_failure_before_the_loop_has_heard_of_it(t
         thread.hear()
     assert [name for batch in tries[1:] for name in batch] == names
     assert ([one.outcome for one in told], group_commit.backlog) == (names, 0)
+
+
+def test_a_thread_that_takes_no_commit_is_asked_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    asked, told = list[Any](), list[Any]()
+
+    def run(job: Any) -> Any:
+        asked.append(job)
+        return fail(StoreUnavailable("the database hangs"))
+
+    thread: Any = SimpleNamespace(run=run)
+    clock = Clock()
+    group_commit = GroupCommit(thread, clock, lambda _: [])
+    names: list[Any] = ["a", "b", "c"]
+    for name in names:
+        group_commit.settle(name, told.append)
+    assert (len(asked), len(caplog.records), group_commit.backlog) == (1, 1, 3)
+    clock.advance(1)
+    assert (len(asked), len(caplog.records), told) == (2, 2, [])
+    group_commit.give_up()
+    clock.advance(1)
+    assert (len(told), group_commit.backlog) == (3, 0)
 
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("gone away"), ValueError("bad")])

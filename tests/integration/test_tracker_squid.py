@@ -1,13 +1,16 @@
 """The real Squid of Debian gets a file from a replica while its origin is dead: by each way that it can ask."""
 
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import md5
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from test_cli import House
 
 from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.tracker.cache_peer import DIGEST_PATH
 from tests.forkserver import popen
 from tests.harness import BIN, _answers, wait_for
 from tests.mirrors import NOW, Tracker
@@ -43,6 +46,11 @@ class Mirrored:
 
     def of_origin(self, name="f299.tgz"):
         return f"{self.origin}app/1.0/{name}"
+
+    def has_digest(self):
+        with suppress(HTTPError), urlopen(f"http://127.0.0.1:{self.port}{DIGEST_PATH}") as answer:
+            return answer.status == 200
+        return False
 
     @contextmanager
     def serving(self):
@@ -96,14 +104,18 @@ def test_an_icp_hit_sends_squid_to_the_tracker_which_redirects(tracker, tmp_path
 def test_a_cache_digest_sends_squid_to_the_tracker_which_redirects(tracker, tmp_path):
     peer = f"cache_peer 127.0.0.1 sibling {tracker.port} 0 no-query no-netdb-exchange\n"
     rules = "minimum_direct_rtt 0\nminimum_direct_hops 0\nserver_persistent_connections off\n"
-    with tracker.serving(), squid(tmp_path, peer + rules) as proxy:
-        proxy.get(f"{tracker.mirror}other")  # it fetches the digest when it first needs it
-        wait_for(lambda: "usable: yes" in proxy.manager("digest_stats"), 20, "the digest")
-        for name in NAMES[::100]:
-            assert proxy.get(tracker.of_origin(name.decode())) == b"the mirror's /1.0/" + name
-        print(proxy.logged("TCP_MISS/302", "CD_SIBLING_HIT/127.0.0.1"))
-        assert proxy.counter("cd.times_used") >= 3
-        print(proxy.manager("digest_stats"))
+    with tracker.serving():
+        wait_for(
+            tracker.has_digest, 20, "the digest to be made"
+        )  # told to come later, Squid does so in minutes
+        with squid(tmp_path, peer + rules) as proxy:
+            proxy.get(f"{tracker.mirror}other")  # it fetches the digest when it first needs it
+            wait_for(lambda: "usable: yes" in proxy.manager("digest_stats"), 20, "the digest")
+            for name in NAMES[::100]:
+                assert proxy.get(tracker.of_origin(name.decode())) == b"the mirror's /1.0/" + name
+            print(proxy.logged("TCP_MISS/302", "CD_SIBLING_HIT/127.0.0.1"))
+            assert proxy.counter("cd.times_used") >= 3
+            print(proxy.manager("digest_stats"))
 
 
 def test_squid_resolves_a_urn_by_the_tracker(tracker, tmp_path):

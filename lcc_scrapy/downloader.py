@@ -1,6 +1,5 @@
 """The downloader of Scrapy's engine: a request with a ticket is fetched in its turn, redirects included."""
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -8,17 +7,16 @@ from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from lcc_scrapy.app.wiring import required_worker
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.engine.scrapy_internals import (
-    Relay,
     handler_of,
     scrape_in_sequence,
+    start_in_one_task,
     way_through_middlewares,
 )
 from lcc_scrapy.engine.statistics import counter, tally_of
@@ -46,35 +44,29 @@ class LccDownloader(Downloader):
         self._pass_middlewares = way_through_middlewares(
             self, LccRobotsMiddleware, self._enqueue_request, self._pass_all
         )
-        self._relay = Relay()
-        self._fetching: dict[Request, asyncio.Task[None]] = {}
         crawler.signals.connect(self._spider_opened, signals.spider_opened)
 
     def _spider_opened(self) -> None:
-        scrape_in_sequence(self.crawler, WithholdItems, self._relay)
+        scrape = scrape_in_sequence(self.crawler, WithholdItems)
+        start_in_one_task(self.crawler, self.fetch_in_turn, scrape)
 
     def needs_backout(self) -> bool:
         """Never hold the engine up: where there is no place, the scheduler has no request."""
         return False
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002
-        """Fetch a request with its redirects; the turn has ended when the Deferred fires."""
+        """Fetch a request as Scrapy's engine asks for it."""
         if TICKET not in request.meta:
             return super().fetch(request)
-        self.active.add(request)
-        fetched: Deferred[Response | Request] = Deferred()
-        self._fetching[request] = asyncio.get_running_loop().create_task(self._fetch_turn(request, fetched))
-        return fetched
+        return deferred_from_coro(self.fetch_in_turn(request))
 
-    async def _fetch_turn(self, request: Request, fetched: Deferred[Response | Request]) -> None:
-        result: Response | Failure
+    async def fetch_in_turn(self, request: Request) -> Response:
+        """Fetch a ticket's request with its redirects; the turn has ended when this returns or raises."""
+        self.active.add(request)
         try:
-            result = await self._turns.keep(request.meta[TICKET], partial(self._follow, request))
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the errback is told
-            result = Failure()  # type: ignore[no-untyped-call]
-        self.active.discard(request)
-        await self._relay.hand_over(fetched, result)
-        del self._fetching[request]
+            return await self._turns.keep(request.meta[TICKET], partial(self._follow, request))
+        finally:
+            self.active.discard(request)
 
     async def _follow(self, request: Request, ticket: Ticket, member: Member) -> Response:
         first_target(ticket, member)

@@ -1,33 +1,35 @@
 """What is used of Scrapy beyond its documentation: all such names stand here.
 
 Scrapy's engine spends most of its time on a page for what an LCC's page does not have: listeners to
-signals, several items, spider middlewares. Four of its parts are replaced where nothing of that is there.
+signals, several items, spider middlewares. Parts of it are replaced where nothing of that is there.
 Each part names what it needs (``NAMES``). Where the Scrapy that is installed lacks a name, the part stays
 as Scrapy made it, and the log says so: pages then take longer, and nothing else changes.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import isawaitable
 from operator import attrgetter
 from typing import Any, Final
 
 from pydispatch import dispatcher
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.misc import arg_to_iter
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 _log = logging.getLogger(__name__)
+_engine_log = logging.getLogger("scrapy.core.engine")
 
-SIGNALS, SCRAPER, MIDDLEWARES, HANDLERS = "signals", "scraper", "middlewares", "handlers"
+SIGNALS, SCRAPER, MIDDLEWARES, HANDLERS, ENGINE = "signals", "scraper", "middlewares", "handlers", "engine"
 NAMES: Final[dict[str, tuple[str, ...]]] = {
     SIGNALS: ("signals.sender", "signals.send_catch_log", "signals.send_catch_log_async"),
     SCRAPER: (
@@ -43,8 +45,17 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     MIDDLEWARES: ("middleware.middlewares", "middleware.download_async"),
     HANDLERS: ("handlers._get_handler",),
+    ENGINE: (
+        "_start_scheduled_request",
+        "_slot.scheduler.next_request",
+        "_slot.add_request",
+        "_slot.remove_request",
+        "_slot.nextcall.schedule",
+        "logformatter.crawled",
+        "signals.send_catch_log",
+    ),
 }
-"""By part: what is read of the crawler, its scraper or its downloader."""
+"""By part: what is read of the crawler, its scraper, its downloader or its engine."""
 
 _TREE = "_cached_selector"
 _told: set[str] = set()
@@ -137,39 +148,10 @@ def handler_of(downloader: Downloader, scheme: str) -> Fetch:
     return downloader.handlers.download_request_async if handler is None else handler.download_request
 
 
-class Relay:
-    """Runs what the engine does with an answer in the task that fetched it: a task less for each page."""
-
-    def __init__(self) -> None:
-        self._is_open = False
-        self._following: Coroutine[Any, Any, None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def follow(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine in the task that hands an answer over now, or in one of its own."""
-        if self._is_open and self._following is None:
-            self._following = work
-        else:
-            task = asyncio.get_running_loop().create_task(work)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def hand_over(self, fetched: Deferred[Any], result: Any) -> None:
-        """Give an answer to the engine, and do what follows."""
-        self._is_open = True
-        try:
-            fetched.callback(result)
-        finally:
-            self._is_open = False
-            following, self._following = self._following, None
-        if following is not None:
-            await following
-
-
 # --- responses -----------------------------------------------------------------------------------
 
 
-def forget_tree(response: Response) -> None:
+def forget_tree(response: object) -> None:
     """Let go of the parsed page that ``response.selector`` keeps; who asks again gets it parsed again.
 
     Response and selector refer to each other: they would stay until Python looks for garbage, seldom.
@@ -181,6 +163,7 @@ def forget_tree(response: Response) -> None:
 # --- the scraper ---------------------------------------------------------------------------------
 
 Withhold = Callable[[Response, AsyncIterator[Any]], AsyncIterator[Any]]
+Scrape = Callable[[Response | Failure, Request], Awaitable[None]]
 
 
 class SequentialScraper:
@@ -190,37 +173,31 @@ class SequentialScraper:
     pipelines.
     """
 
-    def __init__(
-        self, crawler: Crawler, withhold: Withhold | None, follow: Callable[[Coroutine[Any, Any, None]], None]
-    ) -> None:
+    def __init__(self, crawler: Crawler, withhold: Withhold | None) -> None:
         self._crawler = crawler
         self._scraper: Scraper = crawler.engine.scraper
         self._enqueue = self._scraper.enqueue_scrape
         self._withhold = withhold
-        self._follow = follow
 
     def enqueue_scrape(self, result: Response | Failure, request: Request) -> Deferred[None]:
         """Scrape an answer; the Deferred fires when all that came of it has been dealt with."""
-        slot = self._scraper.slot
+        return deferred_from_coro(self.scrape(result, request))
+
+    async def scrape(self, result: Response | Failure, request: Request) -> None:
+        """Scrape an answer; returns when all that came of it has been dealt with."""
+        scraper, slot = self._scraper, self._scraper.slot
         if not isinstance(result, Response) or slot is None:
-            return self._enqueue(result, request)
+            await maybe_deferred_to_future(self._enqueue(result, request))
+            return
         slot.active.add(request)
         slot.active_size += max(len(result.body), slot.MIN_RESPONSE_SIZE)
-        done: Deferred[None] = Deferred()
-        self._follow(self._scrape(result, request, done))
-        return done
-
-    async def _scrape(self, response: Response, request: Request, done: Deferred[None]) -> None:
-        scraper, slot = self._scraper, self._scraper.slot
-        assert slot is not None
         try:
-            await self._call_back(response, request)
+            await self._call_back(result, request)
         except Exception:  # noqa: BLE001 - what Scrapy says of its own bugs
             _log.exception("a response was not dealt with: %s", request)
         finally:
-            slot.finish_response(response, request)
+            slot.finish_response(result, request)
             scraper._check_if_closing()  # noqa: SLF001
-            done.callback(None)
 
     async def _call_back(self, response: Response, request: Request) -> None:
         try:
@@ -258,15 +235,94 @@ def _failure() -> Failure:
     return Failure()  # type: ignore[no-untyped-call]
 
 
-def scrape_in_sequence(crawler: Crawler, withholding: type, relay: Relay) -> None:
+def scrape_in_sequence(crawler: Crawler, withholding: type) -> Scrape:
     """Let a crawler scrape in sequence where no spider middleware is in use but ``withholding``.
+
+    To be called when the spider has been opened. Returns what scrapes one answer, in either case.
+    """
+    scraper = crawler.engine.scraper
+    if has(SCRAPER, scraper):
+        middlewares = scraper.spidermw.middlewares
+        if all(type(one) is withholding for one in middlewares):
+            withhold = middlewares[0].process_spider_output if middlewares else None
+            sequential = SequentialScraper(crawler, withhold)
+            scraper.enqueue_scrape = sequential.enqueue_scrape  # type: ignore[method-assign]
+            return sequential.scrape
+
+    async def scrape(result: Response | Failure, request: Request) -> None:
+        await maybe_deferred_to_future(scraper.enqueue_scrape(result, request))
+
+    return scrape
+
+
+# --- the engine ----------------------------------------------------------------------------------
+
+
+class OneTaskEach:
+    """Starts the scheduler's requests as Scrapy's engine does, in one task instead of a chain of Deferreds.
+
+    ``fetch`` gives the answer to a request, ``scrape`` deals with what it is, or with its failure.
+    """
+
+    def __init__(self, crawler: Crawler, fetch: Fetch, scrape: Scrape) -> None:
+        self._spider: Any = crawler.spider
+        self._engine: Any = crawler.engine
+        self._fetch = fetch
+        self._scrape = scrape
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start_scheduled_request(self) -> bool:
+        """Start the next request; tells whether there was one."""
+        slot = self._engine._slot  # noqa: SLF001
+        request: Request | None = slot.scheduler.next_request()
+        if request is None:
+            self._engine.signals.send_catch_log(signals.scheduler_empty)
+            return False
+        slot.add_request(request)
+        task = asyncio.get_running_loop().create_task(self._deal_with(request, slot))
+        self._tasks.add(task)  # the loop itself does not keep it
+        task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def _deal_with(self, request: Request, slot: Any) -> None:
+        try:
+            result = await self._fetched(request)
+            slot.nextcall.schedule()
+            await self._scrape(result, request)
+            forget_tree(result)  # a document that was dropped did not get as far as that
+        except Exception:  # noqa: BLE001 - what Scrapy says of its own bugs
+            _engine_log.exception("a request was not dealt with: %s", request, extra={"spider": self._spider})
+        finally:
+            try:
+                slot.remove_request(request)
+            finally:
+                slot.nextcall.schedule()
+
+    async def _fetched(self, request: Request) -> Response | Failure:
+        try:
+            response: Response = await self._fetch(request)
+            if response.request is None:
+                response.request = request
+            self._tell(response, response.request)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the errback is told
+            return _failure()
+        return response
+
+    def _tell(self, response: Response, request: Request) -> None:
+        line = self._engine.logformatter.crawled(request, response, self._spider)
+        if line is not None:
+            _engine_log.log(*logformatter_adapter(line), extra={"spider": self._spider})
+        self._engine.signals.send_catch_log(
+            signals.response_received, response=response, request=request, spider=self._spider
+        )
+
+
+def start_in_one_task(crawler: Crawler, fetch: Fetch, scrape: Scrape) -> None:
+    """Let the engine of a crawler start each request in one task.
 
     To be called when the spider has been opened.
     """
-    scraper = crawler.engine.scraper
-    if not has(SCRAPER, scraper):
-        return
-    middlewares = scraper.spidermw.middlewares
-    if all(type(one) is withholding for one in middlewares):
-        withhold = middlewares[0].process_spider_output if middlewares else None
-        scraper.enqueue_scrape = SequentialScraper(crawler, withhold, relay.follow).enqueue_scrape  # type: ignore[method-assign]
+    engine = crawler.engine
+    if has(ENGINE, engine):
+        start = OneTaskEach(crawler, fetch, scrape).start_scheduled_request
+        engine._start_scheduled_request = start  # type: ignore[method-assign] # noqa: SLF001

@@ -10,6 +10,7 @@ from types import FrameType
 from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.domain.breaker import LAST, Breaker, Fault, Verdict
 from lcc_scrapy.domain.queue import Delayed, Ticket
+from lcc_scrapy.engine import scrapy_internals
 from lcc_scrapy.engine.custom_components import name_of
 from lcc_scrapy.fetch.outcomes import NOT_STORED
 from lcc_scrapy.fetch.turn import FetchFailed, short
@@ -20,8 +21,8 @@ _A_MIDDLEWARE = "a downloader middleware"
 ANSWERED = Fault(_A_MIDDLEWARE, "answered instead of the site")
 """What a middleware does that gives a response of its own."""
 
-_CALLERS = ("scrapy.core", "scrapy.middleware", "scrapy.pipelines", "scrapy.utils")
-"""Scrapy's machinery, which calls components; nobody else does."""
+_CALLERS = ("scrapy.core", "scrapy.middleware", "scrapy.pipelines", "scrapy.utils", scrapy_internals.__name__)
+"""Scrapy's machinery, and what replaces parts of it, which call components; nobody else does."""
 
 _NO_COMPONENTS = ("lcc_scrapy", "scrapy.core", "scrapy.middleware", "scrapy.utils", "twisted", "asyncio")
 _MANAGERS = "scrapy.pipelines"

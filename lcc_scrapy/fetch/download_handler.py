@@ -1,8 +1,8 @@
-"""The download handler: Scrapy's requests and responses around ``getting``."""
+"""The download handler: Scrapy's requests and responses around ``client``."""
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any
+from typing import Any, Self
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
@@ -46,6 +46,10 @@ class LazyHeaders:
 
     fields: Fields | None = None
     _made: Headers | None = None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make one that Scrapy does not track: its weak references cost more than the object."""
+        return object.__new__(cls)
 
     def __init__(self, *args: Any, headers: Any = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

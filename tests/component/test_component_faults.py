@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy.domain.breaker import Fault
+from lcc_scrapy.engine.scrapy_internals import OneTaskEach
 from lcc_scrapy.fetch.component_faults import fault_of
 from lcc_scrapy.fetch.turn import FetchFailed
 
@@ -58,6 +59,21 @@ def error_of(*pipelines: Any) -> BaseException:
 def test_an_error_is_that_of_the_component_which_scrapy_called(pipeline: type[Any], error: str) -> None:
     fault = fault_of(error_of(Passes(), pipeline()))
     assert fault == Fault(f"{__name__}.{pipeline.__qualname__}", error)
+
+
+def _crawled(*_: Any) -> Any:
+    return {}["it"]
+
+
+def test_a_formatter_of_a_team_s_is_a_component() -> None:
+    crawled = FunctionType(_crawled.__code__, {"__name__": "shop.logs"})
+    crawler: Any = SimpleNamespace(
+        spider=None, engine=SimpleNamespace(logformatter=SimpleNamespace(crawled=crawled))
+    )
+    nothing: Any = None
+    with pytest.raises(KeyError) as caught:
+        OneTaskEach(crawler, nothing, nothing)._tell(nothing, nothing)
+    assert fault_of(caught.value) == Fault("shop.logs._crawled", "KeyError")
 
 
 def test_a_component_may_be_a_plain_function() -> None:

@@ -1,5 +1,6 @@
 """What is used of Scrapy beyond its documentation: that the Scrapy installed has it, and what is done if not."""
 
+import asyncio
 import gc
 import logging
 import weakref
@@ -11,20 +12,26 @@ import pytest
 from pydispatch import dispatcher
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
+from scrapy.core.engine import ExecutionEngine
+from scrapy.core.engine import _Slot as EngineSlot
+from scrapy.core.scheduler import BaseScheduler
 from scrapy.core.scraper import Scraper, Slot
 from scrapy.http import HtmlResponse, Response
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.reactor import CallLaterOnce
 from scrapy.utils.test import get_crawler
+from scrapy.utils.trackref import live_refs
+from twisted.python.failure import Failure
 
 from lcc_scrapy.engine import scrapy_internals
 from lcc_scrapy.engine.scrapy_internals import (
-    HANDLERS,
-    MIDDLEWARES,
+    ENGINE,
     NAMES,
     SCRAPER,
     SIGNALS,
     HeardSignals,
+    OneTaskEach,
     forget_tree,
     has,
     send_heard_signals_only,
@@ -44,6 +51,10 @@ def part_of_scrapy(part: str) -> Any:
         scraper = Scraper(crawler)
         scraper.slot = Slot()
         return scraper
+    if part == ENGINE:
+        engine = ExecutionEngine(crawler, lambda _: None)
+        engine._slot = EngineSlot(False, CallLaterOnce(lambda: None), BaseScheduler.from_crawler(crawler))
+        return engine
     return Downloader(crawler)
 
 
@@ -86,7 +97,7 @@ def test_a_part_that_lacks_a_name_is_not_replaced_and_the_log_says_so_once(
     ]
 
 
-@pytest.mark.parametrize("part", [SIGNALS, SCRAPER, MIDDLEWARES, HANDLERS])
+@pytest.mark.parametrize("part", list(NAMES))
 def test_a_part_with_all_names_is_replaced(part: str, caplog: pytest.LogCaptureFixture) -> None:
     assert has(part, part_of_scrapy(part))
     assert "this Scrapy has no" not in caplog.text
@@ -262,3 +273,107 @@ def test_the_first_of_several_headers_is_taken_and_none_is_empty() -> None:
     assert (
         header_of(Response("http://www.example.org/", headers={"Location": "é"}), "location", "utf-8") == "é"
     )
+
+
+def test_what_is_made_for_each_page_is_not_tracked() -> None:
+    made = served(), TicketRequest("http://www.example.org/")
+    assert not {type(one) for one in made} & set(live_refs)
+
+
+# --- one task for each page ----------------------------------------------------------------------
+
+
+class Page:
+    """One request of an engine, and what happens with it."""
+
+    def __init__(self, answer: Response | BaseException, line: Any = None) -> None:
+        self.request: Request | None = Request("http://www.example.org/")
+        self.answer = answer
+        self.events: list[Any] = []
+        note = self.events.append
+        slot = SimpleNamespace(
+            scheduler=SimpleNamespace(next_request=lambda: self.request),
+            add_request=lambda _: note("added"),
+            remove_request=lambda _: note("removed"),
+            nextcall=SimpleNamespace(schedule=lambda: note("next")),
+        )
+        engine = SimpleNamespace(
+            _slot=slot,
+            signals=SimpleNamespace(send_catch_log=lambda signal, **named: note((signal, named))),
+            logformatter=SimpleNamespace(crawled=lambda *_: line),
+        )
+        crawler: Any = SimpleNamespace(spider="the spider", engine=engine)
+        self.engine = OneTaskEach(crawler, self.fetch, self.scrape)
+
+    async def fetch(self, _: Request) -> Any:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    async def scrape(self, result: Response | Failure, _: Request) -> None:
+        self.events.append(result)
+        if isinstance(result, Response) and result.status == 500:
+            raise ValueError
+
+    async def ends(self) -> None:
+        assert self.engine.start_scheduled_request()
+        await deferred_from_coro(asyncio.gather(*self.engine._tasks, return_exceptions=True))
+
+
+async def test_a_page_is_told_of_and_scraped_before_its_request_is_removed() -> None:
+    page = Page(response := Response("http://www.example.org/"))
+    await page.ends()
+    named = {"response": response, "request": page.request, "spider": "the spider"}
+    assert page.events == ["added", (signals.response_received, named), "next", response, "removed", "next"]
+    assert response.request is page.request
+    assert not page.engine._tasks
+
+
+async def test_a_request_that_a_handler_gave_its_response_stays() -> None:
+    other = Request("http://www.example.org/redirected")
+    await Page(response := Response("http://www.example.org/", request=other)).ends()
+    assert response.request is other
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), asyncio.CancelledError()])
+async def test_a_failed_fetch_is_scraped_as_its_failure(error: BaseException) -> None:
+    page = Page(error)
+    await page.ends()
+    *others, failure, removed, again = page.events
+    assert (others, removed, again) == (["added", "next"], "removed", "next")
+    assert failure.value is error
+
+
+async def test_a_request_is_removed_also_where_scraping_fails(caplog: pytest.LogCaptureFixture) -> None:
+    page = Page(Response("http://www.example.org/", status=500))
+    with caplog.at_level(logging.ERROR):
+        await page.ends()
+    assert page.events[-2:] == ["removed", "next"]
+    assert "a request was not dealt with: <GET http://www.example.org/>" in caplog.text
+
+
+async def test_a_parsed_page_that_no_pipeline_stored_goes_without_looking_for_garbage() -> None:
+    response = HtmlResponse("http://www.example.org/", body=b"<title>hello</title>", encoding="utf-8")
+    tree = weakref.ref(response.selector)
+    gc.disable()
+    try:
+        await Page(response).ends()
+        assert tree() is None
+    finally:
+        gc.enable()
+
+
+def test_without_a_request_the_scheduler_is_told_to_be_empty() -> None:
+    page = Page(Response("http://www.example.org/"))
+    page.request = None
+    assert not page.engine.start_scheduled_request()
+    assert page.events == [(signals.scheduler_empty, {})]
+
+
+async def test_a_crawled_page_is_logged_as_scrapy_s_engine_does(caplog: pytest.LogCaptureFixture) -> None:
+    line = {"level": logging.INFO, "msg": "Crawled %(what)s", "args": {"what": "it"}}
+    with caplog.at_level(logging.INFO):
+        await Page(Response("http://www.example.org/"), line).ends()
+    (record,) = caplog.records
+    assert (record.name, record.getMessage()) == ("scrapy.core.engine", "Crawled it")
+    assert record.spider == "the spider"  # type: ignore[attr-defined]

@@ -122,6 +122,7 @@ def test_a_listener_that_connects_late_hears_of_every_page(
     assert f"'item_scraped_count': {(PAGES + 1) * (2 if spider == 'own' else 1)}" in log
     assert f"'response_received_count': {PAGES + 3}" in log, "with robots.txt"
     assert ("this Scrapy has no renamed" in log) == (way in NAMES)
+    assert "DeprecationWarning" not in log
     if spider == "own":
         assert Counter(lines(tmp_path, "items")) == {"LccDocument": PAGES + 1, "dict": PAGES + 1}
 

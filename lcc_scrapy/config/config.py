@@ -86,7 +86,7 @@ class Config:
     links_ignore_file: IgnoreList = setting("LCC_LINKS_IGNORE_FILE", "", readers.ignore_file, "File of domains, URLs, paths and endings that a spider does not fetch, one a line, as in [links](links.md).", LIVE)
     links_strip: tuple[str, ...] = setting("LCC_LINKS_STRIP", "", read.words, "Parameters that are left out of URLs on pages, such as session ids.", LIVE)
     redirects: int = setting("LCC_REDIRECTS", "10", read.whole, "Redirects followed inside one turn (606).", LIVE)
-    commit_pages: int = setting("LCC_COMMIT_PAGES", "250", read.at_least_one, "Pages that are made durable in one commit at most, and that may be answered and not durable yet: what `kill -9` lets be fetched again, besides fetches in flight. When so many wait, nothing more is fetched. More of them help disks that are slow to sync.", LIVE)
+    commit_pages: int = setting("LCC_COMMIT_PAGES", "500", read.at_least_one, "Pages that are made durable in one commit at most, and that may be answered and not durable yet: what `kill -9` lets be fetched again, besides fetches in flight. When so many wait, nothing more is fetched. More of them help disks that are slow to sync.", LIVE)
     settling_process: bool = setting("LCC_SETTLING_PROCESS", "yes", read.flag, "Results of fetches are settled by a child process of each crawl, which writes their rows and content files on another processor; it takes some 50 MB of memory. `no`: by a thread of the crawl.")
     store_job_warn: float = setting("LCC_STORE_JOB_WARN", "0.25s", read.duration, "A job of the store's thread that takes longer is told in the log with its name, once a minute; 0 = never.", LIVE)
     poll: float = shared.poll()

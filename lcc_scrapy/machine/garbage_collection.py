@@ -7,8 +7,11 @@ import atexit
 import gc
 
 _AS_SHIPPED = (700, 10, 10)
-COLLECT_AFTER = 20_000
-"""Objects made and not freed after which Python looks for garbage; as shipped, after 700."""
+COLLECT_AFTER = 100_000
+"""Objects made and not freed after which Python looks for garbage; as shipped, after 700.
+
+More than all pages together that wait for a commit (80 objects each): else it would look during each commit.
+"""
 
 _SELDOM = (COLLECT_AFTER, *_AS_SHIPPED[1:])
 

@@ -14,7 +14,7 @@ from lcc_scrapy.domain.errors import NotDurable, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Served
 from lcc_scrapy.queue.settlement import Settled
 
-COMMIT_PAGES = 250
+COMMIT_PAGES = 500
 """Outcomes in one transaction at most, unless the settings say otherwise."""
 
 BATCH_BYTES = 32_000_000

@@ -32,7 +32,7 @@ ROWS_AT_ONCE = 2000
 FIRST, LEAST = 32, 8
 """Tickets of a turn's first window, and of a window whose turn is slow."""
 
-LASTS = 4.0
+LASTS = 3.0
 """Seconds for which a window is to last at the rate at which it drained of late."""
 
 RETRY = 1.0

@@ -160,6 +160,15 @@ def forget_tree(response: object) -> None:
         setattr(response, _TREE, None)
 
 
+# --- tasks ---------------------------------------------------------------------------------------
+
+
+def is_being_cancelled() -> bool:
+    """Tell whether this task itself is cancelled, and not only something of a team's that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 # --- the scraper ---------------------------------------------------------------------------------
 
 Withhold = Callable[[Response, AsyncIterator[Any]], AsyncIterator[Any]]
@@ -210,7 +219,9 @@ class SequentialScraper:
             if isawaitable(output):
                 output = await output
             await self._send_on(response, output)
-        except Exception:  # noqa: BLE001 - a callback may raise anything
+        except (Exception, asyncio.CancelledError):
+            if is_being_cancelled():
+                raise
             self._scraper.handle_spider_error(_failure(), request, response)
 
     async def _send_on(self, response: Response, output: Any) -> None:

@@ -19,7 +19,7 @@ from lcc_scrapy.config.config import load, unknown_settings
 from lcc_scrapy.domain.cache import Answer
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome, Ticket
-from lcc_scrapy.engine.scrapy_internals import send_heard_signals_only
+from lcc_scrapy.engine.scrapy_internals import is_being_cancelled, send_heard_signals_only
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
 from lcc_scrapy.fetch.download_handler import BODY, REASON, fields_of
@@ -143,7 +143,7 @@ class LccSpider(Spider):
     async def fetch_failed(self, failure: Failure) -> None:
         """Settle a fetch that brought no answer."""
         error: BaseException = failure.value or Exception("unknown")
-        if isinstance(error, asyncio.CancelledError):
+        if isinstance(error, asyncio.CancelledError) and (is_being_cancelled() or self.worker.closing):
             return
         ticket: Ticket = failure.request.meta[TICKET]  # type: ignore[attr-defined]
         fault = component_faults.fault_of(error)
@@ -166,7 +166,9 @@ class LccSpider(Spider):
                     output = await output
                 for item in output or ():
                     yield item
-        except Exception:  # noqa: BLE001 - a team's code may raise anything; the document is stored all the same
+        except (Exception, asyncio.CancelledError):
+            if is_being_cancelled():
+                raise
             _log.exception(
                 "parse_document failed for %(url)s; the document is stored all the same",
                 {"url": response.url, **_whose(response.meta[TICKET])},

@@ -114,6 +114,53 @@ FILES = {
     "spiders/own.py": OWN_SPIDER,
     "spiders/push.py": PUSH_SPIDER,
 }
+SHARED = """
+    import asyncio
+
+    from lcc_scrapy.spiders.lcc_push import LccPushSpider
+
+
+    class Cancelled:
+        # what two pages wait for together, and one of them has given up
+        def __init__(self):
+            self.failed = set()
+
+        async def wait_for_it(self, url):
+            if url not in self.failed:
+                self.failed.add(url)
+                shared = asyncio.get_running_loop().create_future()
+                shared.cancel()
+                await shared
+
+
+    class Middleware(Cancelled):
+        async def process_request(self, request):
+            if "/page1" in request.url:
+                await self.wait_for_it(request.url)
+
+
+    class Pipeline(Cancelled):
+        async def process_item(self, item):
+            if "/page2" in item.response.url:
+                await self.wait_for_it(item.response.url)
+            return item
+
+
+    class SharedPush(LccPushSpider):
+        name = "shared_push"
+
+        async def parse_document(self, response):
+            if "/page3" in response.url:
+                await Cancelled().wait_for_it(response.url)
+            return
+            yield
+"""
+SHARED_SETTINGS = """
+    SPIDER_MODULES = ["shop.parts"]
+    ADDONS = {"lcc_scrapy.addon.LccAddon": 100}
+    DOWNLOADER_MIDDLEWARES = {"shop.parts.Middleware": 400}
+    ITEM_PIPELINES = {"shop.parts.Pipeline": 300}
+"""
 BROKEN = 'ITEM_PIPELINES = {"shop.parts.Price": 300}\nADDONS = {"lcc_scrapy.addon.LccAddon": 100}\n'
 
 
@@ -244,6 +291,24 @@ def test_a_component_that_fails_on_every_document_pauses_fetching_and_nothing_is
     assert lcc.stop() == 0
     assert stored(lcc) == sorted(urls)
     assert "a document went through all components: fetching goes on" in lcc.log_text()
+
+
+def test_what_a_component_waits_for_may_be_cancelled_by_another_page(
+    make_lcc: Callable[..., Lcc], tmp_path: Path, site: Site
+) -> None:
+    lcc = make_lcc(
+        project=make_project(tmp_path / "shop", {"settings.py": SHARED_SETTINGS, "parts.py": SHARED}),
+        LCC_PROJECT_COMPONENTS="shop.parts.Middleware,shop.parts.Pipeline",
+        LCC_RETRY_DELAYS="1s,1s",
+    )
+    lcc.start(spider="shared_push")
+    urls = push(lcc, site, 5)
+    lcc.wait_until_fetched()
+    assert lcc.stop() == 0
+    assert stored(lcc) == urls
+    assert lcc.log_text().count("parse_document failed") == 1
+    asked = [len(site.asked(f"/page{number}.html")) for number in range(5)]
+    assert asked == [1, 1, 2, 1, 1]
 
 
 @pytest.mark.parametrize("command", ["shell", "fetch"])

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -197,6 +197,9 @@ def small_disk(folder: Path, size: str) -> Iterator[SmallDisk]:
 
 # --- system calls --------------------------------------------------------------------------------
 
+ATTACHING = 20.0
+"""Seconds after which strace is attached anew to a process of which it does not have all threads."""
+
 
 @contextmanager
 def injected(process: int, *faults: str) -> Iterator[None]:
@@ -206,23 +209,37 @@ def injected(process: int, *faults: str) -> Iterator[None]:
         missing("strace", "apt-get install strace")
     calls = ",".join(fault.partition(":")[0] for fault in faults)
     options = [part for fault in faults for part in ("-e", f"inject={fault}")]
+    command = [strace, "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", *options]
+    with ExitStack() as ends:
+        wait_for(lambda: _attached(command, process, ends), 60, "strace")
+        yield
+
+
+def _attached(strace: Sequence[str], process: int, ends: ExitStack) -> bool:
+    """Attach strace, or take it off again: it has missed a thread that began, or a process ended, meanwhile."""
     processes = [process, *children(process)]
     traced = [part for one in processes for part in ("-p", str(one))]
-    tracer = subprocess.Popen(
-        [str(strace), "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", *options, *traced],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_for(lambda: all(map(_is_traced, processes)), 10, "strace")
-        yield
-    finally:
-        tracer.send_signal(signal.SIGINT)
-        tracer.wait(300)
+    tracer = subprocess.Popen([*strace, *traced], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ends.callback(_detach, tracer)
+    until = time.monotonic() + ATTACHING
+    while not all(map(_is_traced, processes)):
+        if time.monotonic() > until:
+            ends.close()
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _detach(tracer: subprocess.Popen[bytes]) -> None:
+    tracer.send_signal(signal.SIGINT)
+    tracer.wait(300)
 
 
 def _is_traced(process: int) -> bool:
-    tasks = [task.read_text() for task in Path(f"/proc/{process}/task").glob("*/status")]
+    try:
+        tasks = [task.read_text() for task in Path(f"/proc/{process}/task").glob("*/status")]
+    except OSError:  # a thread has just ended
+        return False
     return bool(tasks) and not any("TracerPid:\t0\n" in task for task in tasks)
 
 

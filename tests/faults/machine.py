@@ -231,8 +231,13 @@ def _attached(strace: Sequence[str], process: int, ends: ExitStack) -> bool:
 
 
 def _detach(tracer: subprocess.Popen[bytes]) -> None:
+    """End strace; one that has caught a process between vfork and exec waits for it, and it for strace."""
     tracer.send_signal(signal.SIGINT)
-    tracer.wait(300)
+    try:
+        tracer.wait(ATTACHING)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        tracer.wait()
 
 
 def _is_traced(process: int) -> bool:

@@ -146,6 +146,12 @@ SHARED = """
             return item
 
 
+    class SpiderMiddleware:
+        async def process_spider_output(self, response, result):
+            async for one in result:
+                yield one
+
+
     class SharedPush(LccPushSpider):
         name = "shared_push"
 
@@ -159,6 +165,7 @@ SHARED_SETTINGS = """
     SPIDER_MODULES = ["shop.parts"]
     ADDONS = {"lcc_scrapy.addon.LccAddon": 100}
     DOWNLOADER_MIDDLEWARES = {"shop.parts.Middleware": 400}
+    SPIDER_MIDDLEWARES = {"shop.parts.SpiderMiddleware": 100}
     ITEM_PIPELINES = {"shop.parts.Pipeline": 300}
 """
 BROKEN = 'ITEM_PIPELINES = {"shop.parts.Price": 300}\nADDONS = {"lcc_scrapy.addon.LccAddon": 100}\n'
@@ -293,12 +300,13 @@ def test_a_component_that_fails_on_every_document_pauses_fetching_and_nothing_is
     assert "a document went through all components: fetching goes on" in lcc.log_text()
 
 
+@pytest.mark.parametrize("besides", ["", ",shop.parts.SpiderMiddleware"], ids=["alone", "spider middleware"])
 def test_what_a_component_waits_for_may_be_cancelled_by_another_page(
-    make_lcc: Callable[..., Lcc], tmp_path: Path, site: Site
+    besides: str, make_lcc: Callable[..., Lcc], tmp_path: Path, site: Site
 ) -> None:
     lcc = make_lcc(
         project=make_project(tmp_path / "shop", {"settings.py": SHARED_SETTINGS, "parts.py": SHARED}),
-        LCC_PROJECT_COMPONENTS="shop.parts.Middleware,shop.parts.Pipeline",
+        LCC_PROJECT_COMPONENTS=f"shop.parts.Middleware,shop.parts.Pipeline{besides}",
         LCC_RETRY_DELAYS="1s,1s",
     )
     lcc.start(spider="shared_push")

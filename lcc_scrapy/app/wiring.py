@@ -358,7 +358,7 @@ class Worker:
         config, settings = self.config, self._crawler.settings
         verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
         work = in_thread(self._thread)
-        runner = runner_of(config, self._store, work, settings["USER_AGENT"], verify=verify)
+        runner = runner_of(config, self._store, work, settings["USER_AGENT"], settings, verify=verify)
         runner.touched = self.manager.touched
         short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
         return DueSources(runner, self._thread, self._reactor, config.poll, short)

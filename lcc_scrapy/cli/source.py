@@ -1,4 +1,4 @@
-"""``lcc source``: sitemaps and feeds of sites that do not push."""
+"""``lcc source``: sitemaps, feeds and Redis keys of providers that do not push."""
 
 import asyncio
 import shlex
@@ -22,13 +22,22 @@ if TYPE_CHECKING:
     from lcc_scrapy.sources.discovery import Offer, Subject
     from lcc_scrapy.sources.registry import Registry
 
-_KINDS = ("sitemap", "feed", "resourcesync", "websub")
+_KINDS = {
+    "sitemap": "sitemap",
+    "feed": "feed",
+    "resourcesync": "resourcesync",
+    "websub": "websub",
+    "redis_key": "redis",
+}
+"""Which kind of source each option adds."""
+
+_EVERY, _EVERY_OF_REDIS = 3600, 5
 _HIDDEN = frozenset({"secret", "callback", "owner", "claimed", "asked"})
 
 
 @click.group(cls=LccGroup)
 def source() -> None:
-    """Follow sites that do not push by their sitemaps and feeds.
+    """Follow sites that do not push: their sitemaps and feeds, or a Redis key.
 
     A crawl looks at each source when it is due. What is new, changed or gone becomes a
     set of the provider.
@@ -40,9 +49,11 @@ def source() -> None:
     """  # noqa: D301
 
 
-def _every(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
+def _every(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
     from lcc_scrapy.domain.notations import duration
 
+    if text is None:
+        return None
     try:
         return int(duration(text))
     except ValueError as error:
@@ -56,26 +67,37 @@ def _every(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
 @click.option("--resourcesync", metavar="URL", help="A description, resource list or change list.")
 @click.option("--websub", metavar="URL", help="A feed that names a hub, which then tells of changes.")
 @click.option(
-    "--every", default="1h", show_default=True, callback=_every, metavar="DURATION", help="How often to look."
+    "--redis-key", metavar="KEY", help="A key that producers of scrapy-redis fill: list, set or sorted set."
+)
+@click.option(
+    "--every",
+    callback=_every,
+    metavar="DURATION",
+    help="How often to look.  [default: 1h; 5s for --redis-key]",
 )
 @pass_lcc
-def add(lcc: Lcc, /, *, pid: int, every: int, **given: str | None) -> None:
+def add(lcc: Lcc, /, *, pid: int, every: int | None, **given: str | None) -> None:
     """Add a source of provider PID; a crawl looks at it at once.
 
-    It lies on a host of the provider's roots. URLs outside the roots are refused, as from
-    a push.
+    It lies on a host of the provider's roots, or is a key of the Redis of LCC_REDIS_URL.
+    URLs outside the roots are refused, as from a push.
 
     \b
     lcc source add 7 --sitemap http://www.example.org/sitemap.xml
     lcc source add 7 --feed http://www.example.org/news.rss --every 15m
+    lcc source add 7 --redis-key myspider:start_urls
     """  # noqa: D301
     from lcc_scrapy.domain.sources import Kind
 
-    named = [(Kind(kind), url) for kind, url in given.items() if url]
+    named = [(Kind(_KINDS[option]), place) for option, place in given.items() if place]
     if len(named) != 1:
-        raise click.UsageError("give one of --" + ", --".join(_KINDS))
+        options = ", ".join(f"--{option.replace('_', '-')}" for option in _KINDS)
+        raise click.UsageError(f"give one of {options}")
+    kind, place = named[0]
+    if every is None:
+        every = _EVERY_OF_REDIS if kind is Kind.REDIS else _EVERY
     with _registry(lcc) as registry:
-        made = registry.add(pid, *named[0], every, int(time.time()))
+        made = registry.add(pid, kind, place, every, int(time.time()))
     click.echo(f"source {made.sourceid} of provider {pid}: {made.kind} {made.url}")
 
 
@@ -158,8 +180,26 @@ def remove(lcc: Lcc, *, sourceid: int) -> None:
         leaving = registry.leave(sourceid, int(time.time()))
         if leaving is not None:
             asyncio.run(_unsubscribe(lcc, registry, leaving))
+    if gone.kind == "redis":
+        _tell_of_batch(lcc, registry, gone)
     until = ", when its hub has confirmed that" if leaving is not None else ""
     click.echo(f"source {sourceid} removed{until}: {gone.kind} {gone.url}")
+
+
+def _tell_of_batch(lcc: Lcc, registry: "Registry", gone: "Source") -> None:
+    """Say where items are that were taken from a Redis key and not queued."""
+    from lcc_scrapy.domain.errors import LccError
+    from lcc_scrapy.sources.draining import key_of
+    from lcc_scrapy.sources.opening import redis_of
+
+    key = key_of(registry.store, redis_of(lcc.config, lcc.settings), gone)
+    try:
+        left = key.under_way()
+    except LccError as error:
+        printing.note(f"items under way may be left in the list {key.batch_key}: {error}")
+    else:
+        if left:
+            printing.note(f"{left} items were under way: they are in the list {key.batch_key}, behind its id")
 
 
 async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> None:
@@ -171,7 +211,7 @@ async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> Non
     from lcc_scrapy.sources.websub import UNSUBSCRIBE
     from lcc_scrapy.sources.work import at_once
 
-    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
+    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc), lcc.settings)
     assert runner.subscriber is not None
     its = subject_of(registry.store, HttpUrl.parse(leaving.url)).whose
     try:
@@ -274,7 +314,7 @@ async def _run(
     from lcc_scrapy.sources.registry import SourceRefused
     from lcc_scrapy.sources.work import at_once
 
-    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc))
+    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc), lcc.settings)
     runner.told = lambda report: shown(report.queued)
     done = []
     try:
@@ -306,9 +346,10 @@ def _tell(one: "Source", report: "Report", why: str) -> None:
     for text in report.notes:
         printing.note(f"source {one.sourceid}: {text}")
     refused = ", ".join(f"{count} with {code}" for code, count in sorted(report.refused.items()))
+    done = f"{report.queued} URLs queued, {report.removed} removed, {report.held} held"
+    asked = f" {report.files} files asked for, {report.unmodified} not modified;" if report.files else ""
     click.echo(
-        f"source {one.sourceid}: {report.files} files asked for, {report.unmodified} not modified;"
-        f" {report.queued} URLs queued, {report.removed} removed, {report.held} held"
+        f"source {one.sourceid}:{asked} {done}"
         f"{f'; refused: {refused}' if refused else ''}"
         f"{'; the queue is full, the rest comes later' if report.held_up else ''}"
     )

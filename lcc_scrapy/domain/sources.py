@@ -25,11 +25,17 @@ MOST_FILES = 1000
 TEXT_MAX = 4 * URL_MAX
 """Characters of a text in a file that are looked at."""
 
+KEY_MAX = 512
+"""Characters of a name of a Redis key."""
+
 ETAG_MAX = 255
 MODIFIED_MAX = 64
 ERROR_MAX = 255
 LEAST_EVERY = 60
 """Seconds between two runs of a source at least."""
+
+LEAST_EVERY_OF_REDIS = 1
+"""The same of a Redis key: a look costs two commits and disturbs no site."""
 
 CLAIM = 60
 """Seconds for which a process has a source to itself; it claims it anew while it runs it."""
@@ -42,6 +48,8 @@ class Kind(StrEnum):
     FEED = "feed"
     RESOURCESYNC = "resourcesync"
     WEBSUB = "websub"
+    REDIS = "redis"
+    """``url`` is a key of Redis, whose items are taken away."""
 
 
 class Role(StrEnum):

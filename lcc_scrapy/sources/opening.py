@@ -1,15 +1,21 @@
 """What runs of sources need, made of the settings."""
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any
 
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.machine.wake_file import WakeFile
 from lcc_scrapy.sources.callbacks import CallbackService
+from lcc_scrapy.sources.draining import Redis
 from lcc_scrapy.sources.fetching import CONNECTIONS, Fetcher
+from lcc_scrapy.sources.redis_key import client_of
 from lcc_scrapy.sources.registry import Registry, this_process
-from lcc_scrapy.sources.runner import Runner
+from lcc_scrapy.sources.runner import AT_A_TIME, Runner
 from lcc_scrapy.sources.submitting import Rules
 from lcc_scrapy.sources.subscribing import Subscriber
 from lcc_scrapy.sources.work import Work, in_executor
@@ -21,15 +27,36 @@ def fetcher_of(config: Config, agent: str, *, verify: bool = True) -> Fetcher:
     return Fetcher(outgoing, agent, config.fetch_timeout, config.fetch_deadline)
 
 
-def runner_of(config: Config, store: Store, work: Work, agent: str, *, verify: bool = True) -> Runner:
-    """Return what runs sources in this process."""
+def runner_of(
+    config: Config,
+    store: Store,
+    work: Work,
+    agent: str,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    verify: bool = True,
+) -> Runner:
+    """Return what runs sources in this process; ``settings`` are Scrapy's, of which REDIS_* are read."""
     registry = Registry(store, this_process(), config.timezone, config.turns.backoff)
     fetcher = fetcher_of(config, agent, verify=verify)
     subscriber = Subscriber(registry, work, fetcher, config.public_url)
     wake = WakeFile(config.data_dir)
     return Runner(
-        registry, work, fetcher, rules_of(config), touched=lambda _: wake.touch(), subscriber=subscriber
+        registry,
+        work,
+        fetcher,
+        rules_of(config),
+        redis_of(config, settings),
+        touched=lambda _: wake.touch(),
+        subscriber=subscriber,
     )
+
+
+def redis_of(config: Config, settings: Mapping[str, Any]) -> Redis:
+    """Return how Redis is reached; nothing of it is imported or opened before it is needed."""
+    encoding = str(settings.get("REDIS_ENCODING") or "utf-8")
+    threads = ThreadPoolExecutor(AT_A_TIME, "lcc-redis")
+    return Redis(cache(partial(client_of, settings, config.redis_url)), encoding, in_executor(threads))
 
 
 def callback_service(config: Config, store: Store, agent: str) -> CallbackService:

@@ -21,7 +21,9 @@ from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
 from lcc_scrapy.domain.sources import (
     CLAIM,
     ERROR_MAX,
+    KEY_MAX,
     LEAST_EVERY,
+    LEAST_EVERY_OF_REDIS,
     Kind,
     Report,
     Source,
@@ -80,12 +82,13 @@ class Registry:
 
     def add(self, pid: int, kind: Kind, url: str, every: int, now: int) -> Source:
         """Add a source, which is due at once; raises ``SourceRefused``."""
-        if every < LEAST_EVERY:
-            raise SourceRefused(f"--every: at least {LEAST_EVERY} seconds")
+        least = LEAST_EVERY_OF_REDIS if kind is Kind.REDIS else LEAST_EVERY
+        if every < least:
+            raise SourceRefused(f"--every: at least {least} seconds")
         with self.store.begin() as tx:
             if tx.lock_providers([pid]).get(pid) is None:
                 raise SourceRefused(f"there is no provider {pid}: see `lcc provider list`")
-            place = _place(url, tx.roots(pid))
+            place = _key(url) if kind is Kind.REDIS else _place(url, tx.roots(pid))
             its = tx.sources(pid)
             same = next((one for one in its if (one.kind, one.url) == (kind, place)), None)
             if same is not None:
@@ -310,6 +313,13 @@ def _place(url: str, roots: list[str]) -> str:
         named = ", ".join(sorted(allowed)[:5]) or "none"
         raise SourceRefused(f"{place} does not lie on a host of the provider's roots ({named})")
     return str(place)
+
+
+def _key(name: str) -> str:
+    """Return a name of a Redis key as it is; raises ``SourceRefused``."""
+    if not name.strip() or not name.isprintable() or len(name) > KEY_MAX:
+        raise SourceRefused(f"--redis-key: 1 to {KEY_MAX} printable characters, not blank")
+    return name
 
 
 def has_ended(owner: str) -> bool:

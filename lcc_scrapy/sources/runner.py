@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -13,6 +14,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.sources import CLAIM, Kind, Report, Source
+from lcc_scrapy.sources.draining import Drain, Redis
 from lcc_scrapy.sources.fetching import CannotFetch, Fetcher
 from lcc_scrapy.sources.registry import Registry
 from lcc_scrapy.sources.running import Run, Stopped
@@ -37,6 +39,7 @@ class Runner:
     work: Work
     fetcher: Fetcher
     rules: Rules
+    redis: Redis
     touched: Callable[[int], object] = lambda _: None
     told: Callable[[Report], object] = lambda _: None
     now: Callable[[], float] = time.time
@@ -44,7 +47,7 @@ class Runner:
 
     async def run(self, source: Source) -> tuple[Report, str]:
         """Run a source that this process has claimed; returns what it did, and why it failed, if it did."""
-        run = self.made(source)
+        run = self._drain(source) if source.kind == Kind.REDIS else self.made(source)
         keeping = asyncio.ensure_future(self._keep(run))
         try:
             return await self._run(run)
@@ -55,11 +58,11 @@ class Runner:
         finally:
             keeping.cancel()
 
-    async def _run(self, run: Run) -> tuple[Report, str]:
+    async def _run(self, run: Run | Drain) -> tuple[Report, str]:
         source = run.source
         try:
             report = await run.run()
-            if source.kind == Kind.WEBSUB and self.subscriber is not None:
+            if isinstance(run, Run) and source.kind == Kind.WEBSUB and self.subscriber is not None:
                 await self.subscriber.renew(run, self._time())
         except Stopped:
             return run.report, "another process runs it now"
@@ -67,19 +70,23 @@ class Runner:
             wait = error.retry_after if isinstance(error, CannotFetch) else 0.0
             await self.work(self.registry.failed, source, str(error), run.report, self._time(), wait)
             return run.report, str(error)
-        await self.work(self.registry.succeeded, source, report, run.files.listed, self._time())
+        await self.work(self.registry.succeeded, source, report, run.listed, self._time())
         return report, ""
 
     def made(self, source: Source) -> Run:
         """Return a run of a source that has not begun."""
-
-        def told(report: Report) -> None:
-            self.told(report)
-            self.touched(source.pid)
-
+        told = partial(self._tell, source.pid)
         return Run(self.registry.store, self.work, self.fetcher, source, self.rules, told, self.now)
 
-    async def _keep(self, run: Run) -> None:
+    def _drain(self, source: Source) -> Drain:
+        told = partial(self._tell, source.pid)
+        return Drain(self.registry.store, self.work, self.redis, source, self.rules, told, self.now)
+
+    def _tell(self, pid: int, report: Report) -> None:
+        self.told(report)
+        self.touched(pid)
+
+    async def _keep(self, run: Run | Drain) -> None:
         """Claim the source again and again; a run that lost it ends at its next step."""
         while not run.lost:
             await asyncio.sleep(CLAIM / 3)

@@ -6,10 +6,11 @@ moment no more than what was submitted, and that it was read is noted last: a ki
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from lcc_scrapy.db.tx import Store
+from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
@@ -17,6 +18,7 @@ from lcc_scrapy.domain.sources import (
     ETAG_MAX,
     MODIFIED_MAX,
     MOST_FILES,
+    Change,
     Difference,
     Further,
     Kind,
@@ -105,7 +107,12 @@ class Run:
         self._own.end()
         for index in reversed(self._indexes):
             await self._done_with(index)
-        await self.work(self._confirm)
+        await self.work(confirm, self.store, self.source.pid, int(self.now()))
+
+    @property
+    def listed(self) -> int:
+        """Return how many URLs are remembered of the source."""
+        return self.files.listed
 
     # --- what it begins with ---------------------------------------------------------------------
 
@@ -117,18 +124,8 @@ class Run:
 
     def _known(self) -> tuple[Provider, list[str], list[SourceFile]]:
         with self.store.read() as tx:
-            provider = tx.provider(self.source.pid)
-            if provider is None or provider.state != State.ACTIVE:
-                raise CannotFetch(f"nothing may be fetched from provider {self.source.pid} now")
+            provider = active_provider(tx, self.source.pid)
             return provider, tx.roots(self.source.pid), tx.source_files(self.source.sourceid)
-
-    def _confirm(self) -> None:
-        """Note that the site was heard, as a login of a provider that pushes confirms its documents."""
-        now = int(self.now())
-        with self.store.begin() as tx:
-            provider = tx.lock_providers([self.source.pid]).get(self.source.pid)
-            if provider and provider.fullsetwanted == Wanted.NO and now - provider.confirmed > DAY:
-                tx.update_provider(provider.pid, {"confirmed": now})
 
     # --- one file --------------------------------------------------------------------------------
 
@@ -267,7 +264,8 @@ class Run:
         done: list[bytes] = []
         for begin in range(0, len(found.changes), STEP):
             some = found.changes[begin : begin + STEP]
-            if not await self.work(self._own.submit, file.fileid, some, int(self.now())):
+            note = partial(_note_urls, file.fileid, some)
+            if not await self.work(self._own.submit, some, int(self.now()), note):
                 break
             done += [one.key for one in some]
             self._tell()
@@ -299,6 +297,26 @@ class Run:
         if self.lost:
             raise Stopped
         self.told(self.report)
+
+
+def active_provider(tx: Tx, pid: int) -> Provider:
+    """Return a provider of whom something may be fetched now; raises ``CannotFetch``."""
+    provider = tx.provider(pid)
+    if provider is None or provider.state != State.ACTIVE:
+        raise CannotFetch(f"nothing may be fetched from provider {pid} now")
+    return provider
+
+
+def confirm(store: Store, pid: int, now: int) -> None:
+    """Note that a source was heard, as a login of a provider that pushes confirms its documents."""
+    with store.begin() as tx:
+        provider = tx.lock_providers([pid]).get(pid)
+        if provider and provider.fullsetwanted == Wanted.NO and now - provider.confirmed > DAY:
+            tx.update_provider(pid, {"confirmed": now})
+
+
+def _note_urls(fileid: int, changes: Sequence[Change], tx: Tx) -> None:
+    tx.put_source_urls(fileid, {one.key: one.stamp for one in changes})
 
 
 def whose_is(provider: Provider, roots: tuple[Root, ...]) -> Whose:

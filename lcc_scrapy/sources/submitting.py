@@ -6,7 +6,7 @@ what it submitted, so that a kill repeats work and loses nothing.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin
 
@@ -85,16 +85,20 @@ class OwnSet:
         self._report = report
         self._pset: ProviderSet | None = None
 
-    def submit(self, fileid: int, changes: Sequence[Change], now: int) -> bool:
-        """Queue up to ``STEP`` URLs and note that; False = nothing was done, as the queue has no room."""
+    def submit(self, changes: Sequence[Change], now: int, note: Callable[[Tx], None]) -> bool:
+        """Queue up to ``STEP`` URLs; False = nothing was done, as the queue has no room.
+
+        ``note`` notes that in the same transaction.
+        """
         with self._store.begin() as tx:
             if not tx.lock_providers([self._pid]) or tx.source(self._source.sourceid) is None:
                 return False
             if not self._admits(tx):
                 self._report.held_up = True
                 return False
-            self._take_in(tx, changes, now)
-            tx.put_source_urls(fileid, {one.key: one.stamp for one in changes})
+            if changes:
+                self._take_in(tx, changes, now)
+            note(tx)
         return True
 
     def _admits(self, tx: Tx) -> bool:

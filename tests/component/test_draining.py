@@ -1,0 +1,130 @@
+"""Draining a Redis key: what holds when a run stops between two steps, with a real Redis."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+from redis import Redis as Client
+
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.sources import Kind, Report, Source
+from lcc_scrapy.sources.draining import Drain, Redis
+from lcc_scrapy.sources.fetching import CannotFetch
+from lcc_scrapy.sources.redis_key import RedisAway, RedisKey, client_of
+from lcc_scrapy.sources.running import Stopped
+from lcc_scrapy.sources.submitting import Rules
+from lcc_scrapy.sources.work import at_once
+from tests.memory_store import MemoryStore
+from tests.redis_server import URL, redis_of_a_test
+
+ROOT = "http://a.example/"
+URLS = [f"{ROOT}{number}" for number in range(3)]
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[Client, str]]:
+    with redis_of_a_test() as made:
+        yield made
+
+
+class Case:
+    def __init__(self, key: str) -> None:
+        self.store = MemoryStore()
+        self.source = Source(1, 7, Kind.REDIS, key, 5, owner="me")
+        with self.store.begin() as tx:
+            tx.insert_provider(Provider(7, "", state=State.ACTIVE), [ROOT])
+            tx.put_source(self.source)
+
+    def run(self, source: Source | None = None, *, lost: bool = False) -> Report:
+        redis = Redis(lambda: client_of({}, URL), "utf-8", at_once)
+        drain = Drain(self.store, at_once, redis, source or self.source, Rules(), lost=lost)
+        running = drain.run()
+        with pytest.raises(StopIteration) as ended:  # nothing in it waits: it runs to its end at once
+            running.send(None)
+        report: Report = ended.value.value
+        return report
+
+    def queued(self) -> int:
+        with self.store.read() as tx:
+            return tx.queued_total()
+
+    def received(self) -> int:
+        with self.store.read() as tx:
+            return sum(one.received for one in tx._t.psets.values())
+
+
+@pytest.fixture
+def case(server: tuple[Client, str]) -> Case:
+    client, key = server
+    client.rpush(key, *URLS)
+    return Case(key)
+
+
+def test_a_batch_that_was_queued_and_not_acknowledged_is_not_queued_again(
+    case: Case, server: tuple[Client, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, key = server
+
+    def away(*_: object) -> None:
+        raise RedisAway("Redis does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RedisKey, "acknowledge", away)
+        with pytest.raises(RedisAway):
+            case.run()
+    assert (case.queued(), case.received(), client.llen(key)) == (3, 3, 0)
+    assert case.run().queued == 0
+    assert (case.queued(), case.received()) == (3, 3)
+    assert client.keys(f"*{key}*") == []
+
+
+def test_a_batch_that_was_not_queued_is_queued_by_the_next_run(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Drain, "_submit", broken)
+        with pytest.raises(KeyboardInterrupt):
+            case.run()
+    assert case.queued() == 0
+    assert case.run().queued == 3
+    assert case.received() == 3
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_run_whose_source_is_gone_or_another_s_queues_nothing_and_leaves_the_batch(
+    case: Case, server: tuple[Client, str], gone: bool
+) -> None:
+    client, key = server
+    with case.store.begin() as tx:
+        tx.delete_source(1) if gone else tx.put_source(replace(case.source, owner="another"))
+    with nullcontext() if gone else pytest.raises(Stopped):
+        case.run()
+    assert case.queued() == 0
+    (batch,) = client.keys(f"*{key}*:batch")
+    assert client.llen(batch) == 4
+
+
+def test_a_run_that_hears_of_its_loss_stops_after_the_batch(case: Case) -> None:
+    with pytest.raises(Stopped):
+        case.run(lost=True)
+    assert case.queued() == 3
+
+
+def test_nothing_is_taken_for_a_provider_that_rests(case: Case, server: tuple[Client, str]) -> None:
+    client, key = server
+    with case.store.begin() as tx:
+        tx.update_provider(7, {"state": State.PAUSED})
+    with pytest.raises(CannotFetch):
+        case.run()
+    assert client.llen(key) == 3
+
+
+def test_a_url_that_stands_in_a_batch_twice_is_queued_once(case: Case, server: tuple[Client, str]) -> None:
+    client, key = server
+    client.rpush(key, URLS[0], "http://elsewhere.example/")
+    report = case.run()
+    assert (report.queued, report.refused, case.received()) == (3, {704: 1}, 3)

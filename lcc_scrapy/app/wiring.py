@@ -237,6 +237,16 @@ class Worker:
         process.begin(Beginning(self.config.database_url, str(self.config.content_dir), holder))
         return process
 
+    def _idle(self) -> str:
+        """Return why this worker hands out no URL now, "" = it does."""
+        if self.resources.short:
+            return self.resources.why
+        if self.breaker.is_open:
+            return f"fetching is paused: {self.breaker.why}"
+        if self._group_commit.is_full():
+            return "as many results as LCC_COMMIT_PAGES permits wait to be written to disk"
+        return ""
+
     def _check_writable(self) -> None:
         try:
             with self._store.begin() as tx:
@@ -272,6 +282,7 @@ class Worker:
                 job=self._thread.watch.under_way,
             ),
             longest=lambda: self._thread.watch.longest,
+            idle=self._idle,
             readers=self._window_reader,
         )
         if config.fetch_log is not None:

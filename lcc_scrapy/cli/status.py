@@ -116,6 +116,7 @@ def _workers(lcc: Lcc, tx: "Tx") -> list[dict[str, Any]]:
             "bytes_per_second": worker.rate,
             "longest_job": worker.job,
             "longest_job_ms": worker.job_ms,
+            "idle": worker.idle,
         }
         for worker in tx.workers()
         if worker.expires > now and (worker.machineid != here or worker.process in running)
@@ -178,6 +179,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
             if facts["paced"]
             else []
         ),
+        *(("idle", _hands_out_nothing(one)) for one in facts["workers"] if one["idle"]),
         *(("jobs", _longest_job(one)) for one in facts["workers"] if one["longest_job"]),
         ("traffic", f"{printing.size(facts['bytes_per_second'])}/s"),
         *([("paused", "all fetching; `lcc provider resume --all` resumes it")] if facts["paused"] else []),
@@ -216,6 +218,10 @@ def _at_work_on(turns: int) -> str:
 
 def _refused(count: int) -> str:
     return f"{count} URLs were refused for their type (703): see `lcc provider set --mimetype`"
+
+
+def _hands_out_nothing(worker: dict[str, Any]) -> str:
+    return f"worker {worker['worker']} hands out no URL: {worker['idle']}"
 
 
 def _longest_job(worker: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ RELATION_MAX = 32
 """Characters of a link's relation."""
 
 JOB_MAX = 64
+IDLE_MAX = 255
 """Characters of a job's name."""
 
 LEASE = "lease"
@@ -284,6 +285,7 @@ class WorkerRow:
     and that do, ``paced`` those beside them that are behind a limit of their own. ``held`` counts its turns,
     ``rate`` the bytes per second it transferred of late. ``pid`` is the only provider it fetches from, 0 = it
     fetches from any. ``job`` is the longest job of its store thread of late, which took ``job_ms``.
+    ``idle`` says why it hands out no URL at all, "" = it does.
     """
 
     owner: str
@@ -301,6 +303,7 @@ class WorkerRow:
     paced: int = 0
     job_ms: int = 0
     job: str = ""
+    idle: str = ""
 
 
 @dataclass(frozen=True, slots=True)

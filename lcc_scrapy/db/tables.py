@@ -27,7 +27,7 @@ from sqlalchemy import (
     Text,
 )
 
-from lcc_scrapy.db.records import JOB_MAX, OUTCOME_STATE_MAX
+from lcc_scrapy.db.records import IDLE_MAX, JOB_MAX, OUTCOME_STATE_MAX
 from lcc_scrapy.domain.acis import EXTENSION_MAX, FORMAT_MAX, SUMMARY_MAX, TITLE_MAX
 from lcc_scrapy.domain.cache import CHARSET_MAX, ETAG_MAX, LAST_MODIFIED_MAX, PEER_MAX, STATUS_LINE_MAX
 from lcc_scrapy.domain.cursor import CURSOR_MAX
@@ -558,6 +558,7 @@ workers = Table(
     _column("paced", Integer),
     _column("job_ms", BigInteger),
     _column("job", _ascii(JOB_MAX)),
+    _column("idle", _text(IDLE_MAX)),
 )
 
 fetches = Table(

@@ -47,6 +47,11 @@ class Breaker:
         """Tell whether fetching pauses."""
         return self._is_open and self.pause > 0
 
+    @property
+    def why(self) -> str:
+        """Return which component fails on every document, "" = none does."""
+        return f"{self._fault.component} fails on every document ({self._fault.error})" if self._fault else ""
+
     def may_fetch(self, now: float) -> bool:
         """Tell whether a document may be fetched now."""
         return not self.is_open or now >= self._closed_until

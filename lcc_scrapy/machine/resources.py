@@ -51,6 +51,11 @@ class Resources:
         """Tell whether to begin nothing new now."""
         return bool(self._why) or self._reactor.seconds() < self._rest_until
 
+    @property
+    def why(self) -> str:
+        """Return what is short, or was a moment ago."""
+        return self._why or "disk space or file descriptors were short a moment ago"
+
     def notice(self, error: BaseException) -> None:
         """Take note of an error, from any thread; one of a disk that failed ends the process here and now."""
         if isinstance(error, DiskFailed):

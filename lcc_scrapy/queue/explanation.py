@@ -111,11 +111,15 @@ class Surroundings:
 
     def worker(self, owner: str) -> WorkerRow | None:
         """Return a worker that is alive."""
-        return next((one for one in self.workers if one.owner == owner and one.expires > self.now), None)
+        return next((one for one in self.alive() if one.owner == owner), None)
+
+    def alive(self) -> list[WorkerRow]:
+        """Return the workers that are alive."""
+        return [one for one in self.workers if one.expires > self.now]
 
     def anybody(self) -> bool:
         """Tell whether any crawl process is at work, here or on another machine."""
-        return self.running or any(worker.expires > self.now for worker in self.workers)
+        return self.running or bool(self.alive())
 
 
 def explain(store: Store, url: str, around: Surroundings, pid: int | None = None) -> list[Known]:
@@ -235,6 +239,7 @@ def why_waiting(
         or _trying_again(row, known.outcome, around)
         or _nobody(around)
         or _delayed(turn, known.outcome, around)
+        or _idle(work, around)
         or _others(known.before, work, around)
         or _at_work(provider, work, around)
     )
@@ -279,6 +284,14 @@ def _trying_again(row: QueuedUrl, outcome: LastOutcome | None, around: Surroundi
 
 def _nobody(around: Surroundings) -> Wait | None:
     return None if around.anybody() else Wait("no crawl process runs: start `scrapy crawl lcc_push`")
+
+
+def _idle(work: Work | None, around: Surroundings) -> Wait | None:
+    """Tell of the worker that has its turn, or of all where none has it, if it hands out no URL at all."""
+    workers = [work.worker] if work is not None else around.alive()
+    if not workers or not all(one.idle for one in workers):
+        return None
+    return Wait(f"worker {workers[0].owner} hands out no URL: {workers[0].idle}")
 
 
 def _delayed(turn: StoredTurn | None, outcome: LastOutcome | None, around: Surroundings) -> Wait | None:

@@ -36,7 +36,8 @@ class QueueManager:
 
     ``wake`` is called whenever ``next_ticket`` may have something to give; while ``short`` says so, it
     has nothing. ``now`` gives epoch seconds, ``steady`` the seconds of a clock that nobody moves. Without a
-    ``heartbeat`` only looks renew the leases. ``longest`` tells the longest job of the thread of late.
+    ``heartbeat`` only looks renew the leases. ``longest`` tells the longest job of the thread of late,
+    ``idle`` why no URL may be handed out now ("" = it may).
     ``readers`` is the thread in which windows are read; without one of their own it is the store's.
     """
 
@@ -58,6 +59,7 @@ class QueueManager:
         short: Callable[[], bool] = lambda: False,
         heartbeat: Heartbeat | None = None,
         longest: Callable[[], Job] = lambda: NO_JOB,
+        idle: Callable[[], str] = lambda: "",
         readers: StoreThread | None = None,
     ) -> None:
         steady_clock = SteadyClock(now, steady or now)
@@ -89,6 +91,7 @@ class QueueManager:
             only=only,
             heartbeat=heartbeat,
             longest=longest,
+            idle=idle,
             wake=wake,
         )
         self.dispatcher = dispatcher = Dispatcher(

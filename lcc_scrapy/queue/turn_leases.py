@@ -12,7 +12,7 @@ from typing import Any
 from twisted.python.failure import Failure
 
 from lcc_scrapy.db.job_watch import Job
-from lcc_scrapy.db.records import JOB_MAX, LongFetch, StoredTurn, WorkerRow
+from lcc_scrapy.db.records import IDLE_MAX, JOB_MAX, LongFetch, StoredTurn, WorkerRow
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.bandwidth import Meter, shared_limit
@@ -89,6 +89,7 @@ class TurnLeases:
     only: int | None
     heartbeat: Heartbeat | None
     longest: Callable[[], Job]
+    idle: Callable[[], str]
     wake: Callable[[], None]
     paused: bool = False
     stopping: bool = False
@@ -180,6 +181,7 @@ class TurnLeases:
             self.slots.count(Pacing.OWN),
             int(job.seconds * 1000),
             job.name[:JOB_MAX],
+            self.idle()[:IDLE_MAX],
         )
 
     def _tell_of_fetches(self) -> tuple[list[LongFetch], frozenset[str]]:

@@ -42,6 +42,7 @@ class House:
     """A worker on a memory store; ``clock`` is its only time, ``moved`` what the wall's clock shows beyond."""
 
     moved = 0.0
+    idle = ""
 
     def __init__(self, **limits: Any) -> None:
         self.clock = Clock()
@@ -66,6 +67,7 @@ class House:
             wake=self.ring,
             now=lambda: self.clock.seconds() + self.moved,
             steady=self.clock.seconds,
+            idle=lambda: self.idle,
         )
 
     def ring(self) -> None:
@@ -983,6 +985,16 @@ def pace(house: House, size: int = 9000) -> list[str]:
 def row_of(house: House) -> WorkerRow:
     with house.store.read() as tx:
         return tx.workers()[0]
+
+
+def test_each_look_says_why_no_url_may_be_handed_out() -> None:
+    house = House()
+    house.idle = "no room " + "x" * 300
+    house.manager.start()
+    assert row_of(house).idle == house.idle[:255]
+    house.idle = ""
+    house.manager.look()
+    assert row_of(house).idle == ""
 
 
 def test_no_more_fetches_run_than_there_are_places() -> None:

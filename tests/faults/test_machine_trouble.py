@@ -105,6 +105,7 @@ def test_a_disk_that_fills_up_lets_nothing_new_begin(make: Make, tmp_path: Path)
         time.sleep(LOOK)
         meanwhile = "what is under way is stored; nothing is begun" if not world.visited(waits) else waits
         assert "intake and fetching have stopped" in world.lcc.lcc("status").stdout
+        wait_for(lambda: "hands out no URL: " in world.lcc.lcc("status").stdout, 60, "the worker to say why")
         disk.clear()
         seconds = world.wait_until_all_is_there()
         assert world.push(2, "/p2/new") == ACCEPTED

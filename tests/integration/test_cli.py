@@ -742,7 +742,7 @@ def test_status_tells_what_the_lcc_is_doing(house):
     store = house.store()
     with store.begin() as tx:
         tx.put_worker(WorkerRow(slot.owner, 1, 1, os.getpid(), now, now + 60, 64, 3, 5, 1000))
-        tx.put_worker(WorkerRow("2/0", 2, 2, 4711, now, now + 60, 16, 1, 2, 2000))
+        tx.put_worker(WorkerRow("2/0", 2, 2, 4711, now, now + 60, 16, 1, 2, 2000, idle="no room"))
         tx.put_worker(WorkerRow("3/0", 3, 3, 4712, now - 90, now - 30, 16))
     store.close()
     found = house.json("status")
@@ -755,6 +755,8 @@ def test_status_tells_what_the_lcc_is_doing(house):
     ]
     assert [found[name] for name in ("places", "in_use", "turns", "bytes_per_second")] == [80, 4, 7, 3000]
     assert f"process {os.getpid()}" in house.lcc("status").stdout
+    assert [one["idle"] for one in found["workers"]] == ["", "no room"]
+    assert "worker 2/0 hands out no URL: no room" in house.lcc("status").stdout
     words = "4 URLs now, of 80 at a time; the crawls hold leases of 7 providers or groups"
     assert words in house.lcc("status").stdout
     slot.release()

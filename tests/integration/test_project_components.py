@@ -293,6 +293,8 @@ def test_a_component_that_fails_on_every_document_pauses_fetching_and_nothing_is
     wait_for(lambda: lcc.sql(held), what="the outcome of the probe")
     explained = lcc.lcc("explain", str(lcc.sql(held)[0][0])).stdout
     assert "shop.parts.Price: KeyError; fetching pauses" in explained
+    paused = "hands out no URL: fetching is paused: shop.parts.Price fails on every document (KeyError)"
+    wait_for(lambda: paused in lcc.lcc("status").stdout, 60, "the worker to say so")
     (shop / "broken").unlink()
     lcc.wait_until_fetched()
     assert lcc.stop() == 0

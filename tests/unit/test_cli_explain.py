@@ -168,3 +168,28 @@ def test_used_up_bandwidth_says_until_when():
 
 def test_a_pause_of_everything_is_named():
     assert "lcc provider resume --all" in why(around=replace(AROUND, paused=True), before=9)
+
+
+def test_a_worker_that_hands_out_nothing_says_why_before_other_urls_count():
+    idle = "no room on /data: 5 bytes free"
+    assert why(before=9, work=at_work(idle=idle)) == f"worker 1/0 hands out no URL: {idle}"
+    assert "9 other URLs" in why(before=9, work=at_work())
+
+
+def test_a_failing_host_is_told_before_an_idle_worker():
+    turn = StoredTurn("7", not_before=int(NOW) + 60, failures=1)
+    assert "its host failed once" in why(turn=turn, work=at_work(idle="no room"))
+
+
+@pytest.mark.parametrize(
+    ("workers", "told"),
+    [
+        ((worker("1/0", int(NOW) + 9, idle="no room"),), True),
+        ((worker("1/0", int(NOW) + 9, idle="no room"), worker("1/1", int(NOW) + 9)), False),
+        ((worker("1/0", int(NOW) - 9, idle="no room"),), False),
+    ],
+    ids=["all are idle", "one is not", "it is gone"],
+)
+def test_a_url_whose_turn_nobody_has_waits_for_workers_that_are_all_idle(workers, told):
+    reason = why(around=replace(AROUND, workers=workers))
+    assert ("worker 1/0 hands out no URL: no room" in reason) is told

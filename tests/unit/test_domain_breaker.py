@@ -24,6 +24,12 @@ def paused(breaker: Breaker) -> Breaker:
     return breaker
 
 
+def test_the_fault_that_began_a_pause_is_named(breaker: Breaker) -> None:
+    assert breaker.why == ""
+    fail(breaker, LAST)
+    assert breaker.why == f"{BROKEN.component} fails on every document ({BROKEN.error})"
+
+
 def test_fifty_documents_in_a_row_begin_a_pause_and_the_fiftieth_keeps_its_place(breaker: Breaker) -> None:
     assert fail(breaker, LAST - 1) == [Verdict.FAILED] * (LAST - 1)
     assert breaker.may_fetch(0)

@@ -1,5 +1,6 @@
 """The pipeline that puts documents into the cache: content file, then row, then queue row."""
 
+from asyncio import CancelledError
 from typing import Any
 
 from scrapy.crawler import Crawler
@@ -10,7 +11,7 @@ from lcc_scrapy import signals
 from lcc_scrapy.app.wiring import required_worker
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Served
-from lcc_scrapy.engine.scrapy_internals import forget_tree
+from lcc_scrapy.engine.scrapy_internals import error_of, forget_tree
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
 from lcc_scrapy.items import LccDocument
@@ -25,8 +26,11 @@ class LccItemPipelines(ItemPipelineManager):
         self._only = only.process_item if isinstance(only, LccPipeline) else super().process_item_async
 
     async def process_item_async(self, item: Any) -> Any:
-        """Send an item through the pipelines."""
-        return await self._only(item)
+        """Send an item through the pipelines; a cancelled wait of one of them is an error like others."""
+        try:
+            return await self._only(item)
+        except CancelledError as error:
+            raise error_of(error) from None
 
 
 class LccPipeline:

@@ -8,7 +8,7 @@ as Scrapy made it, and the log says so: pages then take longer, and nothing else
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from inspect import isawaitable
 from operator import attrgetter
 from typing import Any, Final
@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _engine_log = logging.getLogger("scrapy.core.engine")
 
 SIGNALS, SCRAPER, MIDDLEWARES, HANDLERS, ENGINE = "signals", "scraper", "middlewares", "handlers", "engine"
+CANCELLED_WAITS = "handling of cancelled waits"
 NAMES: Final[dict[str, tuple[str, ...]]] = {
     SIGNALS: ("signals.sender", "signals.send_catch_log", "signals.send_catch_log_async"),
     SCRAPER: (
@@ -43,6 +44,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "start_itemproc_async",
         "_check_if_closing",
     ),
+    CANCELLED_WAITS: ("handle_spider_output_async",),
     MIDDLEWARES: ("middleware.middlewares", "middleware.download_async"),
     HANDLERS: ("handlers._get_handler",),
     ENGINE: (
@@ -169,6 +171,17 @@ def is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+class WaitCancelled(Exception):
+    """What a component waited for was cancelled, and its page was not. Scrapy sees ``Exception`` only."""
+
+
+def error_of(cancelled: asyncio.CancelledError) -> BaseException:
+    """Return what a component fails with that let a ``CancelledError`` through."""
+    if is_being_cancelled():
+        return cancelled
+    return WaitCancelled("what it waited for was cancelled").with_traceback(cancelled.__traceback__)
+
+
 # --- the scraper ---------------------------------------------------------------------------------
 
 Withhold = Callable[[Response, AsyncIterator[Any]], AsyncIterator[Any]]
@@ -260,10 +273,35 @@ def scrape_in_sequence(crawler: Crawler, withholding: type) -> Scrape:
             scraper.enqueue_scrape = sequential.enqueue_scrape  # type: ignore[method-assign]
             return sequential.scrape
 
+    if has(CANCELLED_WAITS, scraper):
+        scraper.handle_spider_output_async = _that_ends(scraper)  # type: ignore[method-assign]
+
     async def scrape(result: Response | Failure, request: Request) -> None:
         await maybe_deferred_to_future(scraper.enqueue_scrape(result, request))
 
     return scrape
+
+
+def _that_ends(scraper: Scraper) -> Callable[..., Coroutine[Any, Any, None]]:
+    """Return ``handle_spider_output_async`` that ends also when a wait of a spider middleware is cancelled.
+
+    Scrapy's own waits for ever then: its queue of outputs is filled by a task that has ended.
+    """
+    theirs = scraper.handle_spider_output_async
+
+    async def handle(result: Any, request: Request, response: Response | Failure) -> None:
+        output = _with_errors(result) if isinstance(result, AsyncIterator) else result
+        await theirs(output, request, response)
+
+    return handle
+
+
+async def _with_errors(result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    try:
+        async for one in result:
+            yield one
+    except asyncio.CancelledError as error:
+        raise error_of(error) from None
 
 
 # --- the engine ----------------------------------------------------------------------------------

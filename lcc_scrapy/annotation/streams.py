@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lcc_scrapy.domain.words import normalised, word_spans, words_of, words_of_keyword
+from lcc_scrapy.domain.words import keeps_places, word_spans, words_of, words_of_keyword
 
 BLOCK = 4096
 """Characters of text whose words are counted together: where a word stands is looked for in one block."""
@@ -147,12 +147,12 @@ def _spans(text: str, begin: int, end: int) -> list[tuple[int, int]]:
     if end - begin > BLOCK_SHOWN:
         return []
     block = text[begin:end]
-    if len(normalised(block)) == len(block):
+    if keeps_places(block):
         return [(begin + start, begin + stop) for start, stop in word_spans(block)]
     spans: list[tuple[int, int]] = []
     for chunk in _CHUNK.finditer(block):
         inside = word_spans(chunk[0])
-        same = len(normalised(chunk[0])) == len(chunk[0])
+        same = keeps_places(chunk[0])
         spans += [
             (
                 begin + chunk.start() + (start if same else 0),

@@ -54,8 +54,17 @@ def words_of(text: str) -> list[str]:
     return _RUN.findall(_ALONE.sub(r" \g<0> ", form))
 
 
+def keeps_places(text: str) -> bool:
+    """Tell whether each character of a text stays in its place when the text is ``normalised``."""
+    if text.isascii():
+        return True
+    # Equal lengths alone do not say so: one character may become two, and two others one.
+    folds = unicodedata.is_normalized("NFKC", text) and len(text.casefold()) == len(text)
+    return folds and len(normalised(text)) == len(text)
+
+
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Return where the words of a text stand that is as long when ``normalised``."""
+    """Return where the words of a text stand that ``keeps_places``."""
     return [word.span() for word in _WORD.finditer(normalised(text))]
 
 

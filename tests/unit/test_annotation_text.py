@@ -1,7 +1,7 @@
 """The first steps of the pipe: decode, remove links, scripts, markup; the words of a page and their places."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lcc_scrapy.annotation import streams
@@ -103,6 +103,9 @@ def test_keywords_are_shown_in_context_as_they_are_written() -> None:
     assert len(stream.extracts(places, 1)) == 1
 
 
+@example(7, "a\u0301.ß")
+@example(7, "A\u00adß")
+@example(1, "H\u0331ß x")
 @given(st.sampled_from([1, 7, 4096]), st.text(st.sampled_from("abß 東.,ﬁ\u0301-"), max_size=60))
 def test_every_word_is_found_where_it_stands(block: int, text: str) -> None:
     text = " ".join(text.split())

@@ -101,7 +101,7 @@ def form_of(sent: Mapping[str, str], stored: Stored, prefix: str) -> str:
 def _item(name: str, value: str, stored: str | None, prefix: str) -> object:
     if value == stored:
         return name
-    if prefix and value and stored == prefix + value:
+    if value and stored == prefix + value:
         return [name, len(prefix)]
     return [name, value]
 

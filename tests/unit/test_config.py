@@ -1,7 +1,7 @@
 """Settings that cannot be read say what was expected, with their name."""
 
 import sys
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -10,8 +10,9 @@ from scrapy.settings import Settings
 
 from lcc_scrapy.app.opening import unchecked_store
 from lcc_scrapy.config.config import SETTINGS, Config, load
+from lcc_scrapy.domain import notations
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.settings import declared_in, make, values_of
+from lcc_scrapy.domain.settings import LIVE, declared_in, group, make, setting, values_of
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.links.rules import DOCUMENTS
@@ -169,3 +170,32 @@ def test_a_setting_that_several_components_get_is_one_setting(tmp_path: Path) ->
     declared = {}
     for one in declared_in(Config):
         assert declared.setdefault(one.name, one) == one, "two declarations of one name"
+
+
+@pytest.mark.parametrize("text", ["\u00b2", "-1", "", "1.5"])
+def test_whole_numbers_are_written_with_plain_digits(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a whole number from 0 on"):
+        notations.whole(text)
+
+
+def test_the_bounds_of_notations_are_good_themselves() -> None:
+    assert [notations.priority(text) for text in "012"] == [0, 1, 2]
+    assert notations.revisits("1h..3650d").longest == 3650 * 86400
+    with pytest.raises(ValueError, match="up to 3650d"):
+        notations.revisits("1h..3651d")
+
+
+@dataclass(frozen=True)
+class Inner:
+    one: int = setting("LCC_ONE", "1", int, "One.")
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = group(Inner)  # noqa: RUF009 - as in Config
+    plain: int = 5
+    two: int = setting("LCC_TWO", "2", int, "Two.", LIVE)
+
+
+def test_settings_are_those_of_fields_and_of_groups_in_order() -> None:
+    assert [(one.name, one.live) for one in declared_in(Outer)] == [("LCC_ONE", False), ("LCC_TWO", True)]

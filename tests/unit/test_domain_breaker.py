@@ -106,3 +106,16 @@ def test_a_pause_ends_when_the_setting_is_taken_away(paused: Breaker) -> None:
     paused.pause = 0
     assert paused.may_fetch(1)
     assert paused.failed(BROKEN, 1) is Verdict.FAILED
+
+
+def test_a_pause_of_one_second_is_one() -> None:
+    breaker = Breaker(1)
+    fail(breaker, LAST)
+    assert breaker.is_open
+    assert not breaker.may_fetch(0.5)
+    assert breaker.may_fetch(1)
+
+
+def test_a_fetch_without_document_before_any_pause_changes_nothing(breaker: Breaker) -> None:
+    breaker.untested()
+    assert breaker.may_fetch(0)

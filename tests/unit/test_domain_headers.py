@@ -54,3 +54,16 @@ def test_what_is_kept_counts_and_nothing_counts_nothing() -> None:
 def test_the_documented_list_is_the_one_that_is_kept() -> None:
     text = Path("docs/content.md").read_text().partition("<!-- kept headers -->")[2].partition("\n\n")[0]
     assert {name.lower() for name in re.findall(r"`([A-Za-z0-9-]+)`", text)} == KEPT
+
+
+def test_once_not_all_fit_each_that_does_takes_its_bytes() -> None:
+    third = "x" * (LONGEST // 3)
+    assert [name for name, _ in json.loads(kept([("Age", third), ("Date", third), ("Link", third)]))] == [
+        "Age",
+        "Date",
+    ]
+
+
+def test_one_that_takes_the_last_byte_is_kept_before_one_that_does_not_fit() -> None:
+    value = "x" * (LONGEST - len('[["Age", ""], ]'))
+    assert kept([("Age", value), ("Date", "now")]) == json.dumps([["Age", value]])

@@ -119,3 +119,16 @@ def test_the_days_that_count_are_thirty_with_today():
     assert now // DAY - first_day(now) == WINDOW - 1
     assert begin_of(now, 0) == (20_000 - 29) * DAY
     assert begin_of(now, now - 5) == now - 5
+
+
+@pytest.mark.parametrize(
+    ("share", "falling", "visited"),
+    [
+        (Share(0.5, 0.2, 0.6), False, False),  # as high as permitted, and not surely higher
+        (Share(0.5, 0.3, 0.6), False, True),
+        (Share(0.2, 0.1, 0.3), True, True),  # not lower yet
+        (Share(0.1, 0.0, 0.3), True, False),
+    ],
+)
+def test_a_provider_is_visited_while_it_surely_misses_more_than_is_permitted(share, falling, visited):
+    assert falls_back(share, 0.2, falling=falling) is visited

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
-from lcc_scrapy.domain.entries import Declared, Origin, UrlEntry
+from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, urlkey
 from lcc_scrapy.domain.queue import (
     END_OF_SET,
     FETCH,
@@ -17,12 +17,15 @@ from lcc_scrapy.domain.queue import (
     Ticket,
     arrive_again,
     as_rechecked,
+    as_told,
     at_once,
     cancel,
     confirmed_by,
     confirmed_row,
+    is_among,
     is_recheck,
     is_sample,
+    is_unchanged,
     mismatch,
     stored_row,
     try_again,
@@ -178,3 +181,28 @@ def test_a_type_is_as_declared_or_one_of_its_other_names(declared, served, code)
 )
 def test_a_body_has_the_length_and_digest_that_were_declared(declared, code):
     assert mismatch(replace(ROW, **declared), ANSWER, BODY) == code
+
+
+def test_a_document_outside_the_roots_is_fetched_again_though_its_declaration_is_the_same():
+    entry = replace(ENTRY, declared=Declared(5, 6, "d" * 32))
+    held = replace(stored(), len=6, md5="d" * 32, mtime=5, origin=Origin.PUSH)
+    assert is_unchanged(entry, held, strict_mtime=False)
+    assert not is_unchanged(entry, replace(held, held=OUTSIDE_ROOTS), strict_mtime=False)
+
+
+def test_a_url_is_among_keys_by_its_own_or_as_a_visit():
+    of_visit = urlkey(ROW.pid, ROW.furl, ANY_TYPE)
+    assert [is_among(ROW, keys) for keys in ({KEY}, {of_visit}, {b"x" * 16})] == [True, True, False]
+
+
+def test_an_indexnow_submission_is_told_as_a_push_when_its_type_is_known():
+    assert as_told(replace(ROW, origin=Origin.INDEXNOW)).origin == Origin.PUSH
+    assert as_told(replace(ROW, origin=Origin.SPIDER)).origin == Origin.SPIDER
+
+
+def test_only_equal_content_keeps_what_was_confirmed_of_it():
+    before = replace(stored(), confirmed_seq=9, owners_seq=4)
+    assert (stored(before=before).confirmed_seq, stored(before=before).owners_seq) == (9, 4)
+    changed = stored(before=before, body=replace(BODY, sha256="t" * 64))
+    assert (changed.confirmed_seq, changed.owners_seq) == (0, 4)
+    assert (stored().confirmed_seq, stored().owners_seq) == (0, 0)

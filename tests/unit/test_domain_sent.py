@@ -57,3 +57,15 @@ def test_what_is_kept_of_one_url_is_bounded(name, most):
     assert as_sent(form_of({name: "x" * (room + 1), "len": "7"}, {}, ""), {}) == {"len": "7"}
     strangers = {f"own{number}": "x" * 100 for number in range(100)}
     assert sum(map(len, as_sent(form_of(strangers, {}, ""), {}).values())) < UNKNOWN_MAX
+
+
+def test_the_values_of_a_url_are_those_that_the_protocol_would_say():
+    mask = "1" * 168
+    whole = UrlEntry("c", "text/html", Operation.UPDATE, "f", "b", "x: y", Declared(5, 6, "d"), mask)
+    assert values_of(whole) == {
+        "curl": "c", "burl": "b", "furl": "f", "mimetype": "text/html", "subtype": "x: y",
+        "mtime": "5", "len": "6", "md5": "d", "timeofday": mask,
+    }  # fmt: skip
+    bare = UrlEntry("c", "text/html", Operation.UPDATE, "f", None, "", Declared(), "")
+    said = {name: value for name, value in values_of(bare).items() if value is not None}
+    assert said == {"curl": "c", "burl": "", "furl": "f", "mimetype": "text/html"}

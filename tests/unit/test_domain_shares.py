@@ -87,3 +87,19 @@ def test_no_more_clients_are_remembered_than_a_bound(clock):
         all_shares.enter([number]).leave()
     assert (len(all_shares), len(all_shares._rates)) == (0, KEYS)
     refused(lambda: all_shares.enter([2 * KEYS - 1]))
+
+
+def test_the_share_of_each_key_counts(clock):
+    all_shares = shares(clock, rate=Rate(1, 60.0))
+    all_shares.enter(["one"])
+    assert refused(lambda: all_shares.enter(["other", "one"])) == 60
+    all_shares.enter(["other"])
+    all_shares.enter([])
+
+
+def test_what_is_over_leaves_what_is_still_under_way(clock):
+    all_shares = shares(clock, requests=2)
+    first, _ = all_shares.enter(["one"]), all_shares.enter(["one"])
+    first.leave()
+    all_shares.enter(["one"])
+    refused(lambda: all_shares.enter(["one"]))

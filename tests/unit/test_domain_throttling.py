@@ -196,3 +196,19 @@ def test_never_more_wait_than_may_and_nobody_is_lost_without_a_word(arrivals, mo
         turned_away += [] if left is None else [left[1]]
         assert len(waiting) <= most
     assert sorted(turned_away + everybody(waiting)) == list(range(len(arrivals)))
+
+
+def test_of_too_many_providers_the_one_not_seen_for_longest_is_forgotten():
+    known = KnownAddresses(providers=2)
+    for pid in (1, 2, 1, 3):
+        known.note(pid, "192.0.2.1")
+    assert [known.has(pid, "192.0.2.1") for pid in (1, 2, 3, None)] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("caller", [STRANGER, HOME])
+def test_a_right_password_gives_the_tokens_back_that_it_took(caller):
+    throttle = LoginThrottle(Rate(1, 60), Rate(1, 60))
+    throttle.take(caller, 100.0)
+    assert throttle.wait(caller, 100.0) == pytest.approx(60)
+    throttle.give_back(caller)
+    assert throttle.wait(caller, 100.0) == 0

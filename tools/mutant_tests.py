@@ -208,6 +208,15 @@ TESTS = {
 """Modules that are mutated, each with the tests that have to notice: arguments of pytest."""
 
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "lcc_scrapy/domain/breaker.py": {
+        "__init__: deleted: self._is_probing = False": "it is set before it is asked for in a pause",
+        "passed: (None, 0, False, False): False -> True": "it is set again when the next pause begins",
+    },
+    "lcc_scrapy/domain/throttling.py": {
+        "has: pid is not None and address in self._known.get(pid, ()): without pid is not None": (
+            "nobody without a number has logged in"
+        ),
+    },
     "lcc_scrapy/annotation/interests.py": {
         "add: deleted: tx.lock_urds()": "the store in memory has one writer",
         "change: deleted: tx.lock_urds()": "the store in memory has one writer",
@@ -374,6 +383,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "lcc_scrapy/intake/small_sets.py": {
         "_absorb: if not arriving -> if False": "of no sets, nothing is written",
+        "_seen_at_once: max(1, sum((count <= absorbing.CHUNK for count in known))): 1 -> 0": (
+            "one small set never has more URLs than the rules may see"
+        ),
+        "absorb_together: strict=True: True -> False": "each set has its step",
         "_arriving: strict=True: True -> False": "as many rows as sets are made",
         "read_small: spooled.records(0, SMALL): 0 -> 1": "byte 1 lies in the header as well",
     },

@@ -235,7 +235,7 @@ class SpoolReader:
             sound = len(records) == len(lines) and all(map(_is_sound, records))
         except _NOT_WHAT_WAS_WRITTEN:
             sound = False
-        if not sound or upto > self.footer.bytes:
+        if not sound:
             raise DamagedSpoolFile(f"{self.path.name}: bad record before byte {upto}")
         return records, upto
 

@@ -132,3 +132,19 @@ def test_a_set_more_in_a_group_takes_less_than_half_a_statement(lcc):
     assert counts[1] - counts[0] < 20
     assert lcc.waiting(PID) == []
     assert lcc.waiting(259) == [("a", "fetch"), ("b", "fetch")]
+
+
+def test_a_first_set_that_is_out_of_order_goes_one_step_alone(lcc):
+    sets = crowd(lcc, 100, 3)
+    small = [SmallSet(one, read_small(one), Intake(lcc.store, one, lcc.policy)) for one in sets]
+    with lcc.store.begin() as tx:
+        tx.insert_logins([OpenLogin(one.pid, one.connseq, "me", 1, overtaken=one is sets[0]) for one in sets])
+    steps = absorb_together(lcc.store, small, lcc.policy, lcc.now)
+    assert [(step.pid, step.finished) for step in steps] == [(100, True), (101, False), (102, False)]
+    assert [lcc.waiting(one.pid) for one in sets] == [[("a", "fetch"), ("b", "fetch")], [], []]
+
+
+def test_a_group_of_resends_brings_nothing(lcc):
+    for _ in range(2):
+        (step,) = together(lcc, lcc.spooled(update("a"), setid="S", digest="d"))
+    assert (step.finished, step.entries) == (True, 0)

@@ -582,3 +582,36 @@ def test_whoever_loses_a_set_is_told_before_it_is_set_aside(folder):
     folder.recover(lambda waiting, reason: told.append((waiting.path, waiting.path.exists(), bool(reason))))
     assert told == [(path, True, True)]
     assert not path.exists()
+
+
+def writer_of(path, claims=None, largest=10**6):
+    claim = (lambda _: None) if claims is None else claims.append
+    return spool_writer.SpoolWriter(path, HEADER, claim, largest, lambda: None)
+
+
+def test_a_file_that_cannot_be_opened_closes_nobody_else_s_descriptor(tmp_path, monkeypatch):
+    closed = Mock(side_effect=OSError(errno.EBADF, "bad"))
+    monkeypatch.setattr(spool_writer.os, "close", closed)
+    with pytest.raises(NotDurable):
+        writer_of(tmp_path / "missing" / "1.set")
+    closed.assert_called_once_with(-1)
+
+
+def test_room_is_given_back_once(tmp_path):
+    claims = []
+    writer = writer_of(tmp_path / "1.set", claims)
+    writer.drop()
+    writer.drop()
+    assert sum(claims) == 0
+    assert 0 not in claims
+
+
+def test_records_are_written_so_many_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(spool_writer, "_FLUSH_RECORDS", 3)
+    claims = []
+    writer = writer_of(tmp_path / "1.set", claims)
+    before = len(claims)
+    for entry in ENTRIES * 2:
+        writer.add(entry)
+    assert len(claims) - before == 2
+    writer.drop()

@@ -5,6 +5,9 @@ PYTHON ?= python3
 RUN_STAMP := $(VENV)/.lcc-installed
 DEV_STAMP := $(VENV)/.lcc-dev-installed
 
+# Tests start thousands of processes: none of them is to compile this package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 LCC_FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := codec conversation json_set url spool_file content_coding notations query answer http_answer cost
 
@@ -24,12 +27,13 @@ PYTEST = folder=$$(mktemp -d "$${TMPDIR:-/tmp}/lcc-tests.XXXXXX") && $(BIN)/pyth
 SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder
 LCC_TEST_PROCESSES ?= 4
 LCC_SLOW_PROCESSES ?= 6
+SLOW_FOLDERS := $(addprefix tests/,acceptance component contract faults integration)
 
 test: $(DEV_STAMP) ## the tests, without the long ones, in some minutes
 	$(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) -m 'not slow' && rm -rf "$$folder"
 
 test-slow: $(DEV_STAMP) corpora ## the long tests: MariaDB and PostgreSQL, kills, power cuts, whole sites, hostile crowds
-	$(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) -m slow && rm -rf "$$folder"
+	$(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) -m slow $(SLOW_FOLDERS) && rm -rf "$$folder"
 
 check: lint types imports docs corpora test test-slow bench-quick ## what CI runs
 
@@ -62,6 +66,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_ALERT_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_alerts_whole_way.py
 	LCC_WORKER_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_worker_kills.py
 	LCC_TRACKER_KILLS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_scan_kills.py tests/faults/test_tracker_kills.py
+	LCC_GROWTH=large $(BIN)/python -m pytest -p no:randomly tests/faults/test_growth.py tests/faults/test_growth_hostile.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py

@@ -36,6 +36,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     parameters = re.search(r"\[(.*)\]", item.name)
     if parameters and SLOW_STORES & set(parameters[1].split("-")):
         item.add_marker(pytest.mark.slow)
+    if item.path.is_relative_to(UNIT) and item.get_closest_marker("slow"):
+        raise pytest.UsageError(f"{item.nodeid}: make test-slow does not look into tests/unit")
 
 
 @pytest.hookimpl(trylast=True)
@@ -45,6 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 HERE = Path(__file__).parent
+UNIT = HERE / "unit"
 STORES = ("memory", "sqlite", "mariadb", "postgresql")
 
 

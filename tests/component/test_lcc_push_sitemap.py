@@ -114,7 +114,8 @@ def test_redirects_stay_on_the_host(owner, site):
     assert (status, "redirects to another host" in said) == (65, True), said
 
 
-BOMB = gzip.compress(b"<urlset>" + b" " * 60_000_000)
+BOMB = gzip.compress(b"<urlset>" + b" " * 60_000_000, 1)
+HUGE = gzip.compress(b"<urlset>" + (b"<url>" + b" " * 50_000 + b"</url>") * 1100, 1)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ BOMB = gzip.compress(b"<urlset>" + b" " * 60_000_000)
         (gzip.compress(urlset("a"))[:-9], "cut short"),
         (b"\x1f\x8bgarbage" * 9, "cannot be unpacked"),
         (BOMB, "without an end"),
-        (gzip.compress(b"<urlset>" + b"<url/>" * 10_000_000), "larger than 50 MB"),
+        (HUGE, "larger than 50 MB"),
         (b"<urlset>" + b"<a>" * 100, "nested too deeply"),
         (b"<urlset><url><loc" + b" " * 1_000_000, "without an end"),
         (b"", "empty"),

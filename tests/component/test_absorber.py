@@ -17,7 +17,7 @@ from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.intake import absorber, absorbing, open_sets, small_sets
+from lcc_scrapy.intake import absorber, absorbing, login_rows, open_sets, small_sets
 from lcc_scrapy.intake.absorber import Absorber, Terms
 from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.intake.spooled import AbsorbableSpool, record_loss
@@ -417,6 +417,31 @@ def test_more_providers_than_one_looks_at_together_are_all_looked_at(
         tx.drop_logins([(14, 1)])
     uns.pass_time(POLL)
     assert set(uns.order()) == {14}
+
+
+@pytest.mark.parametrize(("full", "looks"), [(False, 2), (True, 1)])
+def test_a_round_without_progress_looks_at_each_provider_once_and_at_a_full_queue_once(
+    uns: Uns1, monkeypatch: pytest.MonkeyPatch, full: bool, looks: int
+) -> None:
+    monkeypatch.setattr(absorber, "LOOK", 2)
+    pids = range(10, 14)
+    uns.add_providers(*pids)
+    if full:
+        uns.queue_max = CHUNK
+        uns.spool(1, 1, CHUNK + 1)
+        uns.start()
+        uns.thread.work_off()
+    else:
+        uns.start()
+    for pid in pids:
+        uns.log_in(pid, 1, "elsewhere")
+        uns.absorber.add(uns.spool(pid, 2, 1))
+    seen: list[int] = []
+    look_at = login_rows.look_at
+    monkeypatch.setattr(login_rows, "look_at", lambda *given: seen.append(1) or look_at(*given))
+    uns.absorber.look()
+    uns.thread.work_off()
+    assert len(seen) == looks
 
 
 # --- the order of logins -----------------------------------------------------------------------------

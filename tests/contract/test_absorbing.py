@@ -6,10 +6,11 @@ import pytest
 from little_lcc import PID, key, removal, update
 from twisted.internet.task import Clock
 
-from lcc_scrapy.db.records import OpenLogin
+from lcc_scrapy.db.records import ABSORBING_COUNT, ABSORBING_ENTRIES, OpenLogin
 from lcc_scrapy.domain.absorption import WaitRule
 from lcc_scrapy.domain.errors import PassedOver
-from lcc_scrapy.intake import login_rows
+from lcc_scrapy.domain.removal_guard import FEW
+from lcc_scrapy.intake import absorbing, login_rows
 from lcc_scrapy.intake.absorber import Absorber, Terms
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.intake.login_rows import Head
@@ -255,3 +256,23 @@ def test_only_earlier_logins_are_overtaken(lcc):
         late.connseq: True,
         last.connseq: False,
     }
+
+
+@pytest.mark.parametrize(("removals", "phase"), [(FEW, ABSORBING_ENTRIES), (FEW + 1, ABSORBING_COUNT)])
+def test_removals_are_counted_first_where_the_guard_may_hold_them(lcc, removals, phase):
+    spooled = lcc.spooled(*(removal(f"n{number}") for number in range(removals)))
+    assert Intake(lcc.store, spooled, lcc.policy).new_pset(1, lcc.now).phase == phase
+
+
+def test_new_urls_are_absorbed_in_long_steps_known_ones_in_short_ones(lcc, monkeypatch):
+    monkeypatch.setattr(absorbing, "CHUNK", 2)
+    monkeypatch.setattr(absorbing, "NEW_CHUNK", 4)
+
+    def steps(names):
+        intake, done = Intake(lcc.store, lcc.spooled(*map(update, names)), lcc.policy), []
+        while not (step := intake.step(lcc.now)).finished:
+            done.append(step.entries)
+        return [count for count in (*done, step.entries) if count]
+
+    assert steps(NAMES[:8]) == [4, 4]
+    assert steps(NAMES[:4]) == [2, 2]

@@ -912,3 +912,11 @@ def test_the_guard_follows_the_operators_share(lcc):
     lcc.store_pages(*names(30))
     lcc.push(*map(removal, names(25)))
     assert lcc.documents() == names(5, 25)
+
+
+def test_removals_of_a_full_set_that_are_held_are_told_in_one_line(lcc, caplog):
+    lcc.store_pages(*names(60))
+    lcc.push(*map(update, names(10)), full=True)
+    (told,) = caplog.messages
+    assert "provider 7: 50 removals are held (not in the full set of login" in told
+    assert len(lcc.held()) == 50

@@ -24,8 +24,7 @@ from crawling.site import Site
 from crawling.variants import Job, on
 from settling import pages as made_up
 
-from lcc_scrapy.fetchlog.files import RotatingFile
-from lcc_scrapy.fetchlog.writing import FetchLog
+from lcc_scrapy.fetchlog.writing import FetchLog, RotatingFile
 from lcc_scrapy.queue.settlement import STORED, Settled
 
 WITH, WITHOUT = "with", "without"

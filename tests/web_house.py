@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import urlkey
-from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.tokens import READ, Token, digest_of, new_secret
 from lcc_scrapy.feed.content import ContentGone
 from lcc_scrapy.feed.named_cursors import StoreCursors

@@ -165,7 +165,10 @@ TESTS = {
     "lcc_scrapy/domain/retries.py": ("tests/unit/test_domain_retries.py", "tests/unit/test_domain_turns.py"),
     "lcc_scrapy/domain/revisits.py": ("tests/unit/test_domain_revisits.py",),
     "lcc_scrapy/domain/robots.py": ("tests/unit/test_domain_robots.py",),
-    "lcc_scrapy/domain/robots_rules.py": ("tests/unit/test_domain_robots_rules.py",),
+    "lcc_scrapy/domain/robots_rules.py": (
+        "tests/unit/test_domain_robots_rules.py",
+        "tests/unit/test_links_ignoring.py",
+    ),
     "lcc_scrapy/domain/roots.py": ("tests/unit/test_domain_roots.py",),
     "lcc_scrapy/domain/runs.py": ("tests/unit/test_uns_runs.py",),
     "lcc_scrapy/domain/sent.py": ("tests/unit/test_domain_sent.py",),

@@ -36,9 +36,8 @@ from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, S
 from lcc_scrapy.domain.queue import Outcome
 from lcc_scrapy.domain.robots import product_token
 from lcc_scrapy.feed.content import LocalContent
-from lcc_scrapy.fetchlog.files import RotatingFile, file_of
 from lcc_scrapy.fetchlog.minute import MinuteLog
-from lcc_scrapy.fetchlog.writing import FetchLog
+from lcc_scrapy.fetchlog.writing import FetchLog, RotatingFile, file_of
 from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.listeners.endpoints import shown
 from lcc_scrapy.machine.data_directory import DataDirectory, WorkerSlot

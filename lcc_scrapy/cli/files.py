@@ -12,7 +12,7 @@ from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from lcc_scrapy.domain.http_endpoint import Endpoint
+    from lcc_scrapy.domain.http_serving import Endpoint
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import click
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.web import needs_web
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_serving import Endpoint
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config

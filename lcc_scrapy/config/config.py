@@ -21,9 +21,9 @@ from lcc_scrapy.domain.alert_limits import AlertRules
 from lcc_scrapy.domain.annotation_limits import AnnotationRules
 from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.http_endpoint import Endpoint
-from lcc_scrapy.domain.http_limits import Bounds as WebBounds
-from lcc_scrapy.domain.http_limits import Service as HttpService
+from lcc_scrapy.domain.http_serving import Bounds as WebBounds
+from lcc_scrapy.domain.http_serving import Endpoint
+from lcc_scrapy.domain.http_serving import Service as HttpService
 from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.listen_rules import QueryListenRules, UnsListenRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
@@ -37,8 +37,7 @@ from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
 from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turns import PRIORITIES
 from lcc_scrapy.domain.uns_limits import Limits as UnsLimits
-from lcc_scrapy.links.ignoring import IgnoreList
-from lcc_scrapy.links.rules import LinkRules
+from lcc_scrapy.links.rules import IgnoreList, LinkRules
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings

@@ -7,10 +7,9 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lcc_scrapy.domain import notations as read
-from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_serving import Endpoint
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
-from lcc_scrapy.links.ignoring import IgnoreList
-from lcc_scrapy.links.rules import DOCUMENTS, REQUISITES
+from lcc_scrapy.links.rules import DOCUMENTS, REQUISITES, IgnoreList
 
 ALL, NOTHING = "all", "none"
 """Of LCC_PROJECT_COMPONENTS: every component, and not a single one."""

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lcc_scrapy.fetchlog.files import files_of_all, numbered
 from lcc_scrapy.fetchlog.lines import LINE_MAX, written
+from lcc_scrapy.fetchlog.writing import files_of_all, numbered
 
 Line = dict[str, Any]
 

@@ -4,8 +4,8 @@ A copy is closed (``db.closed``) until the last row is in it, so that nobody wor
 an interrupted copy begins anew. Pages of rows are committed one by one, so memory is bounded.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from sqlalchemy import Table, inspect, text
 
@@ -14,11 +14,51 @@ from lcc_scrapy.db.closed import CLOSED, Closed, close, refuse_closed, reopen
 from lcc_scrapy.db.sql.sequences import raise_last_number
 from lcc_scrapy.db.sql.snapshot import Snapshot, snapshot
 from lcc_scrapy.db.sql.store import READING, SqlStore, plain_errors
-from lcc_scrapy.db.tables import lccinfo, metadata, views
+from lcc_scrapy.db.tables import counters, lccinfo, metadata, pidb, views
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
-from lcc_scrapy.feed.store_feed import LCC_ID
-from lcc_scrapy.ops.high_water import HighWater
+from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID
+
+Numbers = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HighWater:
+    """High-water marks: numbers that were given out once and must never be given out again.
+
+    These are the last ones: of every counter, of every provider's logins (pid: number), and of the rows of
+    the tables that the database numbers itself (table: number).
+    """
+
+    generation: int = 0
+    counters: Numbers = field(default_factory=dict)
+    logins: Numbers = field(default_factory=dict)
+    rows: Numbers = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, seen: Snapshot) -> "HighWater":
+        """Read them from a database."""
+        facts = {row["name"]: row["value"] for page in seen.pages(lccinfo) for row in page}
+        return cls(
+            int(facts.get(GENERATION, 0)),
+            {row["name"]: row["value"] for page in seen.pages(counters) for row in page},
+            {str(row["pid"]): row["lastconnseq"] for page in seen.pages(pidb) for row in page},
+            {table.name: seen.last_number(table) for table in metadata.sorted_tables},
+        )
+
+    def __or__(self, other: "HighWater") -> "HighWater":
+        """Return the higher number of each."""
+        return HighWater(
+            max(self.generation, other.generation),
+            _higher(self.counters, other.counters),
+            _higher(self.logins, other.logins),
+            _higher(self.rows, other.rows),
+        )
+
+
+def _higher(mine: Numbers, theirs: Numbers) -> Numbers:
+    return {name: max(mine.get(name, 0), theirs.get(name, 0)) for name in mine.keys() | theirs.keys()}
+
 
 Progress = Callable[[int, int], object]
 """Is told how many rows (or pages) are done, and how many there are in all."""

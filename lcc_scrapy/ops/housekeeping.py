@@ -1,7 +1,7 @@
 """Housekeeping: once a day, what time does to documents, and what an interrupted command left undone.
 
 Providers with something to do are found by queries; nobody looks at the others. One process at a time
-sweeps (``sweeps.py``). Should two do so, nothing is lost: every transaction looks again at what it changes.
+sweeps (``Sweeps``). Should two do so, nothing is lost: every transaction looks again at what it changes.
 """
 
 import logging
@@ -25,11 +25,22 @@ from lcc_scrapy.domain.misses import first_day
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.intake.absorbing import Step
-from lcc_scrapy.ops.sweeps import Sweeps
 from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.providers.registration import NoSuchProvider
 from lcc_scrapy.queue.expiry import Expiry
 from lcc_scrapy.spidering.withdrawing import carry_out
+
+SWEPT = "swept"
+"""The fact (``lccinfo``) when the last sweep ended, in epoch seconds."""
+
+SWEEPING = "sweeping"
+"""The fact until when a process has the sweep to itself, and its name: ``1800000000 1/0``."""
+
+CLAIM = 1200
+"""Seconds for which a process has the sweep to itself; it says so again when half of them are over."""
+
+_DECIDING = "sweeps"
+"""The counter that a process locks to decide."""
 
 BUDGET = 0.05
 """Seconds after which a job takes no further transaction."""
@@ -58,7 +69,59 @@ NOBODY = 0
 Found = TypeVar("Found", int, Provider)
 Further = Callable[[Store, int], Iterator[object]]
 """Work of a part that stands above this one, at a time (epoch seconds); each step is a short transaction."""
+
 _log = logging.getLogger(__name__)
+
+
+class Sweeps:
+    """One process's part in the sweeps of all (blocking), as facts in the store say (decision 0094).
+
+    ``owner`` is its name; times in epoch seconds.
+    """
+
+    def __init__(self, store: Store, owner: str) -> None:
+        self._store = store
+        self._owner = owner
+        self._until = 0
+
+    def claim(self, now: int) -> bool:
+        """Tell whether this process has to sweep now: a day is over, and no other process sweeps."""
+        with self._store.begin() as tx:
+            tx.take(_DECIDING, 0)
+            if _is_of_today(tx, now) or self._is_of_others(tx, now):
+                return False
+            self._claim(tx, now)
+        return True
+
+    def keep(self, now: int) -> bool:
+        """Go on; tells whether the sweep still belongs to this process."""
+        if CLAIM // 2 < self._until - now <= CLAIM:
+            return True
+        with self._store.begin() as tx:
+            tx.take(_DECIDING, 0)
+            if self._is_of_others(tx, now) or _is_of_today(tx, now):
+                return False
+            self._claim(tx, now)
+        return True
+
+    def end(self, now: int) -> None:
+        """Note that the sweep has ended: there is none for a day."""
+        with self._store.begin() as tx:
+            tx.take(_DECIDING, 0)
+            tx.set_info(SWEPT, str(now))
+            tx.set_info(SWEEPING, "")
+
+    def _claim(self, tx: Tx, now: int) -> None:
+        self._until = now + CLAIM
+        tx.set_info(SWEEPING, f"{self._until} {self._owner}")
+
+    def _is_of_others(self, tx: Tx, now: int) -> bool:
+        until, _, owner = (tx.info(SWEEPING) or "0 ").partition(" ")
+        return owner != self._owner and now < int(until) <= now + CLAIM  # beyond that a clock was wrong
+
+
+def _is_of_today(tx: Tx, now: int) -> bool:
+    return 0 <= now - int(tx.info(SWEPT) or 0) < DAY
 
 
 def sweep(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:

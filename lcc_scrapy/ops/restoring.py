@@ -22,8 +22,7 @@ from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.providers import Provider, Wanted
 from lcc_scrapy.feed.store_feed import GENERATION
 from lcc_scrapy.machine.data_directory import write_durably
-from lcc_scrapy.ops.copying import Progress, contents, fill, make_anew
-from lcc_scrapy.ops.high_water import HighWater
+from lcc_scrapy.ops.copying import HighWater, Progress, contents, fill, make_anew
 
 LEAP = 1_000_000_000
 """By how much counters leap when nothing tells how far they were: more than they count in years."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lcc_scrapy import __version__
-from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.web import problems
 from lcc_scrapy.web.guards import Guards
 from lcc_scrapy.web.sharing import ShareOut

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, UrlRefused
-from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_serving import Endpoint
 from lcc_scrapy.domain.icp import ERR, HIT, MISS, BadMessage, Query, Reply
 from lcc_scrapy.listeners.peers import Networks, is_among, plain_address
 from lcc_scrapy.tracker.lookup_threads import Busy, LookupThreads

@@ -12,7 +12,7 @@ from fastapi import APIRouter, FastAPI
 from lcc_scrapy import __version__
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.tracker import exchange_routes, lookup_routes, urn_routes
 from lcc_scrapy.tracker.cache_peer import CachePeer
 from lcc_scrapy.tracker.caches import Caches

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.named_cursors import NamedCursors
 from lcc_scrapy.domain.tokens import Tokens
 from lcc_scrapy.domain.versions import Version

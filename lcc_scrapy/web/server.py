@@ -21,8 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.http_endpoint import Endpoint
-from lcc_scrapy.domain.http_limits import Service
+from lcc_scrapy.domain.http_serving import Endpoint, Service
 from lcc_scrapy.listeners.peers import Networks, is_among, is_here, neighbourhood, plain_address
 from lcc_scrapy.machine.forced_exit import leave
 from lcc_scrapy.wire.sockets import send_at_once

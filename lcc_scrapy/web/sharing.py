@@ -12,7 +12,7 @@ from hashlib import sha256
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.shares import Kind, Shares, ShareUsedUp, Visit
 from lcc_scrapy.listeners.peers import (
     LOCAL,

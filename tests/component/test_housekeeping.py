@@ -9,8 +9,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.ops import housekeeping
-from lcc_scrapy.ops.housekeeping import BUDGET, LOOK, MOST, PAUSE, SHARE, Housekeeper
-from lcc_scrapy.ops.sweeps import CLAIM
+from lcc_scrapy.ops.housekeeping import BUDGET, CLAIM, LOOK, MOST, PAUSE, SHARE, Housekeeper
 from tests.memory_store import MemoryStore
 
 GONE = Step(7, finished=False, removed=((b"key", "why"),))

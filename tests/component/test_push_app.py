@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from lcc_scrapy.domain.http_limits import Bounds
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.push_api.app import BODY_BYTES, make_push_app

@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
 
 import lcc_scrapy
-from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_serving import Endpoint
 from lcc_scrapy.http import outgoing
 from lcc_scrapy.http.request import Origin, Request
 from lcc_scrapy.listeners.endpoints import Listeners

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 import pytest
 
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable, UrlRefused
-from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_serving import Endpoint
 from lcc_scrapy.domain.icp import ERR, HIT, MISS, Query, Reply
 from lcc_scrapy.tracker.icp import answering_icp, bound_socket
 

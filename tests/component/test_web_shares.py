@@ -9,8 +9,7 @@ from unittest.mock import Mock
 import pytest
 from web_house import WebHouse
 
-from lcc_scrapy.domain.http_endpoint import Endpoint
-from lcc_scrapy.domain.http_limits import Service
+from lcc_scrapy.domain.http_serving import Endpoint, Service
 from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.web.server import Crowd, Server

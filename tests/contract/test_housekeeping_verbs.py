@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lcc_scrapy.db.records import ABSORBED, LastOutcome, ProviderSet, Suspect, WorkerRow
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.ops.sweeps import CLAIM, Sweeps
+from lcc_scrapy.ops.housekeeping import CLAIM, Sweeps
 from lcc_scrapy.providers.registration import tell
 from lcc_scrapy.queue import leases
 from tests.contract.little_lcc import LittleLcc

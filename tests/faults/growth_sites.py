@@ -23,9 +23,8 @@ from lcc_scrapy.fetch.outcomes import answer_of
 from lcc_scrapy.http.answer import FIELDS_MAX, HEAD_MAX, Answer, HttpError
 from lcc_scrapy.links import html, robots_meta
 from lcc_scrapy.links.canonical import canonical
-from lcc_scrapy.links.ignoring import IgnoreList
 from lcc_scrapy.links.links import read_page
-from lcc_scrapy.links.rules import LinkRules
+from lcc_scrapy.links.rules import IgnoreList, LinkRules
 from tests.faults.growth import Dimension, Parser, grown
 
 CONTENT = cast("ContentFiles", None)

@@ -3,7 +3,7 @@
 import pytest
 
 from lcc_scrapy.cli import files
-from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_serving import Endpoint
 
 
 @pytest.mark.parametrize(

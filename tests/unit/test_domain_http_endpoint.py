@@ -5,7 +5,7 @@ from scrapy.settings import Settings
 
 from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.http_endpoint import Endpoint
+from lcc_scrapy.domain.http_serving import Endpoint
 
 
 @pytest.mark.parametrize(

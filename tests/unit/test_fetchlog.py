@@ -11,10 +11,9 @@ import pytest
 from lcc_scrapy.domain.cache import Answer, Body
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.queue import FETCH, Cancelled, Delayed, Failed, NotModified, QueuedUrl, Served, Ticket
-from lcc_scrapy.fetchlog.files import RotatingFile, file_of, files_of_all
 from lcc_scrapy.fetchlog.lines import LINE_MAX, lines_of
 from lcc_scrapy.fetchlog.reading import Follower, Wanted, read
-from lcc_scrapy.fetchlog.writing import FetchLog
+from lcc_scrapy.fetchlog.writing import FetchLog, RotatingFile, file_of, files_of_all
 from lcc_scrapy.queue.settlement import CONFIRMED, DELAYED, DISCARDED, FAILED, RETRYING, STORED, Settled
 
 NOW = 1_800_000_000.5

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcc_scrapy.links.ignoring import IgnoreList
+from lcc_scrapy.links.rules import IgnoreList
 
 LIST = IgnoreList.parse(
     """

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.links.html import candidates, refresh_target
-from lcc_scrapy.links.ignoring import IgnoreList
 from lcc_scrapy.links.links import Link, Page, read_page
-from lcc_scrapy.links.rules import DOCUMENTS, REQUISITES, LinkRules
+from lcc_scrapy.links.rules import DOCUMENTS, REQUISITES, IgnoreList, LinkRules
 
 URL = "http://www.example.org/dir/page.html"
 DEFAULT = LinkRules()

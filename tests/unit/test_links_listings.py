@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.links import listings
-from lcc_scrapy.links.ignoring import IgnoreList
 from lcc_scrapy.links.listings import Listed, Listing, read_listing
-from lcc_scrapy.links.rules import LinkRules
+from lcc_scrapy.links.rules import IgnoreList, LinkRules
 
 URL = "http://www.example.org/dir/list"
 DEFAULT = LinkRules()

@@ -149,7 +149,7 @@ TESTS = {
     "lcc_scrapy/domain/http_dates.py": ("tests/unit/test_domain_http_dates.py",),
     "lcc_scrapy/domain/failure_detector.py": ("tests/unit/test_domain_absorption.py",),
     "lcc_scrapy/domain/misses.py": ("tests/unit/test_domain_misses.py",),
-    "lcc_scrapy/domain/notations.py": ("tests/unit/test_config.py",),
+    "lcc_scrapy/domain/notations.py": ("tests/unit/test_domain_notations.py", "tests/unit/test_config.py"),
     "lcc_scrapy/domain/settings.py": ("tests/unit/test_config.py",),
     "lcc_scrapy/domain/slots.py": ("tests/unit/test_domain_slots.py",),
     "lcc_scrapy/domain/queue.py": (

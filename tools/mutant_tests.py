@@ -374,6 +374,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_heads: len(masks) > FEW_MASKS: Gt -> GtE": "with just so many, the part is the whole",
         "_merged: _place(row) <= min(cut): LtE -> Lt": "the row at the cut comes with the next window",
     },
+    "lcc_scrapy/intake/absorbing.py": {
+        "__init__: deleted: self._tells = False": "each step begins with it",
+        "__init__: self._overtakes = self._overtaken = False: False -> True": "each step asks for it anew",
+    },
     "lcc_scrapy/intake/arrivals.py": {
         "_queue_new: if not one.known -> if False": "of none that are known, none are listed",
         "_sorted: pid in spidered: In -> NotIn": "only databases note places; their tests notice",

@@ -22,8 +22,10 @@ RELATION_MAX = 32
 """Characters of a link's relation."""
 
 JOB_MAX = 64
-IDLE_MAX = 255
 """Characters of a job's name."""
+
+IDLE_MAX = 255
+"""Characters of the reason why a worker hands out no URL."""
 
 LEASE = "lease"
 """The counter of lease tokens."""

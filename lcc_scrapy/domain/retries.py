@@ -77,3 +77,8 @@ def host_delay(failures: int, retry_after: float = 0.0, first: float = HOST_BACK
     """Return the seconds a turn waits after its n-th host failure in a row; Retry-After is honoured."""
     growing = min(first * 2.0 ** min(failures - 1, 16), HOST_BACKOFF_MAX)
     return max(growing, min(retry_after, RETRY_AFTER_MAX))
+
+
+def due_after_failures(failures: int, now: int, first: float, retry_after: float = 0.0) -> int:
+    """Return when a source or server is looked at again after so many failures, as hosts of documents are."""
+    return now + max(1, int(host_delay(failures, retry_after, first)))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 
-from lcc_scrapy.domain.retries import host_delay
 from lcc_scrapy.domain.roots import URL_MAX
 
 MOST_ENTRIES = 50_000
@@ -208,16 +207,6 @@ def _is_news(known: int | None, one: Change) -> bool:
 def in_order(files: Sequence[SourceFile]) -> list[SourceFile]:
     """Return files in the order in which they are read: news last, so that a deletion stands."""
     return sorted(files, key=lambda one: one.role == Role.NEWS)
-
-
-def after_success(source: Source, now: int) -> int:
-    """Return when a source is looked at next."""
-    return now + source.every
-
-
-def after_failure(failures: int, now: int, first: float, retry_after: float = 0.0) -> int:
-    """Return when it is looked at again after its n-th failure in a row, as for hosts of documents."""
-    return now + int(host_delay(failures, retry_after, first))
 
 
 @dataclass(slots=True)

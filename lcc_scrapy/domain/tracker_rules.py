@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.retries import HOST_BACKOFF_MAX, RETRY_AFTER_MAX, host_delay
+from lcc_scrapy.domain.retries import HOST_BACKOFF_MAX, RETRY_AFTER_MAX
 from lcc_scrapy.domain.tracker import TrackedDomain
 
 LEAST_EVERY = 60
@@ -58,11 +58,6 @@ def not_before(rules: ScanRules, now: int, zone: tzinfo) -> int:
 def after_success(rules: ScanRules, now: int, every: float) -> int:
     """Return when a server is scanned next."""
     return now + (rules.every or max(LEAST_EVERY, int(every)))
-
-
-def after_failure(failures: int, now: int, first: float, retry_after: float) -> int:
-    """Return when it is tried again after its n-th failure in a row, as hosts of documents are."""
-    return now + max(1, int(host_delay(failures, retry_after, first)))
 
 
 def is_due(domain: TrackedDomain, now: int, *, is_left: bool) -> bool:

@@ -17,6 +17,7 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.retries import due_after_failures
 from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
 from lcc_scrapy.domain.sources import (
     CLAIM,
@@ -28,8 +29,6 @@ from lcc_scrapy.domain.sources import (
     Report,
     Source,
     SourceFile,
-    after_failure,
-    after_success,
 )
 from lcc_scrapy.sources import websub
 
@@ -243,7 +242,7 @@ class Registry:
 
     def succeeded(self, source: Source, report: Report, listed: int, now: int) -> Source | None:
         """Note a run that came to its end; ``notes`` stay to be seen."""
-        due = now + SOON if report.held_up else after_success(source, now)
+        due = now + SOON if report.held_up else now + source.every
         why = "; ".join(report.notes)
         return self._end(
             source, report, {"at": now, "due": due, "failures": 0, "error": why, "listed": listed}
@@ -254,7 +253,7 @@ class Registry:
     ) -> Source | None:
         """Note a run that failed: it is tried again, later each time."""
         failures = source.failures + 1
-        due = after_failure(failures, now, self.backoff, retry_after)
+        due = due_after_failures(failures, now, self.backoff, retry_after)
         return self._end(source, report, {"at": now, "due": due, "failures": failures, "error": why})
 
     def released(self, source: Source, now: int) -> None:

@@ -11,8 +11,9 @@ from datetime import tzinfo
 from typing import Any
 
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.retries import due_after_failures
 from lcc_scrapy.domain.tracker import Host, Place
-from lcc_scrapy.domain.tracker_rules import CLAIM, ScanRules, after_failure, after_success, check, not_before
+from lcc_scrapy.domain.tracker_rules import CLAIM, ScanRules, after_success, check, not_before
 from lcc_scrapy.sources.registry import has_ended
 from lcc_scrapy.tracker.registry import HOSTID, NotTracked, ServerRefused, found_domain
 
@@ -136,7 +137,7 @@ class Tasks:
     def failed(self, task: Task, why: str, now: int, retry_after: float = 0.0) -> None:
         """Note a scan that failed: the server is tried again, later each time."""
         failures = task.host.failures + 1
-        due = after_failure(failures, now, self.backoff, retry_after)
+        due = due_after_failures(failures, now, self.backoff, retry_after)
         self._end(task, due=due, failures=failures, error=fit(why))
 
     def released(self, task: Task, now: int) -> None:

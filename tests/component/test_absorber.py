@@ -603,8 +603,15 @@ def test_a_database_that_is_away_is_waited_for(uns: Uns1, caplog: pytest.LogCapt
         "cannot absorb a set now, trying again: gone away"
     ]
     uns.store.away = False
-    uns.pass_time(POLL)
+    with caplog.at_level("INFO"):
+        uns.pass_time(POLL)
     assert uns.waiting(1) == names(1, 3 * CHUNK)
+    assert caplog.messages[1:] == ["sets are absorbed again"]
+    uns.absorber.add(uns.spool(1, 2, 1))
+    uns.store.away = True
+    uns.absorber.look()
+    uns.pass_time(POLL)
+    assert caplog.messages[2:] == ["cannot absorb a set now, trying again: gone away"]
 
 
 @pytest.mark.parametrize("commits", range(10))

@@ -26,6 +26,7 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy.engine import scrapy_internals
 from lcc_scrapy.engine.scrapy_internals import (
+    CANCELLED_WAITS,
     ENGINE,
     NAMES,
     SCRAPER,
@@ -47,7 +48,7 @@ def part_of_scrapy(part: str) -> Any:
     crawler = get_crawler()
     if part == SIGNALS:
         return crawler
-    if part == SCRAPER:
+    if part in {SCRAPER, CANCELLED_WAITS}:
         scraper = Scraper(crawler)
         scraper.slot = Slot()
         return scraper

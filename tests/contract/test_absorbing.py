@@ -1,5 +1,6 @@
 """Sets of several providers on their way into the queue together, and killed on the way; on every store."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from lcc_scrapy.domain.errors import PassedOver
 from lcc_scrapy.domain.removal_guard import FEW
 from lcc_scrapy.intake import absorbing, login_rows
 from lcc_scrapy.intake.absorber import Absorber, Terms
-from lcc_scrapy.intake.absorbing import Intake
+from lcc_scrapy.intake.absorbing import Intake, Step
 from lcc_scrapy.intake.login_rows import Head
 from lcc_scrapy.intake.spooled import record_loss
 from lcc_scrapy.uns.spool import ReadySet
@@ -276,3 +277,9 @@ def test_new_urls_are_absorbed_in_long_steps_known_ones_in_short_ones(lcc, monke
 
     assert steps(NAMES[:8]) == [4, 4]
     assert steps(NAMES[:4]) == [2, 2]
+
+
+def test_two_steps_as_one_have_what_both_had():
+    first = Step(7, finished=False, entries=2, removed=((b"a", "why"),), held=5)
+    assert first.then(Step(7, finished=True, entries=3)) == replace(first, finished=True, entries=5)
+    assert first.then(Step(7, finished=True, held=6)).held == 6

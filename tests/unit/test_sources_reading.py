@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.sources import MOST_ENTRIES, Change, Role, after_failure, compare, stamp_of
+from lcc_scrapy.domain.retries import due_after_failures
+from lcc_scrapy.domain.sources import MOST_ENTRIES, Change, Role, compare, stamp_of
 from lcc_scrapy.sources.links import link_headers
 from lcc_scrapy.sources.pages import HeadLink, head_links
 from lcc_scrapy.sources.reading import Unreadable, read
@@ -196,8 +197,8 @@ def test_what_differs_from_what_was_listed_is_news():
 
 
 def test_a_source_that_fails_is_looked_at_later_each_time_up_to_an_hour():
-    assert [after_failure(n, 0, 60.0) for n in (1, 2, 3, 9)] == [60, 120, 240, 3600]
-    assert after_failure(1, 100, 60.0, 500.0) == 600
+    assert [due_after_failures(n, 0, 60.0) for n in (1, 2, 3, 9)] == [60, 120, 240, 3600]
+    assert due_after_failures(1, 100, 60.0, 500.0) == 600
 
 
 def test_link_headers_and_heads_name_relations():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 from hypothesis import HealthCheck, settings
+from redis import Redis
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
@@ -21,6 +22,7 @@ from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from tests.memory_store import MemoryStore
+from tests.redis_server import redis_of_a_test
 
 settings.register_profile("lcc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("lcc"), derandomize=True)
@@ -277,3 +279,10 @@ def registered(store, provider) -> Callable[..., Provider]:
         return made
 
     return register
+
+
+@pytest.fixture
+def redis_server() -> Iterator[tuple[Redis, str]]:
+    """Give a client of a real Redis, and a prefix that no other test has."""
+    with redis_of_a_test() as made:
+        yield made

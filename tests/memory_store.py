@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
+from threading import RLock
 from typing import Any
 
 from lcc_scrapy.db.records import (
@@ -142,17 +143,19 @@ class _Tables:
 
 
 class MemoryStore:
-    """A ``Store`` whose rows live as long as the object."""
+    """A ``Store`` whose rows live as long as the object; one thread writes at a time, as on SQLite."""
 
     def __init__(self) -> None:
         self._tables = _Tables()
+        self._writer = RLock()
 
     @contextmanager
     def begin(self) -> Iterator[Tx]:
         """Open a writing transaction."""
-        copies = self._tables.copy()
-        yield MemoryTx(copies)
-        self._tables = copies
+        with self._writer:
+            copies = self._tables.copy()
+            yield MemoryTx(copies)
+            self._tables = copies
 
     @contextmanager
     def read(self) -> Iterator[Tx]:

@@ -192,14 +192,14 @@ def _tell_of_batch(lcc: Lcc, registry: "Registry", gone: "Source") -> None:
     from lcc_scrapy.sources.draining import key_of
     from lcc_scrapy.sources.opening import redis_of
 
-    key = key_of(registry.store, redis_of(lcc.config, lcc.settings), gone)
     try:
+        key = key_of(registry.store, redis_of(lcc.config, lcc.settings), gone)
         left = key.under_way()
     except LccError as error:
-        printing.note(f"items under way may be left in the list {key.batch_key}: {error}")
-    else:
-        if left:
-            printing.note(f"{left} items were under way: they are in the list {key.batch_key}, behind its id")
+        printing.note(f"a list beside the key {gone.url} may have items that were under way: {error}")
+        return
+    if left:
+        printing.note(f"{left} items were under way: they are in the list {key.batch_key}, behind its id")
 
 
 async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> None:

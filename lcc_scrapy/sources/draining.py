@@ -20,10 +20,13 @@ from lcc_scrapy.sources.running import Stopped, active_provider, confirm
 from lcc_scrapy.sources.submitting import OwnSet, Rules, checked
 from lcc_scrapy.sources.work import Work
 
+BATCHES = 200
+"""Batches of one run; the next run goes on, so that a full key leaves room for other sources."""
+
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """How a Redis key is reached. ``client`` makes a client, which blocks; ``work`` runs what blocks so."""
+    """How a Redis key is reached. ``client`` makes a client; ``work`` runs what blocks."""
 
     client: Callable[[], object]
     encoding: str
@@ -32,7 +35,7 @@ class Redis:
 
 @dataclass(slots=True)
 class Drain:
-    """One run of one source: takes batches until the key is empty or the queue has no room.
+    """One run of one source: takes batches until the key is empty, the queue has no room, or ``BATCHES``.
 
     ``told`` hears after each batch what was done. ``lost``: another process runs the source, so that this
     run ends with ``Stopped``.
@@ -51,15 +54,18 @@ class Drain:
     _roots: tuple[Root, ...] = ()
 
     async def run(self) -> Report:
-        """Drain the key; raises ``RedisAway`` and ``CannotFetch``."""
+        """Drain the key; raises ``RedisAway``, ``CannotFetch`` and ``ConfigurationError``."""
         files = Files(self.store, self.work, self.source, 0)
         known, self._roots = await self.work(self._known)
         files.begin(known)
         noted = await files.named(self.source.url, 0, Role.NEWS)
         key = await self.work(key_of, self.store, self.redis, self.source)
         own = OwnSet(self.store, self.source, self.rules, self.report)
-        while (batch := await self.redis.work(key.take)) is not None:
-            changes, refused = self._read(batch)
+        for _ in range(BATCHES):
+            batch = await self.redis.work(key.take)
+            if batch is None:
+                break
+            changes, refused = await self.redis.work(self._read, batch)
             if batch.id != noted.etag:
                 noted = replace(noted, etag=batch.id, read=int(self.now()))
                 if not await self.work(self._submit, own, changes, noted):

@@ -1,5 +1,6 @@
 """What runs of sources need, made of the settings."""
 
+import codecs
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -8,6 +9,7 @@ from typing import Any
 
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.machine.wake_file import WakeFile
 from lcc_scrapy.sources.callbacks import CallbackService
@@ -56,7 +58,16 @@ def redis_of(config: Config, settings: Mapping[str, Any]) -> Redis:
     """Return how Redis is reached; nothing of it is imported or opened before it is needed."""
     encoding = str(settings.get("REDIS_ENCODING") or "utf-8")
     threads = ThreadPoolExecutor(AT_A_TIME, "lcc-redis")
-    return Redis(cache(partial(client_of, settings, config.redis_url)), encoding, in_executor(threads))
+    client = cache(partial(_client, settings, config.redis_url, encoding))
+    return Redis(client, encoding, in_executor(threads))
+
+
+def _client(settings: Mapping[str, Any], url: str, encoding: str) -> Any:
+    try:
+        codecs.lookup(encoding)
+    except LookupError as error:
+        raise ConfigurationError(f"REDIS_ENCODING: {error}") from None
+    return client_of(settings, url)
 
 
 def callback_service(config: Config, store: Store, agent: str) -> CallbackService:

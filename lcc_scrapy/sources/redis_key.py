@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from lcc_scrapy.domain.errors import LccError, MissingExtra
+from lcc_scrapy.domain.errors import ConfigurationError, LccError, MissingExtra
 
 ITEMS, BYTES = 500, 4_000_000
 """Bounds of one batch; the last item may pass the second."""
@@ -116,7 +116,8 @@ class RedisKey:
 def client_of(settings: Mapping[str, Any], url: str) -> Any:
     """Return a client as scrapy-redis makes it of the settings of a project (``REDIS_*``).
 
-    ``url`` goes before REDIS_URL. Raises ``MissingExtra``. It connects with its first command.
+    ``url`` goes before REDIS_URL. Raises ``MissingExtra``, and ``ConfigurationError`` for settings that make
+    no client. It connects with its first command.
     """
     try:
         from scrapy_redis.connection import get_redis_from_settings  # noqa: PLC0415 - an extra
@@ -130,4 +131,7 @@ def client_of(settings: Mapping[str, Any], url: str) -> Any:
     if url:
         given.set("REDIS_URL", url, priority="cmdline")
     given.set("REDIS_DECODE_RESPONSES", False, priority="cmdline")  # items stay bytes
-    return get_redis_from_settings(given)
+    try:
+        return get_redis_from_settings(given)
+    except Exception as error:  # a class that the settings name, or a URL of another scheme
+        raise ConfigurationError(f"LCC_REDIS_URL and REDIS_* make no client of Redis: {error}") from error

@@ -15,7 +15,7 @@ from tests.harness import Lcc
 from tests.integration.site import Site
 from tests.integration.test_redis_sources import add
 from tests.integration.test_sources import Scene
-from tests.redis_server import URL, redis_of_a_test
+from tests.redis_server import URL
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -29,16 +29,10 @@ def site() -> Iterator[Site]:
         yield made
 
 
-@pytest.fixture
-def server() -> Iterator[tuple[Redis, str]]:
-    with redis_of_a_test() as made:
-        yield made
-
-
 def test_a_run_that_is_killed_at_any_moment_loses_no_item_and_submits_none_twice(
-    make_lcc: Callable[..., Lcc], site: Site, server: tuple[Redis, str]
+    make_lcc: Callable[..., Lcc], site: Site, redis_server: tuple[Redis, str]
 ) -> None:
-    client, key = server
+    client, key = redis_server
     scene = Scene(make_lcc, site, LCC_REDIS_URL=URL)
     add(scene, key)
     names: list[str] = []

@@ -1,6 +1,5 @@
 """Draining a Redis key: what holds when a run stops between two steps, with a real Redis."""
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -16,16 +15,10 @@ from lcc_scrapy.sources.running import Stopped
 from lcc_scrapy.sources.submitting import Rules
 from lcc_scrapy.sources.work import at_once
 from tests.memory_store import MemoryStore
-from tests.redis_server import URL, redis_of_a_test
+from tests.redis_server import URL
 
 ROOT = "http://a.example/"
 URLS = [f"{ROOT}{number}" for number in range(3)]
-
-
-@pytest.fixture
-def server() -> Iterator[tuple[Client, str]]:
-    with redis_of_a_test() as made:
-        yield made
 
 
 class Case:
@@ -55,16 +48,16 @@ class Case:
 
 
 @pytest.fixture
-def case(server: tuple[Client, str]) -> Case:
-    client, key = server
+def case(redis_server: tuple[Client, str]) -> Case:
+    client, key = redis_server
     client.rpush(key, *URLS)
     return Case(key)
 
 
 def test_a_batch_that_was_queued_and_not_acknowledged_is_not_queued_again(
-    case: Case, server: tuple[Client, str], monkeypatch: pytest.MonkeyPatch
+    case: Case, redis_server: tuple[Client, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, key = server
+    client, key = redis_server
 
     def away(*_: object) -> None:
         raise RedisAway("Redis does not answer")
@@ -96,9 +89,9 @@ def test_a_batch_that_was_not_queued_is_queued_by_the_next_run(
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_run_whose_source_is_gone_or_another_s_queues_nothing_and_leaves_the_batch(
-    case: Case, server: tuple[Client, str], gone: bool
+    case: Case, redis_server: tuple[Client, str], gone: bool
 ) -> None:
-    client, key = server
+    client, key = redis_server
     with case.store.begin() as tx:
         tx.delete_source(1) if gone else tx.put_source(replace(case.source, owner="another"))
     with nullcontext() if gone else pytest.raises(Stopped):
@@ -114,8 +107,8 @@ def test_a_run_that_hears_of_its_loss_stops_after_the_batch(case: Case) -> None:
     assert case.queued() == 3
 
 
-def test_nothing_is_taken_for_a_provider_that_rests(case: Case, server: tuple[Client, str]) -> None:
-    client, key = server
+def test_nothing_is_taken_for_a_provider_that_rests(case: Case, redis_server: tuple[Client, str]) -> None:
+    client, key = redis_server
     with case.store.begin() as tx:
         tx.update_provider(7, {"state": State.PAUSED})
     with pytest.raises(CannotFetch):
@@ -123,8 +116,17 @@ def test_nothing_is_taken_for_a_provider_that_rests(case: Case, server: tuple[Cl
     assert client.llen(key) == 3
 
 
-def test_a_url_that_stands_in_a_batch_twice_is_queued_once(case: Case, server: tuple[Client, str]) -> None:
-    client, key = server
+def test_a_url_that_stands_in_a_batch_twice_is_queued_once(
+    case: Case, redis_server: tuple[Client, str]
+) -> None:
+    client, key = redis_server
     client.rpush(key, URLS[0], "http://elsewhere.example/")
     report = case.run()
     assert (report.queued, report.refused, case.received()) == (3, {704: 1}, 3)
+
+
+def test_a_run_is_bounded_and_the_next_one_goes_on(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcc_scrapy.sources.redis_key.ITEMS", 1)
+    monkeypatch.setattr("lcc_scrapy.sources.draining.BATCHES", 2)
+    assert [case.run().queued, case.queued()] == [2, 2]
+    assert [case.run().queued, case.queued()] == [1, 3]

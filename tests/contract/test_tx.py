@@ -351,6 +351,25 @@ def test_writers_that_take_the_first_number_at_the_same_moment_get_different_one
     assert sorted(taken) == list(range(1, 181))
 
 
+def test_what_two_threads_write_at_the_same_moment_is_kept(lcc):
+    begun = threading.Event()
+
+    def write_second():
+        begun.wait()
+        with lcc.store.begin() as tx:
+            tx.set_info("second", "b")
+
+    second = threading.Thread(target=write_second)
+    second.start()
+    with lcc.store.begin() as tx:
+        tx.set_info("first", "a")
+        begun.set()
+        second.join(0.05)
+    second.join()
+    with lcc.store.read() as tx:
+        assert [tx.info("first"), tx.info("second")] == ["a", "b"]
+
+
 def test_doomed_files_come_oldest_first_when_they_are_due(lcc):
     files = [
         FileToDelete(MACHINE, 1, 10, 300),

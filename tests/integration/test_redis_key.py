@@ -1,29 +1,26 @@
 """Batches of a Redis key, with a real Redis: each item is in the key, in the batch or acknowledged."""
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from redis import Redis
+from scrapy.settings import Settings
 
-from lcc_scrapy.domain.errors import MissingExtra
+from lcc_scrapy.config.config import load
+from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 from lcc_scrapy.sources import redis_key
+from lcc_scrapy.sources.opening import redis_of
 from lcc_scrapy.sources.redis_key import ITEMS, Batch, RedisAway, RedisKey, client_of
 from tests.ports import free_port
-from tests.redis_server import URL, redis_of_a_test
-
-
-@pytest.fixture
-def server() -> Iterator[tuple[Redis, str]]:
-    with redis_of_a_test() as made:
-        yield made
+from tests.redis_server import URL
 
 
 def key_at(name: str, reader: str = "lcc-1") -> RedisKey:
     return RedisKey(client_of({}, URL), name, reader)
 
 
-def test_a_batch_comes_again_until_it_is_acknowledged(server: tuple[Redis, str]) -> None:
-    client, name = server
+def test_a_batch_comes_again_until_it_is_acknowledged(redis_server: tuple[Redis, str]) -> None:
+    client, name = redis_server
     client.rpush(name, *range(ITEMS + 2))
     key = key_at(name)
     first = key.take()
@@ -41,8 +38,8 @@ def test_a_batch_comes_again_until_it_is_acknowledged(server: tuple[Redis, str])
     assert (key.take(), key.under_way(), client.exists(name, key.batch_key)) == (None, 0, 0)
 
 
-def test_items_come_in_the_order_in_which_scrapy_redis_takes_them(server: tuple[Redis, str]) -> None:
-    client, name = server
+def test_items_come_in_the_order_in_which_scrapy_redis_takes_them(redis_server: tuple[Redis, str]) -> None:
+    client, name = redis_server
     client.zadd(f"{name}:z", {"low": 1, "high": 9, "middle": 5})
     client.sadd(f"{name}:s", "a", "b")
     by_score, of_set = key_at(f"{name}:z").take(), key_at(f"{name}:s").take()
@@ -52,8 +49,8 @@ def test_items_come_in_the_order_in_which_scrapy_redis_takes_them(server: tuple[
     assert set(of_set.items) == {b"a", b"b"}
 
 
-def test_two_readers_of_one_key_have_batches_of_their_own(server: tuple[Redis, str]) -> None:
-    client, name = server
+def test_two_readers_of_one_key_have_batches_of_their_own(redis_server: tuple[Redis, str]) -> None:
+    client, name = redis_server
     client.rpush(name, *range(ITEMS + 1))
     one, other = key_at(name, "lcc-1").take(), key_at(name, "lcc-2").take()
     assert one is not None
@@ -62,9 +59,9 @@ def test_two_readers_of_one_key_have_batches_of_their_own(server: tuple[Redis, s
 
 
 def test_a_batch_is_bounded_in_bytes_and_refused_items_in_number(
-    server: tuple[Redis, str], monkeypatch: pytest.MonkeyPatch
+    redis_server: tuple[Redis, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, name = server
+    client, name = redis_server
     monkeypatch.setattr(redis_key, "BYTES", 100)
     monkeypatch.setattr(redis_key, "REFUSED", 3)
     client.rpush(name, *["x" * 60] * 5)
@@ -85,9 +82,9 @@ def test_a_batch_is_bounded_in_bytes_and_refused_items_in_number(
     ],
 )
 def test_a_key_of_another_type_is_an_error_and_stays(
-    server: tuple[Redis, str], make: object, said: str
+    redis_server: tuple[Redis, str], make: object, said: str
 ) -> None:
-    client, name = server
+    client, name = redis_server
     make(client, name)  # type: ignore[operator]
     with pytest.raises(RedisAway, match=said):
         key_at(name).take()
@@ -116,3 +113,18 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(__import__("sys").modules, "scrapy_redis.connection", None)
     with pytest.raises(MissingExtra, match=r"lcc-scrapy\[redis\]"):
         client_of({}, "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [({}, "http://127.0.0.1"), ({}, "redis://127.0.0.1:x"), ({"REDIS_PARAMS": {"redis_cls": "no.Such"}}, "")],
+)
+def test_settings_that_make_no_client_are_one_line(settings: dict[str, object], url: str) -> None:
+    with pytest.raises(ConfigurationError, match="LCC_REDIS_URL and REDIS_\\* make no client of Redis"):
+        client_of(settings, url)
+
+
+def test_an_encoding_that_is_none_is_an_error_before_any_item_is_taken(tmp_path: Path) -> None:
+    config = load(Settings({"LCC_DATA_DIR": str(tmp_path)}))
+    with pytest.raises(ConfigurationError, match="REDIS_ENCODING: unknown encoding: utf-9"):
+        redis_of(config, {"REDIS_ENCODING": "utf-9"}).client()

@@ -10,18 +10,12 @@ from tests.harness import Lcc, wait_for
 from tests.integration.site import Site, page
 from tests.integration.test_sources import PID, Scene
 from tests.ports import free_port
-from tests.redis_server import URL, redis_of_a_test
+from tests.redis_server import URL
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
     with Site() as made:
-        yield made
-
-
-@pytest.fixture
-def server() -> Iterator[tuple[Redis, str]]:
-    with redis_of_a_test() as made:
         yield made
 
 
@@ -34,8 +28,8 @@ def add(scene: Scene, key: str) -> None:
     scene.lcc.lcc("source", "add", str(PID), "--redis-key", key, "--every", "1s")
 
 
-def test_a_crawl_drains_a_key_while_it_is_filled(scene: Scene, server: tuple[Redis, str]) -> None:
-    client, key = server
+def test_a_crawl_drains_a_key_while_it_is_filled(scene: Scene, redis_server: tuple[Redis, str]) -> None:
+    client, key = redis_server
     for name in "abcd":
         scene.site.put(f"/d/{name}", page(name))
     add(scene, key)
@@ -52,8 +46,10 @@ def test_a_crawl_drains_a_key_while_it_is_filled(scene: Scene, server: tuple[Red
     assert scene.lcc.stop() == 0
 
 
-def test_refused_items_are_counted_and_kept_beside_the_key(scene: Scene, server: tuple[Redis, str]) -> None:
-    client, key = server
+def test_refused_items_are_counted_and_kept_beside_the_key(
+    scene: Scene, redis_server: tuple[Redis, str]
+) -> None:
+    client, key = redis_server
     post = json.dumps({"url": f"{scene.root}a", "method": "POST"})
     client.rpush(key, f"{scene.root}a", "http://elsewhere.example/", post, "nonsense")
     add(scene, key)
@@ -66,9 +62,9 @@ def test_refused_items_are_counted_and_kept_beside_the_key(scene: Scene, server:
 
 
 def test_a_url_that_comes_again_is_fetched_again_and_stays_one_document(
-    scene: Scene, server: tuple[Redis, str]
+    scene: Scene, redis_server: tuple[Redis, str]
 ) -> None:
-    client, key = server
+    client, key = redis_server
     scene.site.put("/d/a", page("one"), page("two"))
     add(scene, key)
     scene.lcc.start()
@@ -81,9 +77,9 @@ def test_a_url_that_comes_again_is_fetched_again_and_stays_one_document(
 
 
 def test_without_room_in_the_queue_a_batch_waits_in_redis(
-    make_lcc: Callable[..., Lcc], site: Site, server: tuple[Redis, str]
+    make_lcc: Callable[..., Lcc], site: Site, redis_server: tuple[Redis, str]
 ) -> None:
-    client, key = server
+    client, key = redis_server
     scene = Scene(make_lcc, site, LCC_REDIS_URL=URL, LCC_QUEUE_MAX="10")
     client.rpush(key, *[f"{scene.root}{number}" for number in range(1200)])
     add(scene, key)

@@ -12,7 +12,7 @@ from lcc_scrapy.domain.providers import Provider
 from tests.harness import Lcc, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Site, page
-from tests.redis_server import URL, redis_of_a_test
+from tests.redis_server import URL
 
 PAGE = Path(__file__).parents[2] / "docs" / "scrapy-redis.md"
 
@@ -23,20 +23,14 @@ def site() -> Iterator[Site]:
         yield made
 
 
-@pytest.fixture
-def server() -> Iterator[tuple[Redis, str]]:
-    with redis_of_a_test() as made:
-        yield made
-
-
 def blocks() -> list[str]:
     return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 def test_a_converted_project_takes_what_its_producer_pushes(
-    make_lcc: Callable[..., Lcc], tmp_path: Path, site: Site, server: tuple[Redis, str]
+    make_lcc: Callable[..., Lcc], tmp_path: Path, site: Site, redis_server: tuple[Redis, str]
 ) -> None:
-    client, key = server
+    client, key = redis_server
     before, _, _, after, spider, pipelines = blocks()
     settings = before.replace("redis://127.0.0.1:6379/0", URL) + after
     files = {"settings.py": settings, "spiders/shop.py": spider, "pipelines.py": pipelines}

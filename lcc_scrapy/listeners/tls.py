@@ -59,6 +59,12 @@ class Certificates:
 
         return use
 
+    def expires(self) -> float:
+        """Return until when the server's own certificate is valid, as epoch seconds."""
+        own = SSL.Connection(self._context, None).get_certificate(as_cryptography=True)
+        assert own is not None  # it was loaded
+        return own.not_valid_after_utc.timestamp()
+
     def serverConnectionForTLS(self, _protocol: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802 - Twisted's name
         """Begin the TLS of a connection, with the certificate of now."""
         return SSL.Connection(self._context, None)
@@ -101,6 +107,14 @@ def tls_endpoint(reactor: Any, text: str) -> TlsEndpoint | None:
     plain = [part for part in parts if "=" not in part]
     named = dict(part.split("=", 1) for part in parts if "=" in part)
     return _KINDS[kind](reactor, *map(_unquoted, plain), **{k: _unquoted(v) for k, v in named.items()})
+
+
+def address_of(text: str) -> tuple[str, int] | None:
+    """Return the interface (empty = all) and the port of an endpoint string, None where it has none."""
+    kind, *parts = _parts(text)
+    named = dict(part.split("=", 1) for part in parts if "=" in part)
+    port = named.get("port", "" if kind == "tls" else next((one for one in parts if "=" not in one), ""))
+    return (_unquoted(named.get("interface", "")), int(port)) if port.isdigit() else None
 
 
 def _parts(text: str) -> list[str]:

@@ -103,12 +103,12 @@ def running_workers(folder: Path) -> dict[int, int]:
     """Return the crawl processes on a data directory now: worker number → process id (0 = unknown)."""
     found = {}
     for path in sorted((folder / "workers").glob("*.lock")):
-        if path.stem.isdigit() and (process := _holder(path)) is not None:
+        if path.stem.isdigit() and (process := lock_holder(path)) is not None:
             found[int(path.stem)] = process
     return found
 
 
-def _holder(path: Path) -> int | None:
+def lock_holder(path: Path) -> int | None:
     """Return the process that holds a lock file, 0 when it does not say who it is, None when nobody does."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

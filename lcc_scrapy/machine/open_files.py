@@ -11,13 +11,18 @@ BESIDE = 512
 """For the database, content files and fetches."""
 
 
+def needed(connections: int) -> int:
+    """Return how many files a process may have to open for so many connections at a time."""
+    return connections * PER_CONNECTION + BESIDE
+
+
 def make_room(connections: int) -> None:
     """Raise the soft limit of this process as far as needed and permitted; a warning says what is missing."""
-    needed = connections * PER_CONNECTION + BESIDE
+    wanted = needed(connections)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
         return
-    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most < needed:
-        log.warning("%d open files are permitted, LCC_CONNECTIONS_MAX may need %d", most, needed)
+    if most < wanted:
+        log.warning("%d open files are permitted, LCC_CONNECTIONS_MAX may need %d", most, wanted)

@@ -86,6 +86,18 @@ class SqlStore:
         with named_errors(), self.engine.connect() as connection:
             _check_durability(connection)
 
+    def describe(self) -> tuple[str, float | None]:
+        """Return what the database is, how it flushes, and its time: epoch seconds, None = this machine's."""
+        with named_errors(), self.engine.connect() as connection:
+            dialect = connection.dialect
+            version = ".".join(map(str, (dialect.server_version_info or ())[:3]))
+            if self._is_sqlite:
+                return f"SQLite {version}, synchronous=FULL", None
+            name, question, _ = _DURABLE[dialect.name]
+            flushes = connection.execute(text(question)).scalar_one()
+            time_ = float(connection.execute(text(_TIME[dialect.name])).scalar_one())
+            return f"{dialect.name} {version}, {name}={flushes}", time_
+
     def close(self) -> None:
         """Give connections back."""
         self.engine.dispose()
@@ -238,6 +250,11 @@ _DURABLE = {
     ),
 }
 _DURABLE["mariadb"] = _DURABLE["mysql"]
+_TIME = {
+    "mysql": "SELECT UNIX_TIMESTAMP(NOW(3))",
+    "postgresql": "SELECT EXTRACT(EPOCH FROM clock_timestamp())",
+}
+_TIME["mariadb"] = _TIME["mysql"]
 
 
 def _check_durability(connection: Connection) -> None:

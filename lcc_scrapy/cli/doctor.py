@@ -1,0 +1,143 @@
+"""``lcc doctor``: whether this machine is fit to run the LCC."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import FAILED, Lcc
+from lcc_scrapy.domain.errors import LccError
+
+if TYPE_CHECKING:
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.ops.doctor import Finding
+
+
+@click.command()
+@printing.json_option
+@click.pass_context
+def doctor(ctx: click.Context, *, as_json: bool) -> None:
+    """Check settings, rights, disks, database, clock, ports, names and certificates.
+
+    One line for each finding; nothing is changed. Exit status 0: no problem, perhaps warnings; 1: a problem.
+
+    \b
+    lcc doctor
+    lcc doctor --json
+    """  # noqa: D301
+    from lcc_scrapy.ops.doctor import State
+
+    lcc = ctx.find_object(Lcc)
+    assert lcc is not None
+    found = []
+    for finding in _findings(lcc):
+        found.append(finding)
+        if not as_json:
+            click.echo(f"{finding.state:8} {finding.check}: {printing.plain(finding.text)}")
+    if as_json:
+        printing.as_json([asdict(finding) for finding in found])
+    ctx.exit(FAILED if any(finding.state is State.PROBLEM for finding in found) else 0)
+
+
+def _findings(lcc: Lcc) -> Iterator["Finding"]:
+    from lcc_scrapy.ops.doctor import Finding, State, problem
+
+    try:
+        config = lcc.config
+    except LccError as error:
+        yield problem("settings", error)
+        return
+    yield Finding("settings", State.OK, "all can be read")
+    yield from _of_machine(config)
+    try:
+        with lcc.store() as store:
+            yield from _of_database(lcc, store)
+    except LccError as error:
+        yield problem("database", error)
+    yield from _certificates(config)
+
+
+def _of_machine(config: "Config") -> Iterator["Finding"]:
+    from lcc_scrapy.app.opening import disks_of
+    from lcc_scrapy.ops import doctor as checks
+
+    folders = {"LCC_DATA_DIR": config.data_dir, "LCC_CONTENT_DIR": config.content_dir}
+    yield from checks.folders({**folders, "LCC_SPOOL_DIR": config.spool_dir})
+    yield from checks.secret_files(_secret_files(config))
+    if config.data_dir.is_dir():
+        yield from checks.disks(disks_of(config, config.content_dir, config.spool_dir))
+    yield checks.open_files(config.uns_listen.connections_max)
+
+
+def _secret_files(config: "Config") -> dict[str, str]:
+    named = {
+        "LCC_DATABASE_URL_FILE": config.database_url_file,
+        "LCC_FILES_TOKEN_FILE": config.files_token_file,
+        "LCC_MAIL_PASSWORD_FILE": config.mail.password_file,
+    }
+    return {name: file for name, file in named.items() if file}
+
+
+def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
+    from lcc_scrapy.app.opening import machine_number
+    from lcc_scrapy.ops import doctor as checks
+
+    what, its_time = store.describe()
+    yield checks.Finding("database", checks.State.OK, what)
+    try:
+        number = machine_number(lcc.config, store)
+    except LccError as error:
+        yield checks.problem("machine", error)
+    else:
+        yield checks.Finding("machine", checks.State.OK, f"number {number}")
+    yield from checks.clock(its_time)
+    yield from _ports(lcc.config)
+    yield from checks.names(_hosts(store))
+
+
+def _ports(config: "Config") -> Iterator["Finding"]:
+    from lcc_scrapy.listeners.tls import address_of
+    from lcc_scrapy.machine.data_directory import lock_holder
+    from lcc_scrapy.ops import doctor as checks
+
+    runs = lock_holder(config.spool_dir / "lock") is not None
+    for endpoint in config.uns_listen.endpoints:
+        address = address_of(endpoint.removeprefix("haproxy:"))
+        if address is not None:
+            yield checks.port(*address, expected=runs)
+
+
+def _hosts(store: "SqlStore") -> list[tuple[str, bool]]:
+    """Return some hosts of roots, and whether each may have private addresses."""
+    from lcc_scrapy.domain.roots import Root
+    from lcc_scrapy.ops.doctor import NAMES
+    from lcc_scrapy.providers.registration import pages
+
+    found: dict[str, bool] = {}
+    for page in islice(pages(store), 1):
+        with store.read() as tx:
+            roots = tx.roots_of([provider.pid for provider in page])
+        for provider in page:
+            for root in roots.get(provider.pid, ()):
+                host = Root.parse(root).url.host
+                found[host] = found.get(host, False) or provider.allowprivate
+    return list(islice(found.items(), NAMES))
+
+
+def _certificates(config: "Config") -> Iterator["Finding"]:
+    from lcc_scrapy.listeners.tls import tls_endpoint
+    from lcc_scrapy.ops import doctor as checks
+
+    for endpoint in (*config.uns_listen.endpoints, *config.query_listen.endpoints):
+        try:
+            server = tls_endpoint(None, endpoint)
+        except (ValueError, TypeError) as error:
+            yield checks.problem("certificate", f"{endpoint}: {error}")
+            continue
+        if server is not None:
+            yield checks.certificate(endpoint, server.certificates.expires(), time.time())

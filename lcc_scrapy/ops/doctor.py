@@ -1,0 +1,193 @@
+"""What ``lcc doctor`` looks at. A check changes nothing, and says in one line what it found.
+
+The checks of a running LCC are in ``metrics.py``; these are about the machine that it runs on.
+"""
+
+import ctypes
+import os
+import resource
+import socket
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.machine.free_space import Disks
+from lcc_scrapy.machine.open_files import needed
+
+CLOCK_SECONDS = 2.0
+"""Seconds by which the clocks of this machine and of the database may differ."""
+
+FEW_INODES = 10_000
+EXPIRING_DAYS = 14
+NAMES, NAME_SECONDS = 20, 5.0
+"""Hosts that are looked up, and seconds for all of them together."""
+
+_DAY = 86_400
+_TIME_ERROR = 5
+_TIMEX_BYTES = 256
+
+
+class State(StrEnum):
+    """How bad a finding is; only a problem makes the exit status 1."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of ``lcc doctor``: what was looked at, and what was found."""
+
+    check: str
+    state: State
+    text: str
+
+
+def problem(check: str, error: object) -> Finding:
+    """Return the finding of something that an operator must mend."""
+    return Finding(check, State.PROBLEM, str(error))
+
+
+def folders(named: Mapping[str, Path]) -> Iterator[Finding]:
+    """Check that this user, and nobody else, may use folders, given by the settings that name them."""
+    for name, folder in named.items():
+        if not folder.is_dir():
+            yield problem("rights", f"{name}: there is no folder {folder}")
+        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            yield problem("rights", f"{name}: user {os.geteuid()} may not write to {folder}")
+        elif folder.stat().st_mode & stat.S_IRWXO:
+            yield Finding("rights", State.WARNING, f"{name}: other users may look into {folder}: chmod o= it")
+        else:
+            yield Finding("rights", State.OK, f"{name}: {folder}")
+
+
+def secret_files(named: Mapping[str, str]) -> Iterator[Finding]:
+    """Check that files with secrets, given by the settings that name them, can be read, by nobody else."""
+    for name, text in named.items():
+        path = Path(text)
+        if not os.access(path, os.R_OK):
+            yield problem("rights", f"{name}: cannot read {path}")
+        elif path.stat().st_mode & stat.S_IRWXO:
+            yield problem("rights", f"{name}: other users may read {path}: chmod o= it")
+        else:
+            yield Finding("rights", State.OK, f"{name}: {path}")
+
+
+def disks(found: Disks) -> Iterator[Finding]:
+    """Check the room on disks: bytes and files."""
+    shortage = found.shortage()
+    if shortage:
+        yield problem("disk", shortage)
+    for folder, free in found.free().items():
+        inodes = os.statvfs(folder)
+        few = 0 < inodes.f_favail < FEW_INODES < inodes.f_files
+        room = f"{free // 10**6:,} MB free on the disk of {folder}"
+        if few:
+            yield Finding("disk", State.WARNING, f"{room}, but only {inodes.f_favail} more files fit")
+        else:
+            yield Finding("disk", State.OK, room)
+
+
+def clock(database_time: float | None) -> Iterator[Finding]:
+    """Check that the clock is kept right (adjtimex(2)), and agrees with that of the database."""
+    if _kernel_clock_is_adrift():
+        yield Finding("clock", State.WARNING, "the kernel says that its clock is not synchronised: run NTP")
+    if database_time is None:
+        return
+    difference = time.time() - database_time
+    text = f"{difference:+.1f} s from the clock of the database"
+    yield Finding("clock", State.OK if abs(difference) <= CLOCK_SECONDS else State.PROBLEM, text)
+
+
+def _kernel_clock_is_adrift() -> bool:
+    try:
+        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (OSError, AttributeError):  # another kernel
+        return False
+    return state == _TIME_ERROR
+
+
+def open_files(connections: int) -> Finding:
+    """Check that this user may open the files that ``connections`` at a time need."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    wanted = needed(connections)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        text = f"{hard} are permitted, LCC_CONNECTIONS_MAX may need {wanted}: raise LimitNOFILE"
+        return Finding("open files", State.WARNING, text)
+    return Finding("open files", State.OK, f"{wanted} may be needed and are permitted")
+
+
+def port(host: str, number: int, *, expected: bool) -> Finding:
+    """Check one TCP address to listen at. ``expected``: somebody of this LCC should listen there now."""
+    where = f"{host or '*'}:{number}"
+    if _answers(host or "localhost", number):
+        if expected:
+            return Finding("port", State.OK, f"{where} answers")
+        return problem("port", f"{where} is taken by another process, no UNS of this LCC runs")
+    if expected:
+        return problem("port", f"{where} does not answer, though a UNS of this LCC says that it runs")
+    try:
+        with socket.create_server((host, number), family=_family(host)):
+            return Finding("port", State.OK, f"{where} is free")
+    except OSError as error:
+        return problem("port", f"{where} cannot be listened at: {error.strerror or error}")
+
+
+def _answers(host: str, number: int) -> bool:
+    try:
+        with socket.create_connection((host, number), NAME_SECONDS):  # noqa: TID251 - a port of ours
+            return True
+    except OSError:
+        return False
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def certificate(where: str, expires: float, now: float) -> Finding:
+    """Check that a certificate is valid for a while; the times are epoch seconds."""
+    days = (expires - now) / _DAY
+    if days <= 0:
+        return problem("certificate", f"{where}: it expired {-days:.0f} days ago")
+    state = State.OK if days > EXPIRING_DAYS else State.WARNING
+    return Finding("certificate", state, f"{where}: valid for {days:.0f} days")
+
+
+def names(hosts: Sequence[tuple[str, bool]]) -> Iterator[Finding]:
+    """Look hosts up. Each is (host, whether its roots may have private addresses)."""
+    if not hosts:
+        return
+    answers = list(_looked_up([host for host, _ in hosts]))
+    failed = [host for host, found in answers if not found]
+    private = dict(hosts)
+    for host, found in answers:
+        if found and not private[host] and not any(map(is_public, found)):
+            text = f"{host} has private addresses only ({found[0]}): its provider needs --allow-private"
+            yield Finding("dns", State.WARNING, text)
+    if len(failed) == len(hosts):
+        yield problem("dns", f"none of {len(hosts)} hosts can be looked up, for example {failed[0]}")
+    else:
+        yield from (Finding("dns", State.WARNING, f"{host} cannot be looked up") for host in failed)
+        yield Finding("dns", State.OK, f"{len(hosts) - len(failed)} of {len(hosts)} hosts are found")
+
+
+def _looked_up(hosts: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Return the addresses of hosts, none of those that are not found in time."""
+    until = time.monotonic() + NAME_SECONDS
+    threads = ThreadPoolExecutor(NAMES, "lcc-doctor")
+    asked = [(host, threads.submit(socket.getaddrinfo, host, None, 0, socket.SOCK_STREAM)) for host in hosts]
+    for host, answer in asked:
+        try:
+            found = answer.result(max(0.0, until - time.monotonic()))
+        except (OSError, UnicodeError, TimeoutError):
+            yield host, []
+        else:
+            yield host, [str(address[4][0]) for address in found]
+    threads.shutdown(wait=False, cancel_futures=True)

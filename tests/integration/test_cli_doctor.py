@@ -1,0 +1,131 @@
+"""``lcc doctor`` as operators run it, and its checks."""
+
+import json
+import socket
+from contextlib import closing
+
+import pytest
+from test_cli import House
+
+from lcc_scrapy.ops import doctor
+from lcc_scrapy.ops.doctor import Finding, State
+from tests.certificates import DAY, NOW, Authority
+from tests.ports import free_port
+
+
+@pytest.fixture
+def house(tmp_path):
+    made = House(tmp_path)
+    made.lcc("init")
+    return made
+
+
+def findings(house, *settings, status=0):
+    words = [word for setting in settings for word in ("-s", setting)]
+    found = json.loads(house.lcc(*words, "doctor", "--json", status=status).stdout)
+    return {one["check"]: (one["state"], one["text"]) for one in found}
+
+
+def test_a_machine_that_is_fit_has_a_line_for_each_check_and_no_problem(house):
+    port = free_port()
+    lines = house.lcc("-s", f"LCC_UNS_ENDPOINTS=tcp:{port}:interface=127.0.0.1", "doctor").stdout
+    assert "problem" not in lines
+    for expected in (f"port: 127.0.0.1:{port} is free", "database: SQLite ", "machine: number 1", "disk: "):
+        assert expected in lines
+
+
+def test_before_lcc_init_it_says_what_to_do(tmp_path):
+    found = findings(House(tmp_path), status=1)
+    assert found["database"][0] == "problem"
+    assert "run `lcc init` there first" in found["database"][1]
+
+
+def test_a_wrong_setting_is_one_problem(house):
+    assert list(findings(house, "LCC_QUEUE_MAX=many", status=1)) == ["settings"]
+
+
+def test_a_port_that_somebody_else_has_is_a_problem(house):
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        found = findings(house, f"LCC_UNS_ENDPOINTS=tcp:{port}:interface=127.0.0.1", status=1)
+    assert found["port"] == (
+        "problem",
+        f"127.0.0.1:{port} is taken by another process, no UNS of this LCC runs",
+    )
+
+
+def test_a_uns_that_runs_and_does_not_answer_is_a_problem():
+    finding = doctor.port("127.0.0.1", free_port(), expected=True)
+    assert finding.state is State.PROBLEM
+    assert "does not answer" in finding.text
+
+
+def test_a_secret_that_others_may_read_is_a_problem(house, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    token.chmod(0o644)
+    found = findings(house, f"LCC_FILES_TOKEN_FILE={token}", status=1)
+    assert found["rights"] == ("problem", f"LCC_FILES_TOKEN_FILE: other users may read {token}: chmod o= it")
+    token.chmod(0o600)
+    assert findings(house, f"LCC_FILES_TOKEN_FILE={token}")["rights"][0] == "ok"
+
+
+@pytest.mark.parametrize(("mode", "state"), [(0o750, State.OK), (0o755, State.WARNING)])
+def test_a_folder_is_for_its_user_and_group_alone(tmp_path, mode, state):
+    tmp_path.chmod(mode)
+    assert [one.state for one in doctor.folders({"LCC_DATA_DIR": tmp_path})] == [state]
+
+
+def test_a_folder_that_is_missing_is_a_problem(tmp_path):
+    assert [one.state for one in doctor.folders({"A": tmp_path / "none"})] == [State.PROBLEM]
+
+
+@pytest.mark.parametrize(
+    ("days", "state"), [(-1, State.PROBLEM), (0, State.PROBLEM), (14, State.WARNING), (15, State.OK)]
+)
+def test_a_certificate_is_renewed_two_weeks_before_its_end(days, state):
+    assert doctor.certificate("ssl:9000", days * 86_400.0, 0).state is state
+
+
+def test_the_certificate_of_an_endpoint_is_read(house, tmp_path):
+    folder = Authority().issue("127.0.0.1", ends=NOW + 40 * DAY).write(tmp_path / "tls")
+    endpoint = f"ssl:{free_port()}:privateKey={folder}/key.pem:certKey={folder}/cert.pem"
+    state, text = findings(house, f"LCC_UNS_ENDPOINTS={endpoint}:interface=127.0.0.1")["certificate"]
+    assert (state, text.endswith("days")) == ("ok", True)
+    (folder / "cert.pem").write_text("none")
+    found = findings(house, f"LCC_UNS_ENDPOINTS={endpoint}:interface=127.0.0.1", status=1)
+    assert "no certificates in it" in found["certificate"][1]
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0, State.OK), (30, State.PROBLEM), (-30, State.PROBLEM)])
+def test_the_clock_agrees_with_that_of_the_database(monkeypatch, seconds, state):
+    monkeypatch.setattr(doctor, "_kernel_clock_is_adrift", lambda: False)
+    monkeypatch.setattr(doctor.time, "time", lambda: 1_000_000.0 + seconds)
+    assert [one.state for one in doctor.clock(1_000_000.0)] == [state]
+
+
+def test_a_host_with_private_addresses_only_needs_consent():
+    hosts = [("localhost", False), ("127.0.0.1", True)]
+    warned, summary = doctor.names(hosts)
+    assert (warned.state, "--allow-private" in warned.text) == (State.WARNING, True)
+    assert summary == Finding("dns", State.OK, "2 of 2 hosts are found")
+
+
+def test_when_no_host_is_found_the_resolver_is_the_problem(monkeypatch):
+    def not_found(*_):
+        raise socket.gaierror
+
+    monkeypatch.setattr(doctor.socket, "getaddrinfo", not_found)
+    (finding,) = doctor.names([("a.example", False), ("b.example", False)])
+    assert finding.state is State.PROBLEM
+    assert not list(doctor.names([]))
+
+
+@pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
+def test_the_database_says_how_it_flushes_and_what_time_it_has(store):
+    what, its_time = store.describe()
+    if its_time is None:
+        assert "synchronous=FULL" in what
+    else:
+        assert abs(its_time - doctor.time.time()) < 60
+        assert "innodb_flush_log_at_trx_commit=1" in what or "synchronous_commit=on" in what

@@ -21,6 +21,7 @@ from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
+from tests.made_databases import upgrade
 from tests.memory_store import MemoryStore
 from tests.redis_server import redis_of_a_test
 
@@ -118,7 +119,7 @@ class Databases:
                 return
             url = server.url.set(database=name).render_as_string(hide_password=False)
         self._made.append((kind, name))
-        schema.upgrade(url)
+        upgrade(url)
         self._urls[kind] = url
 
     def _execute(self, server: Server, statement: str) -> None:

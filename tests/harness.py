@@ -27,6 +27,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.providers.registration import add as add_provider
 from tests.forkserver import popen, run
+from tests.made_databases import upgrade
 from tests.ports import free_port
 
 BIN = Path(sys.executable).parent
@@ -376,7 +377,9 @@ def _mariadb_url() -> tuple[str, str]:
         missing("MariaDB", "a server on 127.0.0.1:3306 that lets root in without a password")
     with connection, connection.cursor() as cursor:
         cursor.execute(f"create database {name}")
-    return f"mysql+pymysql://root@127.0.0.1/{name}", name
+    url = f"mysql+pymysql://root@127.0.0.1/{name}"
+    upgrade(url)  # `lcc init` would take some seconds for it
+    return url, name
 
 
 @contextmanager

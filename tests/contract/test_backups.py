@@ -22,6 +22,7 @@ from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID, head_of
 from lcc_scrapy.ops import backups, restoring
 from lcc_scrapy.ops.backups import opened_backup, write_backup
 from lcc_scrapy.ops.restoring import LEAP
+from tests.made_databases import upgrade
 
 KINDS = ["sqlite", "mariadb", "postgresql"]
 NAME = "2f1c9a2e-0000-4000-8000-0000000000aa"
@@ -41,7 +42,7 @@ class Keeper:
 
     def found(self):
         """Begin an LCC; every table gets rows."""
-        schema.upgrade(self.url)
+        upgrade(self.url)
         put_rows(self.url)
         self.write(lambda tx: (tx.set_info(LCC_ID, NAME), tx.set_info(GENERATION, "1")))
         return self

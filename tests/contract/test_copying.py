@@ -27,6 +27,7 @@ from lcc_scrapy.db.tables import (
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.ops import copying
+from tests.made_databases import upgrade
 
 PAIRS = [
     ("sqlite", "sqlite"),
@@ -49,7 +50,7 @@ class Copying:
     """A source with rows in every table, and an empty target."""
 
     def __init__(self, source, target):
-        schema.upgrade(source)
+        upgrade(source)
         self.source, self.target = source, target
         put_rows(source)
         self.before = all_rows(source)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import pytest
 import sqlalchemy
@@ -16,6 +17,7 @@ from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tables import metadata, views
 from lcc_scrapy.domain.entries import furlkey, namehashes
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
+from tests.made_databases import statements_of, upgrade
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 ANSWER = ("answer_line", "answer_headers", "answer_peer", "answer_time")
@@ -536,3 +538,20 @@ def test_a_conversion_of_links_that_was_killed_goes_on(databases, at):
     assert schema.upgrade(address)[0] == "0031"
     assert _links(address, links) == links
     engine.dispose()
+
+
+def timeless(url):
+    """Return what makes a database, without the moment of the upgrade that a column has for its default."""
+    return [
+        (re.sub(r"DEFAULT \d{10}\b", "DEFAULT now", text), values)
+        for text, values in statements_of(sqlalchemy.make_url(url))
+    ]
+
+
+@pytest.mark.slow
+def test_a_database_that_is_made_for_a_test_is_as_migrations_make_it(databases):
+    made, migrated = databases.empty("mariadb"), databases.empty("mariadb")
+    upgrade(made)
+    schema.upgrade(migrated)
+    assert timeless(made) == timeless(migrated)
+    assert schema.pending(made) == []

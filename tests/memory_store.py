@@ -60,6 +60,7 @@ from lcc_scrapy.domain.alerts import NEVER, Standing
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
+from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.indexnow import GOOD, Portion, SiteKey
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider
@@ -102,6 +103,7 @@ class _Tables:
     misses: dict[tuple[int, int], Missed] = field(default_factory=dict)
     suspects: dict[bytes, Suspect] = field(default_factory=dict)
     tombstones: dict[bytes, Tombstone] = field(default_factory=dict)
+    moved: dict[int, Came] = field(default_factory=dict)
     fsmdb: dict[tuple[int, int], FileToDelete] = field(default_factory=dict)
     fileblocks: dict[tuple[int, int], FileBlock] = field(default_factory=dict)
     urlerrors: dict[int, UrlErrorRecord] = field(default_factory=dict)
@@ -484,6 +486,13 @@ class MemoryTx:
         last = self.peek(FEED) if upto is None else upto
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
+
+    def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
+        return {seq: self._t.moved[seq] for seq in seqs if seq in self._t.moved}
+
+    def put_moved(self, came: Mapping[int, Came]) -> None:
+        for seq, one in came.items():
+            _insert(self._t.moved, seq, tuple(sorted(one)))
 
     def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
         rows = [row for row in self._t.lccurl.values() if row.confirmed_seq > after]

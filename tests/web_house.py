@@ -30,6 +30,7 @@ class Shelf:
         self.generation = 1
         self.told = []
         self.contents = {}
+        self.came = {}
         self.forgot = 0
         self.trouble = None
         self.pages = 0
@@ -83,6 +84,9 @@ class Shelf:
 
     def answers(self, rows):
         return {}
+
+    def moved(self, seqs):
+        return {seq: came for seq, came in self.came.items() if seq in seqs}
 
     def owners(self, rows):
         return {}

@@ -418,6 +418,14 @@ tombstones = Table(
     *_by_name("tombstones"),
 )
 
+moved = Table(
+    "moved",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("move", BigInteger, primary_key=True, autoincrement=False),
+    _column("was", BigInteger),
+)
+
 fsmdb = Table(
     "fsmdb",
     metadata,

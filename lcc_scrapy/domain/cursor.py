@@ -50,23 +50,22 @@ class Position:
             **({"began": self.began} if self.began else {}),
             **({"sel": self.selection} if self.selection else {}),
         }  # fmt: skip
-        text = json.dumps(facts, separators=(",", ":"))
-        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        return encoded(facts)
 
     @classmethod
     def parse(cls, text: str) -> "Position":
         """Read a cursor; raises ``BadCursor`` when it is none, or of another version."""
-        facts = _facts(text.strip())
+        facts = decoded(text.strip(), CURSOR_MAX)
         if facts.get("v") != VERSION:
             raise BadCursor(f"cursor of version {facts.get('v')!r}, this program reads {VERSION} only")
         lcc, selection = facts.get("lcc"), facts.get("sel", "")
         generation, seq, began = facts.get("gen"), facts.get("seq"), facts.get("began", 0)
         if not (isinstance(lcc, str) and isinstance(selection, str) and len(selection) <= SELECTION_MAX):
-            raise _malformed()
+            raise malformed()
         if not (type(generation) is int and type(seq) is int and type(began) is int):
-            raise _malformed()
+            raise malformed()
         if min(seq, began) < 0:
-            raise _malformed()
+            raise malformed()
         return cls(lcc, generation, seq, began, selection)
 
     def check(self, head: "Position") -> None:
@@ -79,26 +78,39 @@ class Position:
         if self.generation != head.generation:
             raise StartOver("cursor from before this LCC was restored from a backup: start over")
         if self.selection != head.selection:  # before it is counted: confirmations have numbers of their own
-            raise BadCursor(
-                "cursor of another selection: give the same filters as before; for others, read without one"
-            )
+            raise other_selection()
         if max(self.seq, self.began) > head.seq:
             newest = max(self.seq, self.began)
             raise StartOver(f"cursor from the future (change {newest} of {head.seq}): start over")
 
 
-def _facts(text: str) -> dict[str, object]:
-    if len(text) > CURSOR_MAX:
-        raise _malformed()
+def encoded(facts: dict[str, object]) -> str:
+    """Return a cursor that holds some facts."""
+    text = json.dumps(facts, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decoded(text: str, most: int) -> dict[str, object]:
+    """Return the facts in a cursor of at most so many characters; raises ``BadCursor``."""
+    if len(text) > most:
+        raise malformed()
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         facts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (UnicodeError, binascii.Error, ValueError, RecursionError):
-        raise _malformed() from None
+        raise malformed() from None
     if not isinstance(facts, dict):
-        raise _malformed()
+        raise malformed()
     return facts
 
 
-def _malformed() -> BadCursor:
+def malformed() -> BadCursor:
+    """Return the error for a text that is no cursor."""
     return BadCursor("this is not a cursor: give the last one that this LCC gave, as it is")
+
+
+def other_selection() -> BadCursor:
+    """Return the error for a cursor that goes with other filters."""
+    return BadCursor(
+        "cursor of another selection: give the same filters as before; for others, read without one"
+    )

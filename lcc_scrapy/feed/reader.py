@@ -4,7 +4,7 @@ A document appears with its newest state only. Reading ends where the feed ended
 it ends at all, and goes on from there the next time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position, StartOver
 from lcc_scrapy.domain.directives import Owners
+from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.versions import Version
 
@@ -61,6 +62,9 @@ class Feed(Pages, Protocol):
 
     def tombstones(self, keys: Sequence[bytes]) -> dict[bytes, Tombstone]:
         """Return the removals of the documents among these keys that are gone."""
+
+    def moved(self, seqs: Sequence[int]) -> Mapping[int, Came]:
+        """Return how changes with these seqs came from other sub-LCCs, of those that did."""
 
     def confirmations_head(self) -> Position:
         """Return the position of the newest confirmation."""

@@ -11,6 +11,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.queue.explanation import spellings
@@ -82,6 +83,11 @@ class StoreFeed:
         """Return the removals of the documents among these keys that are gone."""
         with self._store.read() as tx:
             return tx.tombstones(keys)
+
+    def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
+        """Return how changes with these seqs came from other sub-LCCs, of those that did."""
+        with self._store.read() as tx:
+            return tx.moved(seqs)
 
     def confirmations_head(self) -> Position:
         """Return the position of the newest confirmation."""

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
+from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.named_cursors import NAME, NAME_MAX, NamedCursor
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.shares import Kind
@@ -38,11 +39,15 @@ router = APIRouter(prefix="/v1", tags=["feed"])
 
 
 class ChangesPage(BaseModel):
-    """Changes by rising seq. `more`: there are more now, ask again with `since=` the cursor."""
+    """Changes by rising seq. `more`: there are more now, ask again with `since=` the cursor.
+
+    `moved`, for those who ask for it: by the seqs of rows, [move, seq before] for each move between sub-LCCs.
+    """
 
     changes: list[Row]
     cursor: str
     more: bool
+    moved: dict[int, list[tuple[int, int]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,9 @@ async def changes(
             " not there, and moved by PUT /v1/cursors/{name} only.",
         ),
     ] = None,
+    moves: Annotated[
+        bool, Query(description="Tell which rows came from another sub-LCC: `moved`, for a front.")
+    ] = False,
 ) -> Response:
     """What changed after a cursor, oldest change first, each document once with its newest state.
 
@@ -89,7 +97,12 @@ async def changes(
         if not found.more and not await watcher.wait(found.position, left):
             break
         found = await to_thread.run_sync(_read, lcc.feed, selection, found.position, limit)
-    return as_json({"changes": found.rows, "cursor": str(found.position), "more": found.more})
+    moved = {"moved": await to_thread.run_sync(_moved, lcc.feed, found)} if moves else {}
+    return as_json({"changes": found.rows, "cursor": str(found.position), "more": found.more, **moved})
+
+
+def _moved(feed: Feed, found: Found) -> Mapping[int, Came]:
+    return feed.moved([seq for row in found.rows if type(seq := row["seq"]) is int])
 
 
 def _beginning(

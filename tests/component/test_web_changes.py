@@ -270,3 +270,10 @@ def test_the_ids_of_what_is_there_end_with_the_cursor(house, client):
     assert (lines[-1]["op"], lines[-1]["documents"]) == ("end", 3)
     house.shelf.add("d")
     assert names(client.get("/v1/changes", params={"since": lines[-1]["cursor"]})) == ["d"]
+
+
+def test_a_front_is_told_which_rows_came_from_another_sub_lcc(house, client):
+    house.shelf.came = {2: ((1, 70), (4, 9)), 99: ((4, 8),)}
+    assert client.get("/v1/changes?moves=true").json()["moved"] == {"2": [[1, 70], [4, 9]]}
+    assert client.get("/v1/changes?moves=true&provider=7").json()["moved"] == {}
+    assert "moved" not in client.get("/v1/changes").json()

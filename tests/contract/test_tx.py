@@ -740,3 +740,12 @@ def test_an_error_of_our_own_is_not_taken_for_an_unavailable_database(store):
     little.add()
     with pytest.raises((ValueError, sqlalchemy.exc.IntegrityError)):
         little.add()
+
+
+def test_changes_tell_how_they_came_from_other_sub_lccs(store):
+    with store.begin() as tx:
+        tx.put_moved({7: [(2, 9), (1, 70)], 8: [(2, 10)]})
+    with store.read() as tx:
+        assert tx.moved([6, 7]) == {7: ((1, 70), (2, 9))}
+        assert tx.moved(range(1, 2500)) == {7: ((1, 70), (2, 9)), 8: ((2, 10),)}
+        assert tx.moved([]) == {}

@@ -1,7 +1,7 @@
 """Verbs about cached documents, the feed, counters and files."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
 from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, RowsOf, chunks, put
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
+from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.versions import Version
 
@@ -189,6 +190,20 @@ class CacheVerbs(CounterVerbs):
                 query = query.where(c.pid == pid)
             rows.extend(kind.read(self._c, query.order_by(c.seq).limit(limit)))
         return sorted(rows, key=lambda row: row.seq)[:limit]
+
+    def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
+        """Return how changes with these seqs came here from other sub-LCCs, of those that did."""
+        names = ("seq", "move", "was")
+        found: dict[int, list[tuple[int, int]]] = {}
+        for part in chunks(seqs):
+            for seq, move, was in many.select(self._c, t.moved.name, names, "seq", part):
+                found.setdefault(int(seq), []).append((int(move), int(was)))
+        return {seq: tuple(sorted(came)) for seq, came in found.items()}
+
+    def put_moved(self, came: Mapping[int, Came]) -> None:
+        """Note how changes came here, by the seqs that they have here."""
+        rows = [(seq, move, was) for seq, one in came.items() for move, was in one]
+        many.insert(self._c, t.moved.name, ("seq", "move", "was"), rows)
 
     def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
         """Return documents by their places among the confirmations, those behind ``after``.

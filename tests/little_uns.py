@@ -100,8 +100,9 @@ class LittleUns:
             now=lambda: self.lcc.now,
         )  # fmt: skip
         self.shared = Shared(
-            self.login_service, self, self.spool, Conversations(1000, 1000), Limits(), self.clock,
-            lambda: self.lcc.now, execute,
+            login_service=self.login_service, accepted_sets=self, spool=self.spool,
+            conversations=Conversations(1000, 1000), limits=Limits(), clock=self.clock,
+            now=lambda: self.lcc.now, in_thread=execute,
         )  # fmt: skip
 
     def close(self):

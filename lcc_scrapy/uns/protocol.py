@@ -1,6 +1,7 @@
 """The Twisted side of one conversation: carries bytes and time, decides nothing."""
 
 import logging
+from abc import abstractmethod
 from collections import deque
 from typing import Any
 
@@ -24,7 +25,7 @@ from lcc_scrapy.uns.dialect import Dialect
 from lcc_scrapy.uns.effects import Effect
 from lcc_scrapy.uns.outbox import Outbox
 from lcc_scrapy.uns.session import Session
-from lcc_scrapy.uns.set_receiver import SetReceiver, Shared
+from lcc_scrapy.uns.set_receiver import Context, SetReceiver, Shared
 from lcc_scrapy.uns.states import Event, LoginRefused, State, Stopping, StreamEnded, TooSlow, Vanished
 from lcc_scrapy.wire import writing
 from lcc_scrapy.wire.messages import Init, InitRejected, SetRejected, UrlRun
@@ -46,28 +47,28 @@ _RUN = 16
 
 
 @implementer(IHalfCloseableProtocol, IHandshakeListener, IPushProducer)
-class UnsProtocol(Conversation):
+class ProviderProtocol(Conversation):
     """One provider's connection; ``peer`` is its address in plain form.
 
-    It speaks XML, or another ``dialect``. ``init``: the provider introduced itself already.
+    It speaks XML, or another ``dialect``. ``init``: the provider introduced itself already. A subclass
+    carries out what is asked of it (``_carry_out``).
     """
 
     def __init__(
         self,
-        shared: Shared,
+        context: Context,
         peer: str,
         service: ConversationService[Any, Any],
         dialect: Dialect | None = None,
         init: Init | None = None,
     ) -> None:
         super().__init__(peer, service)
-        self._shared = shared
+        self._context = context
         self._init = init
-        dialect = dialect or Dialect(Codec(shared.limits), writing)
-        self._session = Session(shared.limits, dialect.answers)
+        dialect = dialect or Dialect(Codec(context.limits), writing)
+        self._session = Session(context.limits, dialect.answers)
         self._codec = dialect.reader
-        self._receiver = SetReceiver(shared, peer, self._hear)
-        self._patience = Deadlines(shared.limits, shared.clock.seconds())
+        self._deadlines = Deadlines(context.limits, context.clock.seconds())
         self._unread = bytearray()
         self._said: deque[Event] = deque()
         self._news: deque[Event] = deque()
@@ -88,10 +89,10 @@ class UnsProtocol(Conversation):
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         super().connectionMade()
-        limits, backlog = self._shared.limits, self._shared.replies
+        limits, backlog = self._context.limits, self._context.replies
         self._outbox = Outbox(self._wire, limits.reply_bytes, limits.replies_bytes, backlog)
         self._wire.registerProducer(self, True)
-        self._tick = self._shared.clock.callLater(_TICK, self._look_at_the_clock)
+        self._tick = self._context.clock.callLater(_TICK, self._look_at_the_clock)
         refusal = self._service.entered(self)
         if refusal is not None:
             self._hear(LoginRefused(refusal))
@@ -99,12 +100,12 @@ class UnsProtocol(Conversation):
             self._hear(self._init)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
-        now = self._shared.clock.seconds()
-        self._patience.heard(len(data), now)
+        now = self._context.clock.seconds()
+        self._deadlines.heard(len(data), now)
         if not self._session.over:
             self._unread += data
             self._advance()
-        elif self._patience.linger_is_over(now):
+        elif self._deadlines.linger_is_over(now):
             self._wire.abortConnection()
 
     def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
@@ -117,7 +118,7 @@ class UnsProtocol(Conversation):
         self._gone = True
         if self._shaking_hands:
             why = {"peer": self.peer, "reason": reason_of(reason.value)}
-            self._shared.journal.note(logging.INFO, "uns no TLS with peer=%(peer)s: %(reason)s", why)
+            self._context.journal.note(logging.INFO, "uns no TLS with peer=%(peer)s: %(reason)s", why)
         for timer in (self._tick, self._rest):
             if timer is not None and timer.active():
                 timer.cancel()
@@ -125,18 +126,17 @@ class UnsProtocol(Conversation):
         self._unread.clear()
         self._outbox.forget()
         self._hear(Vanished())
-        if self._session.told and isinstance(reason.value, ConnectionDone):
-            self._receiver.logout(self._session.refused_types)
+        self._has_left(told=self._session.told and isinstance(reason.value, ConnectionDone))
         self._service.left(self)
 
     def _look_at_the_clock(self) -> None:
-        now = self._shared.clock.seconds()
-        nobody_hears = self._shaking_hands and self._patience.login_is_late(now)
-        if nobody_hears or self._patience.linger_is_over(now):
+        now = self._context.clock.seconds()
+        nobody_hears = self._shaking_hands and self._deadlines.login_is_late(now)
+        if nobody_hears or self._deadlines.linger_is_over(now):
             self._wire.abortConnection()
             return
-        self._tick = self._shared.clock.callLater(_TICK, self._look_at_the_clock)
-        if complaint := self._patience.complaint(now):
+        self._tick = self._context.clock.callLater(_TICK, self._look_at_the_clock)
+        if complaint := self._deadlines.complaint(now):
             self._hear(TooSlow(complaint))
 
     # --- the transport consumes our answers ----------------------------------------------------
@@ -145,7 +145,7 @@ class UnsProtocol(Conversation):
         self._outbox.pause()
 
     def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
-        self._patience.heard(0, self._shared.clock.seconds())
+        self._deadlines.heard(0, self._context.clock.seconds())
         self._outbox.resume()
         self._advance()
 
@@ -184,7 +184,7 @@ class UnsProtocol(Conversation):
             self._step(event)
             left -= 1 + len(event) // _RUN if isinstance(event, UrlRun) else 1
         if self._rest is None and not self._gone:
-            self._rest = self._shared.clock.callLater(0, self._rested)
+            self._rest = self._context.clock.callLater(0, self._rested)
 
     def _rested(self) -> None:
         self._rest = None
@@ -230,9 +230,9 @@ class UnsProtocol(Conversation):
         was_over = self._session.over
         for effect in self._session.take(event):
             self._perform(effect)
-        self._patience.watch(self._session.state, self._shared.clock.seconds())
+        self._deadlines.watch(self._session.state, self._context.clock.seconds())
         if self._session.over:
-            self._receiver.release()
+            self._is_over()
             if not was_over:
                 self._log_outcome()
 
@@ -252,17 +252,62 @@ class UnsProtocol(Conversation):
         elif not self._ended:
             self._wire.resumeProducing()
 
-    def _perform(self, effect: Effect) -> None:  # noqa: C901, PLR0912 - one arm for each effect
+    def _perform(self, effect: Effect) -> None:
         match effect:
-            case effects.Record(entry):
-                self._receiver.record(entry)
-            case effects.RecordRun(run):
-                self._receiver.record_run(run)
             case effects.TakeOneByOne(run):
                 self._said.extendleft(reversed(list(run)))
             case effects.Write(data):
                 if not self._gone:
                     self._outbox.write(data)
+            case effects.HalfClose():
+                if not self._gone:
+                    self._outbox.half_close()
+            case effects.Close():
+                if not self._gone:
+                    self._outbox.close()
+            case _:
+                self._carry_out(effect)
+
+    @abstractmethod
+    def _carry_out(self, effect: Effect) -> None:
+        """Do what is neither said nor heard: let the provider in, keep its set."""
+
+    def _is_over(self) -> None:
+        """Everything is said; called after each event from then on."""
+
+    def _has_left(self, *, told: bool) -> None:
+        """The connection is gone; ``told``: the provider has got its whole answer."""
+
+    def _log_outcome(self) -> None:
+        login, outcome = self._session.login, self._session.outcome
+        how = {"peer": self.peer, "outcome": outcome}
+        if login is None:
+            self._context.journal.note(logging.INFO, "uns conversation over peer=%(peer)s: %(outcome)s", how)
+        else:
+            who = {"pid": login.pid, "seq": login.seq, **how}
+            log.info("uns conversation over pid=%(pid)d seq=%(seq)d peer=%(peer)s: %(outcome)s", who)
+
+
+class UnsProtocol(ProviderProtocol):
+    """A conversation of the UNS: it receives one set."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        peer: str,
+        service: ConversationService[Any, Any],
+        dialect: Dialect | None = None,
+        init: Init | None = None,
+    ) -> None:
+        super().__init__(shared, peer, service, dialect, init)
+        self._receiver = SetReceiver(shared, peer, self._hear)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case effects.Record(entry):
+                self._receiver.record(entry)
+            case effects.RecordRun(run):
+                self._receiver.record_run(run)
             case effects.Authenticate(init):
                 self._receiver.authenticate(init)
             case effects.OpenSet(start):
@@ -275,18 +320,10 @@ class UnsProtocol(Conversation):
                 self._receiver.note_refused(refused)
             case effects.DropSet():
                 self._receiver.drop()
-            case effects.HalfClose():
-                if not self._gone:
-                    self._outbox.half_close()
-            case effects.Close():
-                if not self._gone:
-                    self._outbox.close()
 
-    def _log_outcome(self) -> None:
-        login, outcome = self._session.login, self._session.outcome
-        how = {"peer": self.peer, "outcome": outcome}
-        if login is None:
-            self._shared.journal.note(logging.INFO, "uns conversation over peer=%(peer)s: %(outcome)s", how)
-        else:
-            who = {"pid": login.pid, "seq": login.seq, **how}
-            log.info("uns conversation over pid=%(pid)d seq=%(seq)d peer=%(peer)s: %(outcome)s", who)
+    def _is_over(self) -> None:
+        self._receiver.release()
+
+    def _has_left(self, *, told: bool) -> None:
+        if told:
+            self._receiver.logout(self._session.refused_types)

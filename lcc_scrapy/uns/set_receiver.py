@@ -63,30 +63,39 @@ class LimitedLog:
         log.log(level, line, facts)
 
 
-@dataclass(slots=True)
-class Shared:
-    """What all conversations of one UNS share.
+@dataclass(slots=True, kw_only=True)
+class Context:
+    """What all conversations with providers share in one server.
 
-    ``clock`` measures, ``now`` gives epoch seconds; ``in_thread`` runs what blocks. ``limits`` may be
-    replaced at any time: a conversation goes by those that held when it began. Until there is a
-    ``login_service``, nobody is let in (103).
+    ``clock`` measures. ``limits`` may be replaced at any time: a conversation goes by those that held when
+    it began.
     """
 
-    login_service: LoginService | None
-    accepted_sets: AcceptedSets
-    spool: SpoolFolder
     conversations: Conversations
     limits: Limits
     clock: IReactorTime
-    now: Callable[[], float]
-    in_thread: Callable[[Callable[[], Path]], Deferred[Path]]
-    resources: Resources = UNLIMITED
     replies: Backlog = field(default_factory=Backlog)
     journal: LimitedLog = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin the bounded log of what strangers do."""
         self.journal = LimitedLog(self.clock.seconds)
+
+
+@dataclass(slots=True, kw_only=True)
+class Shared(Context):
+    """The same in a UNS, which lets providers in and receives sets.
+
+    ``now`` gives epoch seconds; ``in_thread`` runs what blocks. Until there is a ``login_service``, nobody is
+    let in (103).
+    """
+
+    login_service: LoginService | None
+    accepted_sets: AcceptedSets
+    spool: SpoolFolder
+    now: Callable[[], float]
+    in_thread: Callable[[Callable[[], Path]], Deferred[Path]]
+    resources: Resources = UNLIMITED
 
 
 class SetReceiver:

@@ -123,8 +123,9 @@ class House:
         self.threads = []
         self.threads_wait = False
         self.shared = Shared(
-            self.login_service, self.accepted_sets, self.spool, self.conversations, limits or Limits(),
-            self.clock, lambda: 1_700_000_000 + self.clock.seconds(), self.in_thread,
+            login_service=self.login_service, accepted_sets=self.accepted_sets, spool=self.spool,
+            conversations=self.conversations, limits=limits or Limits(), clock=self.clock,
+            now=lambda: 1_700_000_000 + self.clock.seconds(), in_thread=self.in_thread,
         )  # fmt: skip
         self.gone = []
         self.turned_away = None

@@ -122,6 +122,7 @@ class Config:
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)
     source_urls: int = setting("LCC_SOURCE_URLS", "1000000", read.at_least_one, "URLs that are remembered of one [source](sources.md), some 40 bytes each in the database; further ones are not submitted.", LIVE)
     redis_url: str = setting("LCC_REDIS_URL", "", str, "Redis or Valkey whose keys are [sources](scrapy-redis.md): `redis://HOST:6379/0`, `rediss://…` with TLS, `unix://…`. Empty = what `REDIS_URL` and the other settings of scrapy-redis say, else `localhost`.")
+    front_database_url: str = setting("LCC_FRONT_DATABASE_URL", "", str, "Database of a [front](front.md), which says which sub-LCC has which provider; empty = `front.sqlite` in the data directory.")
     tracker_scan: ScanLimits = group(ScanLimits)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)
     # fmt: on
@@ -184,6 +185,7 @@ def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config
     values = {one.name: _value(one, settings, environment) for one in SETTINGS}
     data_dir = Path(values["LCC_DATA_DIR"] or _default_data_dir()).absolute()
     fetch_log = values["LCC_FETCH_LOG"].strip()
+    values["LCC_FRONT_DATABASE_URL"] = values["LCC_FRONT_DATABASE_URL"] or f"sqlite:///{data_dir / 'front.sqlite'}"
     values |= {
         "LCC_DATA_DIR": data_dir,
         "LCC_DATABASE_URL": values["LCC_DATABASE_URL"]

@@ -1,0 +1,257 @@
+"""``lcc front``: several sub-LCCs behind one front."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Lcc, LccGroup, pass_lcc
+from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
+
+if TYPE_CHECKING:
+    from lcc_scrapy.front.directory import Directory
+
+
+@click.group(cls=LccGroup)
+def front() -> None:
+    """Let several sub-LCCs look like one LCC.
+
+    docs/front.md tells how; LCC_FRONT_DATABASE_URL says where the front keeps what it knows.
+
+    \b
+    lcc front init
+    lcc front add a --uns 192.0.2.1:9000 --database mysql+pymysql://lcc@192.0.2.1/lcc
+    lcc front assign 7
+    lcc front uns
+    """  # noqa: D301
+
+
+@contextmanager
+def opened(lcc: Lcc, *, check: bool = True) -> Iterator["Directory"]:
+    """Open the front's database."""
+    from lcc_scrapy.front.directory import Directory
+
+    directory = Directory(lcc.config.front_database_url)
+    try:
+        if check:
+            directory.check()
+        yield directory
+    finally:
+        directory.close()
+
+
+@front.command()
+@pass_lcc
+def init(lcc: Lcc) -> None:
+    """Make the front's database; nothing happens when it is there.
+
+    \b
+    lcc front init
+    lcc -s LCC_FRONT_DATABASE_URL=mysql+pymysql://lcc@db/front front init
+    """  # noqa: D301
+    from sqlalchemy import make_url
+
+    if make_url(lcc.config.front_database_url).get_backend_name() == "sqlite":
+        lcc.config.data_dir.mkdir(parents=True, exist_ok=True)
+    with opened(lcc, check=False) as directory:
+        directory.create()
+        directory.check()
+    click.echo("the front is ready: `lcc front add` makes sub-LCCs known to it")
+
+
+_NAME = click.argument("name")
+_OPTIONS = (
+    click.option("--uns", metavar="HOST:PORT", help="Its UNS: an endpoint `haproxy:tcp:…` of it."),
+    click.option("--web", metavar="URL", help="Its `lcc web`, for content users of the front."),
+    click.option("--token-file", metavar="FILE", help="File with a token (scope `read`) for it."),
+    click.option("--database", metavar="URL", help="Its LCC_DATABASE_URL, to see how full it is."),
+    click.option("--capacity", metavar="N", type=click.IntRange(0), help="URLs that it holds; 0 = no limit."),
+    click.option(
+        "--state",
+        type=click.Choice([one.value for one in SubState]),
+        help="full = it takes no new providers.",
+    ),
+)
+
+
+def _options(command: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@front.command()
+@_NAME
+@_options
+@pass_lcc
+def add(lcc: Lcc, /, *, name: str, **given: Any) -> None:
+    """Make sub-LCC NAME known.
+
+    \b
+    lcc front add a --uns 192.0.2.1:9000 --database mysql+pymysql://lcc@192.0.2.1/lcc --capacity 10000000
+    """  # noqa: D301
+    if not given["uns"]:
+        raise click.UsageError("say where its UNS is: --uns HOST:PORT")
+    sub = _changed(SubLcc(name, ""), given)
+    with opened(lcc) as directory:
+        directory.add(sub)
+    click.echo(f"sub-LCC {name} added: {sub.uns}")
+
+
+@front.command("set")
+@_NAME
+@_options
+@pass_lcc
+def set_(lcc: Lcc, /, *, name: str, **given: Any) -> None:
+    """Change what is known of sub-LCC NAME.
+
+    \b
+    lcc front set a --state full
+    """  # noqa: D301
+    with opened(lcc) as directory:
+        directory.change(_changed(directory.sub(name), given))
+    click.echo(f"sub-LCC {name} changed")
+
+
+def _changed(sub: SubLcc, given: dict[str, Any]) -> SubLcc:
+    changed = replace(sub, **{name: value for name, value in given.items() if value is not None})
+    host, _, port = changed.uns.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the largest of TCP
+        raise click.BadParameter(f"{changed.uns!r}, expected HOST:PORT", param_hint="--uns")
+    if given["database"]:
+        changed = replace(changed, lccid=_its_id(changed.database))
+    return changed
+
+
+def _its_id(database: str) -> str:
+    """Return the id of the LCC in a database; an error where there is none."""
+    from lcc_scrapy.db import schema
+    from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.feed.store_feed import LCC_ID
+
+    if schema.pending(database):
+        raise ConfigurationError("--database: there is no LCC in it, or it needs `lcc db upgrade`")
+    store = SqlStore(database)
+    try:
+        with store.read() as tx:
+            return tx.info(LCC_ID) or ""
+    finally:
+        store.close()
+
+
+@front.command()
+@_NAME
+@pass_lcc
+def remove(lcc: Lcc, *, name: str) -> None:
+    """Forget sub-LCC NAME, which must have no providers.
+
+    \b
+    lcc front remove a
+    """  # noqa: D301
+    with opened(lcc) as directory:
+        directory.remove(name)
+    click.echo(f"sub-LCC {name} forgotten")
+
+
+@front.command("list")
+@printing.json_option
+@pass_lcc
+def list_(lcc: Lcc, *, as_json: bool) -> None:
+    """List the sub-LCCs, with the number of their providers and how full they are.
+
+    \b
+    lcc front list
+    lcc front list --json
+    """  # noqa: D301
+    with opened(lcc) as directory:
+        subs, providers = directory.subs(), directory.providers()
+    urls = _urls(subs)
+    rows = [
+        {**asdict(one), "providers": providers.get(one.name, 0), "urls": urls.get(one.name)} for one in subs
+    ]
+    if as_json:
+        printing.as_json([{**row, "database": _without_password(row["database"])} for row in rows])
+        return
+    columns = ("name", "uns", "web", "state", "providers", "urls", "capacity")
+    if not printing.table(columns, [[row[name] for name in columns] for row in rows]):
+        printing.note("no sub-LCCs yet: `lcc front add`")
+
+
+def _without_password(database: str) -> str:
+    from sqlalchemy import make_url
+
+    return make_url(database).render_as_string() if database else ""
+
+
+def _urls(subs: list[SubLcc]) -> dict[str, int]:
+    """Return the documents and waiting URLs of sub-LCCs; of one that does not answer nothing is known."""
+    from lcc_scrapy.db.sql.store import SqlStore
+
+    found = {}
+    for one in subs:
+        if one.database:
+            store = SqlStore(one.database)
+            try:
+                with store.read() as tx:
+                    totals = tx.totals()
+                found[one.name] = totals["queued"] + totals["cached"]
+            except LccError as error:
+                printing.note(f"sub-LCC {one.name}: {error}")
+            finally:
+                store.close()
+    return found
+
+
+@front.command()
+@click.argument("pid", type=click.IntRange(0))
+@click.option("--to", "name", metavar="NAME", help="The sub-LCC; without it, the least full one.")
+@pass_lcc
+def assign(lcc: Lcc, *, pid: int, name: str | None) -> None:
+    """Give provider PID to a sub-LCC. Add it there too, with `lcc provider add`.
+
+    A PID is given once, whatever sub-LCC it belongs to. The name of the sub-LCC is printed.
+
+    \b
+    lcc front assign 7
+    lcc front assign 7 --to a
+    """  # noqa: D301
+    with opened(lcc) as directory:
+        if name is None:
+            subs = directory.subs()
+            name = place(subs, _urls(subs), directory.providers()).name
+        directory.assign(pid, name)
+    click.echo(name)
+
+
+@front.command()
+@click.argument("pid", type=click.IntRange(0))
+@pass_lcc
+def withdraw(lcc: Lcc, *, pid: int) -> None:
+    """Forget which sub-LCC has provider PID. What the sub-LCC has of it stays there.
+
+    \b
+    lcc front withdraw 7
+    """  # noqa: D301
+    with opened(lcc) as directory:
+        directory.withdraw(pid)
+    click.echo(f"provider {pid} is assigned to no sub-LCC now")
+
+
+@front.command()
+@click.argument("pid", type=click.IntRange(0))
+@pass_lcc
+def show(lcc: Lcc, *, pid: int) -> None:
+    """Print the name of the sub-LCC that has provider PID.
+
+    \b
+    lcc front show 7
+    """  # noqa: D301
+    with opened(lcc) as directory:
+        sub = directory.sub_of(pid)
+    if sub is None:
+        raise FrontError(f"provider {pid} is not assigned to any sub-LCC: `lcc front assign {pid}`")
+    click.echo(sub.name)

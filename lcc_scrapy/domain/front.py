@@ -1,0 +1,54 @@
+"""Sub-LCCs behind one front, and where a new provider goes (seed 003 section 12)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lcc_scrapy.domain.errors import LccError
+
+
+class SubState(StrEnum):
+    """Whether a sub-LCC takes new providers (``active``) or only serves those that it has (``full``)."""
+
+    ACTIVE = "active"
+    FULL = "full"
+
+
+class FrontError(LccError):
+    """Something that the front's database does not know, or has already; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubLcc:
+    """One row of FEDB: how a sub-LCC is reached.
+
+    ``uns`` is ``HOST:PORT`` of its UNS, behind which it believes our PROXY header. ``lccid`` is its id,
+    ``web`` the URL of its `lcc web`, ``token_file`` holds a token for that, ``database`` is its
+    LCC_DATABASE_URL; these may be empty. ``capacity`` counts documents and waiting URLs, 0 = no limit.
+    """
+
+    name: str
+    uns: str
+    lccid: str = ""
+    web: str = ""
+    token_file: str = ""
+    database: str = ""
+    capacity: int = 0
+    state: SubState = SubState.ACTIVE
+
+
+def place(subs: Sequence[SubLcc], urls: Mapping[str, int], providers: Mapping[str, int]) -> SubLcc:
+    """Return the sub-LCC for a new provider: the least full active one; of equals, that with fewest providers.
+
+    ``urls`` are the documents and waiting URLs of those of which they are known, by name. Raises
+    ``FrontError`` when none has room.
+    """
+    fit = [one for one in subs if one.state == SubState.ACTIVE and _share(one, urls) < 1]
+    if not fit:
+        raise FrontError("no active sub-LCC has room: add one, or raise a capacity")
+    return min(fit, key=lambda one: (_share(one, urls), providers.get(one.name, 0), one.name))
+
+
+def _share(sub: SubLcc, urls: Mapping[str, int]) -> float:
+    """Return which part of its capacity is used."""
+    return urls.get(sub.name, 0) / sub.capacity if sub.capacity else 0.0

@@ -1,0 +1,172 @@
+"""The front's database: PMDB says which sub-LCC has a provider, FEDB how a sub-LCC is reached.
+
+It is a database of its own, small and seldom written. Each method is one transaction; all block.
+"""
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    RowMapping,
+    String,
+    Table,
+    func,
+    inspect,
+    select,
+)
+from sqlalchemy.exc import IntegrityError
+
+from lcc_scrapy.db.schema import is_missing_file
+from lcc_scrapy.db.sql.store import make_engine, named_errors
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.front import FrontError, SubLcc, SubState
+
+FORMAT = "1"
+
+_metadata = MetaData()
+_TEXT = 255
+_NAME = 64
+_fedb = Table(
+    "fedb",
+    _metadata,
+    Column("name", String(_NAME), primary_key=True),
+    Column("uns", String(_TEXT), nullable=False),
+    Column("lccid", String(_NAME), nullable=False),
+    Column("web", String(_TEXT), nullable=False),
+    Column("token_file", String(_TEXT), nullable=False),
+    Column("database", String(_TEXT), nullable=False),
+    Column("capacity", BigInteger, nullable=False),
+    Column("state", String(16), nullable=False),
+)
+_pmdb = Table(
+    "pmdb",
+    _metadata,
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    Column("sub", String(_NAME), nullable=False, index=True),
+)
+_info = Table(
+    "frontinfo",
+    _metadata,
+    Column("name", String(_NAME), primary_key=True),
+    Column("value", String(_TEXT), nullable=False),
+)
+
+
+class Directory:
+    """PMDB and FEDB. Raises ``StoreUnavailable`` when the database does not answer."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._engine: Engine = make_engine(url)
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._engine.dispose()
+
+    def create(self) -> None:
+        """Make the tables, unless they are there."""
+        with named_errors(), self._engine.begin() as connection:
+            _metadata.create_all(connection)
+            if connection.scalar(select(_info.c.value).where(_info.c.name == "format")) is None:
+                connection.execute(_info.insert().values(name="format", value=FORMAT))
+
+    def check(self) -> None:
+        """Raise ``ConfigurationError`` for a database that is not one of a front, or of another version."""
+        if is_missing_file(self._url):
+            raise ConfigurationError(
+                "there is no front here: run `lcc front init`, or set LCC_FRONT_DATABASE_URL"
+            )
+        with named_errors(), self._engine.connect() as connection:
+            if not inspect(connection).has_table(_info.name):
+                raise ConfigurationError(
+                    "LCC_FRONT_DATABASE_URL is no database of a front: run `lcc front init`"
+                )
+            found = connection.scalar(select(_info.c.value).where(_info.c.name == "format"))
+        if found != FORMAT:
+            raise ConfigurationError(f"the front's database has format {found}, this program reads {FORMAT}")
+
+    # --- FEDB ------------------------------------------------------------------------------------
+
+    def add(self, sub: SubLcc) -> None:
+        """Add a sub-LCC; raises ``FrontError`` when its name is taken."""
+        try:
+            with named_errors(), self._engine.begin() as connection:
+                connection.execute(_fedb.insert().values(**asdict(sub)))
+        except IntegrityError:
+            raise FrontError(f"there is a sub-LCC {sub.name} already: `lcc front set` changes it") from None
+
+    def change(self, sub: SubLcc) -> None:
+        """Replace what is known of a sub-LCC."""
+        with named_errors(), self._engine.begin() as connection:
+            _known(connection, sub.name)
+            connection.execute(_fedb.update().where(_fedb.c.name == sub.name).values(**asdict(sub)))
+
+    def remove(self, name: str) -> None:
+        """Forget a sub-LCC; raises ``FrontError`` while it has providers."""
+        with named_errors(), self._engine.begin() as connection:
+            _known(connection, name)
+            pids = _count(connection, name)
+            if pids:
+                raise FrontError(f"sub-LCC {name} has providers ({pids}): they need another one first")
+            connection.execute(_fedb.delete().where(_fedb.c.name == name))
+
+    def subs(self) -> list[SubLcc]:
+        """Return all sub-LCCs by name."""
+        with named_errors(), self._engine.connect() as connection:
+            return [_sub(row) for row in connection.execute(_fedb.select().order_by(_fedb.c.name)).mappings()]
+
+    def sub(self, name: str) -> SubLcc:
+        """Return one by its name; raises ``FrontError``."""
+        with named_errors(), self._engine.connect() as connection:
+            return _known(connection, name)
+
+    # --- PMDB ------------------------------------------------------------------------------------
+
+    def sub_of(self, pid: int) -> SubLcc | None:
+        """Return the sub-LCC of a provider, None when the provider is not known."""
+        with named_errors(), self._engine.connect() as connection:
+            of_it = _fedb.select().join(_pmdb, _pmdb.c.sub == _fedb.c.name).where(_pmdb.c.pid == pid)
+            row = connection.execute(of_it).mappings().first()
+            return None if row is None else _sub(row)
+
+    def assign(self, pid: int, name: str) -> None:
+        """Give a provider to a sub-LCC; raises ``FrontError`` when one has it already."""
+        try:
+            with named_errors(), self._engine.begin() as connection:
+                _known(connection, name)
+                connection.execute(_pmdb.insert().values(pid=pid, sub=name))
+        except IntegrityError:
+            raise FrontError(f"provider {pid} is assigned already: `lcc front show {pid}`") from None
+
+    def withdraw(self, pid: int) -> None:
+        """Forget a provider; raises ``FrontError`` when it is not known."""
+        with named_errors(), self._engine.begin() as connection:
+            if not connection.execute(_pmdb.delete().where(_pmdb.c.pid == pid)).rowcount:
+                raise FrontError(f"provider {pid} is not assigned to any sub-LCC")
+
+    def providers(self) -> dict[str, int]:
+        """Return how many providers each sub-LCC has, by its name."""
+        counts = select(_pmdb.c.sub, func.count()).group_by(_pmdb.c.sub)
+        with named_errors(), self._engine.connect() as connection:
+            return {str(name): int(count) for name, count in connection.execute(counts)}
+
+
+def _count(connection: Connection, name: str) -> int:
+    return connection.scalar(select(func.count()).select_from(_pmdb).where(_pmdb.c.sub == name)) or 0
+
+
+def _known(connection: Connection, name: str) -> SubLcc:
+    row = connection.execute(_fedb.select().where(_fedb.c.name == name)).mappings().first()
+    if row is None:
+        raise FrontError(f"there is no sub-LCC {name}: `lcc front list` shows them")
+    return _sub(row)
+
+
+def _sub(row: RowMapping) -> SubLcc:
+    values: dict[str, Any] = {one.name: row[one.name] for one in fields(SubLcc)}
+    return SubLcc(**{**values, "state": SubState(values["state"])})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.context import Lcc, LccGroup, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
 
@@ -63,6 +63,7 @@ def init(lcc: Lcc) -> None:
     click.echo("the front is ready: `lcc front add` makes sub-LCCs known to it")
 
 
+_STATES = [one.value for one in SubState]
 _NAME = click.argument("name")
 _OPTIONS = (
     click.option("--uns", metavar="HOST:PORT", help="Its UNS: an endpoint `haproxy:tcp:…` of it."),
@@ -72,7 +73,7 @@ _OPTIONS = (
     click.option("--capacity", metavar="N", type=click.IntRange(0), help="URLs that it holds; 0 = no limit."),
     click.option(
         "--state",
-        type=click.Choice([one.value for one in SubState]),
+        type=click.Choice(_STATES),
         help="full = it takes no new providers.",
     ),
 )
@@ -255,3 +256,33 @@ def show(lcc: Lcc, *, pid: int) -> None:
     if sub is None:
         raise FrontError(f"provider {pid} is not assigned to any sub-LCC: `lcc front assign {pid}`")
     click.echo(sub.name)
+
+
+@front.command()
+@pass_lcc
+@never_to_be_tried_again()
+def uns(lcc: Lcc) -> None:
+    """Listen for providers, and pass each on to the UNS of its sub-LCC.
+
+    It listens at LCC_UNS_ENDPOINTS, as `lcc uns` does. The sub-LCCs listen at `haproxy:tcp:` endpoints, and
+    have this machine's address in LCC_UNS_PROXIES. It runs until SIGTERM or Ctrl-C; the log goes to stderr,
+    or to LOG_FILE.
+
+    \b
+    lcc front uns
+    LCC_UNS_ENDPOINTS=ssl:9000:privateKey=key.pem:certKey=chain.pem lcc front uns
+    """  # noqa: D301
+    from scrapy.utils.reactor import install_reactor
+
+    from lcc_scrapy.cli.front_process import FrontProcess
+    from lcc_scrapy.machine import logs
+    from lcc_scrapy.settings import ASYNCIO_REACTOR
+
+    config = lcc.config
+    if not config.uns_listen.endpoints:
+        raise ConfigurationError("LCC_UNS_ENDPOINTS is empty: say where to listen")
+    logs.begin(lcc.settings, config.log_format)
+    install_reactor(ASYNCIO_REACTOR)  # asyncio's own loop in any case: decision 44
+    from twisted.internet import reactor  # noqa: TID251 - just installed
+
+    FrontProcess(config, reactor, lcc.settings).run()

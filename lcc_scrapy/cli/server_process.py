@@ -39,7 +39,7 @@ class ServerProcess(ABC):
     """What has time to end when the server stops."""
 
     def __init__(
-        self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
+        self, config: "Config", home: "DataDirectory | None", reactor: Any, settings: "BaseSettings"
     ) -> None:
         from lcc_scrapy.app.opening import unchecked_store
         from lcc_scrapy.config.reloading import Reloader
@@ -123,6 +123,7 @@ class ServerProcess(ABC):
     def _check(self) -> None:
         from lcc_scrapy.app.opening import check_owner, check_store
 
+        assert self._home is not None  # else a subclass has another database
         check_store(self.config, self._store)
         check_owner(self._home, self._store)
 

@@ -38,7 +38,7 @@ class SubLcc:
 
 
 def place(subs: Sequence[SubLcc], urls: Mapping[str, int], providers: Mapping[str, int]) -> SubLcc:
-    """Return the sub-LCC for a new provider: the least full active one; of equals, that with fewest providers.
+    """Return the sub-LCC for a new provider: the least full active one, then that with fewest providers.
 
     ``urls`` are the documents and waiting URLs of those of which they are known, by name. Raises
     ``FrontError`` when none has room.

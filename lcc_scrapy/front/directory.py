@@ -78,14 +78,10 @@ class Directory:
     def check(self) -> None:
         """Raise ``ConfigurationError`` for a database that is not one of a front, or of another version."""
         if is_missing_file(self._url):
-            raise ConfigurationError(
-                "there is no front here: run `lcc front init`, or set LCC_FRONT_DATABASE_URL"
-            )
+            raise ConfigurationError("there is no front yet: run `lcc front init`")
         with named_errors(), self._engine.connect() as connection:
             if not inspect(connection).has_table(_info.name):
-                raise ConfigurationError(
-                    "LCC_FRONT_DATABASE_URL is no database of a front: run `lcc front init`"
-                )
+                raise ConfigurationError("LCC_FRONT_DATABASE_URL: run `lcc front init` first")
             found = connection.scalar(select(_info.c.value).where(_info.c.name == "format"))
         if found != FORMAT:
             raise ConfigurationError(f"the front's database has format {found}, this program reads {FORMAT}")
@@ -133,6 +129,14 @@ class Directory:
             of_it = _fedb.select().join(_pmdb, _pmdb.c.sub == _fedb.c.name).where(_pmdb.c.pid == pid)
             row = connection.execute(of_it).mappings().first()
             return None if row is None else _sub(row)
+
+    def route(self, pid: int | None) -> SubLcc | None:
+        """Return the sub-LCC that a login goes to, None when there are none at all.
+
+        The first one refuses ids that nobody has: with its own words, its own throttle, at its own price.
+        """
+        sub = self.sub_of(pid) if pid is not None else None
+        return sub or next(iter(self.subs()), None)
 
     def assign(self, pid: int, name: str) -> None:
         """Give a provider to a sub-LCC; raises ``FrontError`` when one has it already."""

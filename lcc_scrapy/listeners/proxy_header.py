@@ -4,7 +4,7 @@ Source: HAProxy's ``proxy-protocol.txt``, sections 2.1 and 2.2. Pure; bytes in, 
 """
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 LONGEST = 4096
 """Bytes of a header; the specification allows 65,551 in version 2, for extensions that are ignored here."""
@@ -28,6 +28,20 @@ class Introduced:
 
     peer: str
     size: int
+
+
+def header_for(peer: str) -> bytes:
+    """Write a header, of version 2, that names a client by its address; anything else is passed on unnamed.
+
+    The destination and both ports are zero: who reads it goes by the source alone.
+    """
+    try:
+        source = ip_address(peer)
+    except ValueError:
+        return _V2 + bytes([_V2_LOCAL, _V2_UNSPECIFIED]) + bytes(2)
+    kind = _V2_TCP4 if source.version == 4 else _V2_TCP6  # noqa: PLR2004 - of IP
+    addresses = source.packed + bytes(len(source.packed) + 4)
+    return _V2 + bytes([_V2_PROXY, kind]) + len(addresses).to_bytes(2) + addresses
 
 
 def read_header(data: bytes) -> Introduced | None:

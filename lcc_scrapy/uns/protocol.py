@@ -119,15 +119,19 @@ class ProviderProtocol(Conversation):
         if self._shaking_hands:
             why = {"peer": self.peer, "reason": reason_of(reason.value)}
             self._context.journal.note(logging.INFO, "uns no TLS with peer=%(peer)s: %(reason)s", why)
+        self._forget()
+        self._outbox.forget()
+        self._hear(Vanished())
+        self._has_left(told=self._session.told and isinstance(reason.value, ConnectionDone))
+        self._service.left(self)
+
+    def _forget(self) -> None:
+        """Read nothing more: neither what came, nor what the clock says."""
         for timer in (self._tick, self._rest):
             if timer is not None and timer.active():
                 timer.cancel()
         self._said.clear()
         self._unread.clear()
-        self._outbox.forget()
-        self._hear(Vanished())
-        self._has_left(told=self._session.told and isinstance(reason.value, ConnectionDone))
-        self._service.left(self)
 
     def _look_at_the_clock(self) -> None:
         now = self._context.clock.seconds()

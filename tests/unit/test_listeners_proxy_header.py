@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.listeners.proxy_header import LONGEST, Introduced, NotIntroduced, read_header
+from lcc_scrapy.listeners.proxy_header import (
+    LONGEST,
+    Introduced,
+    NotIntroduced,
+    header_for,
+    read_header,
+)
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 REST = b"<?xml version='1.0'?>"
@@ -80,3 +86,15 @@ def test_whatever_comes_is_read_refused_or_waited_for(data):
     else:
         assert introduced.size <= len(data)
         assert not introduced.peer or ip_address(introduced.peer)
+
+
+@given(st.ip_addresses().map(str))
+def test_a_header_that_is_written_names_the_client_when_it_is_read(peer: str) -> None:
+    header = header_for(peer)
+    assert read_header(header + REST) == Introduced(peer, len(header))
+
+
+@pytest.mark.parametrize("peer", ["", "a Unix socket"])
+def test_a_client_without_an_address_is_passed_on_unnamed(peer: str) -> None:
+    header = header_for(peer)
+    assert read_header(header) == Introduced("", len(header))

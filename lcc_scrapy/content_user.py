@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Self
 
 from lcc_scrapy.app import opening
-from lcc_scrapy.config.config import Config, given_settings, load
+from lcc_scrapy.config.config import Config, config_of
 from lcc_scrapy.config.project import Given
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
-from lcc_scrapy.domain.selection import Change, Leave, Selection
+from lcc_scrapy.domain.selection import Change, Leave, selected
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.feed.confirmations import Confirmations
 from lcc_scrapy.feed.content import (
@@ -105,7 +105,7 @@ class ContentUser:
         *,
         content: Content | None = None,
     ) -> None:
-        config = _config_of(settings)
+        config = config_of(settings)
         self._reader: TextReader | None = None
         home = DataDirectory.find(config.data_dir)
         self._others: OtherMachines | None = None
@@ -236,32 +236,3 @@ class ContentUser:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def selected(
-    provider: int | Iterable[int],
-    mimetype: str | Iterable[str],
-    subtype: str | Iterable[str],
-    url_prefix: str | Iterable[str],
-    since_time: int | None,
-) -> Selection:
-    """Return a selection of single values or several."""
-    return Selection(
-        (provider,) if isinstance(provider, int) else tuple(provider),
-        _texts(mimetype),
-        _texts(subtype),
-        _texts(url_prefix),
-        since_time,
-    )
-
-
-def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _config_of(settings: Config | Given | Mapping[str, str] | None) -> Config:
-    if isinstance(settings, Config):
-        return settings
-    if settings is not None and hasattr(settings, "getpriority"):
-        return load(settings)
-    return load(given_settings(settings or {}))

@@ -27,6 +27,7 @@ class Shelf:
     """A feed, and the contents of its documents."""
 
     def __init__(self):
+        self.lcc = "an-lcc"
         self.generation = 1
         self.told = []
         self.contents = {}
@@ -64,7 +65,7 @@ class Shelf:
 
     def head(self):
         self._fail()
-        return Position("an-lcc", self.generation, self.seq)
+        return Position(self.lcc, self.generation, self.seq)
 
     def forgotten(self):
         return self.forgot

@@ -115,7 +115,7 @@ def ask(
 class _Listener:
     """Prints rows and writes contents; keeps how far it came."""
 
-    def __init__(self, where: Place, folder: Path | None) -> None:
+    def __init__(self, where: Place[Position], folder: Path | None) -> None:
         self.position = ""
         self._where = where
         self._folder = folder

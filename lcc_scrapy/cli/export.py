@@ -15,6 +15,7 @@ from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
 from lcc_scrapy.cli.export_index import tell, update
 from lcc_scrapy.cli.export_output import tidy_when_told_to_stop, to_command, to_file
 from lcc_scrapy.cli.feed_options import Place, filters, place, places
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.exports.choosing import NAMES, choose
 from lcc_scrapy.feed.exports.interface import ExportFormat
@@ -123,7 +124,7 @@ def _check(
 def _write(
     make: Callable[[IO[bytes]], Writing],
     reader: Reader,
-    where: Place,
+    where: Place[Position],
     outlet: AbstractContextManager[IO[bytes]],
 ) -> None:
     start = reader.position.seq

@@ -1,11 +1,11 @@
 """Options that say what of the feed is wanted, and from where on: the same for all commands that read it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import click
 
@@ -14,6 +14,7 @@ from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.feed.cursor_file import CursorFile
 
 Command = Callable[..., Any]
+P = TypeVar("P")
 
 
 def moment(_ctx: click.Context | None, _param: click.Parameter | None, text: str | None) -> int | None:
@@ -111,32 +112,50 @@ def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -
     return command
 
 
-class Place:
+class Place(Generic[P]):
     """Where a command begins to read, and where it keeps how far it came."""
 
-    def __init__(self, since: Position | None, file: CursorFile | None) -> None:
+    def __init__(self, since: P | None, file: CursorFile[P] | None) -> None:
         self.since = since
         self._file = file
 
-    def begin(self, position: Position) -> None:
+    def begin(self, position: P) -> None:
         """Note, before anything is handed out, when somebody began who had no cursor."""
         if self.since is None:
             self.keep(position)
 
-    def keep(self, position: Position) -> None:
+    def keep(self, position: P) -> None:
         """Note how far what was read has been taken."""
         if self._file is not None:
             self._file.write(position)
 
 
+@overload
+def place(
+    cursor: str | None, cursor_file: Path | None, *, reads: bool = True
+) -> AbstractContextManager[Place[Position]]: ...
+
+
+@overload
+def place(
+    cursor: str | None, cursor_file: Path | None, *, parse: Callable[[str], P]
+) -> AbstractContextManager[Place[P]]: ...
+
+
 @contextmanager
-def place(cursor: str | None, cursor_file: Path | None, *, reads: bool = True) -> Iterator[Place]:
+def place(
+    cursor: str | None,
+    cursor_file: Path | None,
+    *,
+    reads: bool = True,
+    parse: Callable[[str], Any] = Position.parse,
+) -> Iterator[Place[Any]]:
     """Open the place that ``--since`` or ``--cursor-file`` name; a file is locked meanwhile.
 
-    Without ``reads`` a file is only written.
+    Without ``reads`` a file is only written. ``parse`` reads a cursor.
     """
     if cursor is not None and cursor_file is not None:
         raise click.UsageError("--since goes not with --cursor-file")
-    with CursorFile(cursor_file) if cursor_file else nullcontext() as file:
-        since = Position.parse(cursor) if cursor is not None else file.read() if file and reads else None
+    with CursorFile(cursor_file, parse) if cursor_file else nullcontext() as file:
+        since = parse(cursor) if cursor is not None else file.read() if file and reads else None
         yield Place(since, file)

@@ -1,25 +1,21 @@
 """``lcc select``: what changed since the last visit."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import Failure, Lcc, pass_lcc
-from lcc_scrapy.cli.exec_command import as_lines, command_of
-from lcc_scrapy.cli.feed_options import Place, filters, place, places
-from lcc_scrapy.cli.select_output import CHANGES, CONFIRMATIONS, Printer, WithVersions, printer
+from lcc_scrapy.cli.context import Lcc, pass_lcc
+from lcc_scrapy.cli.feed_options import filters, place, places
+from lcc_scrapy.cli.select_output import CHANGES, CONFIRMATIONS, WithVersions, printer
+from lcc_scrapy.cli.select_reading import Told, hand_over, print_changes
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.feed import confirmations, row_formats
-from lcc_scrapy.feed.following import Batch
 from lcc_scrapy.feed.reader import Feed, Inventory, Reader
 from lcc_scrapy.feed.row_formats import FORMATS, Record
-
-Told = Callable[[Reader, Sequence[Change]], list[Record]]
-"""What makes records of what was read."""
 
 _IDS = ("docid", "seq")
 
@@ -100,49 +96,28 @@ def select(
         else:
             reads = confirmations.Confirmations if confirmed else Reader
             reader = reads(feed, selection, where.since, limit or 0)
-            told = _confirmations if confirmed else _changes(lcc)
+            told = _confirmations(reader) if confirmed else _changes(reader, lcc)
             if command is not None:
-                position = _hand_over(lcc, reader, where, told, command)
+                position = hand_over(lcc, reader, where, told, command)
             else:
                 shape = CONFIRMATIONS if confirmed else CHANGES
                 output = printer(form or "table", shape, raw=raw)
                 shown = WithVersions(feed, lcc.path_of()) if versions else output
-                position = _print(reader, where, told, shown)
+                position = print_changes(reader, where, told, shown)
         where.keep(position)
     click.echo(f"cursor: {position}", err=True)
 
 
-def _changes(lcc: Lcc) -> Told:
+def _changes(reader: Reader, lcc: Lcc) -> Told:
     path_of = lcc.path_of()
-    return lambda reader, page: list(row_formats.records(page, path_of, reader.owners(page)))
+    return lambda page: list(row_formats.records(page, path_of, reader.owners(page)))
 
 
-def _confirmations(reader: Reader, page: Sequence[Change]) -> list[Record]:
-    return list(confirmations.records(page, reader.owners(page)))
+def _confirmations(reader: Reader) -> Told:
+    def told(page: Sequence[Change]) -> list[Record]:
+        return list(confirmations.records(page, reader.owners(page)))
 
-
-def _print(reader: Reader, where: Place, told: Told, shown: Printer) -> Position:
-    """Print what is selected; returns the position reached when all of it was taken by stdout."""
-    where.begin(reader.position)
-    shown.begin()
-    for page in reader.pages():
-        shown.page(told(reader, page))
-    shown.end()
-    sys.stdout.flush()
-    return reader.position
-
-
-def _hand_over(lcc: Lcc, reader: Reader, where: Place, told: Told, command: str) -> Position:
-    """Give what is selected to a command; what it took is kept, whatever becomes of the rest."""
-    where.begin(reader.position)
-    handing = command_of(lcc, command)
-    for page in reader.pages():
-        batch = Batch(page, reader.position, reader.reached, 0)
-        status = handing.run(as_lines(told(reader, page)), batch)
-        if status:
-            raise Failure(f"the command ended with status {status}: {len(page)} changes come again")
-        where.keep(reader.reached)
-    return reader.position
+    return told
 
 
 def _list(feed: Feed, selection: Selection, form: str) -> Position:

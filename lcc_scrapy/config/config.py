@@ -123,6 +123,7 @@ class Config:
     source_urls: int = setting("LCC_SOURCE_URLS", "1000000", read.at_least_one, "URLs that are remembered of one [source](sources.md), some 40 bytes each in the database; further ones are not submitted.", LIVE)
     redis_url: str = setting("LCC_REDIS_URL", "", str, "Redis or Valkey whose keys are [sources](scrapy-redis.md): `redis://HOST:6379/0`, `rediss://…` with TLS, `unix://…`. Empty = what `REDIS_URL` and the other settings of scrapy-redis say, else `localhost`.")
     front_database_url: str = setting("LCC_FRONT_DATABASE_URL", "", str, "Database of a [front](front.md), which says which sub-LCC has which provider; empty = `front.sqlite` in the data directory.")
+    front_patience: float = setting("LCC_FRONT_PATIENCE", "10s", read.duration, "How long a sub-LCC may take for one answer to a content user of a [front](front.md); then it is left out, and named.")
     tracker_scan: ScanLimits = group(ScanLimits)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)
     # fmt: on
@@ -264,3 +265,12 @@ def unknown_settings(settings: Given, environment: Mapping[str, str] = os.enviro
     """Return names that look like ours and are not, so that a typing error does not pass in silence."""
     names = {name for name in (*settings, *environment) if name.startswith("LCC_")}
     return sorted(names - _BY_NAME.keys() - {"LCC_PWD"})
+
+
+def config_of(settings: Config | Given | Mapping[str, str] | None) -> Config:
+    """Return the settings of a content user: a ``Config``, Scrapy settings, names with values, or None."""
+    if isinstance(settings, Config):
+        return settings
+    if settings is not None and hasattr(settings, "getpriority"):
+        return load(settings)
+    return load(given_settings(settings or {}))

@@ -7,6 +7,7 @@ change, and then those who selected by it have to be told. A row knows when that
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import ClassVar
@@ -114,3 +115,24 @@ def _is_like(subtype: str, wanted: str) -> bool:
 
 def _leave(row: CachedUrl | Tombstone) -> Leave:
     return Leave(row.urlkey, row.pid, row.curl, row.mimetype, row.furl, row.seq)
+
+
+def selected(
+    provider: int | Iterable[int],
+    mimetype: str | Iterable[str],
+    subtype: str | Iterable[str],
+    url_prefix: str | Iterable[str],
+    since_time: int | None,
+) -> Selection:
+    """Return a selection of single values or several."""
+    return Selection(
+        (provider,) if isinstance(provider, int) else tuple(provider),
+        _texts(mimetype),
+        _texts(subtype),
+        _texts(url_prefix),
+        since_time,
+    )
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.feed.following import Batch
 
 LOOK = 0.2
@@ -35,11 +34,11 @@ class Command:
         self._stopping = stopping
         self._patience = patience
 
-    def run(self, lines: bytes, batch: Batch) -> int:
+    def run(self, lines: bytes, batch: Batch[Any]) -> int:
         """Hand a batch over; returns the exit status, negative when a signal ended the command."""
         return self.run_between(lines, (batch.since, batch.position), len(batch.changes), batch.tries)
 
-    def run_between(self, lines: bytes, between: tuple[Position, Position], count: int, tries: int) -> int:
+    def run_between(self, lines: bytes, between: tuple[object, object], count: int, tries: int) -> int:
         """Hand ``count`` lines over, which lie between two positions; returns as ``run`` does."""
         facts = {
             "FEED_SINCE": str(between[0]),

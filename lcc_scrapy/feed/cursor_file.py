@@ -2,23 +2,33 @@
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Generic, Self, TypeVar, overload
 
 from lcc_scrapy.domain.cursor import BadCursor, Position
 from lcc_scrapy.domain.errors import LccError
 
+P = TypeVar("P")
 
-class CursorFile:
-    """The cursor in ``path``, which is this process's alone while the context lasts.
+
+class CursorFile(Generic[P]):
+    """The cursor in ``path``, which is this process's alone while the context lasts; ``parse`` reads it.
 
     The lock is a file beside it (``.lock``), for the cursor file itself is another one after every write;
     after a kill it stays, and does no harm.
     """
 
-    def __init__(self, path: Path) -> None:
+    @overload
+    def __init__(self: "CursorFile[Position]", path: Path) -> None: ...
+
+    @overload
+    def __init__(self, path: Path, parse: Callable[[str], P]) -> None: ...
+
+    def __init__(self, path: Path, parse: Callable[[str], Any] = Position.parse) -> None:
         self._path = path
+        self._parse = parse
         self._lock_path = path.with_name(f"{path.name}.lock")
         self._lock = -1
 
@@ -45,16 +55,18 @@ class CursorFile:
         os.close(self._lock)
         self._lock = -1
 
-    def read(self) -> Position | None:
+    def read(self) -> P | None:
         """Return what was kept, None when there is no file yet; raises ``BadCursor``."""
         try:
-            return Position.parse(self._path.read_text(encoding="utf-8", errors="replace"))
+            parsed: P = self._parse(self._path.read_text(encoding="utf-8", errors="replace"))
         except FileNotFoundError:
             return None
         except BadCursor as error:
             raise BadCursor(f"cursor file {self._path}: {error}; to start over, remove it") from None
+        else:
+            return parsed
 
-    def write(self, position: Position) -> None:
+    def write(self, position: P) -> None:
         """Replace the cursor, so that the file never holds half of one and survives a power cut."""
         part = self._path.with_name(f"{self._path.name}.part")
         try:

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.selection import Change, Selection
-from lcc_scrapy.feed.reader import Feed, Reader
+from lcc_scrapy.feed.reader import Feed, Reader, Reading
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 300.0
@@ -15,19 +16,48 @@ LONGEST_WAIT = 300.0
 
 _log = logging.getLogger(__name__)
 
+P = TypeVar("P")
+
+
+class Source(Protocol[P]):
+    """What is followed."""
+
+    def is_at_end(self, position: P | None) -> bool:
+        """Tell, at little cost, whether nothing happened since a position."""
+
+    def read(self, since: P | None, limit: int) -> Reading[P]:
+        """Begin to read; raises ``StartOver``, ``BadCursor`` or ``StoreUnavailable``, as its pages do."""
+
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class FeedSource:
+    """What is selected of one LCC's feed."""
+
+    feed: Feed
+    selection: Selection
+
+    def is_at_end(self, position: Position | None) -> bool:
+        """Tell whether nothing at all happened since a position."""
+        at, head = position, self.feed.head()
+        return at is not None and (at.lcc, at.generation, at.seq) == (head.lcc, head.generation, head.seq)
+
+    def read(self, since: Position | None, limit: int) -> Reader:
+        """Begin to read."""
+        return Reader(self.feed, self.selection, since, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[P]):
     """Some changes, from behind ``since`` to ``position``; ``tries`` counts the failures before."""
 
     changes: Sequence[Change]
-    since: Position
-    position: Position
+    since: P
+    position: P
     tries: int
 
 
-class Follower:
-    """Reads the feed from ``since`` on, for ever or to its end.
+class Follower(Generic[P]):
+    """Reads a source from ``since`` on, for ever or to its end.
 
     ``deliver`` tells whether a batch was taken; one that was not is read anew, for what it named may have
     changed, and tried again later. ``keep`` makes a position durable. ``pause`` waits some seconds, and
@@ -36,17 +66,15 @@ class Follower:
 
     def __init__(
         self,
-        feed: Feed,
-        selection: Selection,
-        since: Position | None,
+        source: Source[P],
+        since: P | None,
         *,
-        deliver: Callable[[Batch], bool],
-        keep: Callable[[Position], None],
+        deliver: Callable[[Batch[P]], bool],
+        keep: Callable[[P], None],
         pause: Callable[[float], bool],
         poll: float,
     ) -> None:
-        self._feed = feed
-        self._selection = selection
+        self._source = source
         self.position = since
         self._deliver = deliver
         self._keep = keep
@@ -72,9 +100,9 @@ class Follower:
         """Hand over what there is; returns how many changes were taken."""
         taken = 0
         try:
-            if self._is_at_end():
+            if self._source.is_at_end(self.position):
                 return 0
-            reader = Reader(self._feed, self._selection, self.position, limit)
+            reader = self._source.read(self.position, limit)
             if self.position is None:
                 self._reach(reader.position)
             for page in reader.pages():
@@ -94,13 +122,7 @@ class Follower:
             _log.warning("the database does not answer, trying again: %s", error)
         return taken
 
-    def _is_at_end(self) -> bool:
-        """Look, at little cost, whether anything happened at all."""
-        at = self.position
-        head = self._feed.head()
-        return at is not None and (at.lcc, at.generation, at.seq) == (head.lcc, head.generation, head.seq)
-
-    def _reach(self, position: Position) -> None:
+    def _reach(self, position: P) -> None:
         if position != self.position:
             self._keep(position)
             self.position = position

@@ -6,7 +6,7 @@ it ends at all, and goes on from there the next time.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
@@ -74,6 +74,27 @@ class Feed(Pages, Protocol):
 
     def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
         """Return the answers that these rows came with; of rows that changed since, nothing."""
+
+
+P_co = TypeVar("P_co", covariant=True)
+
+
+class Reading(Protocol[P_co]):
+    """What hands pages of changes over, with positions as in ``Reader``: one LCC, or a front."""
+
+    @property
+    def position(self) -> P_co:
+        """Return where to go on, for what has been yielded before the last page."""
+
+    @property
+    def reached(self) -> P_co:
+        """Return where to go on behind the last page."""
+
+    def pages(self) -> Iterator[list[Change]]:
+        """Yield lists of selected changes, never empty."""
+
+    def owners(self, page: Sequence[Change]) -> Owners:
+        """Return the owners of the documents of the page that was yielded last."""
 
 
 class Reader:

@@ -25,6 +25,7 @@ from lcc_scrapy.db.schema import is_missing_file
 from lcc_scrapy.db.sql.store import make_engine, named_errors
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState
+from lcc_scrapy.domain.front_moves import Move
 
 FORMAT = "1"
 
@@ -48,6 +49,16 @@ _pmdb = Table(
     _metadata,
     Column("pid", BigInteger, primary_key=True, autoincrement=False),
     Column("sub", String(_NAME), nullable=False, index=True),
+)
+_moves = Table(
+    "moves",
+    _metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("source", String(_NAME), nullable=False),
+    Column("target", String(_NAME), nullable=False),
+    Column("source_seq", BigInteger, nullable=False),
+    Column("target_seq", BigInteger),
 )
 _info = Table(
     "frontinfo",
@@ -158,6 +169,31 @@ class Directory:
         counts = select(_pmdb.c.sub, func.count()).group_by(_pmdb.c.sub)
         with named_errors(), self._engine.connect() as connection:
             return {str(name): int(count) for name, count in connection.execute(counts)}
+
+    # --- moves (``domain/front_moves.py``) ---------------------------------------------------------
+
+    def moves(self, after: int) -> list[Move]:
+        """Return the moves of providers behind a number, by number."""
+        query = _moves.select().where(_moves.c.number > after).order_by(_moves.c.number)
+        with named_errors(), self._engine.connect() as connection:
+            return [Move(**row) for row in connection.execute(query).mappings()]
+
+    def newest_move(self) -> int:
+        """Return the number of the newest move, 0 = there was none."""
+        with named_errors(), self._engine.connect() as connection:
+            return connection.scalar(select(func.max(_moves.c.number))) or 0
+
+    def oldest_open_move(self) -> int:
+        """Return the number of the first move that still goes on, 0 = none does."""
+        query = select(func.min(_moves.c.number)).where(_moves.c.target_seq.is_(None))
+        with named_errors(), self._engine.connect() as connection:
+            return connection.scalar(query) or 0
+
+    def put_move(self, move: Move) -> None:
+        """Note a move, or how far it is."""
+        with named_errors(), self._engine.begin() as connection:
+            connection.execute(_moves.delete().where(_moves.c.number == move.number))
+            connection.execute(_moves.insert().values(**asdict(move)))
 
 
 def _count(connection: Connection, name: str) -> int:

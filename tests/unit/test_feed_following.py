@@ -14,7 +14,7 @@ from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed import reader
 from lcc_scrapy.feed.command import Command
 from lcc_scrapy.feed.cursor_file import CursorFile
-from lcc_scrapy.feed.following import FIRST_WAIT, LONGEST_WAIT, Batch, Follower
+from lcc_scrapy.feed.following import FIRST_WAIT, LONGEST_WAIT, Batch, FeedSource, Follower
 
 POLL = 7.0
 EVERYTHING = Selection()
@@ -33,7 +33,12 @@ class Following:
         self.batches, self.kept, self.waits = [], [], []
         self.refuses = refuses
         self.follower = Follower(
-            source, selection, since, deliver=self.deliver, keep=self.kept.append, pause=self.pause, poll=POLL
+            FeedSource(source, selection),
+            since,
+            deliver=self.deliver,
+            keep=self.kept.append,
+            pause=self.pause,
+            poll=POLL,
         )
 
     def deliver(self, batch):

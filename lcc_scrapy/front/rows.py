@@ -1,0 +1,149 @@
+"""Changes out of what a sub-LCC's HTTP API says of them; nothing of it is believed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import NoneType
+
+from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.directives import Owners
+from lcc_scrapy.domain.front_moves import Came
+from lcc_scrapy.domain.selection import Change, Leave
+
+_DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of one sub-LCC's feed; ``more``: there is more now. ``came`` as in ``domain/front_moves.py``."""
+
+    rows: Sequence[Change]
+    owners: Owners
+    reached: Position
+    more: bool
+    came: Mapping[int, Came]
+
+
+def page_of(answer: object, most: int) -> Page:
+    """Read an answer of ``/v1/changes``; raises ``ValueError`` for one that is none."""
+    facts = _Facts(answer)
+    records = [_Facts(one) for one in facts.list("changes", most)]
+    rows = [_change(one) for one in records]
+    if any(behind.seq <= row.seq for row, behind in pairwise(rows)):
+        raise ValueError("changes that are not in order")
+    owners = {row.urlkey: one.names("owners") for row, one in zip(rows, records, strict=True)}
+    reached = Position.parse(facts.text("cursor"))
+    return Page(rows, owners, reached, facts.flag("more"), _came(facts.mapping("moved"), most))
+
+
+def _came(given: Mapping[str, object], most: int) -> dict[int, Came]:
+    if len(given) > most:
+        raise ValueError("too many moves")
+    return {int(seq): tuple(_pair(one) for one in _list(came, most)) for seq, came in given.items()}
+
+
+def _pair(given: object) -> tuple[int, int]:
+    first, second = _list(given, 2)
+    if type(first) is not int or type(second) is not int:
+        raise ValueError("a move that is none")
+    return first, second
+
+
+def _change(one: "_Facts") -> Change:
+    docid = one.text("docid")
+    if len(docid) != _DIGITS:
+        raise ValueError("a docid that is none")
+    names = (bytes.fromhex(docid), one.number("pid"), one.text("curl"), one.text("mimetype"))
+    op, furl, seq = one.text("op"), one.text("furl"), one.number("seq")
+    if op == Tombstone.op:
+        return Tombstone(*names, furl, one.text("reason"), one.number("removed_time"), seq)
+    if op == Leave.op:
+        return Leave(*names, furl, seq)
+    if op == CachedUrl.op:
+        return _document(one, names)
+    raise ValueError(f"a change of kind {op[:20]!r}")
+
+
+def _document(one: "_Facts", names: tuple[bytes, int, str, str]) -> CachedUrl:
+    """Return a row; what the API does not tell of it is empty."""
+    return CachedUrl(
+        *names,
+        subtype=one.text_or("subtype") or "",
+        burl=one.text_or("burl"),
+        furl=one.text("furl"),
+        mtime=one.number_or("mtime"),
+        len=None,
+        md5=None,
+        timeofday="",
+        fetched_time=one.number("fetched_time"),
+        fetched_machineid=one.number("fetched_machineid"),
+        fetched_fileid=one.number("fetched_fileid"),
+        fetched_len=one.number("len"),
+        fetched_md5=one.text("md5"),
+        sha256=one.text("sha256"),
+        served_type=one.text_or("served_type") or "",
+        served_charset=one.text_or("served_charset") or "",
+        file_encoding=one.text_or("file_encoding") or "",
+        final_url="",
+        etag="",
+        last_modified="",
+        confirmed_time=0,
+        seq=one.number("seq"),
+        owners_seq=one.number_or("owners_seq") or 0,
+    )
+
+
+class _Facts:
+    """An object of JSON, whose values are looked at when they are asked for."""
+
+    def __init__(self, given: object) -> None:
+        if not isinstance(given, dict):
+            raise ValueError("not an object")  # noqa: TRY004 - of an answer, no argument
+        self._given = given
+
+    def text(self, name: str) -> str:
+        return str(self._one(name, str))
+
+    def text_or(self, name: str) -> str | None:
+        value = self._one(name, str, NoneType)
+        return value if isinstance(value, str) else None
+
+    def number(self, name: str) -> int:
+        value = self.number_or(name)
+        if value is None:
+            raise ValueError(f"no {name}")
+        return value
+
+    def number_or(self, name: str) -> int | None:
+        value = self._one(name, int, NoneType)
+        if value is None:
+            return None
+        if type(value) is not int or value < 0:
+            raise ValueError(f"{name} is no number")
+        return value
+
+    def flag(self, name: str) -> bool:
+        return bool(self._one(name, bool))
+
+    def list(self, name: str, most: int) -> list[object]:
+        return _list(self._given.get(name), most)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return tuple(str(one) for one in _list(self._given.get(name), 1_000_000))
+
+    def mapping(self, name: str) -> dict[str, object]:
+        value = self._one(name, dict)
+        return value if isinstance(value, dict) else {}
+
+    def _one(self, name: str, *kinds: type) -> object:
+        value: object = self._given.get(name)
+        if not isinstance(value, kinds):
+            raise ValueError(f"{name} is no {kinds[0].__name__}")  # noqa: TRY004
+        return value
+
+
+def _list(given: object, most: int) -> list[object]:
+    if not isinstance(given, list) or len(given) > most:
+        raise ValueError("a list that is none")
+    return given

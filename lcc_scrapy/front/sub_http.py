@@ -1,0 +1,139 @@
+"""One sub-LCC as its HTTP API (``lcc web``) shows it; every answer is bounded in bytes and time."""
+
+import io
+import json
+from dataclasses import dataclass
+from typing import IO
+from urllib.parse import urlencode
+
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.front import SubLcc
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed.content import ContentElsewhere, ContentGone
+from lcc_scrapy.feed.remote_content import SILENCE, authorized, cut_off, reason
+from lcc_scrapy.front.rows import Page, page_of
+from lcc_scrapy.http.answer import HttpError
+from lcc_scrapy.http.blocking import Body, Exchanges
+from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.outgoing import NoConnection
+
+ROW_MAX = 48 * 1024
+"""Bytes that a row may have on average: three long URLs of characters that JSON writes in six bytes each."""
+
+_PROBLEM_MAX = 64 * 1024
+_BLOCK = 256 * 1024
+_OK, _GONE, _NOT_THERE, _CHANGED = 200, 410, 404, 412
+_UNANSWERED = (HttpError, NoConnection, TimeoutError, ValueError, OSError)
+
+
+class SubFailed(LccError):
+    """A sub-LCC does not give what it should; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubHttp:
+    """A sub-LCC. ``patience``: seconds that it has for one answer."""
+
+    sub: SubLcc
+    token: str
+    exchanges: Exchanges
+    patience: float
+
+    def changes(self, since: Position | None, selection: Selection, limit: int) -> Page:
+        """Return the changes behind a cursor, of ``limit`` at most.
+
+        Raises ``StartOver`` where it cannot be followed, ``SubFailed`` for everything else that goes wrong.
+        """
+        connection = self._asked(f"/v1/changes?{_query(since, selection, limit)}")
+        try:
+            status = connection.answer.status
+            said = self._read(connection, limit * ROW_MAX + _PROBLEM_MAX)
+        except _UNANSWERED as error:
+            raise self._failed(reason(error)) from None
+        finally:
+            self.exchanges.release(connection)
+        if status == _OK:
+            return self._checked(said, selection, limit)
+        detail = _detail(said)
+        if status == _GONE:
+            raise StartOver(f"sub-LCC {self.sub.name}: {detail}")
+        raise self._failed(f"answers {status}: {detail}")
+
+    def open(self, row: CachedUrl) -> IO[bytes]:
+        """Return the content of a document, decoded, as a stream to be closed.
+
+        Raises ``ContentGone`` where the row is not what is there now, ``FileNotFoundError`` where the
+        document is not there at all, and ``ContentElsewhere`` where the sub-LCC does not give it.
+        """
+        path = f"/v1/documents/{row.docid}/content"
+        try:
+            connection = self._asked(path, (b"If-Match", f'"{row.sha256}"'.encode()), deadline=0.0)
+        except SubFailed as error:
+            raise ContentElsewhere(str(error)) from None
+        status = connection.answer.status
+        if status == _OK:
+            body = Body(self.exchanges, connection, lambda error: cut_off(self.sub.web + path, error))
+            return io.BufferedReader(body, _BLOCK)
+        self.exchanges.release(connection)
+        if status == _NOT_THERE:
+            raise FileNotFoundError(row.docid)
+        if status in {_CHANGED, _GONE}:
+            raise ContentGone(f"document {row.docid} was replaced or removed meanwhile: read on")
+        raise ContentElsewhere(f"sub-LCC {self.sub.name} answers {status} for document {row.docid}")
+
+    def _asked(self, path: str, *fields: tuple[bytes, bytes], deadline: float | None = None) -> Connection:
+        """Send a request; without a ``deadline`` the whole answer has to come within the patience."""
+        within = self.patience if deadline is None else deadline
+        patience = self.patience if deadline is None else max(self.patience, SILENCE)
+        try:
+            request = authorized(self.sub.web.rstrip("/") + path, self.token, *fields)
+            return self.exchanges.ask(request, patience=patience, deadline=within)
+        except _UNANSWERED as error:
+            raise self._failed(reason(error)) from None
+
+    def _read(self, connection: Connection, most: int) -> bytes:
+        said = bytearray()
+        while pieces := self.exchanges.more(connection):
+            for piece in pieces:
+                said += piece
+            if len(said) > most:
+                raise ValueError(f"more than {most} bytes")
+        return bytes(said)
+
+    def _checked(self, said: bytes, selection: Selection, limit: int) -> Page:
+        try:
+            page = page_of(json.loads(said), limit)
+        except (ValueError, RecursionError, BadCursor) as error:
+            raise self._failed(f"its answer is none: {reason(error)}") from None
+        if page.reached.lcc != self.sub.lccid:
+            raise self._failed(f"LCC {page.reached.lcc} answers there, not {self.sub.lccid}")
+        if page.reached.selection != selection.digest:
+            raise self._failed("the front's token there is restricted: give it one for everything")
+        return page
+
+    def _failed(self, why: str) -> SubFailed:
+        return SubFailed(f"sub-LCC {self.sub.name} ({self.sub.web}): {why}")
+
+
+def _query(since: Position | None, selection: Selection, limit: int) -> str:
+    given: dict[str, object] = {
+        "limit": limit,
+        "moves": "true",
+        "provider": selection.providers,
+        "mimetype": selection.mimetypes,
+        "subtype": selection.subtypes,
+        "url_prefix": selection.url_prefixes,
+        **({"since": str(since)} if since else {}),
+        **({} if selection.since is None else {"since_time": selection.since}),
+    }
+    return urlencode(given, doseq=True)
+
+
+def _detail(said: bytes) -> str:
+    try:
+        facts = json.loads(said)
+        return str(facts["detail"])[:500]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return "no reason given"

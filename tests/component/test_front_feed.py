@@ -1,0 +1,352 @@
+"""The feed of a front: real answers of ``lcc web`` over memory, sub-LCCs that fail in every way, and moves."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from web_house import SITE, WebHouse
+
+from lcc_scrapy.domain.cursor import BadCursor, StartOver
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.front import SubLcc
+from lcc_scrapy.domain.front_cursor import FrontPosition
+from lcc_scrapy.domain.front_moves import Move
+from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.feed.content import ContentElsewhere, ContentGone
+from lcc_scrapy.front import feed as feed_module
+from lcc_scrapy.front.content_user import FrontChanges
+from lcc_scrapy.front.directory import Directory
+from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
+
+EVERYTHING = Selection()
+
+
+class Sub(WebHouse):
+    """A sub-LCC in memory behind a real socket. ``trouble`` answers instead of it."""
+
+    def __init__(self, name, folder, pid):
+        super().__init__()
+        self.name, self.pid, self.trouble = name, pid, None
+        self.shelf.lcc = f"lcc-{name}"
+        self.requests = []
+        self.token_file = folder / f"token-{name}"
+        self.token_file.write_text(self.token())
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def serving(self):
+        sub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                status, body = sub.answer(self.path, dict(self.headers))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            with self.client(token="") as self.inner:
+                yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join(60)
+            server.server_close()
+
+    def answer(self, path, headers):
+        self.requests.append(path)
+        if self.trouble is not None:
+            return self.trouble()
+        with self._lock:
+            shown = {name: value for name, value in headers.items() if name in {"Authorization", "If-Match"}}
+            answer = self.inner.get(path, headers=shown)
+        return answer.status_code, answer.content
+
+    def add(self, name, **values):
+        return self.shelf.add(name, pid=self.pid, **values)
+
+
+class Front:
+    def __init__(self, folder, subs, urls):
+        self.now = 0.0
+        self.directory = Directory(f"sqlite:///{folder}/front.sqlite")
+        self.directory.create()
+        for sub, url in zip(subs, urls, strict=True):
+            self.make_known(sub, url)
+        self.feed = FrontFeed(self.directory, 60.0, lambda: self.now)
+
+    def make_known(self, sub, url):
+        row = SubLcc(sub.name, "127.0.0.1:9", sub.shelf.lcc, url, str(sub.token_file))
+        self.directory.add(row)
+        self.directory.assign(sub.pid, sub.name)
+
+    def read(self, since=None, **options):
+        """Read to the end; returns the reader and the names of what was told."""
+        since = FrontPosition.parse(since) if since else None
+        reader = FrontReader(self.feed, options.pop("selection", EVERYTHING), since, **options)
+        told = [(row.op, row.pid, row.curl.removeprefix(SITE)) for page in reader.pages() for row in page]
+        return reader, sorted(told)
+
+
+@pytest.fixture
+def subs(tmp_path):
+    made = [Sub(name, tmp_path, pid) for pid, name in enumerate("abc", 1)]
+    with made[0].serving() as first, made[1].serving() as second, made[2].serving() as third:
+        for sub, url in zip(made, (first, second, third), strict=True):
+            sub.url = url
+        yield made
+
+
+@pytest.fixture
+def front(tmp_path, subs):
+    made = Front(tmp_path, subs[:2], [sub.url for sub in subs[:2]])
+    yield made
+    made.feed.close()
+    made.directory.close()
+
+
+def test_all_sub_lccs_are_told_once_and_then_what_changed(front, subs):
+    a, b, _ = subs
+    a.add("x"), a.add("y"), b.add("x")
+    reader, told = front.read()
+    assert told == [("upsert", 1, "x"), ("upsert", 1, "y"), ("upsert", 2, "x")]
+    assert front.read(str(reader.position))[1] == []
+    b.add("x", body=b"new"), a.shelf.remove("y", pid=1)
+    reader, told = front.read(str(reader.position))
+    assert told == [("remove", 1, "y"), ("upsert", 2, "x")]
+    assert (reader.failed, reader.start_over) == ({}, {})
+
+
+def test_rows_are_the_same_as_the_sub_lccs_own_and_name_the_url_of_the_content(front, subs):
+    a = subs[0]
+    row = a.add("x", subtype="lang:en")
+    own = json.loads(a.inner.get("/v1/changes", headers=_shown(a)).content)["changes"]
+    reader = FrontReader(front.feed, EVERYTHING)
+    (page,) = reader.pages()
+    assert reader.records(page) == [{**own[0], "path": f"{a.url}/v1/documents/{row.docid}/content"}]
+
+
+def _shown(sub):
+    return {"Authorization": f"Bearer {sub.token_file.read_text()}"}
+
+
+def test_filters_are_those_of_every_sub_lcc_and_belong_to_the_cursor(front, subs):
+    subs[0].add("x"), subs[0].add("y", mimetype="application/pdf"), subs[1].add("z", mimetype="text/plain")
+    text = Selection(mimetypes=("text/*",), url_prefixes=(SITE,), since=5)
+    reader, told = front.read(selection=text)
+    assert told == [("upsert", 1, "x"), ("upsert", 2, "z")]
+    with pytest.raises(BadCursor, match="same filters"):
+        front.read(str(reader.position))
+    assert front.read(str(reader.position), selection=text)[1] == []
+
+
+def test_a_limit_ends_the_reading_and_the_rest_comes_next(front, subs, monkeypatch):
+    monkeypatch.setattr(feed_module, "PAGE", 3)
+    for number in range(5):
+        subs[0].add(f"{number}"), subs[1].add(f"{number}")
+    since, everything = None, []
+    for _ in range(4):
+        reader, told = front.read(since, limit=3)
+        everything += told
+        since = str(reader.position)
+    assert len(everything) == len(set(everything)) == 10
+    assert front.read(since)[1] == []
+
+
+def test_who_stops_in_the_middle_goes_on_behind_the_last_change_that_is_over(front, subs):
+    for number in range(5):
+        subs[0].add(f"{number}")
+    changes = FrontChanges(FrontReader(front.feed, EVERYTHING))
+    taken = [row.curl for row, _ in zip(changes, range(3), strict=False)]
+    assert [row[2] for row in front.read(str(changes.position))[1]] == ["3", "4"]
+    assert taken == [f"{SITE}{number}" for number in range(3)]
+    assert len(list(changes)) == 1
+    assert front.read(str(changes.position))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        (lambda: (500, b"oops"), "answers 500"),
+        (lambda: (401, b'{"detail": "send a valid token"}'), "send a valid token"),
+        (lambda: (200, b"<html>"), "its answer is none"),
+        (lambda: (200, b"[" * 100_000), "its answer is none"),
+        (lambda: (200, b"{}"), "its answer is none"),
+        (lambda: (200, b" " * 200_000), "more than"),
+        (
+            lambda: (200, json.dumps({"changes": [], "cursor": "x", "more": False, "moved": {}}).encode()),
+            "none",
+        ),
+    ],
+)
+def test_a_sub_lcc_that_fails_is_named_and_its_part_stays(front, subs, trouble, said):
+    a, b, _ = subs
+    a.add("x"), b.add("x")
+    since = str(front.read()[0].position)
+    a.add("y"), b.add("y")
+    b.trouble = trouble
+    if said == "more than":
+        b.trouble = lambda: (200, b" " * (feed_module.PAGE * 49 * 1024 + 200_000))
+    reader, told = front.read(since)
+    assert told == [("upsert", 1, "y")]
+    assert reader.failed.keys() == {"b"}
+    assert said in reader.failed["b"]
+    assert reader.position.part("lcc-b") == FrontPosition.parse(since).part("lcc-b")
+    b.trouble = None
+    assert front.read(str(reader.position))[0].failed  # it is let rest
+    front.now += FIRST_REST
+    reader, told = front.read(str(reader.position))
+    assert (told, reader.failed) == ([("upsert", 2, "y")], {})
+
+
+def test_one_that_cannot_be_connected_to_or_that_nobody_can_ask_is_named(front, subs):
+    subs[0].add("x")
+    front.directory.change(SubLcc("b", "127.0.0.1:9", "lcc-b", "http://127.0.0.1:1", str(subs[1].token_file)))
+    front.directory.add(SubLcc("n", "127.0.0.1:9", "lcc-n"))
+    front.directory.add(SubLcc("t", "127.0.0.1:9", "lcc-t", "http://127.0.0.1:1", "/there/is/none"))
+    reader, told = front.read()
+    assert told == [("upsert", 1, "x")]
+    assert reader.failed.keys() == {"b", "n", "t"}
+    assert "--token-file" in reader.failed["n"]
+    assert "/there/is/none" in reader.failed["t"]
+
+
+def test_a_slow_sub_lcc_holds_up_none_of_the_others(front, subs, monkeypatch):
+    monkeypatch.setattr(feed_module, "PAGE", 1)
+    a, b, _ = subs
+    since = str(front.read()[0].position)
+    let_go = threading.Event()
+    b.trouble = lambda: (let_go.wait(300), (503, b""))[1]
+    for number in range(5):
+        a.add(f"{number}")
+    pages = FrontReader(front.feed, EVERYTHING, FrontPosition.parse(since)).pages()
+    try:
+        assert [next(pages)[0].curl for _ in range(5)] == [f"{SITE}{number}" for number in range(5)]
+    finally:
+        let_go.set()
+    assert list(pages) == []
+
+
+def test_another_lcc_at_the_address_or_a_restricted_token_is_no_answer(front, subs):
+    a, b, _ = subs
+    a.shelf.lcc = "lcc-other"
+    b.token_file.write_text(b.token("small", providers="2"))
+    reader, told = front.read()
+    assert told == []
+    assert "lcc-other answers there" in reader.failed["a"]
+    assert "restricted" in reader.failed["b"]
+
+
+def test_a_sub_lcc_that_was_restored_is_started_over_alone_and_only_when_that_is_asked_for(front, subs):
+    a, b, _ = subs
+    a.add("x"), b.add("x")
+    since = str(front.read()[0].position)
+    b.shelf.generation = 2
+    a.add("y")
+    reader, told = front.read(since)
+    assert told == [("upsert", 1, "y")]
+    assert reader.start_over.keys() == {"b"}
+    since = str(reader.position)
+    assert front.read(since)[0].start_over.keys() == {"b"}
+    reader, told = front.read(since, anew=["b"])
+    assert (told, reader.start_over) == ([("upsert", 2, "x")], {})
+    assert front.read(str(reader.position))[1] == []
+    with pytest.raises(ConfigurationError, match="no sub-LCC q: it has a, b"):
+        front.read(since, anew=["q"])
+
+
+def test_one_that_is_added_is_read_from_its_start_and_one_that_is_removed_is_dropped(front, subs):
+    a, b, c = subs
+    a.add("x"), b.add("x"), c.add("x")
+    since = str(front.read()[0].position)
+    front.make_known(c, c.url)
+    front.directory.withdraw(2)
+    front.directory.remove("b")
+    reader, told = front.read(since)
+    assert told == [("upsert", 3, "x")]
+    assert [part.position.lcc for part in reader.position.parts] == ["lcc-a", "lcc-c"]
+
+
+def test_the_first_cursor_is_there_before_the_first_row(front, subs):
+    subs[0].add("x")
+    reader = FrontReader(front.feed, EVERYTHING)
+    assert all(part.since for part in reader.position.parts)
+    assert reader.position.part("lcc-a").position.began == 1
+    assert front.read(str(reader.position))[1] == [("upsert", 1, "x")]
+
+
+def test_a_front_without_sub_lccs_or_with_one_of_unknown_id_says_what_to_do(tmp_path):
+    front = Front(tmp_path, [], [])
+    with pytest.raises(ConfigurationError, match="lcc front add"):
+        front.read()
+    front.directory.add(SubLcc("n", "127.0.0.1:9"))
+    with pytest.raises(ConfigurationError, match="front set n --database"):
+        front.read()
+    front.feed.close()
+
+
+def test_a_cursor_of_another_front_is_refused(front):
+    with pytest.raises(StartOver, match="another front"):
+        front.read(str(FrontPosition().within(["lcc-q"])))
+
+
+def test_contents_come_from_the_sub_lcc_of_their_provider(front, subs):
+    a, b, _ = subs
+    rows = [a.add("x", body=b"one"), b.add("x", body=b"two")]
+    assert [front.feed.open(row).read() for row in rows] == [b"one", b"two"]
+    a.add("x", body=b"newer")
+    with pytest.raises(ContentGone, match="read on"):
+        front.feed.open(rows[0])
+    b.shelf.remove("x", pid=2)
+    with pytest.raises(ContentGone, match="read on"):
+        front.feed.open(rows[1])
+    a.trouble = lambda: (503, b"")
+    with pytest.raises(ContentElsewhere, match="sub-LCC a answers 503"):
+        front.feed.open(rows[0])
+    front.directory.change(SubLcc("a", "127.0.0.1:9", "lcc-a"))
+    with pytest.raises(ContentElsewhere, match="--web"):
+        front.feed.open(rows[0])
+
+
+def test_a_provider_that_moves_is_told_neither_twice_nor_too_little(front, subs):
+    a, b, _ = subs
+    a.add("x")
+    since = str(front.read()[0].position)
+    a.add("y"), b.add("z")
+    source = a.shelf.seq
+    assert front.directory.oldest_open_move() == front.directory.newest_move() == 0
+    front.directory.put_move(Move(1, 1, "lcc-a", "lcc-b", source))
+    for was, name in ((1, "x"), (2, "y")):
+        b.shelf.came[b.shelf.add(name, pid=1).seq] = ((1, was),)
+    fresh = str(front.read()[0].position)  # of somebody who begins meanwhile
+    assert front.directory.oldest_open_move() == 1
+    a.shelf.top, a.shelf.told = source, []
+    front.directory.put_move(Move(1, 1, "lcc-a", "lcc-b", source, b.shelf.seq))
+    assert front.directory.oldest_open_move() == 0
+    reader, told = front.read(since)
+    assert told == [("upsert", 1, "y"), ("upsert", 2, "z")]
+    assert (reader.position.moves, reader.position.notes) == (1, ())
+    assert front.read(str(reader.position))[1] == front.read(fresh)[1] == []
+    assert front.read()[1] == [("upsert", 1, "x"), ("upsert", 1, "y"), ("upsert", 2, "z")]
+
+
+def test_what_was_read_of_a_source_that_is_removed_since_is_not_told_by_the_target(front, subs):
+    a, b, _ = subs
+    a.add("x"), b.add("z")
+    since = str(front.read()[0].position)
+    front.directory.put_move(Move(1, 1, "lcc-a", "lcc-b", a.shelf.seq, 2))
+    b.shelf.came[b.shelf.add("x", pid=1).seq] = ((1, 1),)
+    front.directory.withdraw(1)
+    front.directory.remove("a")
+    assert front.read(since)[1] == []

@@ -1,0 +1,97 @@
+"""Content users of a front: three sub-LCCs in processes of their own look like one."""
+
+import json
+import threading
+
+import pytest
+from front_house import FrontHouse
+from harness import wait_for
+from test_cli import SITE, drop_everything
+
+from lcc_scrapy.cli.front_reading import Partial
+from lcc_scrapy.front.content_user import FrontContentUser
+
+PIDS = {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.fixture
+def front(tmp_path, databases):
+    made, shared = FrontHouse(tmp_path / "front"), databases.url("mariadb")
+    drop_everything(shared)
+    try:
+        made.add_sub("a", 1)
+        made.add_sub("b", 2, shared)
+        yield made
+    finally:
+        made.close()
+
+
+def rows_of(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def told(rows):
+    return sorted((row["pid"], row["curl"].removeprefix(SITE)) for row in rows)
+
+
+@pytest.mark.slow
+def test_a_sub_lcc_that_is_killed_started_again_or_added_loses_and_repeats_nothing(front):
+    a, b = front.subs["a"], front.subs["b"]
+    a.change("x", "y")
+    b.change("x")
+    select = ("front", "select", "--format", "jsonl", "--cursor-file", "position")
+    assert told(rows_of(front.lcc(*select).stdout)) == [(1, "x"), (1, "y"), (2, "x")]
+    assert front.lcc(*select).stdout == ""
+
+    b.kill()
+    b.change("z")
+    a.change("z")
+    partial = front.lcc(*select, status=Partial.exit_code)
+    assert told(rows_of(partial.stdout)) == [(1, "z")]
+    assert "sub-LCC b" in partial.stderr
+    assert "cursor: " in partial.stderr
+
+    b.start()
+    front.add_sub("c", 3).change("x")
+    rows = rows_of(front.lcc(*select).stdout)
+    assert told(rows) == [(2, "z"), (3, "x")]
+    assert rows[-1]["path"].startswith("http://127.0.0.1:")
+
+    with FrontContentUser({**front.settings}) as user:
+        everything = list(user.select())
+        assert len({row.docid for row in everything}) == len(everything) == 6
+        for row in everything:
+            with user.open(row) as content:
+                assert content.read() == row.curl.encode()
+
+
+@pytest.mark.slow
+def test_a_follower_is_told_everything_once_while_documents_change_and_a_sub_lcc_is_killed(front):
+    front.add_sub("c", 3)
+    taken, stop = [], threading.Event()
+
+    def follow():
+        position = None
+        with FrontContentUser({**front.settings}) as user:
+            while not stop.is_set():
+                changes = user.select(since=position)
+                taken.extend((row.pid, row.curl, row.seq) for row in changes)
+                position = str(changes.position)
+                stop.wait(0.2)
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    try:
+        for number in range(6):
+            for sub in front.subs.values():
+                sub.change(f"{number}", "again")
+            if number == 2:
+                front.subs["b"].kill()
+            if number == 4:
+                front.subs["b"].start()
+        wanted = {(pid, f"{SITE}{number}") for pid in PIDS.values() for number in range(6)}
+        wait_for(lambda: wanted <= {(pid, curl) for pid, curl, _ in taken}, 300)
+    finally:
+        stop.set()
+        follower.join(300)
+    assert len(taken) == len(set(taken))

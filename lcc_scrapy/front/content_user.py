@@ -18,6 +18,7 @@ from lcc_scrapy.config.project import Given
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.selection import Change, selected
+from lcc_scrapy.feed.text import PageText, TextReader
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FrontFeed, FrontReader
 
@@ -61,6 +62,7 @@ class FrontContentUser:
 
     def __init__(self, settings: Config | Given | Mapping[str, str] | None = None) -> None:
         config = config_of(settings)
+        self._reader: TextReader | None = None
         self._directory = Directory(config.front_database_url)
         try:
             self._directory.check()
@@ -98,6 +100,13 @@ class FrontContentUser:
         """
         return self._feed.open(row)
 
+    def text(self, row: CachedUrl) -> PageText:
+        """Return title and main text of a document, as ``ContentUser.text`` does."""
+        if self._reader is None:
+            self._reader = TextReader()
+        with self.open(row) as content:
+            return self._reader.read(row, content)
+
     @property
     def feed(self) -> FrontFeed:
         """The feed itself, for those who page through it in their own way."""
@@ -105,6 +114,8 @@ class FrontContentUser:
 
     def close(self) -> None:
         """Give connections back."""
+        if self._reader is not None:
+            self._reader.close()
         self._feed.close()
         self._directory.close()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import StartOver
 from lcc_scrapy.domain.directives import NO_OWNERS, Owners
 from lcc_scrapy.domain.errors import ConfigurationError
@@ -90,6 +90,11 @@ class FrontFeed:
             except SubFailed as error:
                 raise ContentElsewhere(str(error)) from None
         raise ContentGone(f"document {row.docid} was removed meanwhile: read on")
+
+    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
+        """Return nothing: the answers of sites stay with the sub-LCCs."""
+        del rows
+        return {}
 
     def close(self) -> None:
         """Close connections; what is asked still is not waited for longer than the patience."""

@@ -1,6 +1,7 @@
 """Content users of a front: three sub-LCCs in processes of their own look like one."""
 
 import json
+import tarfile
 import threading
 
 import pytest
@@ -56,6 +57,13 @@ def test_a_sub_lcc_that_is_killed_started_again_or_added_loses_and_repeats_nothi
     rows = rows_of(front.lcc(*select).stdout)
     assert told(rows) == [(2, "z"), (3, "x")]
     assert rows[-1]["path"].startswith("http://127.0.0.1:")
+
+    front.lcc("front", "export", "--format", "tar.gz", "--exec", "cat > all.tar.gz")
+    with tarfile.open(front.folder / "all.tar.gz") as archive:
+        contents = [archive.extractfile(member).read() for member in archive if "manifest" not in member.name]
+    assert sorted(contents) == sorted(f"{SITE}{name}".encode() for name in "xyzxzx")
+    front.lcc("front", "export", "--format", "fts5", "-o", "index", status=2)
+    front.lcc("front", "export", "--format", "warc", "-o", "warc", status=2)
 
     with FrontContentUser({**front.settings}) as user:
         everything = list(user.select())

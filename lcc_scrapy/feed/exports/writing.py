@@ -7,17 +7,16 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, Protocol, TypeVar
 
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
-from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.content import ContentGone, ContentLost
 from lcc_scrapy.feed.exports.interface import Export, ExportFormat, Item, NoText
 from lcc_scrapy.feed.exports.names import name_of
-from lcc_scrapy.feed.reader import Feed, Reader
+from lcc_scrapy.feed.reader import Reading
 from lcc_scrapy.feed.row_formats import Record, record
 from lcc_scrapy.feed.text import PageText
 
@@ -25,6 +24,14 @@ _IN_MEMORY = 1 << 20
 _SMALL = 256 * 1024
 Open = Callable[[CachedUrl], IO[bytes]]
 Read = Callable[[CachedUrl], PageText]
+P = TypeVar("P")
+
+
+class Answering(Protocol):
+    """What knows the answers that rows came with."""
+
+    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
+        """Return them by key, as far as they are known."""
 
 
 @dataclass(slots=True)
@@ -49,7 +56,7 @@ class Writing:
     """
 
     def __init__(
-        self, out: IO[bytes], form: ExportFormat, feed: Feed, opened: Open, read: Read | None = None
+        self, out: IO[bytes], form: ExportFormat, feed: Answering, opened: Open, read: Read | None = None
     ) -> None:
         self.written = Written()
         self._form = form
@@ -58,7 +65,7 @@ class Writing:
         self._open = opened
         self._read = read
 
-    def run(self, reader: Reader, progress: Callable[[int], object]) -> Position:
+    def run(self, reader: Reading[P], progress: Callable[[int], object]) -> P:
         """Write everything; returns the position from which the next export goes on.
 
         Raises ``StartOver``, ``ContentLost`` or ``ContentElsewhere``: what was written is worth nothing.
@@ -109,7 +116,7 @@ class Writing:
         self.written.documents += 1
         self.written.size += item.row.fetched_len
 
-    def _last(self, position: Position) -> Record:
+    def _last(self, position: object) -> Record:
         written = self.written
         return {
             "op": "end",

@@ -1,6 +1,7 @@
 """What reads what content users send, and the ways in which these can grow."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,6 +11,7 @@ from urllib.parse import quote
 from lcc_scrapy.domain import registration
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
+from lcc_scrapy.domain.front_cursor import FRONT_CURSOR_MAX, FrontPosition, Note, Part
 from lcc_scrapy.domain.indexnow import NotTaken, read_submission
 from lcc_scrapy.domain.indexnow_body import BODY_MAX, read_body
 from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS
@@ -17,6 +19,9 @@ from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.domain.tokens import digest_of
+from lcc_scrapy.front.feed import PAGE
+from lcc_scrapy.front.rows import page_of
+from lcc_scrapy.front.sub_http import ROW_MAX
 from lcc_scrapy.query.answering import FILTERS_MAX
 from lcc_scrapy.registration.reading import BODY_BYTES, json_fields
 from lcc_scrapy.web.forms import form_fields
@@ -142,6 +147,63 @@ def read_cursor(text: str) -> object:
         return Position.parse(text)
     except BadCursor:
         return None
+
+
+def read_front_cursor(text: str) -> object:
+    """Read a cursor of a front."""
+    try:
+        return FrontPosition.parse(text)
+    except BadCursor:
+        return None
+
+
+def front_cursor(parts: int, notes: int = 0, told: int = 0) -> str:
+    """Return a cursor with parts, and notes with places in them."""
+    lccs = [f"{number}" for number in range(parts)]
+    made = tuple(Part(Position(lcc, 1, 2, 3), 4) for lcc in lccs)
+    each = tuple((lccs[number % parts], 5) for number in range(told))
+    return str(FrontPosition(made, "", notes, tuple(Note(n, n, each) for n in range(1, notes + 1))))
+
+
+FRONT_CURSORS = Parser(
+    "cursor of a front", COMMAND, FRONT_CURSOR_MAX, read_front_cursor, lambda n: front_cursor(n // 20 + 1),
+    (
+        Dimension("letters", lambda n: "A" * n), Dimension("nesting", lambda n: "W1tb" * (n // 4)), Dimension("digits", lambda n: "MTEx" * (n // 4)),
+        Dimension("notes", lambda n: front_cursor(1, n // 12)), Dimension("places of a note", lambda n: front_cursor(1, 1, n // 8)),
+        Dimension("notes x places", lambda n: front_cursor(8, max(1, int(n**0.5) // 3), max(1, int(n**0.5) // 3))),
+    ),
+)  # fmt: skip
+
+
+def read_front_page(text: str) -> object:
+    """Read what a sub-LCC answers to a front."""
+    try:
+        return page_of(json.loads(text), PAGE)
+    except (ValueError, BadCursor, RecursionError):
+        return None
+
+
+_ROW = {
+    "op": "remove", "docid": "0" * 32, "pid": 1, "curl": "http://h/", "mimetype": "a/b", "furl": "http://h/",
+    "reason": "", "removed_time": 1, "owners": [],
+}  # fmt: skip
+
+
+def front_page(rows: int, owners: int = 0, came: int = 0, **values: object) -> str:
+    """Return an answer of ``/v1/changes``."""
+    told = [{**_ROW, "seq": seq, "owners": ["o"] * owners, **values} for seq in range(1, rows + 1)]
+    moved = {str(seq): [[1, 2]] * came for seq in range(1, rows + 1)}
+    return json.dumps({"changes": told, "cursor": str(Position("x", 1, 1)), "more": False, "moved": moved})
+
+
+FRONT_PAGES = Parser(
+    "page of a sub-LCC", COMMAND, PAGE * ROW_MAX, read_front_page, lambda n: front_page(n // 200 + 1),
+    (
+        Dimension("nesting", lambda n: "[" * n), Dimension("rows", lambda n: front_page(n // 200 + 1)), Dimension("owners", lambda n: front_page(1, n // 5)),
+        Dimension("moves of a row", lambda n: front_page(1, 0, min(PAGE, n // 8))), Dimension("digits", lambda n: front_page(1).replace('"pid": 1', '"pid": ' + "1" * n)),
+        Dimension("URL", lambda n: front_page(1, curl="x" * n)), Dimension("rows x owners", lambda n: front_page(min(PAGE, int(n**0.5)), int(n**0.5) // 8)),
+    ),
+)  # fmt: skip
 
 
 CURSORS = Parser(
@@ -297,4 +359,15 @@ INDEXNOW = Parser(
     ),
 )  # fmt: skip
 
-PARSERS = (QUERIES, RESULTS, SELECTIONS, CURSORS, REQUEST_FIELDS, HTTP_API, REGISTRATIONS, INDEXNOW)
+PARSERS = (
+    QUERIES,
+    RESULTS,
+    SELECTIONS,
+    CURSORS,
+    FRONT_CURSORS,
+    FRONT_PAGES,
+    REQUEST_FIELDS,
+    HTTP_API,
+    REGISTRATIONS,
+    INDEXNOW,
+)

@@ -1,11 +1,12 @@
 """Content users of a front: three sub-LCCs in processes of their own look like one."""
 
 import json
+import subprocess
 import tarfile
 import threading
 
 import pytest
-from front_house import FrontHouse
+from front_house import PROGRAM, FrontHouse
 from harness import wait_for
 from test_cli import SITE, drop_everything
 
@@ -103,3 +104,27 @@ def test_a_follower_is_told_everything_once_while_documents_change_and_a_sub_lcc
         stop.set()
         follower.join(300)
     assert len(taken) == len(set(taken))
+
+
+@pytest.mark.slow
+def test_a_follower_that_is_killed_goes_on_where_its_command_had_ended(front):
+    command = [*PROGRAM, "front", "follow", "--cursor-file", "position", "--exec", "cat >> taken"]
+    environment = {**front.environment, "LCC_POLL": "0.1"}
+    taken = front.folder / "taken"
+    taken.touch()
+    for number in range(3):
+        for sub in front.subs.values():
+            sub.change(f"{number}")
+        with subprocess.Popen(command, env=environment, cwd=front.folder) as follower:
+            try:
+                wanted = {(pid, f"{name}") for pid in (1, 2) for name in range(number + 1)}
+                wait_for(lambda wanted=wanted: wanted <= set(told(rows_of(taken.read_text()))), 300)
+            finally:
+                follower.kill()
+    rows = rows_of(taken.read_text())
+    assert len(rows) - len(set(told(rows))) <= 3 * 2  # what came again: of each kill, one batch of a sub-LCC
+    front.lcc("front", "follow", "--cursor-file", "position", "--once")
+    assert front.lcc("front", "follow", "--cursor-file", "position", "--once").stdout == ""
+    front.subs["b"].kill()
+    partial = front.lcc("front", "follow", "--cursor-file", "position", "--once", status=Partial.exit_code)
+    assert "sub-LCC b" in partial.stderr

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.cursor import Position
-from lcc_scrapy.domain.front_cursor import TOLD_MAX, FrontPosition, Note
+from lcc_scrapy.domain.front_cursor import TOLD_MAX, FrontPosition, Note, Part
 from lcc_scrapy.domain.front_moves import Came, Move, Moves, begun, lowest, noted, read_on, without_finished
 
 _LCCS = ("a", "b", "c")
@@ -259,3 +259,98 @@ def test_a_note_is_forgotten_when_the_target_was_read_behind_the_last_copied_row
     )
     assert bool(without_finished(position, Moves.made_of([Move(1, 7, "a", "b", 6, 9)])).notes) is kept
     assert without_finished(position, Moves.made_of([Move(1, 7, "a", "b", 6)])).notes
+
+
+_MOVES = (
+    Move(1, 7, "a", "b", 10, 20),
+    Move(2, 7, "b", "c", 30, 40),
+    Move(3, 7, "c", "a", 50, 60),
+    Move(4, 8, "a", "b", 12, 22),
+)
+
+
+def _told(position: FrontPosition, lcc: str, came: Came = (), *, seq: int = 100, pid: int = 7) -> bool:
+    moves = Moves.made_of(_MOVES)
+    row = _Row(pid, "7/0", seq, 1)
+    told, _ = read_on(position, moves, Position(lcc, 1, seq), [row], {seq: came} if came else {})
+    return told == [row]
+
+
+def _at(moves: int, *notes: Note, lccs: tuple[str, ...] = _LCCS) -> FrontPosition:
+    return replace(FrontPosition().within(lccs), moves=moves, notes=tuple(notes))
+
+
+_FIRST, _SECOND, _THIRD = Note(1, 1, (("a", 5),)), Note(2, 2, (("b", 25),)), Note(3, 3, (("c", 45),))
+
+
+@pytest.mark.parametrize(
+    ("position", "lcc", "came", "told"),
+    [
+        (_at(4), "b", (), True),  # a change of its own
+        (_at(4, _FIRST), "b", ((1, 5),), False),
+        (_at(4, _FIRST), "b", ((1, 6),), True),
+        (_at(4), "b", ((1, 6),), False),  # the note is forgotten: all that came was read
+        (_at(4, _FIRST, _SECOND), "c", ((1, 6), (2, 26)), True),
+        (_at(4, _FIRST, _SECOND), "c", ((1, 5), (2, 26)), False),  # told in a
+        (_at(4, _FIRST, _SECOND), "c", ((1, 6), (2, 25)), False),  # told in b
+        (_at(4, _SECOND), "c", ((1, 6), (2, 26)), False),  # all of the first move was read
+        (_at(4, _SECOND, lccs=("a", "c")), "c", ((1, 6), (2, 26)), False),
+        (_at(4, Note(1, 2, (("a", 5), ("b", 25)))), "c", ((2, 26), (1, 6)), True),
+        (_at(4), "b", ((9, 1),), True),  # by a move of which the front knows nothing
+        (_at(9, Note(8, 9, (("a", 5),))), "b", ((9, 1),), True),
+        (_at(4, _FIRST).anew("b"), "b", ((1, 5),), True),  # read from its start since
+        (_at(1, _FIRST).anew("b"), "b", ((1, 5),), True),
+    ],
+)
+def test_a_row_that_came_by_moves_is_told_unless_it_was_in_one_of_the_places_before(
+    position: FrontPosition, lcc: str, came: Came, *, told: bool
+) -> None:
+    if position.moves < len(_MOVES):
+        position = replace(position, moves=len(_MOVES))
+    assert _told(position, lcc, came) is told
+
+
+@pytest.mark.parametrize(
+    ("position", "seq", "pid", "told"),
+    [
+        (_at(4, _FIRST), 10, 7, False),
+        (_at(4, _FIRST), 11, 7, True),  # it has come back since
+        (_at(4, _FIRST), 10, 9, True),
+        (_at(4, _FIRST), 10, 8, True),  # of that move there is no note any more
+        (_at(4, Note(2, 2, ())), 10, 7, True),
+    ],
+)
+def test_a_row_is_not_told_by_the_source_of_a_move_that_was_noted(
+    position: FrontPosition, seq: int, pid: int, *, told: bool
+) -> None:
+    assert _told(position, "a", seq=seq, pid=pid) is told
+
+
+def test_notes_of_a_provider_are_forgotten_together_and_those_of_others_alone() -> None:
+    moves = Moves.made_of(_MOVES)
+    position = _at(4, _FIRST, _SECOND, Note(4, 4, (("a", 5),)))
+    for lcc, seq in (("a", 99), ("b", 99), ("c", 39)):
+        position = position.at(Position(lcc, 1, seq))
+    assert [note.first for note in without_finished(position, moves).notes] == [1, 2]
+    assert without_finished(position.at(Position("c", 1, 40)), moves).notes == ()
+
+
+def test_what_is_new_is_noted_once_and_what_was_read_of_no_source_is_nothing() -> None:
+    moves = Moves.made_of(_MOVES)
+    assert noted(_at(4, _FIRST), moves) == _at(4, _FIRST)
+    position = noted(_at(2, _FIRST, lccs=("a", "b")).at(Position("a", 1, 8)), moves)
+    assert position is not None
+    assert position.notes == (_FIRST, Note(3, 4, (("a", 8), ("c", 0))))
+    assert lowest(_at(9, Note(3, 4, ()), Note(5, 7, ()))) == 2
+
+
+def test_with_too_many_notes_only_sources_of_new_moves_wait() -> None:
+    position, moves = _many(TOLD_MAX)
+    known = Moves.made_of([*moves, Move(65, 100, "a", "b", 900), Move(66, 101, "c", "b", 900)])
+    row = _Row(200, "200/0", 950, 1)
+    for lcc in ("a", "c"):
+        assert read_on(position, known, Position(lcc, 1, 990), [row], {}) == ([], position)
+    told, after = read_on(position, known, Position("b", 1, 990), [row], {950: ((TOLD_MAX, 800),)})
+    assert (told, after.part("b")) == ([row], Part(Position("b", 1, 990), 0))
+    came: dict[int, Came] = {950: ((TOLD_MAX, 800), (65, 850))}
+    assert read_on(position, known, Position("b", 1, 990), [row], came)[0] == []

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
 ENDPOINTS = {
     "web": "LCC_WEB_ENDPOINT",
+    "front web": "LCC_WEB_ENDPOINT",
     "files": "LCC_FILES_ENDPOINT",
     "tracker serve": "LCC_TRACKER_ENDPOINT",
 }

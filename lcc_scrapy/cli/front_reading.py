@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import CannotGoOn, Failure, Lcc, pass_lcc
+from lcc_scrapy.cli.context import CannotGoOn, Failure, Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.exec_command import as_lines
 from lcc_scrapy.cli.export_output import tidy_when_told_to_stop
 from lcc_scrapy.cli.export_writing import check, chosen_format, outlet_of, outputs, write
@@ -16,6 +16,8 @@ from lcc_scrapy.cli.feed_options import filters, place, places
 from lcc_scrapy.cli.following import follow_changes
 from lcc_scrapy.cli.select_output import CHANGES, printer
 from lcc_scrapy.cli.select_reading import hand_over, print_changes
+from lcc_scrapy.cli.web import needs_web
+from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.following import Batch
@@ -184,6 +186,36 @@ def export(
         where.keep(reader.position)
     click.echo(f"cursor: {reader.position}", err=True)
     _end(reader)
+
+
+@click.command()
+@pass_lcc
+@never_to_be_tried_again()
+def web(lcc: Lcc) -> None:
+    """Serve changes and contents of all sub-LCCs over HTTP.
+
+    It listens at LCC_WEB_ENDPOINT for content users, who need a token (`lcc token add --front`). It runs
+    until SIGTERM or Ctrl-C; the log goes to stderr, or to LOG_FILE. docs/front.md tells what can be asked.
+
+    \b
+    lcc front web
+    curl -H "Authorization: Bearer $(cat token)" http://127.0.0.1:8080/v1/changes
+    """  # noqa: D301
+    from lcc_scrapy.machine import logs
+
+    config = lcc.config
+    if config.web_endpoint is None:
+        raise ConfigurationError("LCC_WEB_ENDPOINT is empty: say where to listen")
+    logs.begin(lcc.settings, config.log_format)
+    with needs_web("lcc front web"):
+        from lcc_scrapy.front.web import Front, make_app
+        from lcc_scrapy.web.server import Server
+    from lcc_scrapy.front.content_user import FrontContentUser
+    from lcc_scrapy.front.tokens import FrontTokens
+
+    with FrontContentUser(config) as user:
+        app = make_app(Front(user.feed, FrontTokens(user.feed.directory), config.web))
+        Server(app, config.web_endpoint, config.http).serve_until_told()
 
 
 class _Source:

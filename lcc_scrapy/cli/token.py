@@ -1,8 +1,10 @@
 """``lcc token``: who may read over the network."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +24,10 @@ from lcc_scrapy.domain.tokens import (
     new_secret,
 )
 
+if TYPE_CHECKING:
+    from lcc_scrapy.feed.tokens import StoreTokens
+    from lcc_scrapy.front.tokens import FrontTokens
+
 
 @click.group(cls=LccGroup)
 def token() -> None:
@@ -35,6 +41,25 @@ def token() -> None:
     lcc token list
     lcc token revoke 0f3c2a9b8d7e
     """  # noqa: D301
+
+
+_FRONT = click.option("--front", is_flag=True, help="For `lcc front web`, in the front's database.")
+
+
+@contextmanager
+def _opened(lcc: Lcc, *, front: bool) -> "Iterator[StoreTokens | FrontTokens]":
+    """Open the tokens of the LCC, or of the front."""
+    if front:
+        from lcc_scrapy.cli.front import opened
+        from lcc_scrapy.front.tokens import FrontTokens
+
+        with opened(lcc) as directory:
+            yield FrontTokens(directory)
+        return
+    from lcc_scrapy.feed.tokens import StoreTokens
+
+    with lcc.store() as store:
+        yield StoreTokens(store)
 
 
 def _label(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
@@ -90,10 +115,12 @@ def _lifetime(_ctx: click.Context, _param: click.Parameter, text: str) -> int:
     metavar="PATTERN",
     help="Only for these documents, for example 'text/*'; may be repeated.",
 )
+@_FRONT
 @pass_lcc
 def add(
     lcc: Lcc,
     *,
+    front: bool,
     label: str,
     scopes: tuple[str, ...],
     lifetime: int,
@@ -114,9 +141,9 @@ def add(
     (umask 077; lcc token add example.org --scope push --provider 7 > token)
     (umask 077; lcc token add anna --scope annotate > token)
     """  # noqa: D301
-    from lcc_scrapy.feed.tokens import StoreTokens
-
     _check(set(scopes), set(providers), mimetypes)
+    if front and set(scopes) != {READ}:
+        raise click.UsageError("--front goes with --scope read only")
     if ANNOTATE in scopes:
         _check_owner(label)
     now = int(time.time())
@@ -130,8 +157,8 @@ def add(
         created=now,
         expires=now + lifetime if lifetime else 0,
     )
-    with lcc.store() as store:
-        StoreTokens(store).add(made)
+    with _opened(lcc, front=front) as tokens:
+        tokens.add(made)
     printing.note(f"token {made.tokenid} of {label}: {_goodness(made)}")
     click.echo(secret)
 
@@ -167,18 +194,17 @@ def _goodness(one: Token) -> str:
 
 @token.command("list")
 @printing.json_option
+@_FRONT
 @pass_lcc
-def list_(lcc: Lcc, *, as_json: bool) -> None:
+def list_(lcc: Lcc, *, front: bool, as_json: bool) -> None:
     """List all tokens, also expired ones, oldest first.
 
     \b
     lcc token list
     lcc token list --json
     """  # noqa: D301
-    from lcc_scrapy.feed.tokens import StoreTokens
-
-    with lcc.store() as store:
-        found = StoreTokens(store).all()
+    with _opened(lcc, front=front) as tokens:
+        found = tokens.all()
     if as_json:
         printing.as_json([_facts(one) for one in found])
         return
@@ -210,8 +236,9 @@ def _row(one: Token) -> tuple[str, ...]:
 
 @token.command()
 @click.argument("tokenid", metavar="ID")
+@_FRONT
 @pass_lcc
-def revoke(lcc: Lcc, *, tokenid: str) -> None:
+def revoke(lcc: Lcc, *, front: bool, tokenid: str) -> None:
     """Revoke a token.
 
     It is refused from the next request on. `lcc token list` shows the ID.
@@ -219,8 +246,6 @@ def revoke(lcc: Lcc, *, tokenid: str) -> None:
     \b
     lcc token revoke 0f3c2a9b8d7e
     """  # noqa: D301
-    from lcc_scrapy.feed.tokens import StoreTokens
-
-    with lcc.store() as store:
-        gone = StoreTokens(store).revoke(tokenid)
+    with _opened(lcc, front=front) as tokens:
+        gone = tokens.revoke(tokenid)
     click.echo(f"token {gone.tokenid} of {gone.label} revoked")

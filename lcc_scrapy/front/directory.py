@@ -26,6 +26,7 @@ from lcc_scrapy.db.sql.store import make_engine, named_errors
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState
 from lcc_scrapy.domain.front_moves import Move
+from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX, Token
 
 FORMAT = "1"
 
@@ -59,6 +60,18 @@ _moves = Table(
     Column("target", String(_NAME), nullable=False),
     Column("source_seq", BigInteger, nullable=False),
     Column("target_seq", BigInteger),
+)
+_tokens = Table(
+    "tokens",
+    _metadata,
+    Column("digest", String(_NAME), primary_key=True),
+    Column("label", String(LABEL_MAX), nullable=False),
+    Column("scopes", String(_TEXT), nullable=False),
+    Column("providers", String(RESTRICTION_MAX), nullable=False),
+    Column("mimetypes", String(RESTRICTION_MAX), nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+    Column("used", BigInteger, nullable=False),
 )
 _info = Table(
     "frontinfo",
@@ -194,6 +207,36 @@ class Directory:
         with named_errors(), self._engine.begin() as connection:
             connection.execute(_moves.delete().where(_moves.c.number == move.number))
             connection.execute(_moves.insert().values(**asdict(move)))
+
+    # --- tokens of content users -----------------------------------------------------------------
+
+    def find_token(self, digest: str) -> Token | None:
+        """Return what is known of a token."""
+        query = _tokens.select().where(_tokens.c.digest == digest)
+        with named_errors(), self._engine.connect() as connection:
+            row = connection.execute(query).mappings().first()
+            return None if row is None else Token(**row)
+
+    def add_token(self, token: Token) -> None:
+        """Let a token be known."""
+        with named_errors(), self._engine.begin() as connection:
+            connection.execute(_tokens.insert().values(**asdict(token)))
+
+    def note_token(self, digest: str, used: int) -> None:
+        """Keep when a token was used."""
+        with named_errors(), self._engine.begin() as connection:
+            connection.execute(_tokens.update().where(_tokens.c.digest == digest).values(used=used))
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens, oldest first."""
+        query = _tokens.select().order_by(_tokens.c.created, _tokens.c.digest)
+        with named_errors(), self._engine.connect() as connection:
+            return [Token(**row) for row in connection.execute(query).mappings()]
+
+    def drop_token(self, digest: str) -> None:
+        """Forget a token."""
+        with named_errors(), self._engine.begin() as connection:
+            connection.execute(_tokens.delete().where(_tokens.c.digest == digest))
 
 
 def _count(connection: Connection, name: str) -> int:

@@ -76,6 +76,12 @@ class FrontFeed:
         since = part.since if part else None
         return self._threads.submit(self._changes, sub, lambda one: one.changes(since, selection, rows))
 
+    def document(self, pid: int, docid: str) -> CachedUrl | None:
+        """Return the row of a provider's document, None where there is none; raises ``SubFailed``."""
+        sub = self.directory.sub_of(pid)
+        row = self._http(sub).document(docid) if sub else None
+        return row if row is not None and row.pid == pid else None
+
     def open(self, row: CachedUrl) -> IO[bytes]:
         """Return the content of a document, decoded, from the sub-LCC where its provider is now.
 

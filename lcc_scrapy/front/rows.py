@@ -37,6 +37,14 @@ def page_of(answer: object, most: int) -> Page:
     return Page(rows, owners, reached, facts.flag("more"), _came(facts.mapping("moved"), most))
 
 
+def document_of(answer: object) -> CachedUrl:
+    """Read an answer of ``/v1/documents/DOCID``; raises ``ValueError`` for one that is none."""
+    row = _change(_Facts(answer))
+    if not isinstance(row, CachedUrl):
+        raise ValueError("no document")  # noqa: TRY004 - of an answer, no argument
+    return row
+
+
 def _came(given: Mapping[str, object], most: int) -> dict[int, Came]:
     if len(given) > most:
         raise ValueError("too many moves")

@@ -13,7 +13,7 @@ from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone
 from lcc_scrapy.feed.remote_content import SILENCE, authorized, cut_off, reason
-from lcc_scrapy.front.rows import Page, page_of
+from lcc_scrapy.front.rows import Page, document_of, page_of
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.blocking import Body, Exchanges
 from lcc_scrapy.http.connection import Connection
@@ -46,20 +46,25 @@ class SubHttp:
 
         Raises ``StartOver`` where it cannot be followed, ``SubFailed`` for everything else that goes wrong.
         """
-        connection = self._asked(f"/v1/changes?{_query(since, selection, limit)}")
-        try:
-            status = connection.answer.status
-            said = self._read(connection, limit * ROW_MAX + _PROBLEM_MAX)
-        except _UNANSWERED as error:
-            raise self._failed(reason(error)) from None
-        finally:
-            self.exchanges.release(connection)
+        path = f"/v1/changes?{_query(since, selection, limit)}"
+        status, said = self._answer(path, limit * ROW_MAX + _PROBLEM_MAX)
         if status == _OK:
             return self._checked(said, selection, limit)
-        detail = _detail(said)
         if status == _GONE:
-            raise StartOver(f"sub-LCC {self.sub.name}: {detail}")
-        raise self._failed(f"answers {status}: {detail}")
+            raise StartOver(f"sub-LCC {self.sub.name}: {_detail(said)}")
+        raise self._failed(f"answers {status}: {_detail(said)}")
+
+    def document(self, docid: str) -> CachedUrl | None:
+        """Return the row of a document, None where there is none; raises ``SubFailed``."""
+        status, said = self._answer(f"/v1/documents/{docid}", _PROBLEM_MAX)
+        if status == _NOT_THERE:
+            return None
+        if status != _OK:
+            raise self._failed(f"answers {status}: {_detail(said)}")
+        try:
+            return document_of(json.loads(said))
+        except (ValueError, RecursionError) as error:
+            raise self._failed(f"its answer is none: {reason(error)}") from None
 
     def open(self, row: CachedUrl) -> IO[bytes]:
         """Return the content of a document, decoded, as a stream to be closed.
@@ -92,6 +97,15 @@ class SubHttp:
             return self.exchanges.ask(request, patience=patience, deadline=within)
         except _UNANSWERED as error:
             raise self._failed(reason(error)) from None
+
+    def _answer(self, path: str, most: int) -> tuple[int, bytes]:
+        connection = self._asked(path)
+        try:
+            return connection.answer.status, self._read(connection, most)
+        except _UNANSWERED as error:
+            raise self._failed(reason(error)) from None
+        finally:
+            self.exchanges.release(connection)
 
     def _read(self, connection: Connection, most: int) -> bytes:
         said = bytearray()

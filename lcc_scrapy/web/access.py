@@ -1,15 +1,32 @@
 """Access: the token of a request, from its ``Authorization`` header and from nowhere else."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from lcc_scrapy.domain.tokens import ANNOTATE, METRICS, READ, Refused, Token, check
+from lcc_scrapy.domain.tokens import ANNOTATE, METRICS, READ, Refused, Token, Tokens, check
 from lcc_scrapy.web.ports import Lcc
 
 bearer = HTTPBearer(auto_error=False, description="A token that `lcc token add` made.")
+
+
+class Guarded(Protocol):
+    """What an application of this API stands on, an LCC or a front, as far as tokens go."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """Return where tokens are known."""
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """Return the clock (epoch seconds)."""
+
+
+def _guarded(request: Request) -> Guarded:
+    found: Guarded = request.app.state.lcc
+    return found
 
 
 def lcc_of(request: Request) -> Lcc:
@@ -34,8 +51,8 @@ Shown = Annotated[str, Depends(_shown)]
 def holder(scope: str) -> Callable[..., Token]:
     """Return a dependency: the token of a request, good for a scope."""
 
-    def token_of(lcc: Annotated[Lcc, Depends(lcc_of)], shown: Shown) -> Token:
-        return check(lcc.tokens, shown, scope, int(lcc.now()))
+    def token_of(guarded: Annotated[Guarded, Depends(_guarded)], shown: Shown) -> Token:
+        return check(guarded.tokens, shown, scope, int(guarded.now()))
 
     return token_of
 

@@ -6,19 +6,25 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from starlette.testclient import TestClient
 from web_house import SITE, WebHouse
 
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.front_moves import Move
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.domain.tokens import Token, digest_of, new_secret
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone
 from lcc_scrapy.front import feed as feed_module
 from lcc_scrapy.front.content_user import FrontChanges
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
+from lcc_scrapy.front.tokens import FrontTokens
+from lcc_scrapy.front.web import Front as WebFront
+from lcc_scrapy.front.web import make_app
 
 EVERYTHING = Selection()
 
@@ -350,3 +356,97 @@ def test_what_was_read_of_a_source_that_is_removed_since_is_not_told_by_the_targ
     front.directory.withdraw(1)
     front.directory.remove("a")
     assert front.read(since)[1] == []
+
+
+# --- the HTTP API -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client(front):
+    """A client with a token, and one without."""
+    tokens, secret = FrontTokens(front.directory), new_secret()
+    tokens.add(Token(digest_of(secret), "indexer", "read", "", "", 1))
+    app = make_app(WebFront(front.feed, tokens, Bounds(refusal_delay=0.0)))
+    with TestClient(app, headers={"Authorization": f"Bearer {secret}"}) as made:
+        yield made
+
+
+def test_http_tells_the_same_with_contents_and_partial_answers(front, subs, client):
+    a, b, _ = subs
+    a.add("x", body=b"one"), b.add("y", body=b"two")
+    first = client.get("/v1/changes?limit=0").json()
+    assert (first["changes"], first["more"]) == ([], False)
+    found = client.get("/v1/changes", params={"since": first["cursor"]}).json()
+    assert sorted(row["curl"] for row in found["changes"]) == [f"{SITE}x", f"{SITE}y"]
+    contents = {client.get(row["path"]).content for row in found["changes"]}
+    assert contents == {b"one", b"two"}
+    ranged = client.get(found["changes"][0]["path"], headers={"Range": "bytes=1-2"})
+    assert (ranged.status_code, len(ranged.content)) == (206, 2)
+    a.add("z"), a.shelf.remove("x", pid=1)
+    b.trouble = lambda: (500, b"")
+    found = client.get("/v1/changes", params={"since": found["cursor"]}).json()
+    assert {(row["op"], row["path"] is None) for row in found["changes"]} == {
+        ("upsert", False),
+        ("remove", True),
+    }
+    assert (found["failed"], found["start_over"]) == (["b"], [])
+    a.shelf.generation = 2
+    found = client.get("/v1/changes", params={"since": found["cursor"]}).json()
+    assert found["start_over"] == ["a"]
+    found = client.get("/v1/changes", params={"since": found["cursor"], "anew": "a"}).json()
+    assert [row["curl"] for row in found["changes"] if row["op"] == "upsert"] == [f"{SITE}z"]
+
+
+def test_http_says_when_there_is_more(front, subs, client):
+    for number in range(3):
+        subs[0].add(f"{number}")
+    found = client.get("/v1/changes?limit=2").json()
+    assert (len(found["changes"]), found["more"]) == (2, True)
+    found = client.get("/v1/changes", params={"since": found["cursor"], "limit": 2}).json()
+    assert (len(found["changes"]), found["more"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "error"),
+    [
+        ("since=x", 422, "bad-cursor"),
+        (f"since={FrontPosition().within(['lcc-q'])}", 410, "start-over"),
+        ("anew=q", 422, "unprocessable"),
+        ("limit=1001", 422, "bad-parameter"),
+        ("providre=7", 422, "bad-parameter"),
+    ],
+)
+def test_http_refuses_what_is_wrong_with_a_reason(client, query, status, error):
+    answer = client.get(f"/v1/changes?{query}")
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(error)
+
+
+def test_http_gives_nothing_without_a_token_that_admits_it(front, subs, client):
+    row = subs[0].add("x")
+    path = f"/v1/providers/1/documents/{row.docid}/content"
+    assert client.get(path).status_code == 200
+    assert client.get("/v1/changes", headers={"Authorization": ""}).status_code == 401
+    assert client.get(path, headers={"Authorization": "Bearer x"}).status_code == 401
+    tokens, secret = FrontTokens(front.directory), new_secret()
+    tokens.add(Token(digest_of(secret), "small", "read", "2", "", 1))
+    small = {"Authorization": f"Bearer {secret}"}
+    assert client.get(path, headers=small).status_code == 404
+    assert client.get("/v1/changes?provider=1", headers=small).status_code == 403
+    gone = tokens.revoke(tokens.find(digest_of(secret)).tokenid)
+    assert client.get("/v1/changes", headers=small).status_code == 401
+    with pytest.raises(LccError, match="token list --front"):
+        tokens.revoke(gone.tokenid)
+    assert [one.used > 0 for one in tokens.all()] == [True]
+
+
+def test_a_content_that_cannot_be_had_has_the_status_of_one_lcc(front, subs, client):
+    a = subs[0]
+    row = a.add("x")
+    assert client.get(f"/v1/providers/2/documents/{row.docid}/content").status_code == 404
+    assert client.get(f"/v1/providers/99/documents/{row.docid}/content").status_code == 404
+    assert client.get(f"/v1/providers/{10**18}/documents/{row.docid}/content").status_code == 422
+    a.trouble = lambda: (500, b"")
+    answer = client.get(f"/v1/providers/1/documents/{row.docid}/content")
+    assert (answer.status_code, answer.json()["error"]) == (503, "content-elsewhere")
+    assert a.url not in answer.text

@@ -4,11 +4,13 @@ import json
 import subprocess
 import tarfile
 import threading
+from urllib.request import Request, urlopen
 
 import pytest
 from front_house import PROGRAM, FrontHouse
 from harness import wait_for
 from test_cli import SITE, drop_everything
+from web_process import serving
 
 from lcc_scrapy.cli.front_reading import Partial
 from lcc_scrapy.front.content_user import FrontContentUser
@@ -65,6 +67,11 @@ def test_a_sub_lcc_that_is_killed_started_again_or_added_loses_and_repeats_nothi
     assert sorted(contents) == sorted(f"{SITE}{name}".encode() for name in "xyzxzx")
     front.lcc("front", "export", "--format", "fts5", "-o", "index", status=2)
     front.lcc("front", "export", "--format", "warc", "-o", "warc", status=2)
+
+    shown = {"Authorization": f"Bearer {front.lcc('token', 'add', '--front', 'indexer').stdout.strip()}"}
+    with serving(front, "front web") as (port, _):
+        answer = urlopen(Request(f"http://127.0.0.1:{port}/v1/changes", headers=shown), timeout=300)
+        assert len(json.loads(answer.read())["changes"]) == 6
 
     with FrontContentUser({**front.settings}) as user:
         everything = list(user.select())

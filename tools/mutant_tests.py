@@ -144,7 +144,10 @@ TESTS = {
     "lcc_scrapy/domain/breaker.py": ("tests/unit/test_domain_breaker.py",),
     "lcc_scrapy/domain/confirmation.py": ("tests/unit/test_domain_confirmation.py",),
     "lcc_scrapy/domain/cursor.py": ("tests/unit/test_cli_cursor.py", "tests/unit/test_feed_following.py"),
-    "lcc_scrapy/domain/front_cursor.py": ("tests/unit/test_front_cursor.py",),
+    "lcc_scrapy/domain/front_cursor.py": (
+        "tests/unit/test_front_cursor.py",
+        "tests/unit/test_front_moves.py",
+    ),
     "lcc_scrapy/domain/front_moves.py": ("tests/unit/test_front_moves.py",),
     "lcc_scrapy/front/feed.py": ("tests/component/test_front_feed.py",),
     "lcc_scrapy/front/rows.py": ("tests/component/test_front_feed.py",),

@@ -1,8 +1,9 @@
 """``lcc front``: several sub-LCCs behind one front."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -100,7 +101,7 @@ def add(lcc: Lcc, /, *, name: str, **given: Any) -> None:
         raise click.UsageError("say where its UNS is: --uns HOST:PORT")
     sub = _changed(SubLcc(name, ""), given)
     with opened(lcc) as directory:
-        directory.add(sub)
+        directory.add(_identified(lcc, directory, sub))
     click.echo(f"sub-LCC {name} added: {sub.uns}")
 
 
@@ -115,7 +116,7 @@ def set_(lcc: Lcc, /, *, name: str, **given: Any) -> None:
     lcc front set a --state full
     """  # noqa: D301
     with opened(lcc) as directory:
-        directory.change(_changed(directory.sub(name), given))
+        directory.change(_identified(lcc, directory, _changed(directory.sub(name), given)))
     click.echo(f"sub-LCC {name} changed")
 
 
@@ -126,7 +127,19 @@ def _changed(sub: SubLcc, given: dict[str, Any]) -> SubLcc:
         raise click.BadParameter(f"{changed.uns!r}, expected HOST:PORT", param_hint="--uns")
     if given["database"]:
         changed = replace(changed, lccid=_its_id(changed.database))
+    if given["token_file"]:
+        changed = replace(changed, token_file=str(Path(changed.token_file).resolve()))
     return changed
+
+
+def _identified(lcc: Lcc, directory: "Directory", sub: SubLcc) -> SubLcc:
+    """Return a sub-LCC with the id that its HTTP API tells, where it is not known otherwise."""
+    from lcc_scrapy.front.feed import FrontFeed
+
+    if sub.lccid or not (sub.web and sub.token_file):
+        return sub
+    with closing(FrontFeed(directory, lcc.config.front_patience)) as feed:
+        return replace(sub, lccid=feed.lccid(sub))
 
 
 def _its_id(database: str) -> str:

@@ -62,7 +62,8 @@ class FrontFeed:
             raise ConfigurationError("the front has no sub-LCC yet: `lcc front add`")
         if nameless := [sub.name for sub in subs if not sub.lccid]:
             name = nameless[0]
-            raise ConfigurationError(f"sub-LCC {name} has no id yet: `lcc front set {name} --database URL`")
+            told = f"tell `lcc front set {name}` its --web and --token-file, or its --database"
+            raise ConfigurationError(f"the id of sub-LCC {name} is not known: {told}")
         if len(subs) > PARTS_MAX:
             raise ConfigurationError(f"content users read {PARTS_MAX} sub-LCCs at most, of {len(subs)}")
         return subs
@@ -75,6 +76,10 @@ class FrontFeed:
         part = position.part(sub.lccid)
         since = part.since if part else None
         return self._threads.submit(self._changes, sub, lambda one: one.changes(since, selection, rows))
+
+    def lccid(self, sub: SubLcc) -> str:
+        """Ask a sub-LCC for its id; raises ``SubFailed``."""
+        return self._http(sub).lccid()
 
     def document(self, pid: int, docid: str) -> CachedUrl | None:
         """Return the row of a provider's document, None where there is none; raises ``SubFailed``."""

@@ -54,6 +54,13 @@ class SubHttp:
             raise StartOver(f"sub-LCC {self.sub.name}: {_detail(said)}")
         raise self._failed(f"answers {status}: {_detail(said)}")
 
+    def lccid(self) -> str:
+        """Ask for the id of the LCC; raises ``SubFailed``."""
+        status, said = self._answer(f"/v1/changes?{_query(None, Selection(), 0)}", _PROBLEM_MAX)
+        if status != _OK:
+            raise self._failed(f"answers {status}: {_detail(said)}")
+        return self._page(said, 0).reached.lcc
+
     def document(self, docid: str) -> CachedUrl | None:
         """Return the row of a document, None where there is none; raises ``SubFailed``."""
         status, said = self._answer(f"/v1/documents/{docid}", _PROBLEM_MAX)
@@ -117,15 +124,18 @@ class SubHttp:
         return bytes(said)
 
     def _checked(self, said: bytes, selection: Selection, limit: int) -> Page:
-        try:
-            page = page_of(json.loads(said), limit)
-        except (ValueError, RecursionError, BadCursor) as error:
-            raise self._failed(f"its answer is none: {reason(error)}") from None
+        page = self._page(said, limit)
         if page.reached.lcc != self.sub.lccid:
             raise self._failed(f"LCC {page.reached.lcc} answers there, not {self.sub.lccid}")
         if page.reached.selection != selection.digest:
             raise self._failed("the front's token there is restricted: give it one for everything")
         return page
+
+    def _page(self, said: bytes, limit: int) -> Page:
+        try:
+            return page_of(json.loads(said), limit)
+        except (ValueError, RecursionError, BadCursor) as error:
+            raise self._failed(f"its answer is none: {reason(error)}") from None
 
     def _failed(self, why: str) -> SubFailed:
         return SubFailed(f"sub-LCC {self.sub.name} ({self.sub.web}): {why}")

@@ -297,7 +297,7 @@ def test_a_front_without_sub_lccs_or_with_one_of_unknown_id_says_what_to_do(tmp_
     with pytest.raises(ConfigurationError, match="lcc front add"):
         front.read()
     front.directory.add(SubLcc("n", "127.0.0.1:9"))
-    with pytest.raises(ConfigurationError, match="front set n --database"):
+    with pytest.raises(ConfigurationError, match="front set n` its --web"):
         front.read()
     front.feed.close()
 

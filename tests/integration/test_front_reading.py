@@ -4,6 +4,7 @@ import json
 import subprocess
 import tarfile
 import threading
+from dataclasses import replace
 from urllib.request import Request, urlopen
 
 import pytest
@@ -13,7 +14,11 @@ from test_cli import SITE, drop_everything
 from web_process import serving
 
 from lcc_scrapy.cli.front_reading import Partial
+from lcc_scrapy.db.records import FEED
+from lcc_scrapy.domain.front_cursor import FrontPosition
+from lcc_scrapy.domain.front_moves import Move
 from lcc_scrapy.front.content_user import FrontContentUser
+from lcc_scrapy.front.directory import Directory
 
 PIDS = {"a": 1, "b": 2, "c": 3}
 
@@ -135,3 +140,61 @@ def test_a_follower_that_is_killed_goes_on_where_its_command_had_ended(front):
     front.subs["b"].kill()
     partial = front.lcc("front", "follow", "--cursor-file", "position", "--once", status=Partial.exit_code)
     assert "sub-LCC b" in partial.stderr
+
+
+def _rows_and_places(sub):
+    """Return all rows of a sub-LCC, and how they came there."""
+    store = sub.store()
+    with store.read() as tx:
+        rows = tx.changes(0, 1000)
+        came = tx.moved([row.seq for row in rows])
+    store.close()
+    return rows, came
+
+
+@pytest.mark.slow
+def test_rows_that_were_copied_from_one_real_sub_lcc_to_another_are_told_once(front):
+    a, b = front.subs["a"], front.subs["b"]
+    a.change("x", "y")
+    select = ("front", "select", "--format", "jsonl", "--cursor-file", "position")
+    front.lcc(*select)
+    a.push("y", "z", pid=a.pid)
+    a.fetch(a.pid, body=b"other")
+    rows, _ = _rows_and_places(a)
+    directory, store = Directory(f"sqlite:///{front.data}/front.sqlite"), b.store()
+    ids = {sub.name: sub.lccid for sub in directory.subs()}
+    move = Move(1, 1, ids["a"], ids["b"], rows[-1].seq)
+    directory.put_move(move)
+    with store.begin() as tx:
+        first = tx.take(FEED, len(rows))
+        copies = [replace(row, seq=seq) for seq, row in enumerate(rows, first)]
+        tx.insert_cached(copies)
+        tx.put_moved({copy.seq: [(1, row.seq)] for copy, row in zip(copies, rows, strict=True)})
+    store.close()
+    assert told(rows_of(front.lcc(*select).stdout)) == [(1, "y"), (1, "z")]
+    store = a.store()
+    with store.begin() as tx:
+        tx.delete_cached([row.urlkey for row in rows])
+    store.close()
+    directory.put_move(replace(move, target_seq=copies[-1].seq))
+    directory.close()
+    assert front.lcc(*select).stdout == ""
+    assert FrontPosition.parse((front.folder / "position").read_text()).notes == ()
+    assert told(rows_of(front.lcc("front", "select", "--format", "jsonl").stdout)) == [
+        (1, "x"),
+        (1, "y"),
+        (1, "z"),
+    ]
+
+
+@pytest.mark.slow
+def test_the_id_of_a_sub_lcc_is_asked_for_over_http_and_its_token_file_is_found_from_everywhere(front):
+    a = front.subs["a"]
+    front.lcc("front", "withdraw", "1")
+    front.lcc("front", "remove", "a")
+    (front.folder / "token").write_text(a.token.read_text())
+    where = ("--uns", "127.0.0.1:9", "--web", f"http://127.0.0.1:{a.port}", "--token-file", "token")
+    front.lcc("front", "add", "a", *where)
+    facts = {one["name"]: one for one in json.loads(front.lcc("front", "list", "--json").stdout)}
+    assert facts["a"]["lccid"] == json.loads((a.data / "lcc.json").read_text())["lcc"]
+    assert facts["a"]["token_file"] == str(front.folder / "token")

@@ -35,9 +35,9 @@ def _positions(draw: st.DrawFn) -> FrontPosition:
         Part(Position(lcc, draw(_numbers), draw(_numbers), draw(_numbers), selection), draw(_numbers))
         for lcc in lccs
     )
-    moves = draw(st.integers(1, _HUGE))
+    moves = draw(st.integers(0, _HUGE))
     told = tuple((lcc, draw(_numbers)) for lcc in draw(st.sets(_ids, max_size=3)))
-    notes = (Note(draw(st.integers(1, moves)), moves, told),) if draw(st.booleans()) else ()
+    notes = (Note(draw(st.integers(1, moves)), moves, told),) if moves and draw(st.booleans()) else ()
     return FrontPosition(parts, selection, moves, notes)
 
 
@@ -100,6 +100,19 @@ def test_the_largest_cursor_is_within_the_bound() -> None:
     assert len(str(position)) < FRONT_CURSOR_MAX
 
 
+def test_what_says_nothing_is_left_out() -> None:
+    facts = json.loads(base64.urlsafe_b64decode(str(FrontPosition((Part(Position("a", 1, 7)),))) + "=="))
+    assert facts == {"v": "front-1", "parts": [["a", 1, 7]]}
+    facts = json.loads(base64.urlsafe_b64decode(str(FrontPosition((Part(Position("a", 0, 0), 1),))) + "=="))
+    assert facts["parts"] == [["a", 0, 0, 0, 1]]
+
+
+def test_as_many_notes_are_read_as_can_be_written() -> None:
+    notes = tuple(Note(number, number, (("a", 1),)) for number in range(1, TOLD_MAX + 1))
+    position = FrontPosition((Part(Position("a", 1, 7)),), "", 100, (*notes, Note(99, 99, ())))
+    assert FrontPosition.parse(str(position)) == position
+
+
 def test_the_cursor_of_one_lcc_is_none_of_the_front_and_the_other_way_round() -> None:
     with pytest.raises(BadCursor, match="not of a front"):
         FrontPosition.parse(str(_A))
@@ -125,6 +138,7 @@ def test_parts_of_lccs_that_are_gone_are_dropped_and_new_ones_read_from_their_st
     position = _BOTH.within(["b", "c"])
     assert position.parts == (Part(_B, 4), Part(Position("c", 0, 0, 0, "text"), 5))
     assert position.notes == _BOTH.notes
+    assert replace(_BOTH, notes=()).within(["b", "c"]).parts == position.parts
 
 
 def test_a_cursor_of_another_front_is_followed_nowhere() -> None:

@@ -1,5 +1,6 @@
 """Who follows the front while providers move misses nothing and is told nothing twice."""
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -133,7 +134,7 @@ _EVENTS = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=int(os.environ.get("LCC_FRONT_MOVES", "400")))
 @given(_EVENTS)
 def test_whatever_happens_in_between_each_change_is_told_once(events: list[tuple[object, ...]]) -> None:
     world = _World()

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
@@ -44,6 +45,7 @@ from lcc_scrapy.machine.data_directory import DataDirectory, WorkerSlot
 from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.machine.resources import Resources, provide_descriptors
 from lcc_scrapy.machine.wake_file import WakeFile, Waking
+from lcc_scrapy.machine.wake_redis import Publisher, Subscriber
 from lcc_scrapy.mail.post import Post
 from lcc_scrapy.ops.housekeeping import Housekeeper
 from lcc_scrapy.ops.mailing import Mailing, post_of
@@ -134,6 +136,8 @@ class Worker:
         self._fetch_log: FetchLog | None = None
         self._settling_process: SettlingProcess | None = None
         self._waking: Waking | None = None
+        self._subscriber: Subscriber | None = None
+        self._publisher: Publisher | None = None
 
     def now(self) -> int:
         """Return the time in epoch seconds."""
@@ -200,6 +204,8 @@ class Worker:
         self.manager.start()
         self._waking = Waking(WakeFile(config.data_dir), reactor, self.manager.look)
         self._waking.start()
+        if config.wake_redis:
+            self._share_news(config.wake_redis)
         if self._scanner is not None:
             self._scanner.start()
         if self._sampler is not None:
@@ -208,6 +214,13 @@ class Worker:
             self._sources.start()
         if self._stop_when_done:
             self._reactor.callLater(self.config.poll, self._watch)
+
+    def _share_news(self, redis_url: str) -> None:
+        """Tell crawls of other machines when URLs were queued, and look into the queue when they tell so."""
+        self._publisher = Publisher(redis_url, self._home.lcc_id)
+        look = partial(self._reactor.callFromThread, self.manager.look)
+        self._subscriber = Subscriber(redis_url, self._home.lcc_id, look, self._publisher.name)
+        self._subscriber.start()
 
     def _open_store(self) -> None:
         self._home = DataDirectory.find(self.config.data_dir)
@@ -342,7 +355,7 @@ class Worker:
             self._reactor,
             visits=visits,
             poll=config.poll,
-            touched=lambda: self.manager.touched(visits.pid),
+            touched=lambda: self._touched(visits.pid),
             count=self._count,
             removed=lambda removed: self._announce(Step(visits.pid, finished=False, removed=removed)),
         )
@@ -361,7 +374,7 @@ class Worker:
             self._reactor,
             visits=visits,
             poll=config.poll,
-            touched=lambda: self.manager.touched(visits.pid),
+            touched=lambda: self._touched(visits.pid),
         )
 
     def _make_sources(self) -> DueSources:
@@ -369,7 +382,7 @@ class Worker:
         verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
         work = in_thread(self._thread)
         runner = runner_of(config, self._store, work, settings["USER_AGENT"], settings, verify=verify)
-        runner.touched = self.manager.touched
+        runner.touched = self._touched
         short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
         return DueSources(runner, self._thread, self._reactor, config.poll, short)
 
@@ -465,6 +478,8 @@ class Worker:
             self.resources.stop()
             if self._waking is not None:
                 self._waking.stop()
+            if self._subscriber is not None:
+                self._subscriber.stop()
             self._delete_manager.stop()
             self._leftovers.stop()
             self._housekeeper.stop()
@@ -513,7 +528,13 @@ class Worker:
 
     def _absorbed(self, step: Step) -> None:
         self._announce(step)
-        self.manager.touched(step.pid)
+        self._touched(step.pid)
+
+    def _touched(self, pid: int) -> None:
+        """URLs of a provider were queued: tell the queue, and other machines."""
+        self.manager.touched(pid)
+        if self._publisher is not None:
+            self._publisher.publish()
 
     def _announce(self, step: Step) -> None:
         for key, reason in step.removed:

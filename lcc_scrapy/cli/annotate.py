@@ -109,11 +109,11 @@ def _parts(lcc: Lcc, store: "SqlStore", engine: "EnginePart | None", only: tuple
 def _requests(lcc: Lcc, store: "SqlStore") -> "Part":
     from lcc_scrapy.annotation.requests import RequestRounds
     from lcc_scrapy.annotation.requests_part import RequestsPart
-    from lcc_scrapy.machine.wake_file import WakeFile
+    from lcc_scrapy.machine.wake_redis import waker
 
     config = lcc.config
     rounds = RequestRounds(store, config.policy, config.queue_max)
-    return RequestsPart(store, rounds, config.poll, WakeFile(lcc.home.folder).touch)
+    return RequestsPart(store, rounds, config.poll, waker(lcc.home.folder, config.wake_redis))
 
 
 def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart":

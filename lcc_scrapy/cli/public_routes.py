@@ -13,7 +13,7 @@ from lcc_scrapy.indexnow.keys import Keys
 from lcc_scrapy.indexnow.queueing import Queueing
 from lcc_scrapy.indexnow.service import IndexNow
 from lcc_scrapy.login.passwords import hash_made_up, made_up
-from lcc_scrapy.machine.wake_file import WakeFile
+from lcc_scrapy.machine.wake_redis import waker
 from lcc_scrapy.mail import routes as mail
 from lcc_scrapy.mail.unsubscribing import Unsubscribing
 from lcc_scrapy.registration.serving import registration_routes
@@ -34,7 +34,8 @@ def make_indexnow(config: Config, store: Store) -> IndexNow | None:
         secret = hash_made_up(made_up())
         return Provider(pid, secret, name=f"IndexNow {root}"[:NAME_MAX], fullsetsallowed=config.fullsets)
 
-    queueing = Queueing(store, config.policy, config.queue_max, WakeFile(config.data_dir).touch)
+    wake = waker(config.data_dir, config.wake_redis)
+    queueing = Queueing(store, config.policy, config.queue_max, wake)
     return IndexNow(Keys(store, rules, made), queueing, rules)
 
 

@@ -29,13 +29,13 @@ class UnsProcess(ServerProcess):
         from lcc_scrapy.app.intake_service import IntakeService
         from lcc_scrapy.app.wiring import resources_of
         from lcc_scrapy.db.thread import StoreThread
-        from lcc_scrapy.machine.wake_file import WakeFile
+        from lcc_scrapy.machine.wake_redis import waker
 
         super().__init__(config, home, reactor, settings)
         config = self._of_the_uns(config)
         self._resources = resources_of(config, reactor, config.spool_dir)
         self._thread = StoreThread(reactor, self._resources.notice)
-        wake = WakeFile(config.data_dir)
+        wake = waker(config.data_dir, config.wake_redis)
         self._intake_service = IntakeService(
             config,
             home.lcc_id,
@@ -43,7 +43,7 @@ class UnsProcess(ServerProcess):
             self._thread,
             reactor,
             accepted=lambda _: None,
-            absorbed=lambda _: wake.touch(),
+            absorbed=lambda _: wake(),
             resources=self._resources,
             stop_seconds=config.stop_timeout,
         )

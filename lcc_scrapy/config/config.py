@@ -122,6 +122,7 @@ class Config:
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)
     source_urls: int = setting("LCC_SOURCE_URLS", "1000000", read.at_least_one, "URLs that are remembered of one [source](sources.md), some 40 bytes each in the database; further ones are not submitted.", LIVE)
     redis_url: str = setting("LCC_REDIS_URL", "", str, "Redis or Valkey whose keys are [sources](scrapy-redis.md): `redis://HOST:6379/0`, `rediss://…` with TLS, `unix://…`. Empty = what `REDIS_URL` and the other settings of scrapy-redis say, else `localhost`.")
+    wake_redis: str = setting("LCC_WAKE_REDIS", "", str, "Redis or Valkey over which processes of this LCC on several machines tell each other that [URLs were queued](operations.md#several-crawl-processes): `redis://HOST:6379/0`, `rediss://…` with TLS. Empty = crawls of other machines find them at their next look (LCC_POLL).")
     front_database_url: str = setting("LCC_FRONT_DATABASE_URL", "", str, "Database of a [front](front.md), which says which sub-LCC has which provider; empty = `front.sqlite` in the data directory.")
     front_patience: float = setting("LCC_FRONT_PATIENCE", "10s", read.duration, "How long a sub-LCC may take for one answer to a content user of a [front](front.md); then it is left out, and named.")
     tracker_scan: ScanLimits = group(ScanLimits)

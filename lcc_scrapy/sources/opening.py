@@ -11,7 +11,7 @@ from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.machine.wake_file import WakeFile
+from lcc_scrapy.machine.wake_redis import waker
 from lcc_scrapy.sources.callbacks import CallbackService
 from lcc_scrapy.sources.draining import Redis
 from lcc_scrapy.sources.fetching import CONNECTIONS, Fetcher
@@ -42,14 +42,14 @@ def runner_of(
     registry = Registry(store, this_process(), config.timezone, config.turns.backoff)
     fetcher = fetcher_of(config, agent, verify=verify)
     subscriber = Subscriber(registry, work, fetcher, config.public_url)
-    wake = WakeFile(config.data_dir)
+    wake = waker(config.data_dir, config.wake_redis)
     return Runner(
         registry,
         work,
         fetcher,
         rules_of(config),
         redis_of(config, settings),
-        touched=lambda _: wake.touch(),
+        touched=lambda _: wake(),
         subscriber=subscriber,
     )
 

@@ -93,6 +93,8 @@ FULL = (
     Step("web_shares.py --rounds 1", 0.5),
     Step("tracker.py --directories 200000", 0.5),
     Step("exchange.py", 0.4),
+    Step("capacity.py --at 10000", 0.04),
+    Step("machines.py", 0.04),
 )
 
 QUICK = (
@@ -122,6 +124,8 @@ QUICK = (
     Step("web_shares.py --documents 50 --seconds 1 --rounds 1", 0.1),
     Step("tracker.py --directories 2000 --lookups 200", 0.05),
     Step("exchange.py --folder /usr/share/doc --directories 1000", 0.1),
+    Step("capacity.py --at 1000", 0.1),
+    Step("machines.py", 0.04),
 )
 
 

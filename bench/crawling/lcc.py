@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pymysql
-from sqlalchemy import Engine
+from sqlalchemy import Engine, make_url
 
 from crawling.running import Failed
 from crawling.site import Page, free_port
@@ -30,6 +30,7 @@ from lcc_scrapy.uns.spool_file import SpoolHeader
 LCC = (sys.executable, "-m", "lcc_scrapy.cli.main")
 MARIADB = os.environ.get("LCC_BENCH_MARIADB", "mysql+pymysql://root@127.0.0.1:3306")
 """A server on which nothing else goes on while something is measured."""
+POSTGRESQL = os.environ.get("LCC_BENCH_POSTGRESQL", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres")
 MIMETYPE = "text/html"
 
 
@@ -123,11 +124,18 @@ def clean_environment() -> dict[str, str]:
 
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[str]:
-    """Give the address of a new database of a kind (``sqlite``, ``mariadb``)."""
+    """Give the address of a new database of a kind (``sqlite``, ``mariadb``, ``postgresql``)."""
     if kind == "sqlite":
         yield f"sqlite:///{folder}/lcc-data/lcc.sqlite"
         return
     name = f"lcc_bench_{secrets.token_hex(4)}"
+    if kind == "postgresql":
+        in_postgresql(f"create database {name}")
+        try:
+            yield make_url(POSTGRESQL).set(database=name).render_as_string(hide_password=False)
+        finally:
+            in_postgresql(f"drop database {name} with (force)")
+        return
     in_mariadb(f"create database {name}")
     try:
         yield f"{MARIADB}/{name}"
@@ -142,6 +150,14 @@ def in_mariadb(statement: str) -> Sequence[tuple[object, ...]]:
     with server, server.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchall()
+
+
+def in_postgresql(statement: str) -> None:
+    """Execute a statement outside of a transaction."""
+    engine = make_engine(POSTGRESQL)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
 
 
 def no_mariadb() -> str:

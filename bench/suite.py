@@ -124,8 +124,8 @@ QUICK = (
     Step("web_shares.py --documents 50 --seconds 1 --rounds 1", 0.1),
     Step("tracker.py --directories 2000 --lookups 200", 0.05),
     Step("exchange.py --folder /usr/share/doc --directories 1000", 0.1),
-    Step("capacity.py --at 1000", 0.1),
-    Step("machines.py", 0.04),
+    Step("capacity.py --at 1000", 0.02),
+    Step("machines.py", 0.02),
 )
 
 

@@ -73,7 +73,7 @@ _log = logging.getLogger(__name__)
 DESCRIPTORS = 64
 """Open files of a process beside those of its connections and what these write."""
 
-LAST_WORDS = 5.0
+STOP_GRACE = 5.0
 """Seconds for what is left to be stored when the time to stop is over; then a hanging database is left."""
 
 
@@ -462,9 +462,9 @@ class Worker:
         for cut_off in self.on_abort:
             cut_off()
         for thread in (self._thread, self._window_reader, self._hearts, self._mail_thread):
-            self._reactor.callLater(LAST_WORDS, thread.abandon)
+            self._reactor.callLater(STOP_GRACE, thread.abandon)
         if self._settling_process is not None:
-            self._reactor.callLater(LAST_WORDS, self._settling_process.kill)
+            self._reactor.callLater(STOP_GRACE, self._settling_process.kill)
 
     @inlineCallbacks
     def close(self) -> Any:

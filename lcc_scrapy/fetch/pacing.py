@@ -18,7 +18,7 @@ from lcc_scrapy.queue.held_turn import TurnPass
 IN_MEMORY = 64_000
 """Bytes of a body that waits for bandwidth which may stay in memory."""
 
-GLANCE = 2.0
+CHECK_EVERY = 2.0
 """Seconds between two looks at whether the limit was raised, the turn was lost or the process stops."""
 
 
@@ -66,7 +66,7 @@ class Pacer:
             self._connection.hold()
             self._sink.leave_memory(IN_MEMORY)
             while self._pause > 0:
-                await self._wait(min(self._pause, GLANCE))
+                await self._wait(min(self._pause, CHECK_EVERY))
         if self._worker.aborting:
             raise FetchAborted("the process stops")
 

@@ -1,7 +1,7 @@
 """Crawling directives in queue and cache: who asks for what, and how far that goes (seed 002 section 4).
 
 An owner has an interest in a URL, and in what can be reached from there by so many links: its *reach*. Of
-several wishes of one owner the farthest holds. Interests are passed on along the links that are stored of
+several ownerships of one owner the farthest holds. Interests are passed on along the links that are stored of
 documents, with one link less, when somebody digs: for a document that a scan has just read, and for one
 whose owners want more than before. So a URL that is known is never fetched for another owner or depth.
 """
@@ -81,7 +81,7 @@ class Directives:
         done = self._spidering.submit(tx, self._found(tx, asked), now, now, Origin.DIRECTIVE)
         if done.held_up:
             raise NotTaken(f"provider {self._pid} may have no more files: see `lcc provider set --files`")
-        new = self._own(tx, (wish for one in asked for wish in self._wishes(one, by_hand=by_hand)))
+        new = self._own(tx, (own for one in asked for own in self._ownerships(one, by_hand=by_hand)))
         return done.urls + self._spidering.fetch_afresh(tx, new, now), new
 
     def withdraw(self, withdrawn: Sequence[Directive]) -> int:
@@ -107,18 +107,18 @@ class Directives:
         parents = {url: there[key][0].urlkey for url, key in lies_at.items() if key in there}
         return [Found(str(one.link), 0, parents.get(one.parent)) for one in asked]
 
-    def _wishes(self, asked: Directive, *, by_hand: bool) -> Iterable[Ownership]:
+    def _ownerships(self, asked: Directive, *, by_hand: bool) -> Iterable[Ownership]:
         key, said = furlkey(self._pid, str(asked.link)), asked.depth if by_hand else -1
-        wishes = (self._wish(key, owner, asked.depth) for owner in asked.owners or (NOBODY,))
-        return [replace(one, asked=said) for one in wishes]
+        ownerships = (self._ownership(key, owner, asked.depth) for owner in asked.owners or (NOBODY,))
+        return [replace(one, asked=said) for one in ownerships]
 
-    def _wish(self, key: bytes, owner: str, reach: int) -> Ownership:
+    def _ownership(self, key: bytes, owner: str, reach: int) -> Ownership:
         return Ownership(key, owner, self._pid, reach, due=reach > 0)
 
-    def _own(self, tx: Tx, wishes: Iterable[Ownership]) -> set[bytes]:
+    def _own(self, tx: Tx, ownerships: Iterable[Ownership]) -> set[bytes]:
         """Note interests where they are new or go farther than before; returns the URLs with new owners."""
         farthest: dict[tuple[bytes, str], Ownership] = {}
-        for one in wishes:
+        for one in ownerships:
             pair = one.furlkey, one.owner
             farthest[pair] = farther(farthest[pair], one) if pair in farthest else one
         there = tx.ownerships(farthest)
@@ -153,7 +153,7 @@ class Directives:
     def _inherited(self, page: _Page) -> Iterable[Ownership]:
         for one in page.due:
             for target in page.targets:
-                yield self._wish(furlkey(self._pid, target.furl), one.owner, one.reach - 1)
+                yield self._ownership(furlkey(self._pid, target.furl), one.owner, one.reach - 1)
 
     def _pages(self, tx: Tx) -> list[_Page]:
         roots = tuple(map(Root.parse, tx.roots(self._pid)))

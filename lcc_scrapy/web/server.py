@@ -34,7 +34,7 @@ HEAD_BYTES = 16 * 1024
 HEAD_SECONDS = 10.0
 """From the first byte of a connection or request to the end of its head."""
 
-LAST_WORDS = 5.0
+STOP_GRACE = 5.0
 """Seconds after ``Service.stop_seconds``; then a thread that hangs is left."""
 
 _BACKLOG = 1024
@@ -119,8 +119,8 @@ class _Protocol(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
         elif self._head_timer is None and self._is_between_requests():
-            patience = min(HEAD_SECONDS, self._silence)
-            self._head_timer = self.loop.call_later(patience, self._head_is_late)
+            seconds = min(HEAD_SECONDS, self._silence)
+            self._head_timer = self.loop.call_later(seconds, self._head_is_late)
 
     def _head_is_late(self) -> None:
         self._head_timer = None
@@ -234,7 +234,7 @@ class Server(uvicorn.Server):
         """Begin to stop."""
         super().handle_exit(sig, frame)
         self._stopping()
-        end = threading.Timer(self._service.stop_seconds + LAST_WORDS, leave)
+        end = threading.Timer(self._service.stop_seconds + STOP_GRACE, leave)
         end.daemon = True
         end.start()
 

@@ -110,7 +110,7 @@ def test_a_limit_that_is_lifted_ends_the_wait(scene: Scene) -> None:
     pacer, scene.after = scene.pacer(), lift
     pacer.charge(1_000_000)
     run(pacer.rest())
-    assert scene.slept <= pacing.GLANCE
+    assert scene.slept <= pacing.CHECK_EVERY
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -122,7 +122,7 @@ def test_a_wait_ends_when_the_process_stops_or_the_turn_is_lost(scene: Scene, *,
     pacer.charge(1_000_000)
     with pytest.raises(LeaseLost if lost else FetchAborted):
         run(pacer.rest())
-    assert scene.slept <= pacing.GLANCE
+    assert scene.slept <= pacing.CHECK_EVERY
 
 
 def test_limits_hold_a_body_up_for_so_long_and_no_longer(scene: Scene) -> None:

@@ -24,10 +24,10 @@ from lcc_scrapy.queue.settling_process import messages
 
 PROGRAM = f"{__package__}.child"
 
-START_PATIENCE = 300.0
+START_TIMEOUT = 300.0
 """Seconds until a process that does not say that it is ready is given up."""
 
-LAST_WORDS = 5.0
+STOP_TIMEOUT = 5.0
 """Seconds for a process to end that nothing is asked of any more."""
 
 DEATHS = 3
@@ -122,7 +122,7 @@ class SettlingProcess:
         """Let the child end; one that does not, or has not begun, is killed."""
         self._closed = True
         if self._child is not None:
-            self._child.end(LAST_WORDS if self._child.ready else 0)
+            self._child.end(STOP_TIMEOUT if self._child.ready else 0)
             self._child = None
 
 
@@ -152,13 +152,13 @@ class _Child:
 
     def begin(self, beginning: messages.Beginning) -> None:
         """Tell it what it has to know, and wait until it is ready; raises ``Closed`` or ``OSError``."""
-        patience = Timer(START_PATIENCE, self.kill)
-        patience.start()
+        timer = Timer(START_TIMEOUT, self.kill)
+        timer.start()
         try:
             write(self._requests, written(beginning.said()))
             read(self._answers)
         finally:
-            patience.cancel()
+            timer.cancel()
         self.ready = True
 
     def commit(self, outcomes: Sequence[Outcome], now: int, policy: QueuePolicy) -> list[Settled]:
@@ -175,13 +175,13 @@ class _Child:
         """End it at once."""
         self._process.kill()
 
-    def end(self, patience: float) -> str:
+    def end(self, timeout: float) -> str:
         """Close its pipes and see it end, at the latest after so many seconds; returns how it ended."""
         for file in (self._process.stdin, self._answers):
             if file is not None:
                 file.close()
         try:
-            status = self._process.wait(patience)
+            status = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill()
             status = self._process.wait()

@@ -46,6 +46,7 @@ from lcc_scrapy.machine.garbage_collection import collect_seldom
 from lcc_scrapy.machine.resources import Resources, provide_descriptors
 from lcc_scrapy.machine.wake_file import WakeFile, Waking
 from lcc_scrapy.machine.wake_redis import Publisher, Subscriber
+from lcc_scrapy.machine.watchdog import SignsOfLife
 from lcc_scrapy.mail.post import Post
 from lcc_scrapy.ops.housekeeping import Housekeeper
 from lcc_scrapy.ops.mailing import Mailing, post_of
@@ -137,6 +138,7 @@ class Worker:
         self._settling_process: SettlingProcess | None = None
         self._waking: Waking | None = None
         self._subscriber: Subscriber | None = None
+        self._signs_of_life = SignsOfLife()
         self._publisher: Publisher | None = None
 
     def now(self) -> int:
@@ -202,6 +204,7 @@ class Worker:
         collect_seldom()
         self.resources.start()
         self.manager.start()
+        self._signs_of_life.start(reactor)
         self._waking = Waking(WakeFile(config.data_dir), reactor, self.manager.look)
         self._waking.start()
         if config.wake_redis:
@@ -471,6 +474,7 @@ class Worker:
         """Settle what is under way, give turns and locks back."""
         self.shutdown_begins()
         self.closing = True
+        self._signs_of_life.stop()
         self._reloader.stop()
         if self._intake_service is not None:
             yield self._intake_service.stop()
@@ -505,6 +509,7 @@ class Worker:
         self._window_reader.close()
         self._mail_thread.close()
         self._thread.close()
+        self._signs_of_life.end()
         self._reloader.restore()
 
     def _close_blocking(self) -> None:

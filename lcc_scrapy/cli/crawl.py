@@ -41,7 +41,8 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     _ = lcc.home
     logs.begin(lcc.settings, lcc.config.log_format)
     listens = _serves_uns(lcc, spider) and not no_uns and bool(lcc.config.uns_listen.endpoints)
-    status = Supervisor(*_programs(lcc, workers, spider, arguments, listens=listens)).run()
+    crawls, its_uns = _programs(lcc, workers, spider, arguments, listens=listens)
+    status = Supervisor(crawls, its_uns, lcc.config.watchdog).run()
     if status:
         kind = Unworkable if status == UNWORKABLE else Failure
         raise kind(f"a crawl process could not begin: it ended with status {status}")

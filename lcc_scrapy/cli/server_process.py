@@ -12,6 +12,7 @@ from twisted.internet.task import deferLater
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.listeners.endpoints import shown
 from lcc_scrapy.machine.forced_exit import leave
+from lcc_scrapy.machine.watchdog import SignsOfLife
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -51,6 +52,7 @@ class ServerProcess(ABC):
         keep_timers_steady(reactor)
         self._store: SqlStore = unchecked_store(config)
         self._reloader = Reloader(reactor, settings, self)
+        self._signs_of_life = SignsOfLife()
         self._ending = False
         self._refusal: BaseException | None = None
         self._trouble = ""
@@ -99,6 +101,7 @@ class ServerProcess(ABC):
         begun = yield self._try_to_begin()
         addresses = yield self._listen()
         _log.info("listening on %s", ", ".join(map(shown, addresses)))
+        self._signs_of_life.start(self._reactor)
         while not begun:
             yield deferLater(self._reactor, self.config.poll)
             begun = yield self._try_to_begin()
@@ -134,6 +137,7 @@ class ServerProcess(ABC):
 
     def _end(self) -> "Deferred[Any]":
         self._ending = True
+        self._signs_of_life.stop()
         self._reloader.stop()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once

@@ -15,6 +15,7 @@ from lcc_scrapy.cli.context import FAILED
 from lcc_scrapy.config.reloading import HangUp
 from lcc_scrapy.domain.restarts import KILLED, CannotBegin, Decision, Finished, History, after_exit
 from lcc_scrapy.listeners.socket_handover import KeptSockets
+from lcc_scrapy.machine.watchdog import SignsOfLife, Watched
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class _Child:
 
     program: Program
     sockets: KeptSockets | None = None
+    watched: Watched | None = None
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     again_at: float = 0.0
@@ -50,9 +52,14 @@ class _Child:
 
 
 class Supervisor:
-    """Runs crawl processes, and beside them the UNS whose listening sockets it keeps while that restarts."""
+    """Runs crawl processes, and beside them the UNS whose listening sockets it keeps while that restarts.
 
-    def __init__(self, crawls: list[Program], uns: Program | None = None) -> None:
+    One whose event loop stands still for ``watchdog`` seconds is killed, and starts again; 0 = it is not.
+    """
+
+    def __init__(self, crawls: list[Program], uns: Program | None = None, watchdog: float = 0.0) -> None:
+        self._watchdog = watchdog
+        self._signs_of_life = SignsOfLife()
         self._crawls = [_Child(program) for program in crawls]
         self._uns = _Child(uns, KeptSockets()) if uns is not None else None
         self._children = [*([self._uns] if self._uns else []), *self._crawls]
@@ -66,7 +73,9 @@ class Supervisor:
             signal.signal(number, self._stop)
         signal.signal(signal.SIGHUP, self._pass_on)
         begun = time.monotonic()
+        self._signs_of_life.begin()
         while not all(child.done for child in self._children):
+            self._signs_of_life.give(time.monotonic())
             self._keep_sockets()
             for child in self._children:
                 if (
@@ -120,13 +129,19 @@ class Supervisor:
                 self._start(child, now)
         elif child.process.poll() is not None:
             self._ended(child, child.process.returncode, now)
+        elif self._watchdog and child.watched and child.watched.silence(now) > self._watchdog:
+            what = (child.program.name, self._watchdog)
+            _log.error("%s gave no sign of life for %g s (LCC_WATCHDOG): killed", *what)
+            child.process.kill()
+            child.watched.forgive(now)
 
     def _start(self, child: _Child, now: float) -> None:
-        sockets = child.sockets
+        sockets, child.watched = child.sockets, Watched()
+        given = {**child.program.environment, **(sockets.environment() if sockets else {})}
         child.process = subprocess.Popen(  # noqa: S603 - our own command
             child.program.command,
-            env={**child.program.environment, **(sockets.environment() if sockets else {})},
-            pass_fds=sockets.descriptors() if sockets else (),
+            env=child.watched.environment(given),
+            pass_fds=(*(sockets.descriptors() if sockets else ()), child.watched.descriptor),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=_prepared(os.getpid()),  # noqa: PLW1509 - this process has one thread
@@ -137,6 +152,9 @@ class Supervisor:
 
     def _ended(self, child: _Child, status: int, now: float) -> None:
         child.process = None
+        if child.watched is not None:
+            child.watched.close()
+            child.watched = None
         decision = Finished() if self._stopping else _after_exit(child, status, now)
         if isinstance(decision, Finished):
             child.done = True

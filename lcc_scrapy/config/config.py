@@ -90,6 +90,7 @@ class Config:
     store_job_warn: float = setting("LCC_STORE_JOB_WARN", "0.25s", read.duration, "A job of the store's thread that takes longer is told in the log with its name, once a minute; 0 = never.", LIVE)
     poll: float = shared.poll()
     stop_timeout: float = shared.stop_timeout()
+    watchdog: float = setting("LCC_WATCHDOG", "2m", read.duration, "How long the event loop of a process that `lcc crawl` started may stand still; then the process is killed and started again. 0 = it is never killed.")
     contact: str = setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent.")
     query_listen: QueryListenRules = group(QueryListenRules)
     query_threads: int = setting("LCC_QUERY_THREADS", "4", read.at_least_one, "Threads in which answers are read from database and disk, a portion of one answer at a time; each needs a database connection.")

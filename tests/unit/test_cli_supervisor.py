@@ -118,3 +118,26 @@ def test_the_uns_ends_when_all_crawls_have_done_their_work(machine: Machine) -> 
     machine.ends["crawl"] = [0]
     assert machine.run(Supervisor([program("crawl")], program("uns"))) == 0
     assert machine.now < machine.until
+
+
+FROZEN = """
+import os, signal, sys, time
+if not os.path.exists(sys.argv[1]):
+    open(sys.argv[1], "w").close()
+    os.write(int(os.environ["LCC_WATCHDOG_FD"]), b".")
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_process_that_stands_still_is_killed_and_started_again(tmp_path: Any, caplog: Any) -> None:
+    command = (sys.executable, "-c", FROZEN, str(tmp_path / "begun"))
+    assert Supervisor([program("a crawl process", *command)], watchdog=0.5).run() == 0
+    told = [record.message for record in caplog.records]
+    assert told[0] == "a crawl process gave no sign of life for 0.5 s (LCC_WATCHDOG): killed"
+    assert "ended with status -9" in told[1]
+
+
+def test_a_process_that_gave_no_sign_yet_has_time_to_begin(monkeypatch: Any, machine: Machine) -> None:
+    del monkeypatch
+    machine.run(Supervisor([program("slow")], watchdog=1.0))
+    assert machine.starts("slow") == [100.0]

@@ -77,6 +77,18 @@ def test_a_process_that_dies_is_started_again(crew: Crew) -> None:
     assert crew.stop() == 0
 
 
+@pytest.mark.slow
+def test_a_process_that_stands_still_is_started_again(crew: Crew) -> None:
+    crew.lcc.settings["LCC_WATCHDOG"] = "12s"
+    crew.start("--workers", "2", "--no-uns")
+    victim = crew.wait_for_workers(2)["1/1"]
+    os.kill(victim, signal.SIGSTOP)
+    wait_for(lambda: is_gone(victim), 60, "the end of the process that stands still")
+    crew.wait_for_workers(2, without=victim)
+    assert "a crawl process gave no sign of life for 12 s (LCC_WATCHDOG): killed" in crew.log.read_text()
+    assert crew.stop() == 0
+
+
 def test_when_it_is_killed_its_processes_stop_too(crew: Crew) -> None:
     crew.start("--workers", "2", "--no-uns")
     processes = crew.wait_for_workers(2)

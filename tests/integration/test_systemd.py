@@ -314,11 +314,25 @@ def test_a_service_that_was_killed_is_started_again_and_one_that_cannot_work_is_
     machine.run("systemctl", "kill", "--signal=KILL", "lcc-uns")
     wait_for(lambda: machine.show("lcc-uns", "NRestarts")["NRestarts"] == "1", 60, "the restart")
     drop_in(machine, "lcc-uns", "wrong", "[Service]\nEnvironment=LCC_DATA_DIR=/var/lib/lcc/nowhere\n")
-    machine.run("systemctl", "restart", "lcc-uns")
+    machine.run("systemctl", "restart", "lcc-uns", check=False)  # it says that it failed
     wait_for(lambda: machine.show("lcc-uns", "ActiveState")["ActiveState"] == "failed", 60, "the end")
     assert machine.show("lcc-uns", "ExecMainStatus", "NRestarts") == {"ExecMainStatus": "2", "NRestarts": "0"}
     assert "no LCC data directory at /var/lib/lcc/nowhere" in machine.journal("lcc-uns")
     machine.run("rm", "/etc/systemd/system/lcc-uns.service.d/wrong.conf")
+    machine.run("systemctl", "daemon-reload")
+    start_with_tls(machine)
+
+
+def test_a_service_that_stands_still_is_started_again(machine):
+    quickly = "[Service]\nWatchdogSec=5\nTimeoutAbortSec=1\n"
+    drop_in(machine, "lcc-uns", "watchdog", quickly)
+    machine.run("systemctl", "restart", "lcc-uns")
+    before = machine.show("lcc-uns", "MainPID")
+    machine.run("systemctl", "kill", "--signal=STOP", "lcc-uns")
+    wait_for(lambda: machine.show("lcc-uns", "NRestarts")["NRestarts"] == "1", 60, "the restart")
+    wait_for(lambda: machine.show("lcc-uns", "ActiveState")["ActiveState"] == "active", 60, "the new one")
+    assert machine.show("lcc-uns", "MainPID") != before
+    machine.run("rm", "/etc/systemd/system/lcc-uns.service.d/watchdog.conf")
     machine.run("systemctl", "daemon-reload")
     start_with_tls(machine)
 

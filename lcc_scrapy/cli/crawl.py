@@ -2,11 +2,13 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from lcc_scrapy.cli.context import UNWORKABLE, Failure, Lcc, Unworkable, never_to_be_tried_again, pass_lcc
+from lcc_scrapy.domain.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from lcc_scrapy.cli.supervisor import Program
@@ -39,6 +41,7 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     from lcc_scrapy.machine import logs
 
     _ = lcc.home
+    _check_database(lcc)
     logs.begin(lcc.settings, lcc.config.log_format)
     listens = _serves_uns(lcc, spider) and not no_uns and bool(lcc.config.uns_listen.endpoints)
     crawls, its_uns = _programs(lcc, workers, spider, arguments, listens=listens)
@@ -46,6 +49,18 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     if status:
         kind = Unworkable if status == UNWORKABLE else Failure
         raise kind(f"a crawl process could not begin: it ended with status {status}")
+
+
+def _check_database(lcc: Lcc) -> None:
+    """Refuse a database with which no crawl process could begin; one that is away is waited for."""
+    from lcc_scrapy.app.opening import check_store, unchecked_store
+
+    store = unchecked_store(lcc.config)
+    try:
+        with suppress(StoreUnavailable):
+            check_store(lcc.config, store)
+    finally:
+        store.close()
 
 
 def _programs(

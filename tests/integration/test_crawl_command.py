@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from lcc_scrapy.db.sql.store import SqlStore
 from tests.harness import BIN, Lcc, free_port, lccs, wait_for
 
 pytestmark = pytest.mark.slow
@@ -107,6 +108,16 @@ def test_what_cannot_begin_is_one_line_and_no_endless_try(crew: Crew) -> None:
         assert crew.process.wait(300) == 1
     assert crew.log.read_text().splitlines()[-1].startswith("lcc: error: a crawl process could not begin")
     assert crew.workers() == {}
+
+
+def test_a_database_of_a_newer_version_is_refused_once_and_for_good(crew: Crew) -> None:
+    store = SqlStore(crew.lcc.shared_url)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE lcc_version SET version_num = '9999'")
+    store.close()
+    crew.start("--workers", "2")
+    assert crew.process.wait(300) == 2
+    assert crew.log.read_text().startswith("lcc: error: the database has schema 9999")
 
 
 def test_outside_a_project_the_settings_are_the_lccs_own(crew: Crew) -> None:

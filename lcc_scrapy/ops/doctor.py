@@ -133,18 +133,21 @@ def port(host: str, number: int, *, expected: bool) -> Finding:
     if expected:
         return problem("port", f"{where} does not answer, though a UNS of this LCC says that it runs")
     try:
-        with socket.create_server((host, number), family=_family(host)):
-            return Finding("port", State.OK, f"{where} is free")
+        with socket.socket(_family(host)) as own:  # noqa: TID251 - one that listens nowhere
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            own.bind((host, number))
     except OSError as error:
         return problem("port", f"{where} cannot be listened at: {error.strerror or error}")
+    return Finding("port", State.OK, f"{where} is free")
 
 
 def _answers(host: str, number: int) -> bool:
-    try:
-        with socket.create_connection((host, number), NAME_SECONDS):  # noqa: TID251 - a port of ours
-            return True
-    except OSError:
-        return False
+    with socket.socket(_family(host)) as probe:  # noqa: TID251 - to a port of ours
+        probe.settimeout(NAME_SECONDS)
+        try:
+            return probe.connect_ex((host, number)) == 0
+        except OSError:
+            return False
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -114,6 +114,8 @@ def problem_of(error: Exception) -> Response:
 
 def _of_http(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, UnicodeError):  # of a body; other bad ones are a RequestValidationError
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "body: not UTF-8", "bad-parameter")
     return problem(error.status_code, str(error.detail), headers=error.headers)
 
 

@@ -353,6 +353,12 @@ def test_a_named_cursor_is_where_somebody_goes_on(house, client):
     problem(client.get("/v1/cursors/main"), 404, "not-there")
 
 
+@pytest.mark.parametrize("body", [b"J\xff>", b'{"cursor": "\xe9"}', b"{", b""])
+def test_a_body_that_is_no_json_in_utf_8_is_422(client, body):
+    asked = client.put("/v1/cursors/main", content=body, headers={"Content-Type": "application/json"})
+    problem(asked, 422, "bad-parameter")
+
+
 def test_a_named_cursor_belongs_to_the_label_of_its_token(house):
     one, same, other = house.token("one"), house.token("one"), house.token("other")
     with house.client(one) as client:

@@ -183,7 +183,7 @@ def read_front_page(text: str) -> object:
         return None
 
 
-_ROW = {
+_TOLD = {
     "op": "remove", "docid": "0" * 32, "pid": 1, "curl": "http://h/", "mimetype": "a/b", "furl": "http://h/",
     "reason": "", "removed_time": 1, "owners": [],
 }  # fmt: skip
@@ -191,7 +191,7 @@ _ROW = {
 
 def front_page(rows: int, owners: int = 0, came: int = 0, **values: object) -> str:
     """Return an answer of ``/v1/changes``."""
-    told = [{**_ROW, "seq": seq, "owners": ["o"] * owners, **values} for seq in range(1, rows + 1)]
+    told = [{**_TOLD, "seq": seq, "owners": ["o"] * owners, **values} for seq in range(1, rows + 1)]
     moved = {str(seq): [[1, 2]] * came for seq in range(1, rows + 1)}
     return json.dumps({"changes": told, "cursor": str(Position("x", 1, 1)), "more": False, "moved": moved})
 

@@ -1,14 +1,16 @@
 """A conversation that is passed on to the sub-LCC of its provider, byte for byte in both directions."""
 
 import logging
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as LookupTimeout
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.error import ConnectError, ConnectionDone
-from twisted.internet.interfaces import IHalfCloseableProtocol, ISSLTransport
+from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, ISSLTransport
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -25,7 +27,15 @@ from lcc_scrapy.uns.states import LoginRefused
 from lcc_scrapy.wire.messages import Init
 
 CONNECT_SECONDS = 10.0
-"""For a sub-LCC to take a connection; then its providers are told to try again later."""
+"""For the front's database to answer, and for a sub-LCC to take a connection; then it is 103."""
+
+_KEEPALIVE = (
+    (socket.TCP_KEEPIDLE, 30),
+    (socket.TCP_KEEPINTVL, 10),
+    (socket.TCP_KEEPCNT, 3),
+    (socket.TCP_USER_TIMEOUT, 60_000),
+)
+"""A machine that has vanished is noticed after a minute: seconds, seconds, probes, milliseconds."""
 
 _SHOWN = 20
 _log = logging.getLogger(__name__)
@@ -33,14 +43,20 @@ _log = logging.getLogger(__name__)
 
 @implementer(IHalfCloseableProtocol)
 class Upstream(Protocol):
-    """The connection to a sub-LCC. What it says goes to ``client``, the transport of the provider."""
+    """The connection to a sub-LCC. What it says goes to ``client``, the transport of the provider.
 
-    def __init__(self, client: Any) -> None:
+    ``gone`` is called when the connection is gone.
+    """
+
+    def __init__(self, client: Any, gone: Callable[[], None]) -> None:
         self._client = client
+        self._gone = gone
         self._said_all = self._heard_all = False
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         self._wire.setTcpKeepAlive(True)
+        for name, value in _KEEPALIVE:
+            self._wire.getHandle().setsockopt(socket.IPPROTO_TCP, name, value)
 
     def begin(self, said: bytes, *, ended: bool) -> None:
         """Pass on what the provider said so far; each side then waits until the other one reads."""
@@ -77,6 +93,7 @@ class Upstream(Protocol):
             self._client.loseConnection()
         else:
             self._client.abortConnection()
+        self._gone()
 
     def close(self, *, cleanly: bool) -> None:
         """The provider is gone."""
@@ -84,7 +101,11 @@ class Upstream(Protocol):
         if cleanly:
             self._wire.loseConnection()
         else:
-            self._wire.abortConnection()
+            self.cut()
+
+    def cut(self) -> None:
+        """Drop the connection now."""
+        self._wire.abortConnection()
 
     def _finish(self) -> None:
         """Send the provider what is left, and then an end of stream."""
@@ -114,10 +135,10 @@ class Routes:
     reactor: Any
     sub_of: Callable[[str], Deferred[SubLcc | None]]
 
-    def connect(self, sub: SubLcc, client: Any) -> Deferred[Upstream]:
+    def connect(self, sub: SubLcc, client: Any, gone: Callable[[], None]) -> Deferred[Upstream]:
         """Connect to the UNS of a sub-LCC; fails when it is down."""
         host, _, port = sub.uns.rpartition(":")
-        factory = Factory.forProtocol(lambda: Upstream(client))
+        factory = Factory.forProtocol(lambda: Upstream(client, gone))
         factory.noisy = False
         where = HostnameEndpoint(self.reactor, host.strip("[]"), int(port), timeout=CONNECT_SECONDS)
         connected: Deferred[Any] = where.connect(factory)
@@ -134,6 +155,7 @@ class FrontProtocol(ProviderProtocol):
         self._routes = routes
         self._heard = bytearray()
         self._upstream: Upstream | None = None
+        self._linger: IDelayedCall | None = None
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         if self._upstream is not None:
@@ -150,33 +172,32 @@ class FrontProtocol(ProviderProtocol):
             super().readConnectionLost()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
+        if self._linger is not None and self._linger.active():
+            self._linger.cancel()
         if self._upstream is not None:
             self._upstream.close(cleanly=isinstance(reason.value, ConnectionDone))
         super().connectionLost(reason)
-
-    def stop(self) -> None:
-        """End the conversation, unless a sub-LCC has it: that one ends it."""
-        if self._upstream is None:
-            super().stop()
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, effects.Authenticate):
             self._find(effect.init).addErrback(self._not_now, effect.init)
 
     def _find(self, init: Init) -> Deferred[None]:
-        finding = self._routes.sub_of(init.provider_id)
+        finding = self._routes.sub_of(init.provider_id).addTimeout(CONNECT_SECONDS, self._routes.reactor)
         return finding.addCallback(self._connect, init)
 
     def _connect(self, sub: SubLcc | None, init: Init) -> Deferred[None] | None:
         if sub is None:
             self._hear(LoginRefused(Refusal(101)))
             return None
-        return self._routes.connect(sub, self._wire).addCallback(self._pass_on, sub, init)
+        return self._routes.connect(sub, self._wire, self._upstream_is_gone).addCallback(
+            self._pass_on, sub, init
+        )
 
     def _pass_on(self, upstream: Upstream, sub: SubLcc, init: Init) -> None:
         """Hand the conversation over, from its first byte on."""
-        if self._gone or self._session.over:
-            upstream.close(cleanly=False)
+        if self._session.over:  # it left, or the front stops
+            upstream.cut()
             return
         what = {"pid": _shown(init), "sub": sub.name, "peer": self.peer}
         line = "front passes on pid=%(pid)s sub=%(sub)s peer=%(peer)s"
@@ -189,13 +210,24 @@ class FrontProtocol(ProviderProtocol):
         if not self._ended:
             self._wire.resumeProducing()
 
+    def _upstream_is_gone(self) -> None:
+        """Give the provider a while to read the rest of its answer; one that does not is cut."""
+        if not self._gone:
+            seconds = self._context.limits.linger_seconds
+            self._linger = self._context.clock.callLater(seconds, self._wire.abortConnection)
+
     def _advance(self) -> None:
+        """Decide nothing any more once the sub-LCC has the conversation."""
         if self._upstream is None:
             super()._advance()
 
+    def _hold_or_go_on(self) -> None:
+        if self._upstream is None:
+            super()._hold_or_go_on()
+
     def _not_now(self, failure: Failure, init: Init) -> None:
         """Tell the provider to try again later: its sub-LCC, or the front's database, is down."""
-        if isinstance(failure.value, ConnectError | StoreUnavailable):
+        if isinstance(failure.value, ConnectError | StoreUnavailable | LookupTimeout):
             what = {"pid": _shown(init), "why": failure.getErrorMessage(), "peer": self.peer}
             line = "front cannot pass on pid=%(pid)s peer=%(peer)s: %(why)s"
             self._context.journal.note(logging.WARNING, line, what)

@@ -263,7 +263,7 @@ def test_a_set_is_whole_or_not_there_when_front_or_sub_lcc_is_killed_in_the_midd
     assert (f"{ROOT}/half",) not in lcc.sql("select curl from qdb")
 
 
-def test_a_hundred_providers_at_a_time_are_all_answered(house: House) -> None:
+def test_providers_that_come_at_the_same_moment_are_all_answered(house: House) -> None:
     answers: list[bytes] = []
 
     def log_in(pid: int) -> None:
@@ -279,6 +279,7 @@ def test_a_hundred_providers_at_a_time_are_all_answered(house: House) -> None:
 
 
 def test_what_the_front_says_of_a_provider_is_in_its_log_without_passwords(house: House) -> None:
+    assert house.lcccp(4, "--check").returncode == 0
     log = house.log.read_text()
     assert "front passes on pid=4 sub=b peer=127.0.0.1" in log
     assert "Traceback" not in log

@@ -204,11 +204,14 @@ def _without_password(database: str) -> str:
 
 def _urls(subs: list[SubLcc]) -> dict[str, int]:
     """Return the documents and waiting URLs of sub-LCCs; of one that does not answer nothing is known."""
+    from lcc_scrapy.db.schema import is_missing_file
     from lcc_scrapy.db.sql.store import SqlStore
 
     found = {}
     for one in subs:
-        if one.database:
+        if is_missing_file(one.database or "sqlite://"):
+            printing.note(f"sub-LCC {one.name}: the file of its database is not there")
+        elif one.database:
             store = SqlStore(one.database)
             try:
                 with store.read() as tx:
@@ -237,7 +240,9 @@ def assign(lcc: Lcc, *, pid: int, name: str | None) -> None:
     with opened(lcc) as directory:
         if name is None:
             subs = directory.subs()
-            name = place(subs, _urls(subs), directory.providers()).name
+            urls = _urls(subs)
+            answering = [one for one in subs if one.name in urls or not one.database]
+            name = place(answering, urls, directory.providers()).name
         directory.assign(pid, name)
     click.echo(name)
 

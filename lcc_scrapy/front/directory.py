@@ -129,7 +129,7 @@ class Directory:
     def remove(self, name: str) -> None:
         """Forget a sub-LCC; raises ``FrontError`` while it has providers."""
         with named_errors(), self._engine.begin() as connection:
-            _known(connection, name)
+            _known(connection, name, lock=True)
             pids = _count(connection, name)
             if pids:
                 raise FrontError(f"sub-LCC {name} has providers ({pids}): they need another one first")
@@ -166,7 +166,7 @@ class Directory:
         """Give a provider to a sub-LCC; raises ``FrontError`` when one has it already."""
         try:
             with named_errors(), self._engine.begin() as connection:
-                _known(connection, name)
+                _known(connection, name, lock=True)
                 connection.execute(_pmdb.insert().values(pid=pid, sub=name))
         except IntegrityError:
             raise FrontError(f"provider {pid} is assigned already: `lcc front show {pid}`") from None
@@ -243,8 +243,10 @@ def _count(connection: Connection, name: str) -> int:
     return connection.scalar(select(func.count()).select_from(_pmdb).where(_pmdb.c.sub == name)) or 0
 
 
-def _known(connection: Connection, name: str) -> SubLcc:
-    row = connection.execute(_fedb.select().where(_fedb.c.name == name)).mappings().first()
+def _known(connection: Connection, name: str, *, lock: bool = False) -> SubLcc:
+    """Return a sub-LCC; with ``lock``, whoever gives it providers or removes it waits for the others."""
+    asked = _fedb.select().where(_fedb.c.name == name)
+    row = connection.execute(asked.with_for_update() if lock else asked).mappings().first()
     if row is None:
         raise FrontError(f"there is no sub-LCC {name}: `lcc front list` shows them")
     return _sub(row)

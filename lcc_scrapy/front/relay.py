@@ -33,9 +33,11 @@ _KEEPALIVE = (
     (socket.TCP_KEEPIDLE, 30),
     (socket.TCP_KEEPINTVL, 10),
     (socket.TCP_KEEPCNT, 3),
-    (socket.TCP_USER_TIMEOUT, 60_000),
 )
-"""A machine that has vanished is noticed after a minute: seconds, seconds, probes, milliseconds."""
+"""A silent machine that has vanished is noticed after a minute: seconds, seconds, probes.
+
+No TCP_USER_TIMEOUT: it would also cut a sub-LCC that is alive and only does not read for a while.
+"""
 
 _SHOWN = 20
 _log = logging.getLogger(__name__)
@@ -227,7 +229,7 @@ class FrontProtocol(ProviderProtocol):
 
     def _not_now(self, failure: Failure, init: Init) -> None:
         """Tell the provider to try again later: its sub-LCC, or the front's database, is down."""
-        if isinstance(failure.value, ConnectError | StoreUnavailable | LookupTimeout):
+        if isinstance(failure.value, ConnectError | StoreUnavailable | LookupTimeout | OSError):
             what = {"pid": _shown(init), "why": failure.getErrorMessage(), "peer": self.peer}
             line = "front cannot pass on pid=%(pid)s peer=%(peer)s: %(why)s"
             self._context.journal.note(logging.WARNING, line, what)

@@ -1,5 +1,7 @@
 """A conversation of the front and its relay, without sockets."""
 
+import socket
+
 import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
@@ -26,12 +28,13 @@ class Wire(StringTransport):
     def __init__(self):
         super().__init__()
         self.ended = []
+        self.options = {}
 
     def getHandle(self):
         return self
 
-    def setsockopt(self, *_):
-        pass
+    def setsockopt(self, _level, name, value):
+        self.options[name] = value
 
     def setTcpKeepAlive(self, on):
         pass
@@ -103,6 +106,12 @@ def test_each_side_waits_while_the_other_one_does_not_read(house):
     assert (house.server.producerState, house.client.producerState) == ("paused", "producing")
     house.server.producer.pauseProducing()
     assert house.client.producerState == "paused"
+
+
+def test_a_machine_that_vanished_is_noticed_and_one_that_does_not_read_is_waited_for(house):
+    house.protocol.dataReceived(INIT)
+    assert house.server.options[socket.TCP_KEEPIDLE] == 30
+    assert socket.TCP_USER_TIMEOUT not in house.server.options  # Linux counts a window of zero as silence
 
 
 def test_a_provider_that_ended_its_stream_before_it_was_passed_on_has_ended_it_there_too(house):

@@ -1,0 +1,65 @@
+"""``lcc front`` as operators run it."""
+
+import json
+
+import pytest
+from test_cli import House, one_error
+
+
+@pytest.fixture
+def house(tmp_path):
+    made = House(tmp_path)
+    made.lcc("init")
+    made.lcc("front", "init")
+    return made
+
+
+def database_of(house):
+    return f"sqlite:///{house.data}/lcc.sqlite"
+
+
+def test_a_sub_lcc_whose_database_does_not_answer_gets_no_new_provider(house, tmp_path):
+    gone = tmp_path / "gone.sqlite"
+    gone.write_bytes((house.data / "lcc.sqlite").read_bytes())
+    house.lcc("front", "add", "a", "--uns", "h:1", "--database", f"sqlite:///{gone}")
+    house.lcc("front", "add", "b", "--uns", "h:2", "--database", database_of(house))
+    house.lcc("front", "assign", "1", "--to", "b")
+    assert house.lcc("front", "assign", "2").stdout == "a\n"
+    gone.unlink()
+    assigned = house.lcc("front", "assign", "3")
+    assert assigned.stdout == "b\n"
+    assert "sub-LCC a: the file of its database is not there" in assigned.stderr
+    assert not gone.exists()
+
+
+def test_a_sub_lcc_without_a_database_may_get_one(house):
+    house.lcc("front", "add", "a", "--uns", "h:1")
+    assert house.lcc("front", "assign", "7").stdout == "a\n"
+    assert house.lcc("front", "show", "7").stdout == "a\n"
+
+
+def test_the_id_of_a_sub_lcc_is_read_in_its_database(house):
+    house.lcc("front", "add", "a", "--uns", "[::1]:9000", "--database", database_of(house))
+    (listed,) = json.loads(house.lcc("front", "list", "--json").stdout)
+    assert listed["lccid"] == json.loads(house.lcc("status", "--json").stdout)["lcc"]
+    assert (listed["providers"], listed["urls"], listed["state"]) == (0, 0, "active")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("a",), ("a", "--uns", "h"), ("a", "--uns", "h:x"), ("a", "--uns", ":1"), ("a", "--uns", "h:70000")],
+)
+def test_a_sub_lcc_needs_an_address(house, words):
+    house.lcc("front", "add", *words, status=2)
+    assert json.loads(house.lcc("front", "list", "--json").stdout) == []
+
+
+def test_a_full_one_gets_nobody(house):
+    house.lcc("front", "add", "a", "--uns", "h:1")
+    house.lcc("front", "set", "a", "--state", "full")
+    assert "no active sub-LCC has room" in one_error(house.lcc("front", "assign", "7", status=1))
+
+
+def test_before_its_database_is_made_it_says_what_to_do(tmp_path):
+    other = House(tmp_path)
+    assert "run `lcc front init`" in one_error(other.lcc("front", "list", status=1))

@@ -88,6 +88,7 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
     from lcc_scrapy.ops import doctor as checks
 
     what, its_time = store.describe()
+    yield from checks.clock(its_time)
     yield checks.Finding("database", checks.State.OK, what)
     try:
         number = machine_number(lcc.config, store)
@@ -95,7 +96,6 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
         yield checks.problem("machine", error)
     else:
         yield checks.Finding("machine", checks.State.OK, f"number {number}")
-    yield from checks.clock(its_time)
     yield from _ports(lcc.config)
     yield from checks.names(_hosts(store))
 

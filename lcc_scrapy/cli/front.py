@@ -144,13 +144,18 @@ def _identified(lcc: Lcc, directory: "Directory", sub: SubLcc) -> SubLcc:
 
 def _its_id(database: str) -> str:
     """Return the id of the LCC in a database; an error where there is none."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     from lcc_scrapy.db import schema
     from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.feed.store_feed import LCC_ID
 
-    if schema.pending(database):
-        raise ConfigurationError("--database: there is no LCC in it, or it needs `lcc db upgrade`")
-    store = SqlStore(database)
+    try:
+        if schema.pending(database):
+            raise ConfigurationError("--database: there is no LCC in it, or it needs `lcc db upgrade`")
+        store = SqlStore(database)
+    except (SQLAlchemyError, ImportError) as error:
+        raise ConfigurationError(f"--database: {getattr(error, 'orig', None) or error}") from None
     try:
         with store.read() as tx:
             return tx.info(LCC_ID) or ""

@@ -19,7 +19,7 @@ from sqlalchemy import (
     inspect,
     select,
 )
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from lcc_scrapy.db.schema import is_missing_file
 from lcc_scrapy.db.sql.store import make_engine, named_errors
@@ -86,7 +86,10 @@ class Directory:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._engine: Engine = make_engine(url)
+        try:
+            self._engine: Engine = make_engine(url)
+        except (ArgumentError, NoSuchModuleError, ImportError) as error:
+            raise ConfigurationError(f"LCC_FRONT_DATABASE_URL: {error}") from None
 
     def close(self) -> None:
         """Give connections back."""
@@ -103,10 +106,13 @@ class Directory:
         """Raise ``ConfigurationError`` for a database that is not one of a front, or of another version."""
         if is_missing_file(self._url):
             raise ConfigurationError("there is no front yet: run `lcc front init`")
-        with named_errors(), self._engine.connect() as connection:
-            if not inspect(connection).has_table(_info.name):
-                raise ConfigurationError("LCC_FRONT_DATABASE_URL: run `lcc front init` first")
-            found = connection.scalar(select(_info.c.value).where(_info.c.name == "format"))
+        try:
+            with named_errors(), self._engine.connect() as connection:
+                if not inspect(connection).has_table(_info.name):
+                    raise ConfigurationError("LCC_FRONT_DATABASE_URL: run `lcc front init` first")
+                found = connection.scalar(select(_info.c.value).where(_info.c.name == "format"))
+        except DatabaseError as error:
+            raise ConfigurationError(f"LCC_FRONT_DATABASE_URL: {error.orig}") from None
         if found != FORMAT:
             raise ConfigurationError(f"the front's database has format {found}, this program reads {FORMAT}")
 

@@ -39,6 +39,9 @@ _KEEPALIVE = (
 No TCP_USER_TIMEOUT: it would also cut a sub-LCC that is alive and only does not read for a while.
 """
 
+SILENCE = 900.0
+"""Seconds for which nothing may pass in either direction: longer than any deadline of a UNS, or a commit."""
+
 _SHOWN = 20
 _log = logging.getLogger(__name__)
 
@@ -47,12 +50,12 @@ _log = logging.getLogger(__name__)
 class Upstream(Protocol):
     """The connection to a sub-LCC. What it says goes to ``client``, the transport of the provider.
 
-    ``gone`` is called when the connection is gone.
+    ``heard`` is called when it said something, with True when that was all.
     """
 
-    def __init__(self, client: Any, gone: Callable[[], None]) -> None:
+    def __init__(self, client: Any, heard: Callable[[bool], None]) -> None:
         self._client = client
-        self._gone = gone
+        self._heard = heard
         self._said_all = self._heard_all = False
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
@@ -81,6 +84,7 @@ class Upstream(Protocol):
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         self._client.write(data)
+        self._heard(False)
 
     def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
         """The sub-LCC has said all; it reads what the provider still sends."""
@@ -95,7 +99,6 @@ class Upstream(Protocol):
             self._client.loseConnection()
         else:
             self._client.abortConnection()
-        self._gone()
 
     def close(self, *, cleanly: bool) -> None:
         """The provider is gone."""
@@ -113,6 +116,7 @@ class Upstream(Protocol):
         """Send the provider what is left, and then an end of stream."""
         if not self._said_all:
             self._said_all = True
+            self._heard(True)
             self._client.unregisterProducer()
             tls = ISSLTransport.providedBy(self._client)
             (self._client.loseConnection if tls else self._client.loseWriteConnection)()
@@ -137,14 +141,14 @@ class Routes:
     reactor: Any
     sub_of: Callable[[str], Deferred[SubLcc | None]]
 
-    def connect(self, sub: SubLcc, client: Any, gone: Callable[[], None]) -> Deferred[Upstream]:
+    def connect(self, sub: SubLcc, client: Any, heard: Callable[[bool], None]) -> Deferred[Upstream]:
         """Connect to the UNS of a sub-LCC; fails when it is down."""
         host, _, port = sub.uns.rpartition(":")
-        factory = Factory.forProtocol(lambda: Upstream(client, gone))
+        factory = Factory.forProtocol(lambda: Upstream(client, heard))
         factory.noisy = False
         where = HostnameEndpoint(self.reactor, host.strip("[]"), int(port), timeout=CONNECT_SECONDS)
         connected: Deferred[Any] = where.connect(factory)
-        return connected
+        return connected.addTimeout(CONNECT_SECONDS, self.reactor)  # looking its name up, too
 
 
 class FrontProtocol(ProviderProtocol):
@@ -157,11 +161,13 @@ class FrontProtocol(ProviderProtocol):
         self._routes = routes
         self._heard = bytearray()
         self._upstream: Upstream | None = None
-        self._linger: IDelayedCall | None = None
+        self._silence: IDelayedCall | None = None
+        self._told = False
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         if self._upstream is not None:
             self._upstream.write(data)
+            self._passed(False)
             return
         if not self._session.over:
             self._heard += data
@@ -174,8 +180,8 @@ class FrontProtocol(ProviderProtocol):
             super().readConnectionLost()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
-        if self._linger is not None and self._linger.active():
-            self._linger.cancel()
+        if self._silence is not None and self._silence.active():
+            self._silence.cancel()
         if self._upstream is not None:
             self._upstream.close(cleanly=isinstance(reason.value, ConnectionDone))
         super().connectionLost(reason)
@@ -192,9 +198,7 @@ class FrontProtocol(ProviderProtocol):
         if sub is None:
             self._hear(LoginRefused(Refusal(101)))
             return None
-        return self._routes.connect(sub, self._wire, self._upstream_is_gone).addCallback(
-            self._pass_on, sub, init
-        )
+        return self._routes.connect(sub, self._wire, self._passed).addCallback(self._pass_on, sub, init)
 
     def _pass_on(self, upstream: Upstream, sub: SubLcc, init: Init) -> None:
         """Hand the conversation over, from its first byte on."""
@@ -205,6 +209,7 @@ class FrontProtocol(ProviderProtocol):
         line = "front passes on pid=%(pid)s sub=%(sub)s peer=%(peer)s"
         self._context.journal.note(logging.INFO, line, what)
         self._upstream = upstream
+        self._silence = self._context.clock.callLater(SILENCE, self._wire.abortConnection)
         self._forget()
         self._wire.unregisterProducer()
         upstream.begin(header_for(self.peer) + bytes(self._heard), ended=self._ended)
@@ -212,11 +217,14 @@ class FrontProtocol(ProviderProtocol):
         if not self._ended:
             self._wire.resumeProducing()
 
-    def _upstream_is_gone(self) -> None:
-        """Give the provider a while to read the rest of its answer; one that does not is cut."""
-        if not self._gone:
-            seconds = self._context.limits.linger_seconds
-            self._linger = self._context.clock.callLater(seconds, self._wire.abortConnection)
+    def _passed(self, over: bool) -> None:
+        """Count the silence anew: something was passed on. ``over``: the provider has only to read and leave.
+
+        The operating system tells nothing of a connection that is neither read nor written.
+        """
+        if self._silence is not None and self._silence.active() and not self._told:
+            self._told = over
+            self._silence.reset(self._context.limits.linger_seconds if over else SILENCE)
 
     def _advance(self) -> None:
         """Decide nothing any more once the sub-LCC has the conversation."""

@@ -34,13 +34,16 @@ def client_of(url: str) -> Any:
     """Return a client; it connects with its first command. Raises ``ConfigurationError``."""
     try:
         from redis import Redis  # noqa: PLC0415 - an extra
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.retry import Retry  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtra("redis", "LCC_WAKE_REDIS: redis") from error
     times = {"socket_timeout": _SOCKET_SECONDS, "socket_connect_timeout": _SOCKET_SECONDS}
+    once = Retry(NoBackoff(), 0)
     try:
-        return Redis.from_url(url, health_check_interval=_SOCKET_SECONDS, **times)
-    except ValueError as error:
-        raise ConfigurationError(f"LCC_WAKE_REDIS: {error}") from None
+        return Redis.from_url(url, health_check_interval=_SOCKET_SECONDS, retry=once, **times)
+    except ValueError:  # its text may hold a part of a password
+        raise ConfigurationError("LCC_WAKE_REDIS: this is no redis://, rediss:// or unix:// URL") from None
 
 
 def channel_of(lcc_id: str) -> str:
@@ -75,16 +78,18 @@ class Publisher:
         self._channel = channel_of(lcc_id)
         self._wanted = threading.Event()
         self._idle = threading.Event()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def publish(self) -> None:
-        """Wake them soon; returns at once."""
-        self._idle.clear()
-        self._wanted.set()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="lcc-wake", daemon=True)
-            self._thread.start()
-            atexit.register(self._idle.wait, _LAST_WORDS)
+        """Wake them soon; returns at once. Any thread may call it."""
+        with self._lock:
+            self._idle.clear()
+            self._wanted.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="lcc-wake", daemon=True)
+                self._thread.start()
+                atexit.register(self._idle.wait, _LAST_WORDS)
 
     def _run(self) -> None:
         from redis.exceptions import RedisError  # noqa: PLC0415 - an extra
@@ -97,8 +102,9 @@ class Publisher:
                 trouble.ends()
             except (RedisError, OSError) as error:
                 trouble.begins(error)
-            if not self._wanted.is_set():
-                self._idle.set()
+            with self._lock:
+                if not self._wanted.is_set():
+                    self._idle.set()
             pause.wait(EVERY)
 
 
@@ -139,10 +145,18 @@ class Subscriber:
             channel.subscribe(self._channel)
             while not self._stopping.is_set():
                 message = channel.get_message(timeout=_LISTEN_SECONDS)
-                # the confirmation wakes too: what came before it was not heard
-                if message is not None and message["data"] != self._mine:
+                others = self._is_of_others(message)
+                while message is not None:  # many machines may tell at once: that is one look
+                    message = channel.get_message(timeout=0)
+                    others |= self._is_of_others(message)
+                if others:
                     trouble.ends()
                     self._wake()
+                    self._stopping.wait(EVERY)
+
+    def _is_of_others(self, message: Any) -> bool:
+        """Tell whether a message wakes; the confirmation does too: what came before it was not heard."""
+        return message is not None and message["data"] != self._mine
 
 
 def waker(folder: Path, redis_url: str) -> Callable[[], None]:

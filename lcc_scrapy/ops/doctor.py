@@ -8,9 +8,10 @@ import os
 import resource
 import socket
 import stat
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -136,8 +137,8 @@ def port(host: str, number: int, *, expected: bool) -> Finding:
         with socket.socket(_family(host)) as own:  # noqa: TID251 - one that listens nowhere
             own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             own.bind((host, number))
-    except OSError as error:
-        return problem("port", f"{where} cannot be listened at: {error.strerror or error}")
+    except (OSError, OverflowError) as error:
+        return problem("port", f"{where} cannot be listened at: {getattr(error, 'strerror', '') or error}")
     return Finding("port", State.OK, f"{where} is free")
 
 
@@ -146,7 +147,7 @@ def _answers(host: str, number: int) -> bool:
         probe.settimeout(NAME_SECONDS)
         try:
             return probe.connect_ex((host, number)) == 0
-        except OSError:
+        except (OSError, OverflowError):
             return False
 
 
@@ -184,13 +185,16 @@ def names(hosts: Sequence[tuple[str, bool]]) -> Iterator[Finding]:
 def _looked_up(hosts: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Return the addresses of hosts, none of those that are not found in time."""
     until = time.monotonic() + NAME_SECONDS
-    threads = ThreadPoolExecutor(NAMES, "lcc-doctor")
-    asked = [(host, threads.submit(socket.getaddrinfo, host, None, 0, socket.SOCK_STREAM)) for host in hosts]
-    for host, answer in asked:
-        try:
-            found = answer.result(max(0.0, until - time.monotonic()))
-        except (OSError, UnicodeError, TimeoutError):
-            yield host, []
-        else:
-            yield host, [str(address[4][0]) for address in found]
-    threads.shutdown(wait=False, cancel_futures=True)
+    found: dict[str, list[str]] = {}
+
+    def look_up(host: str) -> None:
+        with suppress(OSError, UnicodeError):
+            found[host] = [str(one[4][0]) for one in socket.getaddrinfo(host, None, 0, socket.SOCK_STREAM)]
+
+    # of their own: a pool would keep the process alive for as long as a resolver hangs
+    asked = {host: threading.Thread(target=look_up, args=(host,), daemon=True) for host in hosts}
+    for thread in asked.values():
+        thread.start()
+    for host, thread in asked.items():
+        thread.join(max(0.0, until - time.monotonic()))
+        yield host, found.get(host, [])

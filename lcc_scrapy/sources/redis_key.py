@@ -134,4 +134,5 @@ def client_of(settings: Mapping[str, Any], url: str) -> Any:
     try:
         return get_redis_from_settings(given)
     except Exception as error:  # a class that the settings name, or a URL of another scheme
-        raise ConfigurationError(f"LCC_REDIS_URL and REDIS_* make no client of Redis: {error}") from error
+        why = "the URL is none" if isinstance(error, ValueError) else error  # its text may hold a password
+        raise ConfigurationError(f"LCC_REDIS_URL and REDIS_* make no client of Redis: {why}") from error

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.uns_limits import Limits
-from lcc_scrapy.front.relay import CONNECT_SECONDS, FrontProtocol, Upstream
+from lcc_scrapy.front.relay import CONNECT_SECONDS, SILENCE, FrontProtocol, Upstream
 from lcc_scrapy.listeners.proxy_header import header_for
 from lcc_scrapy.uns.conversations import Conversations
 from lcc_scrapy.uns.set_receiver import Context
@@ -71,8 +71,8 @@ class House:
     def left(self, _protocol):
         self.left_ += 1
 
-    def connect(self, _sub, client, gone):
-        self.upstream = Upstream(client, gone)
+    def connect(self, _sub, client, heard):
+        self.upstream = Upstream(client, heard)
         return self.connected()
 
     def connect_now(self):
@@ -134,6 +134,26 @@ def test_a_provider_that_does_not_read_the_rest_of_its_answer_is_cut_in_the_end(
     assert "cut" not in house.client.ended
     house.clock.advance(0.2)
     assert house.client.ended[-1] == "cut"
+
+
+def test_a_provider_that_hears_all_and_does_not_leave_is_cut_in_the_end(house):
+    house.protocol.dataReceived(INIT)
+    house.upstream.readConnectionLost()
+    for _ in range(3):
+        house.clock.advance(Limits().linger_seconds / 3 + 0.1)
+        house.protocol.dataReceived(b" ")  # it does not buy time with that
+    assert house.client.ended == ["half-closed", "cut"]
+
+
+def test_a_sub_lcc_that_never_answers_is_waited_for_as_long_as_something_passes(house):
+    house.protocol.dataReceived(INIT)
+    for said in (house.protocol.dataReceived, house.upstream.dataReceived):
+        house.clock.advance(SILENCE - 1)
+        said(b"x")
+    house.clock.advance(SILENCE - 1)
+    assert house.client.ended == []
+    house.clock.advance(2)
+    assert house.client.ended == ["cut"]
 
 
 def test_a_provider_that_read_it_in_time_leaves_no_timer_behind(house):

@@ -63,3 +63,14 @@ def test_a_full_one_gets_nobody(house):
 def test_before_its_database_is_made_it_says_what_to_do(tmp_path):
     other = House(tmp_path)
     assert "run `lcc front init`" in one_error(other.lcc("front", "list", status=1))
+
+
+@pytest.mark.parametrize(
+    "database", ["nonsense", "mysql+nope://h/x", "mysql://root@127.0.0.1:1/x", "{folder}/text"]
+)
+def test_a_database_that_cannot_be_used_is_one_line(house, tmp_path, database):
+    (tmp_path / "text").write_text("this is no database, " * 100)
+    database = database.replace("{folder}", f"sqlite:///{tmp_path}")
+    one_error(house.lcc("front", "add", "a", "--uns", "h:1", "--database", database, status=1))
+    one_error(house.lcc("-s", f"LCC_FRONT_DATABASE_URL={database}", "front", "list", status=1))
+    assert json.loads(house.lcc("front", "list", "--json").stdout) == []

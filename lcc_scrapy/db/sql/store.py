@@ -251,7 +251,7 @@ _DURABLE = {
 }
 _DURABLE["mariadb"] = _DURABLE["mysql"]
 _TIME = {
-    "mysql": "SELECT UNIX_TIMESTAMP(NOW(3))",
+    "mysql": "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1e6",
     "postgresql": "SELECT EXTRACT(EPOCH FROM clock_timestamp())",
 }
 _TIME["mariadb"] = _TIME["mysql"]

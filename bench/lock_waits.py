@@ -1,43 +1,98 @@
-"""How long workers wait for each other's rows in MariaDB while they crawl.
+"""How long workers wait for each other's rows while they crawl, in MariaDB or PostgreSQL.
 
-Several workers crawl one LCC, 64 providers, pages of 8 KB. The server counts how long anybody waited for a
-lock on a row: nothing else may use it meanwhile. ``LCC_BENCH_MARIADB`` names another one than the usual.
+Several workers crawl one LCC, 64 providers, pages of 8 KB. MariaDB counts how long anybody waited for a
+lock on a row: nothing else may use it meanwhile. PostgreSQL does not count, so its sessions are looked at
+every 10 ms. ``LCC_BENCH_MARIADB`` and ``LCC_BENCH_POSTGRESQL`` name other servers than the usual.
 
     python bench/lock_waits.py
     python bench/lock_waits.py --source ../before --workers 4 --rounds 5
+    python bench/lock_waits.py --database mariadb postgresql --workers 1 2 4 8
 """
 
 import argparse
 import os
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 
 from crawling import running, tables
 from crawling.command_line import parsed, parser
-from crawling.lcc import LCC, Lcc, database, in_mariadb, no_mariadb
+from crawling.lcc import LCC, POSTGRESQL, Lcc, database, in_mariadb, no_mariadb, no_postgresql
 from crawling.running import Failed, Launch, Measured
 from crawling.site import Site
 
+from lcc_scrapy.db.sql.store import make_engine
+
 PROVIDERS, SIZE = 64, 8_000
+LOOK = 0.01
 HEADINGS = (
-    "checkout", "ms waited per 1,000 pages", "range", "waits", "pages/s", "range", "CPU s per 1,000", "n",
+    "checkout", "database", "workers", "ms waited per 1,000 pages", "range", "waits", "pages/s", "range",
+    "CPU s per 1,000", "n",
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass
 class Waits:
-    """How often the server made somebody wait for a row so far, and how many milliseconds in all."""
+    """How often somebody had to wait for a lock (None: not counted), and how many milliseconds in all."""
 
-    count: int
-    time: int
+    count: float | None = None
+    time: float = 0
 
-    @classmethod
-    def so_far(cls) -> "Waits":
-        """Ask the server."""
-        found = dict(in_mariadb("show global status like 'innodb_row_lock%'"))
-        return cls(*(int(str(found[f"Innodb_row_lock_{name}"])) for name in ("waits", "time")))
+
+@contextmanager
+def waits_in_mariadb(_: str) -> Iterator[Waits]:
+    """Give what the server has counted meanwhile; filled in at the end."""
+    found, before = Waits(), _counted()
+    yield found
+    found.count, found.time = (now - then for now, then in zip(_counted(), before, strict=True))
+
+
+def _counted() -> list[int]:
+    rows = in_mariadb("show global status like 'innodb_row_lock%'")
+    status = {str(name): int(str(value)) for name, value in rows}
+    return [status["Innodb_row_lock_waits"], status["Innodb_row_lock_time"]]
+
+
+@contextmanager
+def waits_in_postgresql(url: str) -> Iterator[Waits]:
+    """Give how long sessions of a database waited for a lock meanwhile, as seen by looking often."""
+    found, over = Waits(), threading.Event()
+    looking = threading.Thread(target=_look, args=(url.rpartition("/")[2], found, over))
+    looking.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        looking.join()
+
+
+def _look(name: str, found: Waits, over: threading.Event) -> None:
+    waiting = f"select count(*) from pg_stat_activity where datname = '{name}' and wait_event_type = 'Lock'"
+    engine = make_engine(POSTGRESQL)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        before = time.monotonic()
+        while not over.wait(LOOK):
+            count = connection.exec_driver_sql(waiting).scalar_one()
+            now = time.monotonic()
+            found.time, before = found.time + count * (now - before) * 1e3, now
+    engine.dispose()
+
+
+WAITS = {"mariadb": (waits_in_mariadb, no_mariadb), "postgresql": (waits_in_postgresql, no_postgresql)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is crawled how: a checkout, a database, workers."""
+
+    source: Path
+    database: str
+    workers: int
 
 
 @dataclass(frozen=True)
@@ -45,35 +100,38 @@ class Run:
     """One crawl, and what of it was waiting, for 1,000 pages."""
 
     measured: Measured
-    waits: float
+    waits: float | None
     waited: float
 
 
-def crawl(source: Path, home: Path, site: Site, given: argparse.Namespace) -> Run:
+def crawl(case: Case, home: Path, site: Site, given: argparse.Namespace) -> Run:
     """Fill an LCC and crawl it."""
     home.mkdir()
-    with database("mariadb", home) as url:
+    with database(case.database, home) as url:
         lcc = Lcc(home, url)
         urls = {pid: site.urls(pid, SIZE, given.pages // PROVIDERS) for pid in range(1, PROVIDERS + 1)}
         lcc.command("init")
         lcc.register({pid: site.root(pid) for pid in urls})
         lcc.push(urls, site.pages[SIZE])
         os.sync()
-        pages, before = lcc.waiting(), Waits.so_far()
-        command = (*LCC, "crawl", "--workers", str(given.workers), "-a", "stop_when_done=1")
-        launch = Launch([command], lcc.environment | {"PYTHONPATH": str(source)}, home)
-        measured = running.run(launch, site, pages, PROVIDERS, lambda: pages - lcc.waiting())
-        after = Waits.so_far()
+        pages = lcc.waiting()
+        command = (*LCC, "crawl", "--workers", str(case.workers), "-a", "stop_when_done=1")
+        launch = Launch([command], lcc.environment | {"PYTHONPATH": str(case.source)}, home)
+        with WAITS[case.database][0](url) as waits:
+            measured = running.run(launch, site, pages, PROVIDERS, lambda: pages - lcc.waiting())
         if lcc.cached() != pages:
             raise Failed(f"{lcc.cached():,} of {pages:,} pages were kept: see {home}")
-    return Run(measured, (after.count - before.count) * 1e3 / pages, (after.time - before.time) * 1e3 / pages)
+    counted = None if waits.count is None else waits.count * 1e3 / pages
+    return Run(measured, counted, waits.time * 1e3 / pages)
 
 
-def row(source: Path, runs: Sequence[Run]) -> tuple[str, ...]:
+def row(case: Case, runs: Sequence[Run]) -> tuple[str, ...]:
     waited, rates = [one.waited for one in runs], [one.measured.rate for one in runs]
+    counted = [one.waits for one in runs if one.waits is not None]
     return (
-        source.name, f"{median(waited):,.0f}", f"{min(waited):,.0f}-{max(waited):,.0f}",
-        f"{median(one.waits for one in runs):.1f}",
+        case.source.name, case.database, str(case.workers),
+        f"{median(waited):,.0f}", f"{min(waited):,.0f}-{max(waited):,.0f}",
+        f"{median(counted):.1f}" if counted else "-",
         f"{median(rates):,.0f}", f"{min(rates):,.0f}-{max(rates):,.0f}",
         f"{median(one.measured.cpu for one in runs):.3f}", str(len(runs)),
     )  # fmt: skip
@@ -82,13 +140,13 @@ def row(source: Path, runs: Sequence[Run]) -> tuple[str, ...]:
 def main() -> None:
     """Measure and print."""
     given = options()
-    runs: dict[Path, list[Run]] = {source: [] for source in given.sources}
+    cases = [Case(*one) for one in product(given.sources, given.database, given.workers)]
+    runs: dict[Case, list[Run]] = {case: [] for case in cases}
     with running.scratch(given.scratch) as folder, Site(folder / "site", [SIZE]) as site:
-        for number in range(given.rounds):
-            for source, found in runs.items():
-                found.append(crawl(source, folder / f"{number}-{len(found)}-{source.name}", site, given))
-                print(f"{source.name}: {found[-1]}", flush=True)
-    title = f"{given.workers} workers on MariaDB, {PROVIDERS} providers, load {os.getloadavg()[0]:.1f}"
+        for number, case in product(range(given.rounds), cases):
+            runs[case].append(crawl(case, folder / f"{number}-{cases.index(case)}", site, given))
+            print(f"{case}: {runs[case][-1]}", flush=True)
+    title = f"Waiting for locks, {PROVIDERS} providers, load {os.getloadavg()[0]:.1f}"
     tables.show(title, HEADINGS, [row(*one) for one in runs.items()], given.markdown)
 
 
@@ -96,11 +154,13 @@ def options() -> argparse.Namespace:
     """Read the command line."""
     options = parser(__doc__, "--markdown", "--scratch", "--source")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--workers", type=int, default=4)
+    options.add_argument("--database", nargs="+", choices=WAITS, default=["mariadb"])
+    options.add_argument("--workers", type=int, nargs="+", default=[4])
     options.add_argument("--pages", type=int, default=12_800)
     given = parsed(options)
-    if reason := no_mariadb():
-        options.exit(0, f"not measured: {reason}\n")
+    for name in given.database:
+        if reason := WAITS[name][1]():
+            options.exit(0, f"not measured: {reason}\n")
     return given
 
 

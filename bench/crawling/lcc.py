@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pymysql
 from sqlalchemy import Engine, make_url
+from sqlalchemy.exc import OperationalError
 
 from crawling.running import Failed
 from crawling.site import Page, free_port
@@ -166,4 +167,13 @@ def no_mariadb() -> str:
         in_mariadb("select 1")
     except pymysql.err.OperationalError:
         return f"no MariaDB at {MARIADB}"
+    return ""
+
+
+def no_postgresql() -> str:
+    """Tell why PostgreSQL cannot be used, or return nothing."""
+    try:
+        in_postgresql("select 1")
+    except OperationalError:
+        return f"no PostgreSQL at {POSTGRESQL}"
     return ""

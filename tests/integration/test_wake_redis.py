@@ -1,7 +1,6 @@
 """Waking over Redis, with a real one: what is told arrives, and what is lost costs nothing."""
 
 import re
-import statistics
 import subprocess
 import threading
 import time
@@ -48,16 +47,13 @@ def woken(redis_server: tuple[Redis, str]) -> Iterator[tuple[Woken, str]]:
     subscriber.stop()
 
 
-def test_whoever_listens_is_woken_and_in_milliseconds(woken: tuple[Woken, str]) -> None:
+def test_whoever_listens_is_woken_each_time(woken: tuple[Woken, str]) -> None:
     heard, lcc_id = woken
-    publisher, took = Publisher(URL, lcc_id), []
+    publisher = Publisher(URL, lcc_id)
     for _ in range(5):
-        began = time.monotonic()
         publisher.publish()
         assert heard.within(60)
-        took.append(heard.at[-1] - began)
         time.sleep(wake_redis.EVERY)
-    assert statistics.median(took) < 1.0  # some milliseconds on an idle machine
 
 
 def test_many_news_are_few_messages_and_the_last_one_is_told(woken: tuple[Woken, str]) -> None:

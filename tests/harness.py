@@ -32,6 +32,7 @@ from tests.ports import free_port
 
 BIN = Path(sys.executable).parent
 PASSWORD = "wachtwoord"
+BEHIND_A_FRONT = bool(os.environ.get("LCC_TEST_FRONT"))
 CORPORA = Path(os.environ.get("LCC_CORPORA", Path(__file__).parents[1] / ".corpora"))
 
 
@@ -100,7 +101,7 @@ class Nginx:
             missing("nginx", "apt-get install nginx-light")
         self.process = subprocess.Popen([str(program), "-c", str(config), "-p", str(self.folder)])
         for port in (*self.ports.values(), self._fence):
-            wait_for(lambda port=port: _answers(port), 20, "nginx")
+            wait_for(lambda port=port: answers(port), 20, "nginx")
 
     def _has_written(self) -> None:
         """Wait for the lines of all whole answers: each is written before the next request is looked at."""
@@ -129,7 +130,7 @@ class Nginx:
             self.process.wait(300)
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -142,12 +143,15 @@ class Lcc:
     database_url: str
     settings: dict[str, str] = field(default_factory=dict)
     port: int = 0
+    own_port: int = 0
+    """Where it listens itself; ``port`` is where providers connect, which may be a front's."""
     crawl: subprocess.Popen[bytes] | None = None
     project: Path | None = None
     uns: subprocess.Popen[bytes] | None = None
+    front: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
-        self.port = free_port()
+        self.port = self.own_port = free_port()
         self.settings = {
             "LCC_DATA_DIR": str(self.folder / "lcc-data"),
             "LCC_UNS_ENDPOINTS": f"tcp:{self.port}:interface=127.0.0.1",
@@ -211,7 +215,7 @@ class Lcc:
         with (self.folder / "crawl.log").open("ab") as log:
             command = [str(BIN / "scrapy"), "crawl", spider, *options]
             self.crawl = popen(command, env=self.environment, cwd=self.cwd, log=log)
-        wait_for(lambda: self._listens() or self.crawl.poll() is not None, 100, "the UNS")
+        wait_for(lambda: self.listens() or self.crawl.poll() is not None, 100, "the UNS")
         assert self.crawl.poll() is None, self.log_text()[-3000:]
 
     def start_once_more(self) -> None:
@@ -221,8 +225,8 @@ class Lcc:
             self.crawl = popen(command, env=self.environment, cwd=self.cwd, log=log)
         assert self.crawl.wait(300) == 0, self.log_text()[-3000:]
 
-    def _listens(self) -> bool:
-        return _answers(self.port) if self.settings["LCC_UNS_ENDPOINTS"] else bool(self.log_text())
+    def listens(self) -> bool:
+        return answers(self.port) if self.settings["LCC_UNS_ENDPOINTS"] else bool(self.log_text())
 
     def start_uns(self, *options: str) -> None:
         """Run ``lcc uns``, and wait until it listens; ``fetch_only`` is the crawl beside it."""
@@ -382,6 +386,14 @@ def _mariadb_url() -> tuple[str, str]:
     return url, name
 
 
+def _kind() -> type[Lcc]:
+    if not BEHIND_A_FRONT:
+        return Lcc
+    from tests.fronted import Fronted
+
+    return Fronted
+
+
 @contextmanager
 def lccs(folder: Path) -> Iterator[Callable[..., Lcc]]:
     """Give what makes LCCs below a folder; at the end their processes are gone and their databases dropped."""
@@ -398,7 +410,7 @@ def lccs(folder: Path) -> Iterator[Callable[..., Lcc]]:
             databases.append(name)
         home = folder / f"lcc{len(made)}"
         home.mkdir()
-        lcc = Lcc(home, url, settings, project=project)
+        lcc = _kind()(home, url, settings, project=project)
         made.append(lcc)
         lcc.lcc("init", *(["--machine"] if beside else []))
         return lcc
@@ -406,7 +418,7 @@ def lccs(folder: Path) -> Iterator[Callable[..., Lcc]]:
     try:
         yield make
     finally:
-        for process in (process for lcc in made for process in (lcc.crawl, lcc.uns)):
+        for process in (process for lcc in made for process in (lcc.crawl, lcc.uns, lcc.front)):
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait(300)

@@ -218,10 +218,10 @@ def test_a_database_that_may_only_be_read_is_refused(make_lcc: Callable[..., Lcc
 
 def test_a_port_that_is_taken_is_refused(lcc: Lcc) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", lcc.port))
+        taken.bind(("127.0.0.1", lcc.own_port))
         taken.listen()
         assert one_line(lcc.refused(), REFUSED) == (
-            f"port {lcc.port} at 127.0.0.1 is taken or not ours ([Errno 98] Address already in use);"
+            f"port {lcc.own_port} at 127.0.0.1 is taken or not ours ([Errno 98] Address already in use);"
             " set LCC_UNS_ENDPOINTS or stop the other process"
         )
 
@@ -298,7 +298,7 @@ def test_an_unknown_setting_of_ours_gives_a_warning(lcc: Lcc) -> None:
 
 def test_a_crawl_says_where_it_listens(lcc: Lcc) -> None:
     lcc.start()
-    line = f"listening for providers on 127.0.0.1:{lcc.port}\n"
+    line = f"listening for providers on 127.0.0.1:{lcc.own_port}\n"
     wait_for(lambda: line in lcc.log_text(), 100, "the line")
     done = lcc.lcc("-s", "LCC_WINDOWS=3", "status")
     assert done.stderr == "lcc: warning: unknown setting LCC_WINDOWS\n"

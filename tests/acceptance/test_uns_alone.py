@@ -773,7 +773,7 @@ def test_a_uns_that_is_started_before_its_database_says_try_later_and_comes_to_l
         bridge.close()
     said = lcc.uns_log.read_text()
     assert said.count("the database does not answer, logins get 103 until it does: Can't connect") == 1
-    assert f"listening on 127.0.0.1:{lcc.port}\n" in said
+    assert f"listening on 127.0.0.1:{lcc.own_port}\n" in said
 
 
 def test_a_database_that_hangs_does_not_keep_it_from_stopping(
@@ -813,7 +813,7 @@ def listening(make_lcc: Callable[..., Lcc], host: str, stop_timeout: str) -> Lcc
 
 def is_refused(lcc: Lcc) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", lcc.port), 300).close()
+        socket.create_connection(("127.0.0.1", lcc.own_port), 300).close()
     except ConnectionError:
         return True
     return False

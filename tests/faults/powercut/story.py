@@ -172,7 +172,7 @@ def _start(lcc: Lcc, care: str) -> None:
         lcc.crawl = subprocess.Popen(
             [str(BIN / "scrapy"), "crawl", "lcc_push"], env=surroundings, cwd=lcc.cwd, stdout=log, stderr=log
         )
-    wait_for(lambda: lcc._listens() or lcc.crawl.poll() is not None, 60, "the UNS")
+    wait_for(lambda: lcc.listens() or lcc.crawl.poll() is not None, 60, "the UNS")
     assert lcc.crawl.poll() is None, lcc.log_text()[-3000:]
 
 

@@ -388,6 +388,11 @@ class MemoryTx:
         self._t.lccurl.update({row.urlkey: row for row in rows})
         self._t.lccmeta.update({row.urlkey: answers[row.urlkey] for row in rows if row.urlkey in answers})
 
+    def prepare_cached(
+        self, inserted: Sequence[CachedUrl], updated: Sequence[CachedUrl], answers: Answers = NO_ANSWERS
+    ) -> "PreparedDocuments":
+        return PreparedDocuments(self, inserted, updated, answers)
+
     def delete_cached(self, keys: Sequence[bytes]) -> None:
         for table in (self._t.lccurl, self._t.lccmeta, self._t.links):
             _drop(table, keys)
@@ -1759,3 +1764,15 @@ def _may_get_mail(p: Provider, state: MailState | None, now: int) -> bool:
         return True
     changed = state.due <= now or state.wanted != p.fullsetwanted or state.held != p.heldremovals
     return not state.off and state.not_before <= now and state.refused != p.contact and changed
+
+
+@dataclass(frozen=True)
+class PreparedDocuments:
+    tx: MemoryTx
+    inserted: Sequence[CachedUrl]
+    updated: Sequence[CachedUrl]
+    answers: Answers
+
+    def write(self, rows: Mapping[bytes, CachedUrl]) -> None:
+        self.tx.insert_cached([rows[row.urlkey] for row in self.inserted], self.answers)
+        self.tx.update_cached([rows[row.urlkey] for row in self.updated], self.answers)

@@ -279,6 +279,8 @@ class UnitOfWork:
         self.tx.add_to_providers(self.counters)
         self._count_removals()
         self._count_missed()
+        inserted, updated = ([self.cached[key] for key in keys] for keys in (self._inserted, self._updated))
+        self._documents = self.tx.prepare_cached(inserted, updated, self._answers)
 
     def write_last(self) -> None:
         """Write documents with their places in the feed, of which nobody else can have any until the commit.
@@ -287,8 +289,7 @@ class UnitOfWork:
         """
         self._number_confirmations()
         self._number()
-        self.tx.insert_cached([self.cached[key] for key in self._inserted], self._answers)
-        self.tx.update_cached([self.cached[key] for key in self._updated], self._answers)
+        self._documents.write(self.cached)
 
     def _count_missed(self) -> None:
         for pid, deltas in self.missed.items():

@@ -3,15 +3,26 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import CONFIRMED, FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
+from lcc_scrapy.db.sql.prepared import Prepared
 from lcc_scrapy.db.sql.rows import NAMEHASHES, WITH_FURLKEY, RowsOf, chunks, put
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin
@@ -23,8 +34,12 @@ _QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
 CACHED = RowsOf(t.lccurl, CachedUrl, WITH_FURLKEY)
 _META = RowsOf(t.lccmeta, UrlMeta)
 _answer_of = attrgetter(*_META.names[1:])
-_WITH_ANSWER = (*CACHED.written, "answer_line", "answer_headers", "answer_peer", "answer_time")
-_ANSWERED_ANEW = dict.fromkeys(_WITH_ANSWER[1:], many.REPLACE)
+_ANSWER = ("answer_line", "answer_headers", "answer_peer", "answer_time")
+_LATE = ("seq", "subtype_seq", "confirmed_seq")
+"""The columns that have places in the feed: they are not known before its counter is locked."""
+_late_of = attrgetter(*_LATE)
+_EARLY = tuple(name for name in CACHED.written if name not in _LATE)
+_early_columns = itemgetter(*map(CACHED.written.index, _EARLY))
 _TOMBS = RowsOf(t.tombstones, Tombstone, NAMEHASHES)
 _VERSIONS = RowsOf(t.versions, Version)
 _DOOMED = RowsOf(t.fsmdb, FileToDelete)
@@ -56,14 +71,17 @@ class CacheVerbs(CounterVerbs):
 
     def insert_cached(self, rows: Sequence[CachedUrl], answers: Answers = NO_ANSWERS) -> None:
         """Add rows, with the answers that they came with."""
-        CACHED.insert(self._c, [row for row in rows if row.urlkey not in answers])
-        many.insert(self._c, t.lccurl.name, _WITH_ANSWER, _with_answers(rows, answers))
+        self.prepare_cached(rows, (), answers).write({row.urlkey: row for row in rows})
 
     def update_cached(self, rows: Sequence[CachedUrl], answers: Answers = NO_ANSWERS) -> None:
         """Replace rows; one without an answer here keeps its own."""
-        CACHED.replace(self._c, [row for row in rows if row.urlkey not in answers])
-        with_answers, keys = _with_answers(rows, answers), CACHED.names[:1]
-        many.insert(self._c, t.lccurl.name, _WITH_ANSWER, with_answers, keys=keys, changes=_ANSWERED_ANEW)
+        self.prepare_cached((), rows, answers).write({row.urlkey: row for row in rows})
+
+    def prepare_cached(
+        self, inserted: Sequence[CachedUrl], updated: Sequence[CachedUrl], answers: Answers = NO_ANSWERS
+    ) -> "PreparedDocuments":
+        """Begin to insert and update rows, of which the places in the feed are not known yet."""
+        return PreparedDocuments(self._c, inserted, updated, answers)
 
     def delete_cached(self, keys: Sequence[bytes]) -> None:
         """Remove rows, with their answers and links."""
@@ -316,11 +334,43 @@ class CacheVerbs(CounterVerbs):
             self._c.execute(_DROP_BLOCK, {"machine": machineid, "number": number})
 
 
-def _with_answers(rows: Sequence[CachedUrl], answers: Answers) -> list[many.Row]:
-    """Return the columns of rows that have an answer, with this."""
-    return [
-        (*CACHED.in_order(row), *_answer_of(answers[row.urlkey])) for row in rows if row.urlkey in answers
-    ]
+class PreparedDocuments:
+    """Documents that are all but written: see ``Prepared``.
+
+    One that is updated without an answer keeps its own.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        inserted: Sequence[CachedUrl],
+        updated: Sequence[CachedUrl],
+        answers: Answers,
+    ) -> None:
+        self._parts: list[tuple[Prepared, list[bytes]]] = []
+        for label, rows, are_there in (("new", inserted, False), ("changed", updated, True)):
+            for answered in (True, False):
+                some = [row for row in rows if (row.urlkey in answers) is answered]
+                names = (*_EARLY, *_ANSWER, *_LATE) if answered else (*_EARLY, *_LATE)
+                changes = dict.fromkeys(names[1:], many.REPLACE) if are_there else None
+                early = [_early_of(row, answers) for row in some]
+                what = f"{label}_answered" if answered else label
+                prepared = Prepared(
+                    connection, t.lccurl.name, names, len(_LATE), early, label=what, changes=changes
+                )
+                self._parts.append((prepared, [row.urlkey for row in some]))
+
+    def write(self, rows: Mapping[bytes, CachedUrl]) -> None:
+        """Write them, with their places in the feed as they are in ``rows`` now, by key."""
+        for prepared, keys in self._parts:
+            prepared.write([_late_of(rows[key]) for key in keys])
+
+
+def _early_of(row: CachedUrl, answers: Answers) -> many.Row:
+    """Return the columns of a row, and of its answer if it has one here, but for those of the feed."""
+    early: many.Row = _early_columns(CACHED.in_order(row))
+    answer = answers.get(row.urlkey)
+    return early if answer is None else (*early, *_answer_of(answer))
 
 
 def _pushed(pid: int, after: bytes, upto: bytes) -> Any:

@@ -65,7 +65,7 @@ def insert(
     values OLD and NEW of itself (``REPLACE``, ``ADD``) or, as in NEW.waiting, of another column.
     """
     kind = connection.dialect.name
-    tail = _otherwise(kind, table, keys, tuple(changes.items())) if changes else ""
+    tail = otherwise(kind, table, keys, changes)
     # other drivers join rows by themselves, up to the bytes of a statement, but not beside literals
     sizes = SQLITE_ROWS if kind == "sqlite" else ROWS if constants else (1,)
     same = tuple((constants or {}).items())
@@ -203,11 +203,21 @@ def _insert(
     *,
     fails: bool,
 ) -> str:
-    columns = ", ".join(_quoted(kind, name) for name in (*names, *dict(constants)))
     literals = [str(one) if isinstance(one, int) else f"'{one}'" for _, one in constants]
     values = f"({', '.join([_mark(kind)] * len(names) + literals)})"
+    head = insert_into(kind, table, (*names, *dict(constants)), fails=fails)
+    return f"{head} VALUES {', '.join([values] * count)}"
+
+
+def insert_into(kind: str, table: str, names: Sequence[str], *, fails: bool = False) -> str:
+    """Begin a statement that adds rows; ``fails``: it changes none that are there."""
     verb = IN_SQLITE if kind == "sqlite" and fails else "INSERT"
-    return f"{verb} INTO {table} ({columns}) VALUES {', '.join([values] * count)}"
+    return f"{verb} INTO {table} ({', '.join(_quoted(kind, name) for name in names)})"
+
+
+def otherwise(kind: str, table: str, keys: Sequence[str], changes: Mapping[str, str] | None) -> str:
+    """End a statement that adds rows: how those are changed whose keys are there, if at all."""
+    return _otherwise(kind, table, tuple(keys), tuple(changes.items())) if changes else ""
 
 
 @lru_cache(maxsize=256)

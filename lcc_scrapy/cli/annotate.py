@@ -71,6 +71,7 @@ def _run(lcc: Lcc, processors: int | None, only: tuple[str, ...], *, once: bool)
     from lcc_scrapy.annotation.engine_part import summary
     from lcc_scrapy.annotation.parts import Turns, run_all
     from lcc_scrapy.machine import logs
+    from lcc_scrapy.machine.watchdog import SignsOfLife
 
     logs.begin(lcc.settings, lcc.config.log_format)
     stop = threading.Event()
@@ -80,6 +81,7 @@ def _run(lcc: Lcc, processors: int | None, only: tuple[str, ...], *, once: bool)
         engine = _engine(lcc, store, processors) if "engine" in only else None
         owner = f"{platform.node()[:64]} {lcc.home.folder}"
         turns = Turns(store, lcc.home.folder, owner, time.time)
+        SignsOfLife().begin()
         run_all(turns, _parts(lcc, store, engine, only), stop, once=once)
     if engine is not None and engine.report is not None:
         printing.note(summary(engine.report))

@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_serving import Endpoint, Service
 from lcc_scrapy.listeners.peers import Networks, is_among, is_here, neighbourhood, plain_address
 from lcc_scrapy.machine.forced_exit import leave
+from lcc_scrapy.machine.watchdog import SignsOfLife
 from lcc_scrapy.wire.sockets import send_at_once
 
 _log = logging.getLogger(__name__)
@@ -152,6 +154,7 @@ class Server(uvicorn.Server):
         self._renewing = renewing
         self._serving: asyncio.Future[None] | None = None
         self._ready = asyncio.Event()
+        self._signs_of_life: SignsOfLife | None = None
         _check_privacy(endpoint, service)
         crowd = Crowd(service.connections_per_address, service.proxies)
         super().__init__(
@@ -179,6 +182,7 @@ class Server(uvicorn.Server):
         """Run; raises ``ConfigurationError`` when it cannot listen."""
         endpoint = self._endpoint
         sockets = None if endpoint.path else [_listening(endpoint)]
+        self._signs_of_life = SignsOfLife()
         if sockets:
             _log.info("listening on %s", _shown(sockets[0]))
         self.run(sockets)
@@ -220,6 +224,14 @@ class Server(uvicorn.Server):
         self._ready.set()
         if path := self._endpoint.path:
             os.chmod(path, _SOCKET_MODE)  # noqa: PTH101 - of a loop that serves nobody yet
+        if self._signs_of_life is not None:
+            self._signs_of_life.begin()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Give signs of life; uvicorn calls this ten times a second."""
+        if self._signs_of_life is not None:
+            self._signs_of_life.give(time.monotonic())
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -233,6 +245,8 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Begin to stop."""
         super().handle_exit(sig, frame)
+        if self._signs_of_life is not None:
+            self._signs_of_life.stop()
         self._stopping()
         end = threading.Timer(self._service.stop_seconds + STOP_GRACE, leave)
         end.daemon = True

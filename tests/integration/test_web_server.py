@@ -1,6 +1,7 @@
 """``lcc web`` and ``lcc files`` as real processes: raw requests, several machines, a browser, hostile clients."""
 
 import base64
+import contextlib
 import http.client
 import io
 import json
@@ -687,3 +688,20 @@ def events_of(port, secret, last):
         last = value if name == "id" else last
         told += [(json.loads(value)["curl"], last)] if name == "data" else []
     return told
+
+
+@pytest.mark.parametrize("command", ["web", "files"])
+def test_systemd_hears_that_it_is_ready_that_its_loop_goes_on_and_that_it_ends(house, tmp_path, command):
+    told = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
+        wire.bind(str(tmp_path / "notify"))
+        wire.settimeout(PATIENCE)
+        watched = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "1000000"}
+        with serving(house, command, **watched):
+            while told.count("WATCHDOG=1") < 3:
+                told.append(wire.recv(4096).decode())
+        wire.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                told.append(wire.recv(4096).decode())
+    assert (told[0], told.count("READY=1"), told.count("STOPPING=1")) == ("READY=1", 1, 1)

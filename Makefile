@@ -75,6 +75,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_SLOW_CLIENTS=500 LCC_WRONG_LOGINS=1000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_hostile_providers.py
 	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py
 	LCC_TEST_FRONT=yes $(BIN)/python -m pytest -p no:randomly $(addprefix tests/acceptance/test_,$(addsuffix .py,$(BEHIND_A_FRONT)))
+	LCC_MOVE_KILLS=50 $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/acceptance/test_front_move.py
 	LCC_FRONT_MOVES=20000 $(BIN)/python -m pytest -p no:randomly tests/unit/test_front_moves.py
 	LCC_FEED_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_following.py
 	LCC_MEASURE_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_bandwidth.py

@@ -63,7 +63,7 @@ from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.indexnow import GOOD, Portion, SiteKey
 from lcc_scrapy.domain.named_cursors import NamedCursor
-from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.registration import Registration
 from lcc_scrapy.domain.sources import Role, Source, SourceFile
@@ -200,7 +200,8 @@ class MemoryTx:
 
     def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
         rows = (row for pid, row in sorted(self._t.pidb.items()) if pid > after)
-        return [row for row in rows if row.confirmed <= before and row.fileused > 0][:limit]
+        silent = (row for row in rows if row.confirmed <= before and row.fileused > 0)
+        return [row for row in silent if row.state != State.MOVING][:limit]
 
     def insert_provider(self, provider: Provider, roots: Sequence[str]) -> None:
         _insert(self._t.pidb, provider.pid, provider)

@@ -46,7 +46,13 @@ def lock_blocks(tx: Tx, machineid: int, token: int, outcomes: Iterable[Outcome])
     So whoever locks a block knows that no file in it is about to get a row. ``token`` is that of the process
     whose blocks these are; raises ``BlocksLost`` when one of them is not any more.
     """
-    wanted = {block_of(one.fileid) for one in outcomes if isinstance(one, Served) and one.fileid}
+    fileids = [one.fileid for one in outcomes if isinstance(one, Served) and one.fileid]
+    lock_blocks_of(tx, machineid, token, fileids)
+
+
+def lock_blocks_of(tx: Tx, machineid: int, token: int, fileids: Iterable[int]) -> None:
+    """Do the same for file ids."""
+    wanted = set(map(block_of, fileids))
     there = tx.lock_blocks(machineid, wanted)
     lost = {number for number in wanted if number not in there or there[number].token != token}
     if lost:
@@ -91,11 +97,15 @@ class FileIds:
     def _numbered(self, served: Served, used: set[int]) -> Served:
         if served.fileid and block_of(served.fileid) in used:
             return served
+        return Served(served.ticket, served.answer, served.body, self.next(used))
+
+    def next(self, used: set[int]) -> int:
+        """Return an id (blocking); ``used`` are the blocks of ids that have no rows yet."""
         if self._next == self._end:
             self._take_block(used)
         fileid, self._next = self._next, self._next + 1
         used.add(block_of(fileid))
-        return Served(served.ticket, served.answer, served.body, fileid)
+        return fileid
 
     def _take_block(self, used: Collection[int]) -> None:
         """Take the ids up to the end of their folder, and forget blocks that are used up."""

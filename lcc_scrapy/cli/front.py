@@ -10,6 +10,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, LccGroup, never_to_be_tried_again, pass_lcc
+from lcc_scrapy.cli.front_moving import move
 from lcc_scrapy.cli.front_reading import export, follow, select, web
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
@@ -276,7 +277,9 @@ def show(lcc: Lcc, *, pid: int) -> None:
     lcc front show 7
     """  # noqa: D301
     with opened(lcc) as directory:
-        sub = directory.sub_of(pid)
+        sub, moving = directory.sub_of(pid), directory.moving(pid)
+    if moving is not None:
+        printing.note(f"it moves from sub-LCC {moving.source} to {moving.target}, step: {moving.step}")
     if sub is None:
         raise FrontError(f"provider {pid} is not assigned to any sub-LCC: `lcc front assign {pid}`")
     click.echo(sub.name)
@@ -312,6 +315,7 @@ def uns(lcc: Lcc) -> None:
     FrontProcess(config, reactor, lcc.settings).run()
 
 
+front.add_command(move)
 front.add_command(select)
 front.add_command(follow)
 front.add_command(export)

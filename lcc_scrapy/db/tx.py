@@ -12,6 +12,7 @@ from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
 from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
+from lcc_scrapy.db.sql.move_verbs import MoveVerbs
 from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
@@ -36,6 +37,7 @@ class Tx(
     IrrelevantVerbs,
     OwnerVerbs,
     MissVerbs,
+    MoveVerbs,
     MailVerbs,
     UserVerbs,
     RegistrationVerbs,

@@ -52,3 +52,27 @@ def place(subs: Sequence[SubLcc], urls: Mapping[str, int], providers: Mapping[st
 def _share(sub: SubLcc, urls: Mapping[str, int]) -> float:
     """Return which part of its capacity is used."""
     return urls.get(sub.name, 0) / sub.capacity if sub.capacity else 0.0
+
+
+class MoveStep(StrEnum):
+    """How far a move is: nothing of the provider changes any more, its rows are copied, and it is removed."""
+
+    HOLD = "hold"
+    COPY = "copy"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A provider on its way from one sub-LCC to another, by their names.
+
+    ``state`` is what it was when the move began, and will be again. ``number`` is that of its move
+    (``domain.front_moves``), 0 = nothing is copied yet.
+    """
+
+    pid: int
+    source: str
+    target: str
+    state: str
+    step: MoveStep = MoveStep.HOLD
+    number: int = 0

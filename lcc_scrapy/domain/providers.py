@@ -17,6 +17,8 @@ class State(StrEnum):
     PAUSED = "paused"
     """May push; nothing is fetched until resumed."""
     DISABLED = "disabled"
+    MOVING = "moving"
+    """Goes to another sub-LCC, or comes from one: nothing of it changes but by that (``front/moving.py``)."""
 
 
 class Wanted(StrEnum):

@@ -3,7 +3,7 @@
 It is a database of its own, small and seldom written. Each method is one transaction; all block.
 """
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from sqlalchemy import (
@@ -23,8 +23,8 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchM
 
 from lcc_scrapy.db.schema import is_missing_file
 from lcc_scrapy.db.sql.store import make_engine, named_errors
-from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.front import FrontError, SubLcc, SubState
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
+from lcc_scrapy.domain.front import FrontError, MoveStep, Moving, SubLcc, SubState
 from lcc_scrapy.domain.front_moves import Move
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX, Token
 
@@ -60,6 +60,16 @@ _moves = Table(
     Column("target", String(_NAME), nullable=False),
     Column("source_seq", BigInteger, nullable=False),
     Column("target_seq", BigInteger),
+)
+_moving = Table(
+    "moving",
+    _metadata,
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    Column("source", String(_NAME), nullable=False),
+    Column("target", String(_NAME), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("step", String(16), nullable=False),
+    Column("number", BigInteger, nullable=False),
 )
 _tokens = Table(
     "tokens",
@@ -108,7 +118,7 @@ class Directory:
             raise ConfigurationError("there is no front yet: run `lcc front init`")
         try:
             with named_errors(), self._engine.connect() as connection:
-                if not inspect(connection).has_table(_info.name):
+                if not all(inspect(connection).has_table(one.name) for one in (_info, _moving)):
                     raise ConfigurationError("LCC_FRONT_DATABASE_URL: run `lcc front init` first")
                 found = connection.scalar(select(_info.c.value).where(_info.c.name == "format"))
         except DatabaseError as error:
@@ -139,6 +149,9 @@ class Directory:
             pids = _count(connection, name)
             if pids:
                 raise FrontError(f"sub-LCC {name} has providers ({pids}): they need another one first")
+            concerned = (_moving.c.source == name) | (_moving.c.target == name)
+            if connection.execute(_moving.select().where(concerned)).first():
+                raise FrontError(f"sub-LCC {name} has a provider that moves: let `lcc front move` end first")
             connection.execute(_fedb.delete().where(_fedb.c.name == name))
 
     def subs(self) -> list[SubLcc]:
@@ -164,7 +177,10 @@ class Directory:
         """Return the sub-LCC that a login goes to, None when there are none at all.
 
         The first one refuses ids that nobody has: with its own words, its own throttle, at its own price.
+        While a provider moves, nobody may take its sets: that is ``StoreUnavailable``.
         """
+        if pid is not None and (moving := self.moving(pid)) and moving.step != MoveStep.REMOVE:
+            raise StoreUnavailable(f"provider {pid} moves to sub-LCC {moving.target}")
         sub = self.sub_of(pid) if pid is not None else None
         return sub or next(iter(self.subs()), None)
 
@@ -179,6 +195,8 @@ class Directory:
 
     def withdraw(self, pid: int) -> None:
         """Forget a provider; raises ``FrontError`` when it is not known."""
+        if self.moving(pid):
+            raise FrontError(f"provider {pid} moves: run `lcc front move` to its end, or with --give-up")
         with named_errors(), self._engine.begin() as connection:
             if not connection.execute(_pmdb.delete().where(_pmdb.c.pid == pid)).rowcount:
                 raise FrontError(f"provider {pid} is not assigned to any sub-LCC")
@@ -211,8 +229,54 @@ class Directory:
     def put_move(self, move: Move) -> None:
         """Note a move, or how far it is."""
         with named_errors(), self._engine.begin() as connection:
-            connection.execute(_moves.delete().where(_moves.c.number == move.number))
-            connection.execute(_moves.insert().values(**asdict(move)))
+            _put_move(connection, move)
+
+    def moving(self, pid: int) -> Moving | None:
+        """Return how far the move of a provider is, None when it does not move."""
+        with named_errors(), self._engine.connect() as connection:
+            row = connection.execute(_moving.select().where(_moving.c.pid == pid)).mappings().first()
+            return None if row is None else Moving(**{**row, "step": MoveStep(row["step"])})
+
+    def hold(self, moving: Moving) -> None:
+        """Begin a move: from now on the front passes nobody on. Raises ``FrontError`` if one has begun."""
+        try:
+            with named_errors(), self._engine.begin() as connection:
+                _known(connection, moving.target, lock=True)
+                connection.execute(_moving.insert().values(**asdict(moving)))
+        except IntegrityError:
+            raise FrontError(f"provider {moving.pid} moves already") from None
+
+    def copying(self, moving: Moving, source: str, target: str, source_seq: int) -> Moving:
+        """Note that rows are copied from now on, between the LCCs with these ids; returns it with its number.
+
+        Nothing of the provider changes in the source any more, of which ``source_seq`` is the newest change.
+        """
+        with named_errors(), self._engine.begin() as connection:
+            _lock_moves(connection)
+            number = (connection.scalar(select(func.max(_moves.c.number))) or 0) + 1
+            _put_move(connection, Move(number, moving.pid, source, target, source_seq))
+            return _put_moving(connection, replace(moving, step=MoveStep.COPY, number=number))
+
+    def flip(self, moving: Moving) -> Moving:
+        """Give the provider to the target: the front passes it on to there from now on."""
+        with named_errors(), self._engine.begin() as connection:
+            mine = _pmdb.c.pid == moving.pid
+            connection.execute(_pmdb.update().where(mine).values(sub=moving.target))
+            return _put_moving(connection, replace(moving, step=MoveStep.REMOVE))
+
+    def end_move(self, moving: Moving, target_seq: int) -> None:
+        """Note that a move is over: nothing of the provider is left in the source."""
+        with named_errors(), self._engine.begin() as connection:
+            over = _moves.update().where(_moves.c.number == moving.number).values(target_seq=target_seq)
+            connection.execute(over)
+            connection.execute(_moving.delete().where(_moving.c.pid == moving.pid))
+
+    def give_up_move(self, pid: int) -> None:
+        """Forget a move of which nothing was copied."""
+        with named_errors(), self._engine.begin() as connection:
+            begun = (_moving.c.pid == pid) & (_moving.c.step == MoveStep.HOLD)
+            if not connection.execute(_moving.delete().where(begun)).rowcount:
+                raise FrontError(f"provider {pid} has no move that could be given up")
 
     # --- tokens of content users -----------------------------------------------------------------
 
@@ -247,6 +311,21 @@ class Directory:
 
 def _count(connection: Connection, name: str) -> int:
     return connection.scalar(select(func.count()).select_from(_pmdb).where(_pmdb.c.sub == name)) or 0
+
+
+def _lock_moves(connection: Connection) -> None:
+    """Let moves get their numbers one after the other, in the order of their commits."""
+    connection.execute(_info.update().where(_info.c.name == "format").values(value=FORMAT))
+
+
+def _put_move(connection: Connection, move: Move) -> None:
+    connection.execute(_moves.delete().where(_moves.c.number == move.number))
+    connection.execute(_moves.insert().values(**asdict(move)))
+
+
+def _put_moving(connection: Connection, moving: Moving) -> Moving:
+    connection.execute(_moving.update().where(_moving.c.pid == moving.pid).values(**asdict(moving)))
+    return moving
 
 
 def _known(connection: Connection, name: str, *, lock: bool = False) -> SubLcc:

@@ -13,6 +13,7 @@ from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from lcc_scrapy.db.records import SOURCEID
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.errors import LccError, UrlRefused
@@ -31,9 +32,6 @@ from lcc_scrapy.domain.sources import (
     SourceFile,
 )
 from lcc_scrapy.sources import websub
-
-SOURCEID = "source"
-"""The counter of sources, which whoever claims one locks."""
 
 LOOKED_AT = 50
 """Due sources that are looked at in one transaction."""

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.front import FrontError, SubLcc, SubState
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
+from lcc_scrapy.domain.front import FrontError, MoveStep, Moving, SubLcc, SubState
+from lcc_scrapy.domain.front_moves import Move
 from lcc_scrapy.front.directory import Directory
 
 A = SubLcc("a", "192.0.2.1:9000", "id", "http://192.0.2.1/", "token", "sqlite:///x", 10**9, SubState.FULL)
@@ -92,3 +93,47 @@ def test_a_database_that_is_no_front_is_refused(databases, directory, tmp_path):
     ):
         none.check()
     assert not (tmp_path / "none").exists()
+
+
+def test_while_a_provider_moves_nobody_is_passed_on_and_both_sub_lccs_stay(filled):
+    moving = Moving(7, "a", "b", "paused")
+    filled.hold(moving)
+    with pytest.raises(FrontError, match="moves already"):
+        filled.hold(moving)
+    with pytest.raises(StoreUnavailable, match="moves to sub-LCC b"):
+        filled.route(7)
+    assert filled.route(8) == A
+    for name in ("a", "b"):
+        with pytest.raises(FrontError, match="has"):
+            filled.remove(name)
+    with pytest.raises(FrontError, match="moves"):
+        filled.withdraw(7)
+    moving = filled.copying(moving, "id of a", "id of b", 41)
+    assert filled.moving(7) == moving == replace(moving, step=MoveStep.COPY, number=1)
+    assert (filled.moves(0), filled.oldest_open_move()) == ([Move(1, 7, "id of a", "id of b", 41)], 1)
+    with pytest.raises(FrontError, match="no move that could be given up"):
+        filled.give_up_move(7)
+    with pytest.raises(StoreUnavailable):
+        filled.route(7)
+    moving = filled.flip(moving)
+    assert filled.route(7) == B
+    filled.end_move(moving, 99)
+    assert (filled.moves(0)[0].target_seq, filled.oldest_open_move()) == (99, 0)
+    assert filled.moving(7) is None
+
+
+def test_a_move_of_which_nothing_was_copied_may_be_given_up(filled):
+    filled.hold(Moving(7, "a", "b", "active"))
+    filled.give_up_move(7)
+    assert (filled.route(7), filled.moves(0)) == (A, [])
+
+
+def test_a_front_of_an_earlier_version_is_to_be_made_again(databases, directory):
+    with closing(Directory(databases.empty("sqlite"))) as old:
+        old.create()
+        with old._engine.begin() as connection:
+            connection.exec_driver_sql("drop table moving")
+        with pytest.raises(ConfigurationError, match="lcc front init"):
+            old.check()
+        old.create()
+        old.check()

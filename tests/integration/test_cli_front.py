@@ -74,3 +74,51 @@ def test_a_database_that_cannot_be_used_is_one_line(house, tmp_path, database):
     one_error(house.lcc("front", "add", "a", "--uns", "h:1", "--database", database, status=1))
     one_error(house.lcc("-s", f"LCC_FRONT_DATABASE_URL={database}", "front", "list", status=1))
     assert json.loads(house.lcc("front", "list", "--json").stdout) == []
+
+
+MOVE = ("front", "move", "7", "--to", "b")
+
+
+@pytest.fixture
+def two(house, tmp_path):
+    """Two sub-LCCs of which ``house`` is the second; provider 7 is in the first."""
+    (tmp_path / "first").mkdir()
+    first = House(tmp_path / "first")
+    first.lcc("init")
+    first.add(7)
+    for name, one in (("a", first), ("b", house)):
+        house.lcc("front", "add", name, "--uns", "h:1", "--database", database_of(one))
+    house.lcc("front", "assign", "7", "--to", "a")
+    return first
+
+
+def content_of(house):
+    return ("--content", str(house.data / "content"))
+
+
+def test_a_provider_without_documents_moves_and_again_is_no_error(house, two):
+    assert house.lcc(*MOVE, *content_of(two)).stdout == "provider 7 is in sub-LCC b now\n"
+    assert house.lcc(*MOVE, *content_of(two)).stdout == "provider 7 is in sub-LCC b already\n"
+    assert json.loads(two.lcc("provider", "list", "--json").stdout) == []
+    (moved,) = json.loads(house.lcc("provider", "list", "--json").stdout)
+    assert (moved["pid"], moved["state"]) == (7, "active")
+    (source,) = (one for one in json.loads(house.lcc("front", "list", "--json").stdout) if one["name"] == "a")
+    assert source["providers"] == 0
+
+
+def test_what_cannot_be_moved_is_one_line_and_stays(house, two):
+    assert "say how its files are reached" in house.lcc(*MOVE, status=2).stderr
+    front = ("-s", f"LCC_FRONT_DATABASE_URL=sqlite:///{house.data}/front.sqlite")
+    assert "run it there" in one_error(two.lcc(*front, *MOVE, *content_of(two), status=1))
+    assert "not assigned" in one_error(house.lcc("front", "move", "8", "--to", "b", status=1))
+    assert "no sub-LCC c" in one_error(house.lcc("front", "move", "7", "--to", "c", status=1))
+    assert "does not move" in one_error(house.lcc(*MOVE, "--give-up", status=1))
+    two.lcc("provider", "set", "7", "--group", "g")
+    assert "shares a turn" in one_error(house.lcc(*MOVE, *content_of(two), status=1))
+    two.lcc("provider", "set", "7", "--group", "")
+    house.add(7)
+    assert "has a provider 7 of its own" in one_error(house.lcc(*MOVE, *content_of(two), status=1))
+    house.lcc("provider", "remove", "7", "--yes")
+    house.lcc("front", "set", "a", "--database", "")
+    assert "set its database" in one_error(house.lcc(*MOVE, *content_of(two), status=1))
+    assert house.lcc("front", "show", "7").stdout == "a\n"

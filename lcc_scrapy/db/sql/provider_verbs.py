@@ -19,7 +19,7 @@ from lcc_scrapy.db.records import (
 )
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import NAMEHASHES, OnConnection, RowsOf, chunks
-from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.providers import Provider, State
 
 _PROVIDERS = RowsOf(t.pidb, Provider)
 _OUTCOMES = RowsOf(t.outcomes, LastOutcome, NAMEHASHES)
@@ -72,9 +72,13 @@ class ProviderVerbs(OnConnection):
         return list(self._c.execute(query).scalars())
 
     def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
-        """Return providers by rising pid that have documents, and have confirmed none since ``before``."""
+        """Return providers by rising pid that have documents, and have confirmed none since ``before``.
+
+        Those that move to another LCC are left out: nothing of them may change.
+        """
         p = t.pidb.c
-        query = _PROVIDERS.select().where(p.pid > after, p.confirmed <= before, p.fileused > 0)
+        silent = and_(p.confirmed <= before, p.fileused > 0, p.state != State.MOVING)
+        query = _PROVIDERS.select().where(p.pid > after, silent)
         return _PROVIDERS.read(self._c, query.order_by(p.pid).limit(limit))
 
     def insert_provider(self, provider: Provider, roots: Sequence[str]) -> None:

@@ -1,0 +1,144 @@
+"""``lcc front move``: a provider goes from one sub-LCC to another."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Lcc, pass_lcc
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.front import FrontError, Moving, SubLcc
+
+if TYPE_CHECKING:
+    from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.feed.content import Content
+    from lcc_scrapy.front.directory import Directory
+    from lcc_scrapy.front.moving import Files
+
+
+@click.command()
+@click.argument("pid", type=click.IntRange(0))
+@click.option("--to", "name", metavar="NAME", required=True, help="The sub-LCC that gets it.")
+@click.option("--content", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+              help="The LCC_CONTENT_DIR of the sub-LCC that has it, mounted here.")  # fmt: skip
+@click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+              help="A token (scope `files`) of that sub-LCC, whose machines run `lcc files`.")  # fmt: skip
+@click.option("--give-up", is_flag=True, help="Let it stay, if nothing was copied yet.")
+@pass_lcc
+def move(
+    lcc: Lcc, *, pid: int, name: str, content: Path | None, token_file: Path | None, give_up: bool
+) -> None:
+    """Move provider PID to sub-LCC NAME, with documents, files, queue, errors, versions and counts.
+
+    Run it on a crawl machine of NAME, with the settings of that sub-LCC and LCC_FRONT_DATABASE_URL. Both
+    sub-LCCs need a --database (`lcc front set`). Meanwhile the provider gets 103 (try again later), and
+    nothing is fetched from it. After a kill, run the same command again: it goes on where it was.
+
+    \b
+    lcc front move 7 --to b --content /mnt/lcc-a/content
+    lcc front move 7 --to b --token-file files-token-of-a
+    lcc front move 7 --to b --give-up
+    """  # noqa: D301
+    from lcc_scrapy.cli.front import opened
+    from lcc_scrapy.front import moving
+
+    with opened(lcc) as directory:
+        begun, source_name = _begun(directory, pid, name)
+        if source_name == name:
+            click.echo(f"provider {pid} is in sub-LCC {name} already")
+            return
+        source = directory.sub(source_name)
+        with _opened(source) as store:
+            if give_up:
+                if begun is None:
+                    raise FrontError(f"provider {pid} does not move")
+                moving.give_up(directory, store, begun)
+                click.echo(f"provider {pid} stays in sub-LCC {source_name}")
+                return
+            _check_target(lcc, directory.sub(name))
+            contents = _contents(lcc, store, content, token_file)
+            with lcc.store() as target, _files(lcc, target) as files:
+                grace = int(lcc.config.policy.file_grace)
+                mover = moving.Mover(directory, store, target, contents, files, grace, printing.note)
+                mover.run(begun or mover.begin(pid, source_name, name))
+    click.echo(f"provider {pid} is in sub-LCC {name} now")
+
+
+def _begun(directory: "Directory", pid: int, name: str) -> tuple[Moving | None, str]:
+    """Return the move that was begun, if there is one, and the sub-LCC that the provider comes from."""
+    target, begun = directory.sub(name), directory.moving(pid)
+    if begun is not None:
+        if begun.target != name:
+            raise FrontError(f"provider {pid} moves to sub-LCC {begun.target}: say --to {begun.target}")
+        return begun, begun.source
+    source = directory.sub_of(pid)
+    if source is None:
+        raise FrontError(f"provider {pid} is not assigned to any sub-LCC: `lcc front assign {pid}`")
+    for one in (source, target):
+        if not one.database:
+            raise FrontError(
+                f"sub-LCC {one.name}: set its database, `lcc front set {one.name} --database URL`"
+            )
+    return None, source.name
+
+
+def _check_target(lcc: Lcc, target: SubLcc) -> None:
+    if lcc.home.lcc_id != target.lccid:
+        raise ConfigurationError(
+            f"this is LCC {lcc.home.lcc_id}, sub-LCC {target.name} is {target.lccid}: run it there"
+        )
+
+
+@contextmanager
+def _opened(source: SubLcc) -> Iterator["SqlStore"]:
+    from lcc_scrapy.db import schema
+    from lcc_scrapy.db.sql.store import SqlStore
+
+    if schema.is_missing_file(source.database) or schema.pending(source.database):
+        raise ConfigurationError(
+            f"sub-LCC {source.name}: there is no LCC in its --database, or it needs `lcc db upgrade`"
+        )
+    store = SqlStore(source.database)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _contents(lcc: Lcc, source: "SqlStore", folder: Path | None, token_file: Path | None) -> "Content":
+    """Return what reads the files of the source: below a folder, and else from its machines."""
+    from lcc_scrapy.feed.content import LocalContent
+    from lcc_scrapy.feed.remote_content import OtherMachines
+    from lcc_scrapy.ops.machines import MachineAddresses
+
+    if folder is None and token_file is None:
+        raise click.UsageError("say how its files are reached: --content DIR or --token-file FILE")
+    others = None
+    if token_file is not None:
+        token = token_file.read_text(encoding="ascii").strip()
+        others = OtherMachines(MachineAddresses(source, lcc.config.files_machines), token)
+    return LocalContent(folder or Path("/nonexistent"), others)
+
+
+@contextmanager
+def _files(lcc: Lcc, target: "SqlStore") -> Iterator["Files"]:
+    """Be a worker of this machine for a while: what a kill leaves behind is removed as that of a crawl."""
+    from lcc_scrapy.app.opening import machine_number
+    from lcc_scrapy.cache.file_ids import FileIds
+    from lcc_scrapy.content.files import ContentFiles
+    from lcc_scrapy.front.moving import Files
+    from lcc_scrapy.machine.data_directory import WorkerSlot
+
+    machineid = machine_number(lcc.config, target)
+    slot = WorkerSlot(lcc.config.data_dir, machineid)
+    content = ContentFiles(lcc.config.content_dir, machineid, slot.number)
+    content.prepare()
+    ids = FileIds(target, machineid, slot.owner)
+    try:
+        yield Files(content, ids)
+        ids.release()
+    finally:
+        slot.release()

@@ -1,0 +1,116 @@
+"""Verbs for a provider that moves to another LCC: rows as they lie in tables, whatever their columns are."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Table, and_, delete, func, insert, or_, select
+
+from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.sql.rows import OnConnection, chunks
+
+Record = dict[str, Any]
+"""A row by the names of its columns."""
+
+BY_PROVIDER: Mapping[str, tuple[str, ...]] = {
+    "psets": ("psetid",),
+    "qdb": ("id",),
+    "proots": ("rootid",),
+    "urlerrors": ("errorid",),
+    "linkwords": ("wordsid",),
+    "spidered": ("furlkey",),
+    "owners": ("furlkey", "owner"),
+    "irrelevant": ("urlkey",),
+    "misses": ("day",),
+    "suspects": ("urlkey",),
+    "outcomes": ("urlkey",),
+    "fetchcounts": ("begun", "result", "code"),
+    "mailstates": ("pid",),
+    "sources": ("sourceid",),
+}
+"""The tables with rows of a provider that move, but for numbers of the LCC's own, as they are; their keys."""
+
+OF_DOCUMENTS = ("lccurl", "tombstones", "versions", "links", "unwanted", "moved")
+"""Those whose rows move with the document that they belong to."""
+
+OF_SOURCES = ("sourcefiles", "sourceurls")
+MADE_ANEW = ("pidb", "qpsdb", "turns", "scans")
+LEFT_EMPTY = ("logins", "overtaking", "fetches")
+"""Those in which nothing is left of a provider that nobody fetches from and that cannot log in."""
+
+OF_THE_LCC = (
+    "withdrawals", "fsmdb", "fileblocks", "unses", "workers", "machines", "counters", "lccinfo", "tokens",
+    "registrations", "tallies", "cursors", "indexnow", "indexnowurls", "urd", "urd_keyword", "removed_urds",
+    "aequeue", "aci", "recipients", "alerts", "tr_domain", "tr_host", "tr_rules", "tr_load", "tr_dir",
+    "tr_link", "tr_hash",
+)  # fmt: skip
+"""Those that belong to a machine or an LCC, and stay."""
+
+_CHANGES = ("lccurl", "tombstones")
+
+
+def _table(name: str) -> Table:
+    return t.metadata.tables[name]
+
+
+class MoveVerbs(OnConnection):
+    """Verbs for a provider that moves to another LCC."""
+
+    def records(self, table: str, pid: int, after: Sequence[Any] | None, limit: int) -> list[Record]:
+        """Return rows of a provider in one of ``BY_PROVIDER``, by rising key, behind one if it is given."""
+        made = _table(table)
+        keys = [made.c[name] for name in BY_PROVIDER[table]]
+        query = select(made).where(made.c.pid == pid).order_by(*keys).limit(limit)
+        if after is not None:
+            query = query.where(_behind(keys, after))
+        return [dict(row) for row in self._c.execute(query).mappings()]
+
+    def changed_records(self, pid: int, after: int, limit: int) -> list[tuple[str, Record]]:
+        """Return documents and tombstones of a provider by rising seq, with the names of their tables."""
+        found: list[tuple[str, Record]] = []
+        for name in _CHANGES:
+            c = _table(name).c
+            query = select(_table(name)).where(c.pid == pid, c.seq > after).order_by(c.seq).limit(limit)
+            found += [(name, dict(row)) for row in self._c.execute(query).mappings()]
+        return sorted(found, key=lambda one: int(one[1]["seq"]))[:limit]
+
+    def records_among(self, table: str, column: str, keys: Collection[Any]) -> dict[Any, list[Record]]:
+        """Return the rows in which a column is among ``keys``, by its value, in the order of their keys."""
+        made = _table(table)
+        query = select(made).order_by(made.c[column], *made.primary_key.columns)
+        rows = [dict(row._mapping) for row in self._rows(query, made.c[column], keys)]  # noqa: SLF001 - public
+        rows.sort(key=itemgetter(column))
+        return {key: list(some) for key, some in groupby(rows, itemgetter(column))}
+
+    def put_records(self, table: str, rows: Sequence[Record]) -> None:
+        """Add rows."""
+        if rows:
+            self._c.execute(insert(_table(table)), rows)
+
+    def drop_records(self, table: str, column: str, keys: Collection[Any]) -> None:
+        """Remove the rows in which a column is among ``keys``."""
+        made = _table(table)
+        for part in chunks(keys):
+            self._c.execute(delete(made).where(made.c[column].in_(part)))
+
+    def highest(self, table: str, column: str, pid: int) -> int:
+        """Return the highest number in a column of a provider's rows, 0 = there are none."""
+        c = _table(table).c
+        return int(self._c.execute(select(func.max(c[column])).where(c.pid == pid)).scalar() or 0)
+
+    def count_records(self, table: str, pid: int) -> int:
+        """Count the rows of a provider."""
+        made = _table(table)
+        return int(
+            self._c.execute(select(func.count()).select_from(made).where(made.c.pid == pid)).scalar_one()
+        )
+
+
+def _behind(keys: Sequence[Column[Any]], after: Sequence[Any]) -> ColumnElement[bool]:
+    """Compare by columns one after the other: not every database has row values in an index search."""
+    first, value = keys[0], after[0]
+    behind: ColumnElement[bool] = first > value
+    if len(keys) == 1:
+        return behind
+    return or_(behind, and_(first == value, _behind(keys[1:], after[1:])))

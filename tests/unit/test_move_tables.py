@@ -1,0 +1,24 @@
+"""Every table has its place when a provider moves to another LCC."""
+
+from collections import Counter
+
+from lcc_scrapy.db import tables
+from lcc_scrapy.db.sql import move_verbs
+from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, OF_DOCUMENTS, OF_THE_LCC
+
+
+def test_each_table_is_named_once():
+    others = (move_verbs.OF_SOURCES, move_verbs.MADE_ANEW, move_verbs.LEFT_EMPTY)
+    named = Counter([*BY_PROVIDER, *OF_DOCUMENTS, *OF_THE_LCC, *(one for some in others for one in some)])
+    assert named == dict.fromkeys(tables.metadata.tables, 1)
+
+
+def test_rows_of_providers_are_found_by_keys_that_no_two_of_them_share():
+    for name, keys in BY_PROVIDER.items():
+        primary = {column.name for column in tables.metadata.tables[name].primary_key}
+        assert primary <= {"pid", *keys}, name
+
+
+def test_tables_of_the_lcc_have_no_rows_of_providers_but_those_that_strangers_asked_for():
+    with_pid = {name for name in OF_THE_LCC if "pid" in tables.metadata.tables[name].c}
+    assert with_pid <= {"workers", "registrations", "aequeue", "aci", "alerts"}

@@ -105,7 +105,7 @@ QUICK = (
     Step("intake.py --rounds 1 --urls 2000", 0.1),
     Step("uns.py --rounds 1 --urls 20000", 0.1),
     Step("push_http.py --rounds 1 --urls 5000 --sets 40", 0.2),
-    Step("lock_waits.py --rounds 1 --workers 2 --pages 640", 0.2),
+    Step("lock_waits.py --rounds 1 --database mariadb postgresql --workers 2 --pages 640", 0.3),
     Step("turns.py --registered 3 --active 3", 0.1),
     Step("crowds.py --providers 20 --urls 400 --fetch 400", 0.2),
     Step("queues.py --providers 70 --urls 4 --long 400 --seconds 1 --cases short one", 0.2),

@@ -107,15 +107,12 @@ class ContentUser:
     ) -> None:
         config = config_of(settings)
         self._reader: TextReader | None = None
+        self._listed = 0
+        """The newest change of what ``documents`` listed: what is read to go with it must not be older."""
         home = DataDirectory.find(config.data_dir)
         self._others: OtherMachines | None = None
-        self._store = opening.open_store(config)
-        try:
-            opening.check_owner(home, self._store)
-        except BaseException:
-            self.close()
-            raise
-        self._feed: Feed = StoreFeed(self._store)
+        self._store = opening.open_reads(config, home)
+        self._feed: Feed = StoreFeed(self._store, lags=bool(config.read_database_url))
         self._others = opening.other_machines(config, self._store)
         contents = LocalContent(config.content_dir, content or self._others)
         self._library = Library(self._feed, contents)
@@ -171,7 +168,9 @@ class ContentUser:
     ) -> Documents:
         """Return the documents that are there now: what somebody reconciles with who has to start over."""
         selection = selected(provider, mimetype, subtype, url_prefix, since_time)
-        return Documents(Inventory(self._feed, selection))
+        inventory = Inventory(self._feed, selection)
+        self._listed = max(self._listed, inventory.position.seq)
+        return Documents(inventory)
 
     def rows(self, docids: Iterable[str]) -> Iterator[CachedUrl]:
         """Yield the newest rows of these documents, of those that are there."""
@@ -179,9 +178,9 @@ class ContentUser:
         for docid in docids:
             page.append(bytes.fromhex(docid))
             if len(page) == PAGE:
-                yield from self._feed.rows(page).values()
+                yield from self._feed.rows(page, self._listed).values()
                 page = []
-        yield from self._feed.rows(page).values()
+        yield from self._feed.rows(page, self._listed).values()
 
     def find(self, url: str) -> list[CachedUrl]:
         """Return the documents with this docid, conceptual URL or fetch URL."""

@@ -500,8 +500,8 @@ class MemoryTx:
         for seq, one in came.items():
             _insert(self._t.moved, seq, tuple(sorted(one)))
 
-    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
-        rows = [row for row in self._t.lccurl.values() if row.confirmed_seq > after]
+    def confirmed(self, after: int, limit: int, upto: int) -> list[CachedUrl]:
+        rows = [row for row in self._t.lccurl.values() if after < row.confirmed_seq <= upto]
         return sorted(rows, key=lambda row: row.confirmed_seq)[:limit]
 
     def find_url(self, url: str) -> tuple[list[CachedUrl], list[QueuedUrl], list[Tombstone]]:

@@ -14,6 +14,7 @@ from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.tokens import READ, Token, digest_of, new_secret
 from lcc_scrapy.feed.content import ContentGone
 from lcc_scrapy.feed.named_cursors import StoreCursors
+from lcc_scrapy.feed.reader import Look
 from lcc_scrapy.feed.tokens import StoreTokens
 from lcc_scrapy.web.app import make_app
 from lcc_scrapy.web.ports import Lcc
@@ -25,6 +26,8 @@ SITE = "http://www.example.org/"
 
 class Shelf:
     """A feed, and the contents of its documents."""
+
+    lags = False
 
     def __init__(self):
         self.lcc = "an-lcc"
@@ -70,16 +73,17 @@ class Shelf:
     def forgotten(self):
         return self.forgot
 
-    def page(self, after, limit):
+    def look(self, after, limit):
         self._fail()
         self.pages += 1
-        return [row for row in self.told if row.seq > after][:limit]
+        rows = [row for row in self.told if row.seq > after][:limit]
+        return Look(rows, self.head(), self.forgotten())
 
-    def documents(self, after, limit):
+    def documents(self, after, limit, seen=0):
         rows = sorted((row for row in self.told if isinstance(row, CachedUrl)), key=lambda row: row.urlkey)
         return [row for row in rows if row.urlkey > after][:limit]
 
-    def rows(self, keys):
+    def rows(self, keys, seen=0):
         self._fail()
         return {row.urlkey: row for row in self.told if row.urlkey in keys and isinstance(row, CachedUrl)}
 
@@ -89,7 +93,7 @@ class Shelf:
     def moved(self, seqs):
         return {seq: came for seq, came in self.came.items() if seq in seqs}
 
-    def owners(self, rows):
+    def owners(self, rows, seen=0):
         return {}
 
     def open(self, row):

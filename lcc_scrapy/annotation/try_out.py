@@ -98,6 +98,6 @@ class _Scope:
         self.complete = not lowest
         while upto > lowest:
             after = max(lowest, upto - _PORTION)
-            rows = [row for row in self._feed.page(after, _PORTION) if row.seq <= upto]
+            rows = [row for row in self._feed.look(after, _PORTION).rows if row.seq <= upto]
             yield from (row for row in reversed(rows) if not isinstance(row, Tombstone))
             upto = after

@@ -35,7 +35,7 @@ def open_store(config: Config, *, check: bool = True, tolerated: Container[str] 
     store = unchecked_store(config)
     try:
         if check:
-            check_store(config, store, tolerated)
+            check_store(store, tolerated)
     except StoreUnavailable as error:
         raise ConfigurationError(f"the database does not answer: {error}") from None
     return store
@@ -43,31 +43,66 @@ def open_store(config: Config, *, check: bool = True, tolerated: Container[str] 
 
 def unchecked_store(config: Config) -> SqlStore:
     """Return the store of a database that nobody has spoken to yet."""
+    return _made("LCC_DATABASE_URL", config.database_url)
+
+
+def _made(name: str, url: str) -> SqlStore:
+    """Return the store of the URL that a setting says."""
     try:
-        return SqlStore(config.database_url)
+        return SqlStore(url)
     except ModuleNotFoundError as error:
         if error.name == "psycopg":
-            raise MissingExtra("postgresql", "LCC_DATABASE_URL: psycopg") from None
-        raise ConfigurationError(f"LCC_DATABASE_URL: {error.name} is missing: install it") from None
+            raise MissingExtra("postgresql", f"{name}: psycopg") from None
+        raise ConfigurationError(f"{name}: {error.name} is missing: install it") from None
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise ConfigurationError(f"LCC_DATABASE_URL: {error}") from None
+        raise ConfigurationError(f"{name}: {error}") from None
 
 
-def check_store(config: Config, store: SqlStore, tolerated: Container[str] = ()) -> None:
+def unchecked_reads(config: Config, store: SqlStore) -> SqlStore:
+    """Return what content users read from: replicas (``LCC_READ_DATABASE_URL``), or the store given."""
+    return _made("LCC_READ_DATABASE_URL", config.read_database_url) if config.read_database_url else store
+
+
+def check_reads(home: DataDirectory, reads: SqlStore) -> None:
+    """Refuse replicas that are not of this LCC; ``StoreUnavailable`` when they do not answer."""
+    try:
+        check_store(reads, durable=False)
+        check_owner(home, reads)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"LCC_READ_DATABASE_URL: {error}") from None
+
+
+def open_reads(config: Config, home: DataDirectory) -> SqlStore:
+    """Open what content users read from, without the database that is written where that is another one."""
+    if not config.read_database_url:
+        store = open_store(config)
+        check_owner(home, store)
+        return store
+    reads = _made("LCC_READ_DATABASE_URL", config.read_database_url)
+    try:
+        check_reads(home, reads)
+    except StoreUnavailable as error:
+        raise ConfigurationError(f"LCC_READ_DATABASE_URL: the database does not answer: {error}") from None
+    return reads
+
+
+def check_store(store: SqlStore, tolerated: Container[str] = (), *, durable: bool = True) -> None:
     """Refuse a database that must not be worked with; ``StoreUnavailable`` when it does not answer.
 
-    One that is closed for one of the ``tolerated`` reasons is let pass.
+    One that is closed for one of the ``tolerated`` reasons is let pass, and one that may lose what it
+    commits if it need not be ``durable``.
     """
-    if schema.is_missing_file(config.database_url):
+    if schema.is_missing_file(store.url):
         raise ConfigurationError(
             f"the database file {store.url.database} does not exist:"
             " correct LCC_DATABASE_URL, or bring the file back"
         )
     try:
-        waiting = schema.pending(config.database_url)
+        waiting = schema.pending(store.url)
         if waiting:
             raise ConfigurationError(f"the database needs `lcc db upgrade` (waiting: {', '.join(waiting)})")
-        store.check()
+        if durable:
+            store.check()
         with store.read() as tx:
             refuse_closed(tx, tolerated)
     except DBAPIError as error:

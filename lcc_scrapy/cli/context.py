@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.content.files import ContentFiles
     from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.feed.store_feed import StoreFeed
     from lcc_scrapy.machine.data_directory import DataDirectory
 
 FAILED = 1
@@ -151,6 +152,27 @@ class Lcc:
             yield store
         finally:
             store.close()
+
+    @contextmanager
+    def feed(self) -> Iterator["StoreFeed"]:
+        """Open the feed as content users read it, up to date and its own: from replicas where there are any."""
+        from lcc_scrapy.app import opening
+        from lcc_scrapy.feed.store_feed import StoreFeed
+
+        lags = bool(self.config.read_database_url)
+        with closing(opening.open_reads(self.config, self.home)) if lags else self.store() as store:
+            yield StoreFeed(store, lags=lags)
+
+    @contextmanager
+    def reads(self, store: "SqlStore") -> Iterator["SqlStore"]:
+        """Open the replicas that content users read from, or give ``store`` where there are none."""
+        from lcc_scrapy.app import opening
+
+        if not self.config.read_database_url:
+            yield store
+            return
+        with closing(opening.open_reads(self.config, self.home)) as reads:
+            yield reads
 
     def content(self, store: "SqlStore") -> "ContentFiles":
         """Return this machine's content files."""

@@ -58,7 +58,7 @@ def _check_database(lcc: Lcc) -> None:
     store = unchecked_store(lcc.config)
     try:
         with suppress(StoreUnavailable):
-            check_store(lcc.config, store)
+            check_store(store)
     finally:
         store.close()
 

@@ -77,6 +77,7 @@ def _of_machine(config: "Config") -> Iterator["Finding"]:
 def _secret_files(config: "Config") -> dict[str, str]:
     named = {
         "LCC_DATABASE_URL_FILE": config.database_url_file,
+        "LCC_READ_DATABASE_URL_FILE": config.read_database_url_file,
         "LCC_FILES_TOKEN_FILE": config.files_token_file,
         "LCC_MAIL_PASSWORD_FILE": config.mail.password_file,
     }

@@ -150,6 +150,8 @@ def _settings(lcc: Lcc, folder: str) -> "Settings":
         "LCC_DATA_DIR": folder,
         "LCC_DATABASE_URL": "",
         "LCC_DATABASE_URL_FILE": "",
+        "LCC_READ_DATABASE_URL": "",
+        "LCC_READ_DATABASE_URL_FILE": "",
         "LCC_CONTENT_DIR": "",
         "LCC_SPOOL_DIR": "",
         "LCC_FETCH_LOG": "",

@@ -40,15 +40,12 @@ def follow(
     lcc follow --mimetype 'text/*' | my-pipeline
     """  # noqa: D301
     path_of = lcc.path_of()
-    with place(cursor, cursor_file) as where, lcc.store() as store:
-        from lcc_scrapy.feed.store_feed import StoreFeed
-
-        feed = StoreFeed(store)
+    with place(cursor, cursor_file) as where, lcc.feed() as feed:
         position = follow_changes(
             lcc,
             FeedSource(feed, selection),
             where,
-            lambda batch: json_lines(batch.changes, path_of, feed.owners(batch.changes)),
+            lambda batch: json_lines(batch.changes, path_of, feed.owners(batch.changes, batch.position.seq)),
             command,
             limit=limit or 0,
             once=once,

@@ -29,7 +29,7 @@ class QueryProcess(ServerProcess):
     def __init__(
         self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
     ) -> None:
-        from lcc_scrapy.app.opening import other_machines
+        from lcc_scrapy.app.opening import other_machines, unchecked_reads
         from lcc_scrapy.app.wiring import DESCRIPTORS
         from lcc_scrapy.db.thread import DaemonPool
         from lcc_scrapy.feed.content import LocalContent
@@ -44,7 +44,9 @@ class QueryProcess(ServerProcess):
         self._tokens = StoreTokens(self._store)
         self._others = other_machines(config, self._store)
         contents = LocalContent(config.content_dir, self._others)
-        self._library = Library(StoreFeed(self._store), contents)
+        self._reads = unchecked_reads(config, self._store)
+        feed = StoreFeed(self._reads, lags=self._reads is not self._store)
+        self._library = Library(feed, contents)
         self._pool = DaemonPool(minthreads=0, maxthreads=config.query_threads, name="lcc-query")
         self._service = QueryService(
             reactor,
@@ -100,6 +102,6 @@ class QueryProcess(ServerProcess):
         self._pool.stop()
 
     def _close(self) -> None:
-        self._store.close()
+        self._close_stores()
         if self._others is not None:
             self._others.close()

@@ -87,10 +87,7 @@ def select(
         raise click.UsageError("--ids goes with neither --since nor --limit")
     if confirmed and (ids or versions):
         raise click.UsageError("--confirmed goes with neither --ids nor --versions")
-    with place(cursor, cursor_file, reads=not ids) as where, lcc.store() as store:
-        from lcc_scrapy.feed.store_feed import StoreFeed
-
-        feed = StoreFeed(store)
+    with place(cursor, cursor_file, reads=not ids) as where, lcc.feed() as feed:
         if ids:
             position = _list(feed, selection, form or "table")
         else:

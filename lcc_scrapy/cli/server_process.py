@@ -51,6 +51,8 @@ class ServerProcess(ABC):
         self._reactor = reactor
         keep_timers_steady(reactor)
         self._store: SqlStore = unchecked_store(config)
+        self._reads = self._store
+        """What content users read from, where they can: LCC_READ_DATABASE_URL."""
         self._reloader = Reloader(reactor, settings, self)
         self._signs_of_life = SignsOfLife()
         self._ending = False
@@ -124,11 +126,17 @@ class ServerProcess(ABC):
         return True
 
     def _check(self) -> None:
-        from lcc_scrapy.app.opening import check_owner, check_store
+        from lcc_scrapy.app.opening import check_owner, check_reads, check_store
 
         assert self._home is not None  # else a subclass has another database
-        check_store(self.config, self._store)
+        check_store(self._store)
         check_owner(self._home, self._store)
+        if self._reads is not self._store:
+            check_reads(self._home, self._reads)
+
+    def _close_stores(self) -> None:
+        self._store.close()
+        self._reads.close()
 
     def _refuse(self, failure: "Failure") -> None:
         if not self._ending:

@@ -69,7 +69,7 @@ def _serve_content_users(lcc: Lcc) -> None:
 
     config = lcc.config
     assert config.web_endpoint is not None
-    with lcc.store() as store, closing(make_api(config, store)) as api:
+    with lcc.store() as store, lcc.reads(store) as reads, closing(make_api(config, store, reads)) as api:
         Server(api.app, config.web_endpoint, config.http, api.stop).serve_until_told()
 
 

@@ -48,10 +48,11 @@ class Api:
         app.stop(self.app)
 
 
-def make_api(config: "Config", store: "SqlStore") -> Api:
-    """Return the API; the store stays its caller's to close."""
+def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
+    """Return the API; content users read from ``reads``. The stores stay their caller's to close."""
     others = other_machines(config, store)
-    library = Library(StoreFeed(store), LocalContent(config.content_dir, others))
+    feed = StoreFeed(reads, lags=reads is not store)
+    library = Library(feed, LocalContent(config.content_dir, others))
     lcc = Lcc(
         library.feed,
         library.open,
@@ -59,6 +60,7 @@ def make_api(config: "Config", store: "SqlStore") -> Api:
         StoreCursors(store),
         lambda: measures(store, config.spool_dirs, int(time.time()), config.policy.push_grace),
         bounds=config.web,
+        primary=StoreFeed(store),
     )
     routers = [
         make_router(StorePublications(store), config.web_url),

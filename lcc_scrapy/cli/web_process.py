@@ -36,6 +36,7 @@ class WebProcess(UnsProcess):
     # --- what it serves ------------------------------------------------------------------------------
 
     def _make_servers(self) -> Iterator["Server"]:
+        from lcc_scrapy.app.opening import unchecked_reads
         from lcc_scrapy.cli.public_routes import public_routes
         from lcc_scrapy.cli.web_api import make_api
         from lcc_scrapy.push_api.app import make_push_app
@@ -48,7 +49,8 @@ class WebProcess(UnsProcess):
         for endpoint in config.push_endpoints:
             yield Server(self._push_app, endpoint, config.http, lifespan=False)
         if config.web_endpoint is not None:
-            api = make_api(config, self._store)
+            self._reads = unchecked_reads(config, self._store)
+            api = make_api(config, self._store, self._reads)
             self._close_api = api.close
             yield Server(api.app, config.web_endpoint, config.http, api.stop)
 
@@ -96,6 +98,6 @@ class WebProcess(UnsProcess):
         for one in ended:
             yield Deferred.fromFuture(one)
         yield Deferred.fromFuture(asyncio.ensure_future(self._lives.aclose()))
-        yield self._thread.run(self._store.close)
+        yield self._thread.run(self._close_stores)
         self._close_api()
         self._thread.close()

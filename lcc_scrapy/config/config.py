@@ -54,6 +54,8 @@ class Config:
     data_dir: Path = setting("LCC_DATA_DIR", "", _resolved, "The data directory made by `lcc init`. Default: `lcc-data` beside `scrapy.cfg`.")
     database_url: str = setting("LCC_DATABASE_URL", "", str, "SQLAlchemy URL of the database. Default: SQLite inside the data directory.")
     database_url_file: str = setting("LCC_DATABASE_URL_FILE", "", str, "File that holds the URL of the database, for one with a password; read when LCC_DATABASE_URL is not set, an empty one counts for nothing.")
+    read_database_url: str = setting("LCC_READ_DATABASE_URL", "", str, "SQLAlchemy URL of [replicas of the database](databases.md#replicas-for-content-users) that content users read from; they may lag. Empty = LCC_DATABASE_URL.")
+    read_database_url_file: str = setting("LCC_READ_DATABASE_URL_FILE", "", str, "File that holds that URL, for one with a password; read when LCC_READ_DATABASE_URL is not set.")
     content_dir: Path = setting("LCC_CONTENT_DIR", "", _resolved, "Folder of the content files. Default: `content` inside the data directory.")
     spool_dir: Path = setting("LCC_SPOOL_DIR", "", _resolved, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data directory.")
     policy: QueuePolicy = group(QueuePolicy)
@@ -192,8 +194,10 @@ def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config
     values |= {
         "LCC_DATA_DIR": data_dir,
         "LCC_DATABASE_URL": values["LCC_DATABASE_URL"]
-        or _content_of(values["LCC_DATABASE_URL_FILE"])
+        or _content_of("LCC_DATABASE_URL_FILE", values)
         or f"sqlite:///{data_dir / 'lcc.sqlite'}",
+        "LCC_READ_DATABASE_URL": values["LCC_READ_DATABASE_URL"]
+        or _content_of("LCC_READ_DATABASE_URL_FILE", values),
         "LCC_CONTENT_DIR": Path(values["LCC_CONTENT_DIR"] or data_dir / "content").absolute(),
         "LCC_SPOOL_DIR": Path(values["LCC_SPOOL_DIR"] or data_dir / "spool").absolute(),
         "LCC_PUSH_SPOOL_DIR": Path(values["LCC_PUSH_SPOOL_DIR"] or data_dir / "spool-push").absolute(),
@@ -226,11 +230,12 @@ def _readable_project() -> Iterator[None]:
         raise ConfigurationError(f"cannot read the settings of this Scrapy project: {error}") from error
 
 
-def _content_of(path: str) -> str:
+def _content_of(name: str, values: Mapping[str, Any]) -> str:
+    path: str = values[name]
     try:
         return Path(path).read_text(encoding="utf-8").strip() if path else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"LCC_DATABASE_URL_FILE: {path}: {error}") from None
+        raise ConfigurationError(f"{name}: {path}: {error}") from None
 
 
 def _value(setting: Setting, settings: Given, environment: Mapping[str, str]) -> Any:

@@ -68,18 +68,24 @@ class Position:
             raise malformed()
         return cls(lcc, generation, seq, began, selection)
 
-    def check(self, head: "Position") -> None:
+    def is_ahead_of(self, head: "Position") -> bool:
+        """Tell whether this was told by a feed that had come farther than one that ends at ``head``."""
+        return (self.generation, max(self.seq, self.began)) > (head.generation, head.seq)
+
+    def check(self, head: "Position", *, lags: bool = False) -> None:
         """Raise ``StartOver`` unless the feed that ends at ``head`` can go on from here.
 
-        Raises ``BadCursor`` when it can, but something else is selected.
+        One that ``lags`` will, when it has come so far. Raises ``BadCursor`` when it can, but something else
+        is selected.
         """
+        awaited = lags and self.is_ahead_of(head)
         if self.lcc != head.lcc:
             raise StartOver(f"cursor of another LCC ({self.lcc}, this one is {head.lcc}): start over")
-        if self.generation != head.generation:
+        if self.generation != head.generation and not awaited:
             raise StartOver("cursor from before this LCC was restored from a backup: start over")
         if self.selection != head.selection:  # before it is counted: confirmations have numbers of their own
             raise other_selection()
-        if max(self.seq, self.began) > head.seq:
+        if self.is_ahead_of(head) and not awaited:
             newest = max(self.seq, self.began)
             raise StartOver(f"cursor from the future (change {newest} of {head.seq}): start over")
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import GenericAlias, UnionType
 
-from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change, Selection
-from lcc_scrapy.feed.reader import Feed, Reader
+from lcc_scrapy.feed.reader import Feed, Look, Reader
 from lcc_scrapy.feed.row_formats import Record
 
 TYPES: dict[str, type | UnionType | GenericAlias] = {
@@ -82,15 +82,21 @@ class _Confirmed:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
 
+    @property
+    def lags(self) -> bool:
+        return self._feed.lags
+
     def head(self) -> Position:
         return self._feed.confirmations_head()
 
     def forgotten(self) -> int:
         return 0  # what is no longer among them is in the feed
 
-    def page(self, after: int, limit: int) -> list[CachedUrl | Tombstone]:
-        rows = self._feed.confirmed(after, limit)
-        return [row.told(row.confirmed_seq, row.subtype_seq) for row in rows]
+    def look(self, after: int, limit: int) -> Look:
+        found = self._feed.confirmed(after, limit)
+        rows = (row for row in found.rows if isinstance(row, CachedUrl))
+        return replace(found, rows=[row.told(row.confirmed_seq, row.subtype_seq) for row in rows])
 
-    def owners(self, rows: Sequence[Change]) -> Owners:
+    def owners(self, rows: Sequence[Change], seen: int = 0) -> Owners:
+        del seen  # a place among confirmations
         return self._feed.owners(rows)

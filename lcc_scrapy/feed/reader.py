@@ -5,7 +5,7 @@ it ends at all, and goes on from there the next time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from lcc_scrapy.db.records import DocumentLink
@@ -20,8 +20,25 @@ PAGE = 1000
 """Rows per look into the store: short enough that a reader never keeps a writer waiting."""
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Changes, the position of the newest change when they were read, and what was forgotten by then."""
+
+    rows: Sequence[CachedUrl | Tombstone]
+    head: Position
+    forgotten: int = 0
+
+
 class Pages(Protocol):
-    """Where a reader gets its pages. Every call is a short transaction of its own."""
+    """Where a reader gets its pages. Every call is a short transaction of its own.
+
+    Each call may meet another replica of the database. ``seen`` is the newest change that its caller has been
+    told of: raises ``StoreUnavailable`` where a replica lacks it.
+    """
+
+    @property
+    def lags(self) -> bool:
+        """Tell whether this is read from replicas, which may lack what was told before."""
 
     def head(self) -> Position:
         """Return the position of the newest change."""
@@ -29,10 +46,10 @@ class Pages(Protocol):
     def forgotten(self) -> int:
         """Return the highest seq of a removal that is no longer told, 0 = all are."""
 
-    def page(self, after: int, limit: int) -> list[CachedUrl | Tombstone]:
+    def look(self, after: int, limit: int) -> Look:
         """Return the next changes behind a seq; nothing with a lower seq than the last appears later."""
 
-    def owners(self, rows: Sequence[Change]) -> Owners:
+    def owners(self, rows: Sequence[Change], seen: int = 0) -> Owners:
         """Return who asked for documents with a directive, or for one that leads there, as it is now.
 
         Of one document, those that a row names: the first ones by name.
@@ -42,10 +59,10 @@ class Pages(Protocol):
 class Feed(Pages, Protocol):
     """Where changes come from, and what there is beside them."""
 
-    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+    def documents(self, after: bytes, limit: int, seen: int = 0) -> list[CachedUrl]:
         """Return documents by rising key."""
 
-    def rows(self, keys: Sequence[bytes]) -> dict[bytes, CachedUrl]:
+    def rows(self, keys: Sequence[bytes], seen: int = 0) -> dict[bytes, CachedUrl]:
         """Return the documents among these keys, as they are now."""
 
     def find(self, url: str) -> list[CachedUrl]:
@@ -69,7 +86,7 @@ class Feed(Pages, Protocol):
     def confirmations_head(self) -> Position:
         """Return the position of the newest confirmation."""
 
-    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+    def confirmed(self, after: int, limit: int) -> Look:
         """Return the next confirmed documents by ``confirmed_seq``; no lower one appears later."""
 
     def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
@@ -105,6 +122,8 @@ class Reader:
     ``position`` is where the next reader goes on; it holds for what ``pages`` has yielded, once the
     caller asks for the next page or the pages end; ``reached`` is what it will be then. ``end`` is where
     it will be at last. Raises ``BadCursor`` at once, ``StartOver`` at once or while reading.
+
+    A replica that lacks what ``since`` has been told gives no changes: then ``position`` is ``since``.
     """
 
     def __init__(
@@ -121,10 +140,10 @@ class Reader:
         self._limit = limit
         self._rows = rows
         self.end = begin(feed, selection)
-        if since is not None:
-            since.check(self.end)
         self.position = self.reached = since or replace(self.end, seq=0)
-        self._check()
+        self._check(self.end, feed.forgotten())
+        if self.position.is_ahead_of(self.end):
+            self.end = self.position
 
     def pages(self) -> Iterator[list[Change]]:
         """Yield lists of selected changes, never empty, one for each look at most."""
@@ -148,20 +167,27 @@ class Reader:
 
     def owners(self, page: Sequence[Change]) -> Owners:
         """Return the owners of documents as they are now; when they change, a document comes again."""
-        return self._feed.owners(page)
+        return self._feed.owners(page, self.reached.seq)
 
     def at(self, seq: int) -> Position:
         """Return the position right behind a change of the page that was yielded last."""
         return replace(self.position, seq=seq)
 
     def _page(self) -> list[CachedUrl | Tombstone]:
-        page = self._feed.page(self.position.seq, self._rows or PAGE)
-        self._check()
-        return [row for row in page if row.seq <= self.end.seq]
+        look = self._feed.look(self.position.seq, self._rows or PAGE)
+        self._check(look.head, look.forgotten)
+        if self.position.is_ahead_of(look.head):
+            self.end = self.position
+            return []
+        rows = [row for row in look.rows if row.seq <= self.end.seq]
+        if not rows:
+            self.end = replace(self.end, seq=min(self.end.seq, look.head.seq))
+        return rows
 
-    def _check(self) -> None:
-        """Refuse to go on where removals are missing; asked after a page, it tells that it has them all."""
-        if self._feed.forgotten() > max(self.position.seq, self.position.began):
+    def _check(self, head: Position, forgotten: int) -> None:
+        """Refuse to go on from another life of the LCC, or where removals are missing."""
+        self.position.check(replace(head, selection=self._selection.digest), lags=self._feed.lags)
+        if forgotten > max(self.position.seq, self.position.began):
             raise StartOver(
                 "cursor from before the oldest removal that is still known (LCC_TOMBSTONES_KEEP): start over"
             )
@@ -188,7 +214,7 @@ class Inventory:
     def looks(self) -> Iterator[list[CachedUrl]]:
         """Yield the same for each look into the store, empty where nothing in a page was selected."""
         last = b""
-        while page := self._feed.documents(last, self._rows or PAGE):
+        while page := self._feed.documents(last, self._rows or PAGE, self.position.seq):
             last = page[-1].urlkey
             yield [row for row in page if self._selection.admits(row)]
 

@@ -1,6 +1,7 @@
 """The feed of changes out of a store, in short reading transactions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from lcc_scrapy.cache.owners import owners_of
@@ -10,10 +11,11 @@ from lcc_scrapy.domain.cache import CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.entries import furlkey
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed.reader import Look
 from lcc_scrapy.queue.explanation import spellings
 
 LCC_ID = "lcc"
@@ -23,10 +25,11 @@ restored, the time of that (epoch seconds). Cursors of another life do not count
 
 
 class StoreFeed:
-    """A ``feed.reader.Feed`` over a store."""
+    """A ``feed.reader.Feed`` over a store, or over replicas of it (``lags``)."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, lags: bool = False) -> None:
         self._store = store
+        self.lags = lags
 
     def head(self) -> Position:
         """Return the position of the newest change."""
@@ -38,19 +41,21 @@ class StoreFeed:
         with self._store.read() as tx:
             return tx.peek(FORGOTTEN)
 
-    def page(self, after: int, limit: int) -> list[CachedUrl | Tombstone]:
+    def look(self, after: int, limit: int) -> Look:
         """Return the next changes behind a seq."""
         with self._store.read() as tx:
-            return tx.changes(after, limit)
+            head = head_of(tx)
+            rows = tx.changes(after, limit, upto=head.seq)
+            return Look(rows, head, tx.peek(FORGOTTEN))  # the last: what these rows lack is forgotten by now
 
-    def documents(self, after: bytes, limit: int) -> list[CachedUrl]:
+    def documents(self, after: bytes, limit: int, seen: int = 0) -> list[CachedUrl]:
         """Return documents by rising key."""
-        with self._store.read() as tx:
+        with self._read(seen) as tx:
             return tx.documents(after, limit)
 
-    def rows(self, keys: Sequence[bytes]) -> dict[bytes, CachedUrl]:
+    def rows(self, keys: Sequence[bytes], seen: int = 0) -> dict[bytes, CachedUrl]:
         """Return the documents among these keys."""
-        with self._store.read() as tx:
+        with self._read(seen) as tx:
             return tx.cached(keys)
 
     def find(self, url: str) -> list[CachedUrl]:
@@ -69,9 +74,9 @@ class StoreFeed:
         with self._store.read() as tx:
             return tx.links_of(key)
 
-    def owners(self, rows: Sequence[Change]) -> Owners:
+    def owners(self, rows: Sequence[Change], seen: int = 0) -> Owners:
         """Return who asked for documents with a directive, or for one that leads there."""
-        with self._store.read() as tx:
+        with self._read(seen) as tx:
             return owners_of(tx, rows)
 
     def owners_behind(self, row: Change, after: str, limit: int) -> list[str]:
@@ -86,7 +91,7 @@ class StoreFeed:
 
     def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
         """Return how changes with these seqs came from other sub-LCCs, of those that did."""
-        with self._store.read() as tx:
+        with self._read(max(seqs, default=0)) as tx:
             return tx.moved(seqs)
 
     def confirmations_head(self) -> Position:
@@ -94,10 +99,11 @@ class StoreFeed:
         with self._store.read() as tx:
             return replace(head_of(tx), seq=tx.peek(CONFIRMED))
 
-    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
+    def confirmed(self, after: int, limit: int) -> Look:
         """Return the next confirmed documents behind a place among confirmations."""
         with self._store.read() as tx:
-            return tx.confirmed(after, limit)
+            head = replace(head_of(tx), seq=tx.peek(CONFIRMED))
+            return Look(tx.confirmed(after, limit, head.seq), head)
 
     def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
         """Return the answers that rows came with.
@@ -110,6 +116,13 @@ class StoreFeed:
             now = tx.cached(found)
         same = (row for row in rows if row.urlkey in now and _is_same(row, now[row.urlkey]))
         return {row.urlkey: found[row.urlkey] for row in same}
+
+    @contextmanager
+    def _read(self, seen: int) -> Iterator[Tx]:
+        with self._store.read() as tx:
+            if self.lags and (newest := tx.peek(FEED)) < seen:
+                raise StoreUnavailable(f"this replica of the database has come to change {newest} of {seen}")
+            yield tx
 
 
 def _is_same(row: CachedUrl, other: CachedUrl) -> bool:

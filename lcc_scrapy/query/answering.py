@@ -122,9 +122,9 @@ class Answer:
         yield _begin(position)
         keys = [bytes.fromhex(docid) for docid in dict.fromkeys(self._query.docids)]
         for start in range(0, len(keys), ROWS):
-            found = feed.rows(keys[start : start + ROWS]).values()
+            found = feed.rows(keys[start : start + ROWS], position.seq).values()
             rows = [row for row in found if self._selection.admits(row)]
-            owners = feed.owners(rows)
+            owners = feed.owners(rows, position.seq)
             for row in rows:
                 yield from self._row(row, owners)
         yield self._end(position)

@@ -96,6 +96,8 @@ def make_router(publications: Publications, url: str) -> APIRouter:
 
 
 class _Routes:
+    """They read the newest feed: harvesters go by times, which every change must have got from all it is told by."""
+
     def __init__(self, publications: Publications, url: str) -> None:
         self._publications = publications
         self._url = url
@@ -117,7 +119,7 @@ class _Routes:
     ) -> Xml:
         """A part of the resource list."""
         part = _documents_part(bits, number)
-        pages = part.keys.pages(lcc.feed, selection)
+        pages = part.keys.pages(lcc.newest, selection)
         name = part.name("resourcelist")
         return Xml(documents.resource_list(self._site(request), int(lcc.now()), pages, name))
 
@@ -130,14 +132,14 @@ class _Routes:
     ) -> Xml:
         """A part of the resource dump."""
         part, at = _documents_part(bits, number), self._span(lcc).last.at
-        found = packages.of_documents(part.keys, part.keys.pages(lcc.feed, selection))
+        found = packages.of_documents(part.keys, part.keys.pages(lcc.newest, selection))
         return Xml(documents.resource_dump(self._site(request), at, found))
 
     def resource_dump_manifest(
         self, *, request: Request, lcc: TheLcc, selection: Selected, first: Key, last: Key
     ) -> Xml:
         """What is in a package of the resource dump, as long as none of it is replaced."""
-        at, pages = self._span(lcc).last.at, _keys(lcc, first, last).pages(lcc.feed, selection)
+        at, pages = self._span(lcc).last.at, _keys(lcc, first, last).pages(lcc.newest, selection)
         return Xml(documents.resource_dump_manifest(self._site(request), at, pages))
 
     def resource_package(
@@ -156,7 +158,7 @@ class _Routes:
         """
         keys, at = _keys(lcc, first, last), self._span(lcc).last.at
         manifest = partial(documents.resource_dump_manifest, self._site(request), at)
-        pages = keys.pages(lcc.feed, selection)
+        pages = keys.pages(lcc.newest, selection)
         write = partial(packages.write, manifest=manifest, pages=pages, opened=lcc.open)
         return _package(write, threads, keys.name("resourcedump"))
 
@@ -165,7 +167,7 @@ class _Routes:
         span, site = self._span(lcc), self._site(request)
         parts = changes_parts(span.first.seq, span.last.seq)
         if len(parts) == 1:
-            return Xml(documents.change_list(site, span, parts[0].pages(lcc.feed, selection)))
+            return Xml(documents.change_list(site, span, parts[0].pages(lcc.newest, selection)))
         return Xml(_index(site, span, "changelist", parts))
 
     def change_list_part(
@@ -173,7 +175,7 @@ class _Routes:
     ) -> Xml:
         """A part of the change list."""
         span, part = self._part(lcc, after, upto)
-        pages = part.pages(lcc.feed, selection)
+        pages = part.pages(lcc.newest, selection)
         return Xml(documents.change_list(self._site(request), span, pages, part.name("changelist")))
 
     def change_dump(self, request: Request, lcc: TheLcc, selection: Selected) -> Xml:
@@ -181,7 +183,7 @@ class _Routes:
         span, site = self._span(lcc), self._site(request)
         parts = changes_parts(span.first.seq, span.last.seq)
         if len(parts) == 1:
-            found = packages.of_changes(parts[0], span, parts[0].pages(lcc.feed, selection))
+            found = packages.of_changes(parts[0], span, parts[0].pages(lcc.newest, selection))
             return Xml(documents.change_dump(site, span, found))
         return Xml(_index(site, span, "changedump", parts))
 
@@ -190,7 +192,7 @@ class _Routes:
     ) -> Xml:
         """A part of the change dump."""
         span, part = self._part(lcc, after, upto)
-        found = packages.of_changes(part, span, part.pages(lcc.feed, selection))
+        found = packages.of_changes(part, span, part.pages(lcc.newest, selection))
         return Xml(documents.change_dump(self._site(request), span, found, part.name("changedump")))
 
     def change_dump_manifest(
@@ -198,7 +200,7 @@ class _Routes:
     ) -> Xml:
         """What is in a package of the change dump, as long as none of it is replaced."""
         span, part = self._part(lcc, after, upto)
-        pages = part.pages(lcc.feed, selection)
+        pages = part.pages(lcc.newest, selection)
         return Xml(documents.change_dump_manifest(self._site(request), span, part, pages))
 
     def change_package(
@@ -217,13 +219,13 @@ class _Routes:
         """
         span, part = self._part(lcc, after, upto)
         manifest = partial(documents.change_dump_manifest, self._site(request), span, part)
-        pages = part.pages(lcc.feed, selection)
+        pages = part.pages(lcc.newest, selection)
         write = partial(packages.write, manifest=manifest, pages=pages, opened=lcc.open)
         return _package(write, threads, part.name("changedump"))
 
     def _documents_index(self, request: Request, lcc: Lcc, capability: str) -> Xml:
         at = {"at": self._span(lcc).last.at}
-        parts: dict[str, dict[str, int]] = {part.name(capability): {} for part in documents_parts(lcc.feed)}
+        parts: dict[str, dict[str, int]] = {part.name(capability): {} for part in documents_parts(lcc.newest)}
         return Xml(documents.index(self._site(request), capability, at, parts))
 
     def _part(self, lcc: Lcc, after: int, upto: int) -> tuple[Span, ChangesPart]:
@@ -238,8 +240,8 @@ class _Routes:
 
     def _span(self, lcc: Lcc) -> Span:
         """Publish what there is, and return what may be told of it."""
-        known = self._publications.publish(lcc.feed.head(), int(lcc.now()))
-        return Span.complete(known, lcc.feed.forgotten())
+        known = self._publications.publish(lcc.newest.head(), int(lcc.now()))
+        return Span.complete(known, lcc.newest.forgotten())
 
 
 def _documents_part(bits: int, number: int) -> DocumentsPart:
@@ -251,7 +253,7 @@ def _documents_part(bits: int, number: int) -> DocumentsPart:
 def _keys(lcc: Lcc, first: str, last: str) -> Keys:
     """Return keys; raises ``NotThere`` when they are more than a package may hold."""
     keys = Keys(int(first, 16), int(last, 16))
-    if not documents_parts(lcc.feed)[0].could_hold(keys):
+    if not documents_parts(lcc.newest)[0].could_hold(keys):
         raise NotThere("there is no such package: read the list of them again")
     return keys
 

@@ -59,7 +59,7 @@ def move(
 ) -> Response:
     """Note that everything up to a cursor was taken."""
     position = Position.parse(cursor)
-    position.check(replace(lcc.feed.head(), selection=position.selection))
+    position.check(replace(lcc.newest.head(), selection=position.selection))
     moved = NamedCursor(token.label, name, str(position), position.seq, int(lcc.now()))
     lcc.cursors.keep(moved)
     return as_json(_told(moved))

@@ -31,6 +31,8 @@ class Measure:
 class Lcc:
     """An LCC as its content users see it. All calls block; they come from several threads at a time.
 
+    ``feed`` may be read from replicas; ``primary`` is the feed of the database that is written, None = the same.
+
     ``open`` gives the content of a document, or an earlier one, decoded, and raises ``ContentGone``,
     ``ContentElsewhere`` or ``ContentLost``. ``measures`` are read when they are asked for.
     """
@@ -42,3 +44,9 @@ class Lcc:
     measures: Callable[[], list[Measure]] = list
     bounds: Bounds = field(default_factory=Bounds)
     now: Callable[[], float] = time.time
+    primary: Feed | None = None
+
+    @property
+    def newest(self) -> Feed:
+        """The feed that never lags."""
+        return self.primary or self.feed

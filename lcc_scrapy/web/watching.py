@@ -59,7 +59,9 @@ class Watcher:
 
     def _is_beyond(self, position: Position) -> bool:
         seen = self._seen
-        return seen is not None and (seen.generation != position.generation or seen.seq > position.seq)
+        if seen is None or position.is_ahead_of(seen):
+            return False
+        return seen.generation != position.generation or seen.seq > position.seq
 
     async def _look(self) -> None:
         while self._waiting and not self._closed:

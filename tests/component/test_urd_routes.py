@@ -41,7 +41,7 @@ class Shelf:
     def find(self, url):
         return [row for row in self._shelf.told if url in {row.curl, row.furl}]
 
-    def owners(self, rows):
+    def owners(self, rows, seen=0):
         return {row.urlkey: self.owned[row.urlkey] for row in rows if row.urlkey in self.owned}
 
 

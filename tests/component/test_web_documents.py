@@ -20,6 +20,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.tokens import METRICS, READ, new_secret
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
+from lcc_scrapy.feed.reader import Look
 from lcc_scrapy.feed.row_formats import COLUMNS
 from lcc_scrapy.resourcesync.publication_rows import StorePublications
 from lcc_scrapy.resourcesync.routes import make_router
@@ -259,7 +260,7 @@ def test_an_export_that_cannot_go_on_breaks_off_where_the_client_sees_it(house, 
 
 @pytest.mark.parametrize("path", ["/v1/ids", "/resourcesync/resourcelist-00-0000.xml"])
 def test_a_list_that_cannot_go_on_breaks_off_and_only_one_line_tells_of_it(house, caplog, path):
-    def documents(after, _limit):
+    def documents(after, _limit, _seen=0):
         if after:
             raise StoreUnavailable("gone away")
         return [house.row]
@@ -281,12 +282,13 @@ def test_nothing_is_read_any_more_for_a_client_that_is_gone(path):
     row, read = house.shelf.add("a", pid=8), []
     house.shelf.top = 30_000
 
-    def page(after, _limit):
+    def page(after, _limit, _seen=0):
         read.append(after)
         number = len(read)
         return [replace(row, seq=number, urlkey=number.to_bytes(16))] if number < house.shelf.top else []
 
-    house.shelf.page = house.shelf.documents = page
+    house.shelf.documents = page
+    house.shelf.look = lambda after, limit: Look(page(after, limit), house.shelf.head())
     with house.client(token="") as client:
         client.portal.call(gone_soon, house, path, read)
     assert len(read) < house.shelf.top

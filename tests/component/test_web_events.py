@@ -156,7 +156,7 @@ def test_a_token_that_is_revoked_ends_its_streams_at_the_next_heartbeat(house, m
 def test_a_database_that_goes_away_is_told_as_the_last_event(house, client):
     stream = Streaming(client)
     wait_for(lambda: house.app.state.watcher._waiting, 60, "the stream waits")
-    house.shelf.page = lambda after, limit: (_ for _ in ()).throw(StoreUnavailable("at db.internal"))
+    house.shelf.look = lambda after, limit: (_ for _ in ()).throw(StoreUnavailable("at db.internal"))
     house.shelf.add("c")
     (kind, data, _) = stream.ended()[-1]
     assert (kind, data["error"], data["status"]) == ("problem", "database-away", 503)

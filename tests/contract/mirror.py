@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import Position, StartOver
 from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.selection import Selection
@@ -58,7 +59,10 @@ def change(store, chance, pid, names, now):
 
 @dataclass
 class Mirror:
-    """Follows the feed page by page; when it is told to start over it reconciles, or begins from nothing."""
+    """Follows the feed page by page; when it is told to start over it reconciles, or begins from nothing.
+
+    ``feed`` is where it reads, None = the store. What a replica refuses is asked again.
+    """
 
     store: object
     selection: Selection
@@ -68,6 +72,13 @@ class Mirror:
     started_over: int = 0
     told: dict = field(default_factory=lambda: {"upsert": 0, "remove": 0, "leave": 0})
     work: object = None
+    feed: object = None
+    reconciles: bool = False
+    """Whether it also begins by reconciling."""
+
+    def __post_init__(self):
+        self.feed = self.feed or StoreFeed(self.store)
+        self.work = self.reconcile() if self.reconciles else None
 
     def step(self):
         """Do something: at most one look into the feed. Returns False when it has seen everything."""
@@ -78,6 +89,8 @@ class Mirror:
         except StopIteration:
             self.work = None
             return False
+        except StoreUnavailable:
+            self.work = None
         except StartOver:
             self.started_over += 1
             self.work = self.reconcile() if self.chance.random() < 0.7 else self.begin_anew()
@@ -88,7 +101,7 @@ class Mirror:
 
     def follow(self):
         since = Position.parse(self.cursor) if self.cursor else None
-        reader = Reader(StoreFeed(self.store), self.selection, since, self.chance.choice((0, 0, 1, 3)))
+        reader = Reader(self.feed, self.selection, since, self.chance.choice((0, 0, 1, 3)))
         self.cursor = str(reader.position)  # kept before anything is taken: when it began
         yield
         for page in reader.pages():
@@ -107,8 +120,7 @@ class Mirror:
         yield
 
     def reconcile(self):
-        feed = StoreFeed(self.store)
-        inventory = Inventory(feed, self.selection)
+        inventory = Inventory(self.feed, self.selection)
         listed = {}
         for page in inventory.pages():
             listed.update({row.urlkey: row.seq for row in page})
@@ -117,7 +129,7 @@ class Mirror:
         other = [key for key, seq in listed.items() if self.copy.get(key) != seq]
         for start in range(0, len(other), users_feed.PAGE):
             keys = other[start : start + users_feed.PAGE]
-            found = feed.rows(keys)
+            found = self.feed.rows(keys, inventory.position.seq)
             for key in keys:
                 self.copy.pop(key, None)
                 if key in found and self.selection.admits(found[key]):

@@ -19,6 +19,7 @@ from mirror import NAMES, PIDS, SELECTIONS, Mirror, change, prepare
 from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.feed import reader
+from lcc_scrapy.feed.store_feed import StoreFeed
 from tests.harness import wait_for
 from tests.memory_store import MemoryStore
 
@@ -74,6 +75,54 @@ TestFollowing = Following.TestCase
 TestFollowing.settings = settings(
     max_examples=int(os.environ.get("LCC_FEED_EXAMPLES", "60")), stateful_step_count=40, deadline=None
 )
+
+
+class Replicas:
+    """Several copies of a store behind one address; each is as the store was when ``replay`` was called last."""
+
+    def __init__(self, store, chance):
+        self._store, self._chance = store, chance
+        self._copies = [MemoryStore() for _ in range(3)]
+        self.replay(*range(3))
+
+    def replay(self, *numbers):
+        for number in numbers:
+            self._copies[number]._tables = self._store._tables
+
+    def read(self):
+        return self._chance.choice(self._copies).read()
+
+
+@pytest.mark.parametrize("removals_are_forgotten", [False, True])
+def test_followers_of_replicas_that_lag_miss_nothing(monkeypatch, removals_are_forgotten):
+    monkeypatch.setattr(reader, "PAGE", 2)
+    started_over = 0
+    for seed in range(150):
+        chance = random.Random(seed)
+        store = MemoryStore()
+        prepare(store)
+        replicas = Replicas(store, chance)
+        users = [
+            Mirror(store, one, chance, feed=StoreFeed(replicas, lags=True), reconciles=chance.random() < 0.2)
+            for one in SELECTIONS
+        ]
+        for _ in range(100):
+            if chance.random() < 0.3:
+                change(store, chance, chance.choice(PIDS[:2]), chance.sample(NAMES[:6], 3), 1000)
+            if chance.random() < 0.3:
+                replicas.replay(chance.randrange(3))
+            if removals_are_forgotten and chance.random() < 0.02:
+                sum(forget_tombstones(store, 2000))
+            user = chance.choice(users)
+            user.step()
+            if chance.random() < 0.05:
+                user.crash()
+        replicas.replay(*range(3))
+        for user in users:
+            user.catch_up()
+            assert user.copy == user.should_have()
+        started_over += sum(user.started_over for user in users)
+    assert bool(started_over) == removals_are_forgotten
 
 
 class Threads:

@@ -99,7 +99,7 @@ def test_a_cursor_of_another_lcc_or_generation_says_start_over(named):
 
 def test_an_answer_is_given_with_the_row_that_it_belongs_to_and_no_other(named):
     named.store_pages("a", "b", "c")
-    rows = StoreFeed(named.store).page(0, 10)
+    rows = StoreFeed(named.store).look(0, 10).rows
     named.push(removal("b"), update("c"))
     named.fetch("c", b"another body")
     answers = StoreFeed(named.store).answers(rows)

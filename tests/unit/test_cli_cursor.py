@@ -12,7 +12,7 @@ from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.feed import reader as feed_reader
-from lcc_scrapy.feed.reader import Reader
+from lcc_scrapy.feed.reader import Look, Reader
 
 HERE = Position("an-lcc", 1, 100)
 
@@ -81,6 +81,53 @@ def test_a_cursor_that_does_not_belong_here_says_why(position, text):
         position.check(HERE)
 
 
+@pytest.mark.parametrize(
+    "position", [replace(HERE, seq=101), replace(HERE, began=101), replace(HERE, generation=2, seq=1)]
+)
+def test_a_cursor_that_is_ahead_of_a_replica_comes_back_without_changes(position):
+    source = FakeFeed(document(1), document(100))
+    source.lags = True
+    reader = Reader(source, Selection(), position)
+    assert seqs(reader) == []
+    assert reader.position == reader.reached == reader.end == position
+
+
+@pytest.mark.parametrize(
+    ("position", "error"),
+    [
+        (replace(HERE, seq=101, lcc="another"), StartOver),
+        (replace(HERE, seq=101, selection="0"), BadCursor),
+        (replace(HERE, generation=0, seq=101), StartOver),
+    ],
+)
+def test_a_cursor_that_no_replica_will_ever_follow_is_refused_by_one_that_lags(position, error):
+    with pytest.raises(error):
+        position.check(HERE, lags=True)
+
+
+def test_a_page_of_another_replica_does_not_take_the_position_beyond_what_it_has():
+    source, late = FakeFeed(document(1), document(2), document(3)), FakeFeed(document(1))
+    source.lags = late.lags = True
+    reader = Reader(source, Selection())
+    pages = reader.pages()
+    assert [row.seq for row in next(pages)] == [1, 2]
+    source.look = late.look
+    assert list(pages) == []
+    assert reader.position == replace(HERE, seq=2, began=3)
+    reader = Reader(FakeFeed(document(1), document(2), document(3)), Selection(), reader.position)
+    assert seqs(reader) == [3]
+
+
+def test_the_end_is_where_the_replica_ends_that_has_nothing_more():
+    source, late = FakeFeed(document(1), document(2), document(3)), FakeFeed(document(1), document(2))
+    source.lags = late.lags = True
+    reader = Reader(source, Selection(), replace(HERE, seq=1, began=1))
+    source.look = late.look
+    assert seqs(reader) == [2]
+    assert reader.position == replace(HERE, seq=2, began=1)
+    assert reader.end.seq == 2
+
+
 def test_a_cursor_at_the_end_of_the_feed_is_good():
     HERE.check(HERE)
 
@@ -105,6 +152,8 @@ def tombstone(seq, pid=7, mimetype="text/html", at=1000):
 
 
 class FakeFeed:
+    lags = False
+
     def __init__(self, *rows):
         self.rows = list(rows)
         self.pages = 0
@@ -116,11 +165,12 @@ class FakeFeed:
     def forgotten(self):
         return self.dropped
 
-    def page(self, after, limit):
+    def look(self, after, limit):
         self.pages += 1
-        return sorted((row for row in self.rows if row.seq > after), key=lambda row: row.seq)[:limit]
+        rows = sorted((row for row in self.rows if row.seq > after), key=lambda row: row.seq)[:limit]
+        return Look(rows, self.head(), self.forgotten())
 
-    def owners(self, rows):
+    def owners(self, rows, seen=0):
         return {}
 
 

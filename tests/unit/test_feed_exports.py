@@ -74,7 +74,7 @@ class Shelf(FakeFeed):
     def remove(self):
         self.rows.append(tombstone(len(self.rows) + 1))
 
-    def owners(self, rows):
+    def owners(self, rows, seen=0):
         return {row.urlkey: self.owned[row.urlkey] for row in rows if row.urlkey in self.owned}
 
     def answers(self, rows):

@@ -223,13 +223,12 @@ class CacheVerbs(CounterVerbs):
         rows = [(seq, move, was) for seq, one in came.items() for move, was in one]
         many.insert(self._c, t.moved.name, ("seq", "move", "was"), rows)
 
-    def confirmed(self, after: int, limit: int) -> list[CachedUrl]:
-        """Return documents by their places among the confirmations, those behind ``after``.
+    def confirmed(self, after: int, limit: int, upto: int) -> list[CachedUrl]:
+        """Return documents by their places among the confirmations, those behind ``after`` up to ``upto``.
 
         Nothing with a lower place than the last one returned appears afterwards.
         """
         c = t.lccurl.c.confirmed_seq
-        upto = self.peek(CONFIRMED)
         query = CACHED.select().where(c > _NONE, c > after, c <= upto)
         return CACHED.read(self._c, query.order_by(c).limit(limit))
 

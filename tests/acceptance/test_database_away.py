@@ -140,7 +140,7 @@ class Scene:
     def see_that_all_is_there(self) -> None:
         for pusher in self.pushers:
             pusher.end()
-        assert {one.code for pusher in self.pushers for one in pusher.told} == {0, 103}
+        assert {one.code for pusher in self.pushers for one in pusher.told} <= {0, 103}
         self.lcc.wait_until_fetched(120)
         absorbed = set(self.lcc.sql("select pid, connseq from psets where phase = 'absorbed'"))
         assert {(one.pid, seq) for one in self.pushers for seq in one.accepted} <= absorbed

@@ -18,10 +18,14 @@ SMALL = ("--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M", "--innodb
 class MariaDbServer:
     """One server below ``folder``; whoever asks on its port of 127.0.0.1 is root without a password."""
 
+    user = "root"
+    """As whom it runs where the tests run as root."""
+
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._as_root = ["--user=root"] if os.geteuid() == 0 else []
+        self.folder = self._folder = folder
+        self._as_root = [f"--user={self.user}"] if os.geteuid() == 0 else []
         self._daemon = _program("mariadbd")
+        self.command = [self._daemon, "--no-defaults", *self._as_root, f"--datadir={folder}/data"]
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         self._install()
@@ -31,6 +35,12 @@ class MariaDbServer:
         with self._connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"create database {database}")
         return f"mysql+pymysql://root@127.0.0.1:{self.port}/{database}"
+
+    def execute(self, statement: str) -> list[tuple[object, ...]]:
+        """Execute a statement; returns its rows."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
 
     def _install(self) -> None:
         installed = subprocess.run(
@@ -50,25 +60,24 @@ class MariaDbServer:
         )
         assert installed.returncode == 0, installed.stdout + installed.stderr
 
-    def start(self) -> None:
-        """Start it and wait until it answers."""
+    def start(self, *options: str) -> None:
+        """Start it, with options of its own, and wait until it answers."""
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    self._daemon,
-                    "--no-defaults",
-                    *self._as_root,
-                    f"--datadir={self._folder}/data",
+                    *self.command,
                     "--socket=socket",  # in the data directory: a path from the root may be too long
                     f"--port={self.port}",
                     "--bind-address=127.0.0.1",
                     "--innodb-flush-log-at-trx-commit=1",
                     *SMALL,
+                    *options,
                 ],
                 stdout=log,
                 stderr=log,
             )
-        wait_for(self._answers, 30, "MariaDB")
+        wait_for(lambda: self._answers() or self._process.poll() is not None, 120, "MariaDB")
+        assert self._process.poll() is None, (self._folder / "log").read_text(errors="replace")[-3000:]
 
     def _answers(self) -> bool:
         try:

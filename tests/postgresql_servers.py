@@ -5,6 +5,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,7 +100,10 @@ class PostgreSqlServer:
         if self._process is None:
             return
         children = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(self._process.pid)], capture_output=True, text=True, check=False
+            ["ps", "-o", "pid=", "--ppid", str(self._process.pid)],
+            capture_output=True,
+            text=True,
+            check=False,
         ).stdout.split()
         for pid in (self._process.pid, *map(int, children)):
             try:
@@ -125,15 +129,20 @@ def url_of(database: str, *servers: PostgreSqlServer, **options: str) -> str:
 
 
 @contextmanager
-def primary_and_standby(folder: Path) -> Iterator[tuple[PostgreSqlServer, PostgreSqlServer]]:
+def primary_and_standby() -> Iterator[tuple[PostgreSqlServer, PostgreSqlServer]]:
     """Give a running primary, and a synchronous standby of it; both are gone at the end."""
     if not (BIN / "postgres").exists():
         missing("PostgreSQL 15", "apt-get install postgresql-15")
     if not os.geteuid() and shutil.which("setpriv") is None:
         missing("setpriv", "apt-get install util-linux")
-    folder.mkdir()
-    _let_in(folder)
-    primary, standby = PostgreSqlServer(folder / "primary"), PostgreSqlServer(folder / "standby")
+    with folder_for_others() as folder:
+        primary, standby = PostgreSqlServer(folder / "primary"), PostgreSqlServer(folder / "standby")
+        with _running(primary, standby):
+            yield primary, standby
+
+
+@contextmanager
+def _running(primary: PostgreSqlServer, standby: PostgreSqlServer) -> Iterator[None]:
     try:
         primary.install()
         primary.start()
@@ -142,7 +151,7 @@ def primary_and_standby(folder: Path) -> Iterator[tuple[PostgreSqlServer, Postgr
         primary.execute(f"alter system set synchronous_standby_names = '{STANDBY}'")
         primary.execute("select pg_reload_conf()")
         wait_for(lambda: _is_synchronous(primary), 60, "the standby to be synchronous")
-        yield primary, standby
+        yield
     finally:
         for server in (standby, primary):
             server.kill()
@@ -152,12 +161,9 @@ def _is_synchronous(primary: PostgreSqlServer) -> bool:
     return primary.execute("select sync_state from pg_stat_replication") == [("sync",)]
 
 
-def _let_in(folder: Path) -> None:
-    """Let the servers' user reach a folder below those of pytest, which are root's own."""
-    if os.geteuid():
-        return
-    for above in (folder, *folder.parents):
-        if above == Path("/"):
-            return
-        if not above.stat().st_mode & 0o001:
-            above.chmod(above.stat().st_mode | 0o011)
+@contextmanager
+def folder_for_others() -> Iterator[Path]:
+    """Give a folder that other users than the tests' reach; those of pytest are for their owner only."""
+    with tempfile.TemporaryDirectory(prefix="lcc-servers-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)

@@ -155,7 +155,7 @@ class Lcc:
 
     @contextmanager
     def feed(self) -> Iterator["StoreFeed"]:
-        """Open the feed as content users read it, up to date and its own: from replicas where there are any."""
+        """Open the feed as content users read it: from replicas where there are any."""
         from lcc_scrapy.app import opening
         from lcc_scrapy.feed.store_feed import StoreFeed
 

@@ -96,7 +96,7 @@ def make_router(publications: Publications, url: str) -> APIRouter:
 
 
 class _Routes:
-    """They read the newest feed: harvesters go by times, which every change must have got from all it is told by."""
+    """They read the newest feed: a harvester's times hold for all replicas only if none of them lags."""
 
     def __init__(self, publications: Publications, url: str) -> None:
         self._publications = publications

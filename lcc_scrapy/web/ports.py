@@ -31,7 +31,8 @@ class Measure:
 class Lcc:
     """An LCC as its content users see it. All calls block; they come from several threads at a time.
 
-    ``feed`` may be read from replicas; ``primary`` is the feed of the database that is written, None = the same.
+    ``feed`` may be read from replicas; ``primary`` is the feed of the database that is written to,
+    None = the same.
 
     ``open`` gives the content of a document, or an earlier one, decoded, and raises ``ContentGone``,
     ``ContentElsewhere`` or ``ContentLost``. ``measures`` are read when they are asked for.

@@ -111,6 +111,13 @@ class Scene:
         wait_for(lambda: any(visit.start > back for visit in self.site.visits), SOON, "fetching to go on")
         print(f"all goes on {time.monotonic() - back:.1f} s after {seconds:g} s without a database")
 
+    def goes_on(self, seconds: float) -> None:
+        """Wait until providers are let in again and fetching goes on, as they must after so long."""
+        since = time.monotonic()
+        wait_for(lambda: self.told(0, since=since), seconds, "providers to be let in again")
+        wait_for(lambda: any(visit.start > since for visit in self.site.visits), seconds, "fetching to go on")
+        print(f"all goes on after {time.monotonic() - since:.1f} s")
+
     def _begin_a_fetch(self) -> threading.Event:
         """Let a page be under way until the event is set."""
         path, release = f"/p{STAYS}/under-way-{len(self.kept)}.html", threading.Event()

@@ -1,13 +1,11 @@
 """A PostgreSQL primary and its standby: the one is killed and the other promoted, and content users read of both."""
 
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_database_away import SETTINGS, Scene, everybody_at_work
-from tests.followed import following
+from tests.acceptance.test_database_away import SETTINGS, everybody_at_work
+from tests.followed import Followed, following
 from tests.harness import Lcc, wait_for
 from tests.postgresql_servers import PostgreSqlServer, primary_and_standby, url_of
 
@@ -20,17 +18,10 @@ Servers = tuple[PostgreSqlServer, PostgreSqlServer]
 
 
 @pytest.fixture
-def servers(tmp_path: Path) -> Iterator[Servers]:
-    with primary_and_standby(tmp_path / "servers") as made:
+def servers() -> Iterator[Servers]:
+    with primary_and_standby() as made:
         made[0].execute("create database lcc")
         yield made
-
-
-def all_goes_on(scene: Scene) -> None:
-    since = time.monotonic()
-    wait_for(lambda: scene.told(0, since=since), BACK, "providers to be let in again")
-    wait_for(lambda: any(visit.start > since for visit in scene.site.visits), BACK, "fetching to go on")
-    print(f"all goes on after {time.monotonic() - since:.1f} s")
 
 
 def see_that_a_cursor_comes_back(lcc: Lcc, standby: str) -> None:
@@ -39,6 +30,25 @@ def see_that_a_cursor_comes_back(lcc: Lcc, standby: str) -> None:
     done = lcc.lcc("-s", f"LCC_READ_DATABASE_URL={standby}", "select", "--since", cursor)
     assert done.stderr.split()[-1] == cursor
     assert len(done.stdout.splitlines()) <= 1  # the line of names
+
+
+def stand_still_for_a_while(lcc: Lcc, servers: Servers, follower: Followed) -> None:
+    """Let the standby replay nothing while changes are written, and see what its content users are told."""
+    standby = servers[1]
+    standby.execute("select pg_wal_replay_pause()")
+    told, stored = len(follower.rows()), documents(lcc)
+    wait_for(lambda: documents(lcc) > stored + 5, 60, "changes that the standby lacks")
+    see_that_a_cursor_comes_back(lcc, url_of("lcc", standby))
+    for server in servers:  # the follower of both comes back to one of them
+        server.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'both'"
+        )
+    standby.execute("select pg_wal_replay_resume()")
+    wait_for(lambda: len(follower.rows()) > told, 60, "the standby to tell them")
+
+
+def documents(lcc: Lcc) -> int:
+    return int(str(lcc.sql("select count(*) from lccurl")[0][0]))
 
 
 def test_a_standby_that_is_promoted_lacks_nothing_and_tells_nothing_twice(
@@ -53,7 +63,7 @@ def test_a_standby_that_is_promoted_lacks_nothing_and_tells_nothing_twice(
             primary.kill()
             before = len(followed.rows())
             standby.execute("select pg_promote()")
-            all_goes_on(scene)
+            scene.goes_on(BACK)
         wait_for(lambda: len(followed.rows()) > before, 60, "changes to be told by the new primary")
         followed.see_that_nothing_was_missed_or_told_twice()
         print(f"{len(followed.rows())} changes told, {before} of them before the primary was killed")
@@ -75,15 +85,6 @@ def test_a_follower_of_a_primary_and_a_standby_that_stands_still_misses_nothing(
             wait_for(scene.is_busy, 60, "work")
             wait_for(of_standby.rows, 60, "changes to be told by the standby")
             for _ in range(3):
-                standby.execute("select pg_wal_replay_pause()")
-                told, stored = len(of_standby.rows()), len(scene.cached())
-                wait_for(lambda: len(scene.cached()) > stored + 5, 60, "changes that the standby lacks")
-                see_that_a_cursor_comes_back(lcc, alone)
-                for server in servers:  # it comes back to one of them
-                    server.execute(
-                        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'both'"
-                    )
-                standby.execute("select pg_wal_replay_resume()")
-                wait_for(lambda: len(of_standby.rows()) > told, 60, "the standby to tell them")
+                stand_still_for_a_while(lcc, servers, of_standby)
         of_both.see_that_nothing_was_missed_or_told_twice()
         of_standby.see_that_nothing_was_missed_or_told_twice()

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import CONFIRMED, FEED, LAST_KEY, FileBlock, FileToDelete
+from lcc_scrapy.db.records import FEED, LAST_KEY, FileBlock, FileToDelete
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.counter_verbs import CounterVerbs
 from lcc_scrapy.db.sql.prepared import Prepared

@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
+from lcc_scrapy.db.sql import failover
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreFull, StoreUnavailable
 
@@ -168,7 +169,7 @@ def make_engine(text_of_url: str | URL, *, silence: int | None = SILENCE) -> Eng
         return engine
     if backend in {"mysql", "mariadb"}:
         waits = {"read_timeout": silence, "write_timeout": silence} if silence else {}
-        url = _with_defaults(url, {"connect_timeout": CONNECT_TIMEOUT, **waits})
+        url, hosts = _hosts_of(_with_defaults(url, {"connect_timeout": CONNECT_TIMEOUT, **waits}))
         engine = create_engine(
             url,
             isolation_level="READ COMMITTED",
@@ -176,13 +177,26 @@ def make_engine(text_of_url: str | URL, *, silence: int | None = SILENCE) -> Eng
             connect_args={"init_command": _STRICT},
         )
         event.listen(engine, "connect", _keep_alive)
+        event.listen(engine, "connect", failover.catch_up_first)
+        event.listen(engine, "handle_error", failover.leave_who_refuses)
+        if hosts:
+            failover.connect_in_order(engine, hosts)
         return engine
     if backend == "postgresql":
         url = _with_defaults(url, {"connect_timeout": CONNECT_TIMEOUT, **_KEEPALIVE})
-        return create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+        engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+        event.listen(engine, "handle_error", failover.leave_who_refuses)
+        return engine
     raise ConfigurationError(
         f"LCC_DATABASE_URL: {backend} is not supported; use sqlite, mysql+pymysql or postgresql"
     )
+
+
+def _hosts_of(url: URL) -> tuple[URL, list[failover.Host]]:
+    try:
+        return failover.hosts_of(url)
+    except ValueError as error:
+        raise ConfigurationError(f"LCC_DATABASE_URL: the port of a host is no number: {error}") from None
 
 
 def _with_defaults(url: URL, options: Mapping[str, int]) -> URL:

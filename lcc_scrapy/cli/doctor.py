@@ -88,9 +88,11 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
     from lcc_scrapy.app.opening import machine_number
     from lcc_scrapy.ops import doctor as checks
 
-    what, its_time = store.describe()
-    yield from checks.clock(its_time)
-    yield checks.Finding("database", checks.State.OK, what)
+    database = store.describe()
+    yield from checks.clock(database.time)
+    yield checks.Finding("database", checks.State.OK, database.what)
+    for doubt in database.doubts:
+        yield checks.Finding("database", checks.State.WARNING, doubt)
     try:
         number = machine_number(lcc.config, store)
     except LccError as error:

@@ -668,7 +668,8 @@ def test_mariadb_that_does_not_put_commits_on_disk_is_refused(store, monkeypatch
     store.check()
     with store.engine.connect() as connection:
         before = connection.exec_driver_sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").scalar()
-    monkeypatch.setattr("lcc_scrapy.db.sql.store.text", lambda _: sqlalchemy.text("SELECT 2"))
+    said = "SELECT 'innodb_flush_log_at_trx_commit', '2' UNION SELECT 'innodb_doublewrite', 'ON'"
+    monkeypatch.setattr("lcc_scrapy.db.sql.durability.text", lambda _: sqlalchemy.text(said))
     with pytest.raises(ConfigurationError, match="innodb_flush_log_at_trx_commit=2"):
         store.check()
     assert before == 1

@@ -14,6 +14,8 @@ from itertools import cycle
 
 import pytest
 
+from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.domain.errors import StoreUnavailable
 from tests.acceptance.test_database_away import SETTINGS, everybody_at_work
 from tests.followed import following
 from tests.galera_cluster import Node, galera_cluster, url_of
@@ -29,7 +31,7 @@ BACK = 60.0
 """Seconds after a kill within which providers are let in again and fetching goes on."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def nodes() -> Iterator[list[Node]]:
     with galera_cluster() as made:
         made[0].url("lcc")
@@ -76,6 +78,27 @@ def test_nodes_are_killed_and_nothing_is_lost_or_told_twice(
                     break
         followed.see_that_nothing_was_missed_or_told_twice()
         print(f"{kills} kills, {len(followed.rows())} changes told, {len(followed.state())} documents")
+
+
+def test_a_node_that_is_apart_from_its_cluster_is_left_for_another(nodes: list[Node]) -> None:
+    store = SqlStore(url_of("information_schema", *nodes))
+
+    def port() -> int:
+        with store.read(), store.engine.connect() as connection:
+            return int(connection.exec_driver_sql("select @@port from tables limit 1").scalar_one())
+
+    try:
+        assert port() == nodes[0].port
+        cluster = nodes[0].execute("select @@wsrep_cluster_address")[0][0]
+        nodes[0].execute("set global wsrep_cluster_address = ''")
+        with pytest.raises(StoreUnavailable, match="WSREP"), store.begin() as tx:
+            tx.has_owners()
+        assert port() == nodes[1].port
+        nodes[0].execute(f"set global wsrep_cluster_address = '{cluster}'")
+        wait_for(nodes[0].is_ready, 120, "the node to take part again")
+        assert "wsrep_cluster_size=3" in store.describe().what
+    finally:
+        store.close()
 
 
 def without_primary_key(node: Node) -> list[tuple[object, ...]]:

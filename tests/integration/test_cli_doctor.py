@@ -123,9 +123,14 @@ def test_when_no_host_is_found_the_resolver_is_the_problem(monkeypatch):
 
 @pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 def test_the_database_says_how_it_flushes_and_what_time_it_has(store):
-    what, its_time = store.describe()
-    if its_time is None:
-        assert "synchronous=FULL" in what
-    else:
-        assert abs(its_time - doctor.time.time()) < 60
-        assert "innodb_flush_log_at_trx_commit=1" in what or "synchronous_commit=on" in what
+    database = store.describe()
+    assert database.doubts == ()
+    if database.time is None:
+        assert "synchronous=FULL" in database.what
+        return
+    assert abs(database.time - doctor.time.time()) < 60
+    for expected in {
+        "mysql": ("innodb_flush_log_at_trx_commit=1", "innodb_doublewrite=ON"),
+        "postgresql": ("fsync=on", "synchronous_commit=on", "full_page_writes=on", "standbys=0"),
+    }[store.engine.dialect.name]:
+        assert expected in database.what

@@ -13,12 +13,14 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
 from lcc_scrapy.db.sql import failover
+from lcc_scrapy.db.sql.durability import check_durability, doubts, flushes
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreFull, StoreUnavailable
 
@@ -47,6 +49,15 @@ _NOT_THE_DISK = {
 """Want of memory, locks, permissions: these may be tried again."""
 READING = "lcc_reading"
 """The execution option of a connection that only reads: SQLite then takes no writer's lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A database in words; its time in epoch seconds, None = this machine's; and what may cost something."""
+
+    what: str
+    time: float | None = None
+    doubts: tuple[str, ...] = ()
 
 
 class SqlStore:
@@ -85,19 +96,18 @@ class SqlStore:
     def check(self) -> None:
         """Refuse a database that would not keep what it commits; raises as ``begin`` does."""
         with named_errors(), self.engine.connect() as connection:
-            _check_durability(connection)
+            check_durability(connection)
 
-    def describe(self) -> tuple[str, float | None]:
-        """Return what the database is, how it flushes, and its time: epoch seconds, None = this machine's."""
+    def describe(self) -> Described:
+        """Return what the database is, how it flushes, its time, and what may be wrong with that."""
         with named_errors(), self.engine.connect() as connection:
             dialect = connection.dialect
             version = ".".join(map(str, (dialect.server_version_info or ())[:3]))
             if self._is_sqlite:
-                return f"SQLite {version}, synchronous=FULL", None
-            name, question, _ = _DURABLE[dialect.name]
-            flushes = connection.execute(text(question)).scalar_one()
+                return Described(f"SQLite {version}, synchronous=FULL")
             time_ = float(connection.execute(text(_TIME[dialect.name])).scalar_one())
-            return f"{dialect.name} {version}, {name}={flushes}", time_
+            what = f"{dialect.name} {version}, {flushes(connection)}"
+            return Described(what, time_, tuple(doubts(connection)))
 
     def close(self) -> None:
         """Give connections back."""
@@ -255,29 +265,8 @@ def _executed(connection: Connection, statement: str, *, last: bool) -> bool:
     return True
 
 
-_DURABLE = {
-    "mysql": ("innodb_flush_log_at_trx_commit", "SELECT @@innodb_flush_log_at_trx_commit", {"1"}),
-    "postgresql": (
-        "synchronous_commit",
-        "SHOW synchronous_commit",
-        {"on", "local", "remote_write", "remote_apply"},
-    ),
-}
-_DURABLE["mariadb"] = _DURABLE["mysql"]
 _TIME = {
     "mysql": "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1e6",
     "postgresql": "SELECT EXTRACT(EPOCH FROM clock_timestamp())",
 }
 _TIME["mariadb"] = _TIME["mysql"]
-
-
-def _check_durability(connection: Connection) -> None:
-    if connection.dialect.name not in _DURABLE:
-        return
-    name, question, good = _DURABLE[connection.dialect.name]
-    value = str(connection.execute(text(question)).scalar_one())
-    if value not in good:
-        raise ConfigurationError(
-            f"the database has {name}={value}; the LCC needs {min(good & {'1', 'on'})},"
-            " or a crash loses accepted URLs"
-        )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from lcc_scrapy.cache.file_ids import FILEID
 from lcc_scrapy.config.config import Config
+from lcc_scrapy.content.files import highest_fileid
 from lcc_scrapy.content.identity import machine_identity
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.closed import refuse_closed
@@ -133,6 +135,19 @@ def machine_number(config: Config, store: Store) -> int:
             f"content folder {config.content_dir} is not registered: run `lcc init --machine`"
         )
     return number
+
+
+def check_files(config: Config, store: Store) -> None:
+    """Refuse a database that has lost commits: content files have numbers that it has not given yet."""
+    there = highest_fileid(config.content_dir)  # before the counter, which only rises
+    with store.read() as tx:
+        given = tx.peek(FILEID)
+    if there > given:
+        raise ConfigurationError(
+            f"the database has lost commits: there is a content file {there}, and it has given numbers up to"
+            f" {given}. An older state of it came back, or a standby that lacked some was promoted. Give it a"
+            " new generation: `lcc db backup FILE`, make the database anew, `lcc db restore FILE`"
+        )
 
 
 def other_machines(config: Config, store: Store) -> "OtherMachines | None":

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy import signals
 from lcc_scrapy.app.intake_service import IntakeService
-from lcc_scrapy.app.opening import check_owner, disks_of, machine_number, open_store
+from lcc_scrapy.app.opening import check_files, check_owner, disks_of, machine_number, open_store
 from lcc_scrapy.cache.delete_manager import DeleteManager
 from lcc_scrapy.cache.file_ids import FILEID, FileIds
 from lcc_scrapy.cache.leftovers import Leftovers
@@ -238,6 +238,7 @@ class Worker:
     def _open_folders(self) -> None:
         config = self.config
         self._machineid = machine_number(config, self._store)
+        check_files(config, self._store)
         self._slot = WorkerSlot(config.data_dir, self._machineid)
         self.content = ContentFiles(config.content_dir, self._machineid, self._slot.number)
         self.content.prepare()

@@ -85,7 +85,7 @@ def _secret_files(config: "Config") -> dict[str, str]:
 
 
 def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
-    from lcc_scrapy.app.opening import machine_number
+    from lcc_scrapy.app.opening import check_files, machine_number
     from lcc_scrapy.ops import doctor as checks
 
     database = store.describe()
@@ -99,6 +99,10 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
         yield checks.problem("machine", error)
     else:
         yield checks.Finding("machine", checks.State.OK, f"number {number}")
+    try:
+        check_files(lcc.config, store)
+    except LccError as error:
+        yield checks.problem("database", error)
     yield from _ports(lcc.config)
     yield from checks.names(_hosts(store))
 

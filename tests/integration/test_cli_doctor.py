@@ -34,6 +34,22 @@ def test_a_machine_that_is_fit_has_a_line_for_each_check_and_no_problem(house):
         assert expected in lines
 
 
+def test_a_database_older_than_the_content_files_is_a_problem_and_no_crawl_begins(make_lcc):
+    lcc = make_lcc()
+    lcc.start()  # which takes the first numbers of files, or none
+    lcc.stop()
+    newest = lcc.path_of(1, 5_000_123)
+    newest.parent.mkdir(parents=True)
+    newest.write_bytes(b"of a commit that was lost")
+    said = "the database has lost commits: there is a content file 5000123"
+    assert said in lcc.lcc("doctor", check=False).stdout
+    assert said in lcc.refused("-s", "LCC_UNS_ENDPOINTS=")
+    newest.unlink()
+    assert "lost commits" not in lcc.lcc("doctor", check=False).stdout
+    lcc.start()
+    assert lcc.stop() == 0
+
+
 def test_before_lcc_init_it_says_what_to_do(tmp_path):
     found = findings(House(tmp_path), status=1)
     assert found["database"][0] == "problem"

@@ -10,7 +10,7 @@ import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, LccGroup, never_to_be_tried_again, pass_lcc
-from lcc_scrapy.cli.front_moving import move
+from lcc_scrapy.cli.front_moving import move, split
 from lcc_scrapy.cli.front_reading import export, follow, select, web
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
@@ -316,6 +316,7 @@ def uns(lcc: Lcc) -> None:
 
 
 front.add_command(move)
+front.add_command(split)
 front.add_command(select)
 front.add_command(follow)
 front.add_command(export)

@@ -1,4 +1,4 @@
-"""``lcc front move``: a provider goes from one sub-LCC to another."""
+"""``lcc front move`` and ``lcc front split``: providers go from one sub-LCC to another."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,22 +10,30 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.front import FrontError, Moving, SubLcc
+from lcc_scrapy.domain.front import FrontError, Moving, SubLcc, next_to_move
 
 if TYPE_CHECKING:
     from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.feed.content import Content
     from lcc_scrapy.front.directory import Directory
-    from lcc_scrapy.front.moving import Files
+    from lcc_scrapy.front.moving import Files, Mover
+
+
+_CONTENT = click.option(
+    "--content", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+    help="The LCC_CONTENT_DIR of the sub-LCC that has it, mounted here.",
+)  # fmt: skip
+_TOKEN_FILE = click.option(
+    "--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="A token (scope `files`) of that sub-LCC, whose machines run `lcc files`.",
+)  # fmt: skip
 
 
 @click.command()
 @click.argument("pid", type=click.IntRange(0))
 @click.option("--to", "name", metavar="NAME", required=True, help="The sub-LCC that gets it.")
-@click.option("--content", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
-              help="The LCC_CONTENT_DIR of the sub-LCC that has it, mounted here.")  # fmt: skip
-@click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-              help="A token (scope `files`) of that sub-LCC, whose machines run `lcc files`.")  # fmt: skip
+@_CONTENT
+@_TOKEN_FILE
 @click.option("--give-up", is_flag=True, help="Let it stay, if nothing was copied yet.")
 @pass_lcc
 def move(
@@ -43,28 +51,87 @@ def move(
     lcc front move 7 --to b --give-up
     """  # noqa: D301
     from lcc_scrapy.cli.front import opened
-    from lcc_scrapy.front import moving
 
     with opened(lcc) as directory:
-        begun, source_name = _begun(directory, pid, name)
-        if source_name == name:
+        begun, source = _begun(directory, pid, name)
+        if source == name:
             click.echo(f"provider {pid} is in sub-LCC {name} already")
-            return
-        source = directory.sub(source_name)
-        with _opened(source) as store:
-            if give_up:
-                if begun is None:
-                    raise FrontError(f"provider {pid} does not move")
-                moving.give_up(directory, store, begun)
-                click.echo(f"provider {pid} stays in sub-LCC {source_name}")
-                return
-            _check_target(lcc, directory.sub(name))
-            contents = _contents(lcc, store, content, token_file)
-            with lcc.store() as target, _files(lcc, target) as files:
-                grace = int(lcc.config.policy.file_grace)
-                mover = moving.Mover(directory, store, target, contents, files, grace, printing.note)
-                mover.run(begun or mover.begin(pid, source_name, name))
-    click.echo(f"provider {pid} is in sub-LCC {name} now")
+        elif give_up:
+            _give_up(directory, begun, pid, source)
+        else:
+            with _mover(lcc, directory, source, name, (content, token_file)) as mover:
+                mover.run(begun or mover.begin(pid, source, name))
+            click.echo(f"provider {pid} is in sub-LCC {name} now")
+
+
+@click.command()
+@click.argument("source", metavar="NAME")
+@click.option("--to", "name", metavar="NAME", required=True, help="The sub-LCC that gets them.")
+@click.option("--dry-run", is_flag=True, help="Only say which would move.")
+@_CONTENT
+@_TOKEN_FILE
+@pass_lcc
+def split(
+    lcc: Lcc, *, source: str, name: str, dry_run: bool, content: Path | None, token_file: Path | None
+) -> None:
+    """Move providers of sub-LCC NAME to another one, until both have as many URLs as the other.
+
+    Each time the largest one moves that does not make the other fuller. Providers that share a turn stay.
+    All that `lcc front move` needs is needed here. After a kill, run the same command again.
+
+    \b
+    lcc front split a --to b --dry-run --content /mnt/lcc-a/content
+    lcc front split a --to b --content /mnt/lcc-a/content
+    """  # noqa: D301
+    from lcc_scrapy.cli.front import opened
+
+    with opened(lcc) as directory:
+        _check_databases(directory, source, name)
+        with _mover(lcc, directory, source, name, (content, token_file)) as mover:
+            for begun in directory.all_moving(source, name):
+                _say(begun.pid, name, dry_run=dry_run)
+                if not dry_run:
+                    mover.run(begun)
+            sizes, target = mover.sizes()
+            while (pid := next_to_move(sizes, target)) is not None:
+                _say(pid, name, dry_run=dry_run)
+                if not dry_run:
+                    mover.run(mover.begin(pid, source, name))
+                target += sizes.pop(pid)
+    printing.note(f"sub-LCC {source} keeps {sum(sizes.values())} URLs, {name} has {target}")
+
+
+def _say(pid: int, name: str, *, dry_run: bool) -> None:
+    click.echo(f"provider {pid} {'would move' if dry_run else 'moves'} to sub-LCC {name}")
+
+
+def _give_up(directory: "Directory", begun: Moving | None, pid: int, source: str) -> None:
+    from lcc_scrapy.front import moving
+
+    if begun is None:
+        raise FrontError(f"provider {pid} does not move")
+    with _opened(directory.sub(source)) as store:
+        moving.give_up(directory, store, begun)
+    click.echo(f"provider {pid} stays in sub-LCC {source}")
+
+
+@contextmanager
+def _mover(
+    lcc: Lcc,
+    directory: "Directory",
+    source: str,
+    name: str,
+    reached: tuple[Path | None, Path | None],
+) -> Iterator["Mover"]:
+    """Give what moves providers; ``reached`` are the options that say how the source's files are."""
+    from lcc_scrapy.front.moving import Mover
+
+    _check_target(lcc, directory.sub(name))
+    with _opened(directory.sub(source)) as store:
+        contents = _contents(lcc, store, *reached)
+        with lcc.store() as target, _files(lcc, target) as files:
+            grace = int(lcc.config.policy.file_grace)
+            yield Mover(directory, store, target, contents, files, grace, printing.note)
 
 
 def _begun(directory: "Directory", pid: int, name: str) -> tuple[Moving | None, str]:
@@ -77,12 +144,16 @@ def _begun(directory: "Directory", pid: int, name: str) -> tuple[Moving | None, 
     source = directory.sub_of(pid)
     if source is None:
         raise FrontError(f"provider {pid} is not assigned to any sub-LCC: `lcc front assign {pid}`")
-    for one in (source, target):
+    _check_databases(directory, source.name, target.name)
+    return None, source.name
+
+
+def _check_databases(directory: "Directory", *names: str) -> None:
+    for one in map(directory.sub, names):
         if not one.database:
             raise FrontError(
                 f"sub-LCC {one.name}: set its database, `lcc front set {one.name} --database URL`"
             )
-    return None, source.name
 
 
 def _check_target(lcc: Lcc, target: SubLcc) -> None:

@@ -54,6 +54,17 @@ def _share(sub: SubLcc, urls: Mapping[str, int]) -> float:
     return urls.get(sub.name, 0) / sub.capacity if sub.capacity else 0.0
 
 
+def next_to_move(urls: Mapping[int, int], target: int) -> int | None:
+    """Return the provider that moves next to a sub-LCC with ``target`` URLs, None = it is as full as can be.
+
+    ``urls`` are those of the source's providers, by pid. The largest one goes that does not make the target
+    fuller than the source is then.
+    """
+    surplus = sum(urls.values()) - target
+    fit = [(count, -pid) for pid, count in urls.items() if 0 < count <= surplus / 2]
+    return -max(fit)[1] if fit else None
+
+
 class MoveStep(StrEnum):
     """How far a move is: nothing of the provider changes any more, its rows are copied, and it is removed."""
 

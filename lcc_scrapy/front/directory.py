@@ -235,7 +235,14 @@ class Directory:
         """Return how far the move of a provider is, None when it does not move."""
         with named_errors(), self._engine.connect() as connection:
             row = connection.execute(_moving.select().where(_moving.c.pid == pid)).mappings().first()
-            return None if row is None else Moving(**{**row, "step": MoveStep(row["step"])})
+            return None if row is None else _moving_of(row)
+
+    def all_moving(self, source: str, target: str) -> list[Moving]:
+        """Return the moves from one sub-LCC to another that have begun, by provider."""
+        these = (_moving.c.source == source) & (_moving.c.target == target)
+        query = _moving.select().where(these).order_by(_moving.c.pid)
+        with named_errors(), self._engine.connect() as connection:
+            return [_moving_of(row) for row in connection.execute(query).mappings()]
 
     def hold(self, moving: Moving) -> None:
         """Begin a move: from now on the front passes nobody on. Raises ``FrontError`` if one has begun."""
@@ -311,6 +318,10 @@ class Directory:
 
 def _count(connection: Connection, name: str) -> int:
     return connection.scalar(select(func.count()).select_from(_pmdb).where(_pmdb.c.sub == name)) or 0
+
+
+def _moving_of(row: RowMapping) -> Moving:
+    return Moving(**{**row, "step": MoveStep(row["step"])})
 
 
 def _lock_moves(connection: Connection) -> None:

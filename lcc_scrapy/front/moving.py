@@ -34,7 +34,7 @@ from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.intake.absorbing import PSETID
 from lcc_scrapy.machine.disk import sync
 from lcc_scrapy.providers.recounting import miscount, put_right
-from lcc_scrapy.providers.registration import change, find, tell
+from lcc_scrapy.providers.registration import all_providers, change, find, tell
 
 PORTION = 500
 """Rows of one transaction."""
@@ -126,6 +126,17 @@ class Mover:
         moving = Moving(pid, source, target, provider.state)
         self.directory.hold(moving)
         return moving
+
+    def sizes(self) -> tuple[dict[int, int], int]:
+        """Count the URLs of the source's providers that may move, by pid, and those of the target."""
+        found = {
+            one.pid: one.fileused + one.nurlproc
+            for one in all_providers(self.source)
+            if not one.turngroup and one.state != State.MOVING
+        }
+        with self.target.read() as tx:
+            totals = tx.totals()
+        return found, totals["queued"] + totals["cached"]
 
     def run(self, moving: Moving) -> None:
         """Go on with a move from where it is, to its end."""

@@ -122,3 +122,21 @@ def test_what_cannot_be_moved_is_one_line_and_stays(house, two):
     house.lcc("front", "set", "a", "--database", "")
     assert "set its database" in one_error(house.lcc(*MOVE, *content_of(two), status=1))
     assert house.lcc("front", "show", "7").stdout == "a\n"
+
+
+def test_a_split_moves_providers_until_both_have_as_much(house, two):
+    for pid, names in ((1, "abcdef"), (2, "abcd"), (3, "ab")):
+        two.add(pid)
+        two.push(*names, pid=pid)
+        two.fetch(pid)
+        house.lcc("front", "assign", str(pid), "--to", "a")
+    split = ("front", "split", "a", "--to", "b", *content_of(two))
+    would = house.lcc(*split, "--dry-run")
+    assert would.stdout == "provider 1 would move to sub-LCC b\n"
+    assert [house.lcc("front", "show", str(pid)).stdout for pid in (1, 2, 3)] == ["a\n"] * 3
+    done = house.lcc(*split)
+    assert done.stdout == "provider 1 moves to sub-LCC b\n"
+    assert "sub-LCC a keeps 6 URLs, b has 6" in done.stderr
+    assert house.lcc("front", "show", "1").stdout == "b\n"
+    assert house.lcc(*split).stdout == ""
+    assert len(house.lcc("select", "--format", "jsonl").stdout.splitlines()) == 6

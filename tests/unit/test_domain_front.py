@@ -1,8 +1,10 @@
 """Where a new provider goes."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
+from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, next_to_move, place
 
 A, B = SubLcc("a", "h:1", capacity=100), SubLcc("b", "h:2", capacity=1000)
 
@@ -28,3 +30,29 @@ def test_one_without_a_capacity_is_never_full():
 def test_without_an_active_one_that_has_room_nobody_takes_it(subs):
     with pytest.raises(FrontError, match="no active sub-LCC has room"):
         place(subs, {"a": 10}, {})
+
+
+@pytest.mark.parametrize(
+    ("urls", "target", "which"),
+    [
+        ({}, 0, None),
+        ({1: 10}, 0, None),
+        ({1: 10, 2: 10}, 0, 1),
+        ({2: 10}, 10, None),
+        ({1: 100, 2: 40, 3: 30}, 0, 2),
+        ({1: 100, 3: 30}, 40, 3),
+        ({1: 100}, 70, None),
+        ({1: 0, 2: 0}, 0, None),
+        ({1: 3, 2: 3}, 9, None),
+    ],
+)
+def test_the_largest_provider_moves_that_does_not_make_the_other_one_fuller(urls, target, which):
+    assert next_to_move(urls, target) == which
+
+
+@given(st.dictionaries(st.integers(1, 50), st.integers(0, 100), max_size=20), st.integers(0, 500))
+def test_a_split_ends_and_never_turns_the_scales(urls, target):
+    left, fuller = dict(urls), sum(urls.values()) >= target
+    while (pid := next_to_move(left, target)) is not None:
+        target += left.pop(pid)
+    assert not fuller or sum(left.values()) >= target

@@ -31,17 +31,22 @@ from lcc_scrapy.db.sql.store import make_engine
 PROVIDERS, SIZE = 64, 8_000
 LOOK = 0.01
 HEADINGS = (
-    "checkout", "database", "workers", "ms waited per 1,000 pages", "range", "waits", "pages/s", "range",
+    "checkout", "database", "workers", "ms waited per 1,000 pages", "range", "waits", "statements per page",
+    "pages/s", "range",
     "CPU s per 1,000", "n",
 )  # fmt: skip
 
 
 @dataclass
 class Waits:
-    """How often somebody had to wait for a lock (None: not counted), and how many milliseconds in all."""
+    """How often somebody had to wait for a lock, and how many milliseconds in all; what the server was asked.
+
+    None = it does not count.
+    """
 
     count: float | None = None
     time: float = 0
+    statements: float | None = None
 
 
 @contextmanager
@@ -49,13 +54,16 @@ def waits_in_mariadb(_: str) -> Iterator[Waits]:
     """Give what the server has counted meanwhile; filled in at the end."""
     found, before = Waits(), _counted()
     yield found
-    found.count, found.time = (now - then for now, then in zip(_counted(), before, strict=True))
+    found.count, found.time, found.statements = (
+        now - then for now, then in zip(_counted(), before, strict=True)
+    )
 
 
 def _counted() -> list[int]:
-    rows = in_mariadb("show global status like 'innodb_row_lock%'")
+    names = ("Innodb_row_lock_waits", "Innodb_row_lock_time", "Questions")
+    rows = in_mariadb(f"show global status where variable_name in {names}")
     status = {str(name): int(str(value)) for name, value in rows}
-    return [status["Innodb_row_lock_waits"], status["Innodb_row_lock_time"]]
+    return [status[name] for name in names]
 
 
 @contextmanager
@@ -102,6 +110,7 @@ class Run:
     measured: Measured
     waits: float | None
     waited: float
+    statements: float | None
 
 
 def crawl(case: Case, home: Path, site: Site, given: argparse.Namespace) -> Run:
@@ -121,17 +130,19 @@ def crawl(case: Case, home: Path, site: Site, given: argparse.Namespace) -> Run:
             measured = running.run(launch, site, pages, PROVIDERS, lambda: pages - lcc.waiting())
         if lcc.cached() != pages:
             raise Failed(f"{lcc.cached():,} of {pages:,} pages were kept: see {home}")
-    counted = None if waits.count is None else waits.count * 1e3 / pages
-    return Run(measured, counted, waits.time * 1e3 / pages)
+    counted, statements = (None if one is None else one / pages for one in (waits.count, waits.statements))
+    return Run(measured, None if counted is None else counted * 1e3, waits.time * 1e3 / pages, statements)
 
 
 def row(case: Case, runs: Sequence[Run]) -> tuple[str, ...]:
     waited, rates = [one.waited for one in runs], [one.measured.rate for one in runs]
     counted = [one.waits for one in runs if one.waits is not None]
+    asked = [one.statements for one in runs if one.statements is not None]
     return (
         case.source.name, case.database, str(case.workers),
         f"{median(waited):,.0f}", f"{min(waited):,.0f}-{max(waited):,.0f}",
         f"{median(counted):.1f}" if counted else "-",
+        f"{median(asked):.2f}" if asked else "-",
         f"{median(rates):,.0f}", f"{min(rates):,.0f}-{max(rates):,.0f}",
         f"{median(one.measured.cpu for one in runs):.3f}", str(len(runs)),
     )  # fmt: skip

@@ -81,22 +81,28 @@ def test_nodes_are_killed_and_nothing_is_lost_or_told_twice(
 
 
 def test_a_node_that_is_apart_from_its_cluster_is_left_for_another(nodes: list[Node]) -> None:
-    store = SqlStore(url_of("information_schema", *nodes))
+    nodes[0].url("apart")
+    nodes[0].execute("create table apart.counters (name varchar(40) primary key, value bigint)")
+    store = SqlStore(url_of("apart", *nodes))
 
     def port() -> int:
-        with store.read(), store.engine.connect() as connection:
-            return int(connection.exec_driver_sql("select @@port from tables limit 1").scalar_one())
+        with store.engine.connect() as connection:
+            return int(connection.exec_driver_sql("select @@port").scalar_one())
 
     try:
         assert port() == nodes[0].port
         cluster = nodes[0].execute("select @@wsrep_cluster_address")[0][0]
         nodes[0].execute("set global wsrep_cluster_address = ''")
-        with pytest.raises(StoreUnavailable, match="WSREP"), store.begin() as tx:
-            tx.has_owners()
+        alone = SqlStore(url_of("apart", nodes[0]))
+        with pytest.raises(StoreUnavailable, match="WSREP"), alone.begin():
+            pass
+        with store.begin() as tx:
+            assert tx.take("fileid", 1) == 1
         assert port() == nodes[1].port
         nodes[0].execute(f"set global wsrep_cluster_address = '{cluster}'")
         wait_for(nodes[0].is_ready, 120, "the node to take part again")
-        assert "wsrep_cluster_size=3" in store.describe().what
+        assert "wsrep_cluster_size=3" in alone.describe().what
+        alone.close()
     finally:
         store.close()
 

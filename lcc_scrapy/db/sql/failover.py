@@ -51,10 +51,10 @@ def connect_in_order(engine: Engine, hosts: Iterable[Host]) -> None:
 
 
 def _working(connection: Any) -> Any:
-    """Return a connection if its server answers; a Galera node apart from its cluster only lets people in."""
+    """Return a connection if its server takes transactions: a Galera node apart from its cluster does not."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        connection.begin()
+        connection.rollback()
     except BaseException:
         connection.close()
         raise

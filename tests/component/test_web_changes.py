@@ -12,6 +12,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.tokens import FILES, METRICS, new_secret
 from lcc_scrapy.feed.row_formats import COLUMNS
+from lcc_scrapy.web.watching import Watcher
 
 READING = ["/v1/changes", "/v1/ids"]
 
@@ -277,3 +278,19 @@ def test_a_front_is_told_which_rows_came_from_another_sub_lcc(house, client):
     assert client.get("/v1/changes?moves=true").json()["moved"] == {"2": [[1, 70], [4, 9]]}
     assert client.get("/v1/changes?moves=true&provider=7").json()["moved"] == {}
     assert "moved" not in client.get("/v1/changes").json()
+
+
+@pytest.mark.parametrize(
+    ("position", "beyond"),
+    [
+        (Position("l", 1, 99), True),
+        (Position("l", 1, 100), False),
+        (Position("l", 1, 50, began=101), False),
+        (Position("l", 2, 1), False),
+        (Position("l", 0, 100), True),
+    ],
+)
+def test_who_is_ahead_of_a_replica_waits_until_it_has_come_so_far(position, beyond):
+    watcher = Watcher(lambda: Position("l", 1, 100), 1.0, 1)
+    watcher._tell(Position("l", 1, 100))
+    assert watcher._is_beyond(position) is beyond

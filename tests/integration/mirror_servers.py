@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.harness import CORPORA, _answers, missing, wait_for
+from tests.harness import CORPORA, answers, missing, wait_for
 from tests.ports import free_port
 
 FTP = ("vsftpd", "proftpd", "pure-ftpd", "pyftpdlib")
@@ -169,7 +169,7 @@ def served(name: str, tree: Path, folder: Path) -> Iterator[Served]:
             words, env={**os.environ, **environment}, stdout=out, stderr=out, start_new_session=True
         )
     try:
-        wait_for(lambda: _answers(port) or process.poll() is not None, 30, name)
+        wait_for(lambda: answers(port) or process.poll() is not None, 30, name)
         assert process.poll() is None, (folder / "out").read_text()
         made = f"{scheme}://127.0.0.1:{port}/{'mirror/' if name == 'rsync' else ''}"
         yield Served(name, port, made, folder / ("out" if name == "pyftpdlib" else "log"))

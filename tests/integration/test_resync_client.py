@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Lcc, Nginx
-from tests.harness import BIN, _answers, corpora, free_port, make_lcc, missing, nginx, wait_for
+from tests.harness import BIN, answers, corpora, free_port, make_lcc, missing, nginx, wait_for
 from tests.own_venv import install
 
 __all__ = ["corpora", "make_lcc", "nginx"]
@@ -82,7 +82,7 @@ def source(make_lcc: Callable[..., Lcc], nginx: Nginx, site: Path) -> Iterator[S
     made.push()
     web = subprocess.Popen([str(BIN / "lcc"), "web"], env=lcc.environment, cwd=lcc.cwd)
     try:
-        wait_for(lambda: _answers(port), 60, "lcc web")
+        wait_for(lambda: answers(port), 60, "lcc web")
         yield made
     finally:
         web.terminate()

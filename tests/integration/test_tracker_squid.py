@@ -12,7 +12,7 @@ from test_cli import House
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.tracker.cache_peer import DIGEST_PATH
 from tests.forkserver import popen
-from tests.harness import BIN, _answers, wait_for
+from tests.harness import BIN, answers, wait_for
 from tests.mirrors import NOW, Tracker
 from tests.ports import free_port
 from tests.squid import little_mirror, squid
@@ -57,7 +57,7 @@ class Mirrored:
         with (self.house.folder / "serve.log").open("wb") as log:
             process = popen([str(BIN / "lcc"), "tracker", "serve"], env=self.house.environment, cwd=self.house.folder, log=log)  # fmt: skip
             try:
-                wait_for(lambda: _answers(self.port), 20, "the tracker")
+                wait_for(lambda: answers(self.port), 20, "the tracker")
                 yield
             finally:
                 process.send_signal(signal.SIGTERM)

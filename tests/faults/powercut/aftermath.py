@@ -123,7 +123,7 @@ class _Look:
             return
         feed = StoreFeed(store)
         Position.parse(self._promises.cursor).check(feed.head())
-        newest = {row.urlkey.hex(): row.seq for row in feed.page(0, 1 << 20)}
+        newest = {row.urlkey.hex(): row.seq for row in feed.look(0, 1 << 20).rows}
         for docid, seq in self._promises.seen.items():
             if newest.get(docid, 0) < seq:
                 yield f"change {seq} of {docid} was seen, now it is at {newest.get(docid)}"

@@ -28,7 +28,6 @@ from lcc_scrapy.feed.content import (
     ContentElsewhere,
     ContentGone,
     ContentLost,
-    LocalContent,
 )
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.meta_information import MetaInfo
@@ -114,7 +113,7 @@ class ContentUser:
         self._store = opening.open_reads(config, home)
         self._feed: Feed = StoreFeed(self._store, lags=bool(config.read_database_url))
         self._others = opening.other_machines(config, self._store)
-        contents = LocalContent(config.content_dir, content or self._others)
+        contents = opening.contents_of(config, content or self._others)
         self._library = Library(self._feed, contents)
 
     def select(

@@ -13,12 +13,14 @@ from lcc_scrapy.cache.file_ids import FILEID
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.content.files import highest_fileid
 from lcc_scrapy.content.identity import machine_identity
+from lcc_scrapy.content.store import content_store
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.closed import refuse_closed
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra, StoreUnavailable
 from lcc_scrapy.domain.free_space import Reserve
+from lcc_scrapy.feed.content import Content, LocalContent, StoredContent
 from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.machine.ballast import Ballast
 from lcc_scrapy.machine.data_directory import DataDirectory
@@ -139,6 +141,8 @@ def machine_number(config: Config, store: Store) -> int:
 
 def check_files(config: Config, store: Store) -> None:
     """Refuse a database that has lost commits: content files have numbers that it has not given yet."""
+    if config.content_url:
+        return  # all objects would have to be listed
     there = highest_fileid(config.content_dir)  # before the counter, which only rises
     with store.read() as tx:
         given = tx.peek(FILEID)
@@ -148,6 +152,13 @@ def check_files(config: Config, store: Store) -> None:
             f" {given}. An older state of it came back, or a standby that lacked some was promoted. Give it a"
             " new generation: `lcc db backup FILE`, make the database anew, `lcc db restore FILE`"
         )
+
+
+def contents_of(config: Config, others: Content | None = None) -> Content:
+    """Return where content users read: content files, those of other machines from ``others``, or objects."""
+    if not config.content_url:
+        return LocalContent(config.content_dir, others)
+    return StoredContent(content_store(config.content_url, config.content_dir, 0))
 
 
 def other_machines(config: Config, store: Store) -> "OtherMachines | None":

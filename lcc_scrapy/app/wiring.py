@@ -23,20 +23,27 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy import signals
 from lcc_scrapy.app.intake_service import IntakeService
-from lcc_scrapy.app.opening import check_files, check_owner, disks_of, machine_number, open_store
+from lcc_scrapy.app.opening import (
+    check_files,
+    check_owner,
+    contents_of,
+    disks_of,
+    machine_number,
+    open_store,
+)
 from lcc_scrapy.cache.delete_manager import DeleteManager
 from lcc_scrapy.cache.file_ids import FILEID, FileIds
 from lcc_scrapy.cache.leftovers import Leftovers
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.config.reloading import Reloader
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import ContentStore, content_store
 from lcc_scrapy.db.job_watch import JobWatch
 from lcc_scrapy.db.thread import StoreThread, keep_timers_steady
 from lcc_scrapy.domain.breaker import Breaker
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome
 from lcc_scrapy.domain.robots import product_token
-from lcc_scrapy.feed.content import LocalContent
 from lcc_scrapy.fetchlog.minute import MinuteLog
 from lcc_scrapy.fetchlog.writing import FetchLog, RotatingFile, file_of
 from lcc_scrapy.intake.absorbing import Step
@@ -123,6 +130,7 @@ class Worker:
         self.on_abort: list[Callable[[], object]] = []
         self.manager: QueueManager
         self.content: ContentFiles
+        self._contents: ContentStore
         self.resources: Resources
         self.breaker = Breaker(config.component_pause)
         self._crawler = crawler
@@ -242,6 +250,7 @@ class Worker:
         self._slot = WorkerSlot(config.data_dir, self._machineid)
         self.content = ContentFiles(config.content_dir, self._machineid, self._slot.number)
         self.content.prepare()
+        self._contents = content_store(config.content_url, config.content_dir, self._machineid)
         self._fileids = FileIds(self._store, self._machineid, self._slot.owner)
         self._committer = self._begin_to_commit()
 
@@ -249,8 +258,9 @@ class Worker:
         holder = Holder(self._slot.owner, self._machineid, self._fileids.token)
         process = self._settling_process
         if process is None:
-            return Commits(self._store, self.content, holder)
-        process.begin(Beginning(self.config.database_url, str(self.config.content_dir), holder))
+            return Commits(self._store, self._contents, holder)
+        config = self.config
+        process.begin(Beginning(config.database_url, str(config.content_dir), holder, config.content_url))
         return process
 
     def _idle(self) -> str:
@@ -310,7 +320,7 @@ class Worker:
             self._store,
             self._thread,
             self._reactor,
-            self.content,
+            self._contents,
             outcomes_kept=config.outcomes_kept,
         )
         self._delete_manager.start()
@@ -318,7 +328,7 @@ class Worker:
             self._store,
             self._thread,
             self._reactor,
-            content=self.content,
+            content=self._contents,
             mine=self._fileids,
             dead_owners=self._slot.dead_owners,
         )
@@ -355,7 +365,7 @@ class Worker:
             Spidering(self._store, visits.pid, terms, config.policy, adaptive=visits.adaptive),
             self._thread,
             self._readers,
-            Reader(LocalContent(config.content_dir), rules, terms.permits),
+            Reader(contents_of(config), rules, terms.permits),
             self._reactor,
             visits=visits,
             poll=config.poll,

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import Any
 
-from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Store
 
@@ -37,7 +37,7 @@ class DeleteManager:
         store: Store,
         thread: StoreThread,
         clock: Clock,
-        content: ContentFiles,
+        content: ContentStore,
         *,
         outcomes_kept: float,
     ) -> None:

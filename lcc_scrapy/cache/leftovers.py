@@ -13,7 +13,7 @@ from typing import Any
 from twisted.python.failure import Failure
 
 from lcc_scrapy.cache.file_ids import FileIds, new_token, without_row
-from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.db.records import FileBlock
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Store
@@ -40,7 +40,7 @@ class Leftovers:
         thread: StoreThread,
         clock: Clock,
         *,
-        content: ContentFiles,
+        content: ContentStore,
         mine: FileIds,
         dead_owners: Callable[[], Collection[str]],
     ) -> None:

@@ -125,15 +125,14 @@ def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart"
     from lcc_scrapy.annotation.engine_part import EnginePart
     from lcc_scrapy.annotation.irrelevant import note_unwanted_by
     from lcc_scrapy.annotation.opening import schedule_of
-    from lcc_scrapy.app.opening import other_machines
-    from lcc_scrapy.feed.content import LocalContent
+    from lcc_scrapy.app.opening import contents_of, other_machines
     from lcc_scrapy.feed.library import Library
     from lcc_scrapy.feed.store_feed import StoreFeed
 
     require_library()  # here it is one line; each processor would fail with a traceback
     config = lcc.config
     rules = config.annotation
-    contents = Library(StoreFeed(store), LocalContent(config.content_dir, other_machines(config, store)))
+    contents = Library(StoreFeed(store), contents_of(config, other_machines(config, store)))
     return EnginePart(
         store,
         contents,

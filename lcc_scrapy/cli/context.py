@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.content.files import ContentFiles
+    from lcc_scrapy.content.store import ContentStore
     from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.feed.store_feed import StoreFeed
     from lcc_scrapy.machine.data_directory import DataDirectory
@@ -174,19 +174,20 @@ class Lcc:
         with closing(opening.open_reads(self.config, self.home)) as reads:
             yield reads
 
-    def content(self, store: "SqlStore") -> "ContentFiles":
-        """Return this machine's content files."""
+    def content(self, store: "SqlStore") -> "ContentStore":
+        """Return this machine's contents."""
         from lcc_scrapy.app import opening
-        from lcc_scrapy.content.files import ContentFiles
+        from lcc_scrapy.content.store import content_store
 
-        return ContentFiles(self.config.content_dir, opening.machine_number(self.config, store))
+        config = self.config
+        return content_store(config.content_url, config.content_dir, opening.machine_number(config, store))
 
     def path_of(self) -> Callable[[int, int], str]:
-        """Return what gives the path of (machine, file)."""
-        from lcc_scrapy.content.files import relative_path
+        """Return what gives the path of (machine, file), or its URL in object storage."""
+        from lcc_scrapy.content.files import relative_name
 
-        folder = self.config.content_dir
-        return lambda machineid, fileid: os.fspath(folder / relative_path(machineid, fileid))
+        place = self.config.content_url.partition("?")[0].rstrip("/") or os.fspath(self.config.content_dir)
+        return lambda machineid, fileid: f"{place}/{relative_name(machineid, fileid)}"
 
 
 pass_lcc = click.make_pass_decorator(Lcc)

@@ -139,7 +139,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
     """  # noqa: D301
     from sqlalchemy import make_url
 
-    from lcc_scrapy.content.files import highest_fileid
+    from lcc_scrapy.content.store import highest_id
     from lcc_scrapy.ops import restoring
     from lcc_scrapy.ops.backups import opened_backup
 
@@ -156,7 +156,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
                 target,
                 source,
                 home.folder,
-                fileid=highest_fileid(config.content_dir),
+                fileid=highest_id(config.content_url, config.content_dir),
                 logins=_logins(waiting for spool in spools for waiting in spool.ready()),
                 now=int(time.time()),
                 progress=progress,

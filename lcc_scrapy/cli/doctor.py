@@ -71,6 +71,8 @@ def _of_machine(config: "Config") -> Iterator["Finding"]:
     yield from checks.secret_files(_secret_files(config))
     if config.data_dir.is_dir():
         yield from checks.disks(disks_of(config, config.content_dir, config.spool_dir))
+    if config.content_url:
+        yield checks.objects(config.content_url)
     yield checks.open_files(config.uns_listen.connections_max)
 
 

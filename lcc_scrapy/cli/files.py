@@ -39,6 +39,8 @@ def files(lcc: Lcc) -> None:
     config = lcc.config
     if config.files_endpoint is None:
         raise ConfigurationError("LCC_FILES_ENDPOINT is empty: say where to listen")
+    if config.content_url:
+        raise ConfigurationError("contents lie in LCC_CONTENT_URL: other machines read them there")
     logs.begin(lcc.settings, config.log_format)
     from lcc_scrapy.app.opening import machine_number
     from lcc_scrapy.feed.tokens import StoreTokens

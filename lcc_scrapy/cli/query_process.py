@@ -29,10 +29,9 @@ class QueryProcess(ServerProcess):
     def __init__(
         self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
     ) -> None:
-        from lcc_scrapy.app.opening import other_machines, unchecked_reads
+        from lcc_scrapy.app.opening import contents_of, other_machines, unchecked_reads
         from lcc_scrapy.app.wiring import DESCRIPTORS
         from lcc_scrapy.db.thread import DaemonPool
-        from lcc_scrapy.feed.content import LocalContent
         from lcc_scrapy.feed.library import Library
         from lcc_scrapy.feed.store_feed import StoreFeed
         from lcc_scrapy.feed.tokens import StoreTokens
@@ -43,7 +42,7 @@ class QueryProcess(ServerProcess):
         provide_descriptors(DESCRIPTORS + 3 * config.query_listen.connections_max)
         self._tokens = StoreTokens(self._store)
         self._others = other_machines(config, self._store)
-        contents = LocalContent(config.content_dir, self._others)
+        contents = contents_of(config, self._others)
         self._reads = unchecked_reads(config, self._store)
         feed = StoreFeed(self._reads, lags=self._reads is not self._store)
         self._library = Library(feed, contents)

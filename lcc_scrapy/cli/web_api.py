@@ -10,9 +10,8 @@ from fastapi import APIRouter, FastAPI
 from lcc_scrapy.annotation import aci_routes, recipient_routes, urd_routes
 from lcc_scrapy.annotation.owner_pages import make_pages
 from lcc_scrapy.annotation.recipients import Recipients
-from lcc_scrapy.app.opening import other_machines
+from lcc_scrapy.app.opening import contents_of, other_machines
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.feed.content import LocalContent
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.named_cursors import StoreCursors
 from lcc_scrapy.feed.store_feed import StoreFeed
@@ -52,7 +51,7 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
     """Return the API; content users read from ``reads``. The stores stay their caller's to close."""
     others = other_machines(config, store)
     feed = StoreFeed(reads, lags=reads is not store)
-    library = Library(feed, LocalContent(config.content_dir, others))
+    library = Library(feed, contents_of(config, others))
     lcc = Lcc(
         library.feed,
         library.open,

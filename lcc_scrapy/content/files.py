@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +24,18 @@ FOLDER = 1000
 """File ids whose files share a folder."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored content: ``size`` in bytes, ``mtime`` in epoch seconds."""
+
+    size: int
+    mtime: float
+
+
+class ContentAway(OSError):
+    """Object storage does not answer as it should; the same call may go through later."""
 
 
 def relative_path(machineid: int, fileid: int) -> Path:
@@ -92,6 +105,15 @@ class ContentFiles:
     def open(self, fileid: int, machineid: int | None = None) -> BinaryIO:
         """Open a content file for reading."""
         return self.path_of(fileid, machineid).open("rb")
+
+    def stat(self, fileid: int) -> Stored:
+        """Tell size and time of a content file; raises as ``open`` does."""
+        found = self.path_of(fileid).stat()
+        return Stored(found.st_size, found.st_mtime)
+
+    def name_of(self, fileid: int) -> str:
+        """Return the path of a content file as text."""
+        return str(self.path_of(fileid))
 
     def keep(self, bodies: Sequence[tuple[int, Body]]) -> None:
         """Put bodies at their file ids so that they survive a power cut.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from lcc_scrapy.content.files import relative_name
+from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.versions import Version
@@ -38,6 +39,17 @@ class Content(Protocol):
 
     def open(self, row: CachedUrl | Version) -> IO[bytes]:
         """Return the content as it is stored; raises ``FileNotFoundError`` or ``ContentElsewhere``."""
+
+
+class StoredContent:
+    """Contents of all machines in one object storage."""
+
+    def __init__(self, contents: ContentStore) -> None:
+        self._contents = contents
+
+    def open(self, row: CachedUrl | Version) -> IO[bytes]:
+        """Return the content as it is stored; raises ``FileNotFoundError``, or ``OSError`` if it is away."""
+        return self._contents.open(row.fetched_fileid, row.fetched_machineid)
 
 
 class LocalContent:

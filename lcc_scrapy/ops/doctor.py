@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from lcc_scrapy.content.objects import ContentObjects
 from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.machine.open_files import needed
 
@@ -78,6 +80,16 @@ def secret_files(named: Mapping[str, str]) -> Iterator[Finding]:
             yield problem("rights", f"{name}: other users may read {path}: chmod o= it")
         else:
             yield Finding("rights", State.OK, f"{name}: {path}")
+
+
+def objects(url: str) -> Finding:
+    """Check that small objects can be put, read, listed and deleted in the object storage."""
+    try:
+        contents = ContentObjects(url, 0)
+        contents.check()
+    except LccError as error:
+        return problem("object storage", error)
+    return Finding("object storage", State.OK, url.partition("?")[0])
 
 
 def disks(found: Disks) -> Iterator[Finding]:

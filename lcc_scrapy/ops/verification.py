@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TypeVar
 
 from lcc_scrapy.cache.file_ids import FILEID, block_of, without_row
 from lcc_scrapy.cache.versions import portions, to_delete
 from lcc_scrapy.content.decoding import BadCoding
-from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.db.retrying import repeated
 from lcc_scrapy.db.tx import Store, Tx
@@ -81,7 +80,7 @@ class Verification:
     def __init__(
         self,
         store: Store,
-        content: ContentFiles,
+        content: ContentStore,
         policy: QueuePolicy,
         *,
         digests: bool = True,
@@ -160,9 +159,9 @@ class Verification:
         """Compare a row with its file; rows of other machines' files are not ours to judge."""
         if row.fetched_machineid != self._content.machineid:
             return None
-        path = self._content.path_of(row.fetched_fileid)
+        path = self._content.name_of(row.fetched_fileid)
         try:
-            kind, detail = self._compare(row, path)
+            kind, detail = self._compare(row)
         except FileNotFoundError:
             kind, detail = Kind.NO_FILE, ""
         except OSError as error:
@@ -173,25 +172,29 @@ class Verification:
             return None
         return Finding(kind, f"{path}{detail}", row.pid, row.docid, row.fetched_fileid)
 
-    def _compare(self, row: CachedUrl | Version, path: Path) -> tuple[Kind | None, str]:
-        size = path.stat().st_size
+    def _compare(self, row: CachedUrl | Version) -> tuple[Kind | None, str]:
+        size = self._content.stat(row.fetched_fileid).size
         if row.file_encoding:
-            return self._compare_decoded(row, path, size)
+            return self._compare_decoded(row, size)
         if size != row.fetched_len:
             return Kind.WRONG_SIZE, f": {size} bytes, {row.fetched_len} were stored"
-        if self._digests and _sha256(path, "") != row.sha256:
+        if self._digests and self._sha256(row) != row.sha256:
             return Kind.WRONG_DIGEST, ""
         return None, ""
 
-    def _compare_decoded(self, row: CachedUrl | Version, path: Path, size: int) -> tuple[Kind | None, str]:
+    def _compare_decoded(self, row: CachedUrl | Version, size: int) -> tuple[Kind | None, str]:
         """Compare a compressed file, whose own size no row tells: it may not be empty, and has to decode."""
         if not size:
             return Kind.WRONG_SIZE, ": empty"
         try:
-            right = not self._digests or _sha256(path, row.file_encoding) == row.sha256
+            right = not self._digests or self._sha256(row) == row.sha256
         except BadCoding as error:
             return Kind.WRONG_DIGEST, f": {error}"
         return (None, "") if right else (Kind.WRONG_DIGEST, "")
+
+    def _sha256(self, row: CachedUrl | Version) -> str:
+        with decoded(self._content.open(row.fetched_fileid), row.file_encoding) as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type] # it is buffered
 
     def _bad_rows(self, pid: int, bad: dict[bytes, Finding]) -> list[Finding]:
         with self._store.begin() as tx:
@@ -249,7 +252,7 @@ class Verification:
     def _is_old(self, fileid: int) -> bool:
         """Tell whether a file has lain there longer than any settlement takes."""
         try:
-            return self._content.path_of(fileid).stat().st_mtime < self._now() - YOUNG
+            return self._content.stat(fileid).mtime < self._now() - YOUNG
         except FileNotFoundError:
             return False
 
@@ -257,14 +260,20 @@ class Verification:
         """Look again while no settlement can be between its file and its row: each locks its blocks first."""
         with self._store.begin() as tx:
             tx.lock_blocks(self._content.machineid, map(block_of, fileids))
-            paths = {fileid: self._content.path_of(fileid) for fileid in self._without_row(tx, fileids)}
-            lone = {fileid: path for fileid, path in paths.items() if path.exists()}
+            lone = [fileid for fileid in self._without_row(tx, fileids) if self._is_there(fileid)]
             if self._repair:
                 self._content.remove(lone)
         return [
-            Finding(Kind.NO_ROW, str(path), fileid=fileid, repaired=self._repair)
-            for fileid, path in lone.items()
+            Finding(Kind.NO_ROW, self._content.name_of(fileid), fileid=fileid, repaired=self._repair)
+            for fileid in lone
         ]
+
+    def _is_there(self, fileid: int) -> bool:
+        try:
+            self._content.stat(fileid)
+        except FileNotFoundError:
+            return False
+        return True
 
     # --- counters --------------------------------------------------------------------------------
 
@@ -314,11 +323,6 @@ class Verification:
 
 def _version_times(tx: Tx, *, pid: int, after: bytes) -> list[tuple[bytes, int]]:
     return tx.version_times(pid, after, PAGE)
-
-
-def _sha256(path: Path, coding: str) -> str:
-    with decoded(path.open("rb"), coding) as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type] # it is buffered
 
 
 def _pages(files: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:

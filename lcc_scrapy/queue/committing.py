@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Any, Protocol, Self
 
 from lcc_scrapy.cache.file_ids import lock_blocks
-from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Outcome, Served
@@ -42,7 +42,7 @@ class Committer(Protocol):
 class Commits:
     """Commits in this process, to a store that somebody else closes."""
 
-    def __init__(self, store: Store, content: ContentFiles, holder: Holder) -> None:
+    def __init__(self, store: Store, content: ContentStore, holder: Holder) -> None:
         self._store = store
         self._content = content
         self._holder = holder

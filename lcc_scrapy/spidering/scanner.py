@@ -18,12 +18,13 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.content.decoding import BadCoding
+from lcc_scrapy.content.files import ContentAway
 from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.db.records import RELATION_MAX, DocumentLink
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.removal_guard import DAY
 from lcc_scrapy.domain.robots import MAX_BYTES, Robots
@@ -207,6 +208,8 @@ class Reader:
                 return decoded(file, row.file_encoding).read(most)
         except (BadCoding, ContentElsewhere) as error:
             _log.warning("not read for links: %s", error)
+        except ContentAway as error:
+            raise StoreUnavailable(f"not read for links: {error.strerror}") from None
         except OSError as error:
             _log.debug("document %s was replaced or removed meanwhile: %s", row.docid, error)
         return b""

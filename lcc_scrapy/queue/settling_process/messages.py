@@ -3,7 +3,7 @@
 Messages are those of ``machine.framed_pipes``. Parts are bodies on the way there; on the way back there is
 one, all cached rows. Bodies in files are told by their path.
 
-    ["begin", url, folder, holder]               → ["ready"]
+    ["begin", url, folder, holder, content url]  → ["ready"]
     ["commit", now, policy or null, outcomes]    → ["settled", results, logs]
                                                  → ["failed", kind, text, blocks, traceback, logs]
 """
@@ -41,21 +41,22 @@ BEGIN, READY, COMMIT, SETTLED, FAILED = "begin", "ready", "commit", "settled", "
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a settling process has to know: the database, the content folder, and who it settles for."""
+    """What a settling process has to know: the database, where contents lie, and who it settles for."""
 
     url: str
     folder: str
     holder: Holder
+    content_url: str = ""
 
     def said(self) -> list[Any]:
         """Return it as a message."""
-        return [BEGIN, self.url, self.folder, asdict(self.holder)]
+        return [BEGIN, self.url, self.folder, asdict(self.holder), self.content_url]
 
 
 def beginning_of(said: Sequence[Any]) -> Beginning:
     """Make it of what was said."""
-    _, url, folder, holder = said
-    return Beginning(url, folder, Holder(**holder))
+    _, url, folder, holder, content_url = said
+    return Beginning(url, folder, Holder(**holder), content_url)
 
 
 # --- outcomes ------------------------------------------------------------------------------------

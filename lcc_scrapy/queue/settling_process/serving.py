@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lcc_scrapy.cache.file_ids import BlocksLost
-from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import content_store
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -47,7 +47,7 @@ class Service:
 
     def __init__(self, begun: messages.Beginning, logs: "Logs") -> None:
         self._store = SqlStore(begun.url)
-        content = ContentFiles(Path(begun.folder), begun.holder.machineid)
+        content = content_store(begun.content_url, Path(begun.folder), begun.holder.machineid)
         self._commits = Commits(self._store, content, begun.holder)
         self._policy = QueuePolicy()
         self._logs = logs

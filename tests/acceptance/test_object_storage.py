@@ -1,0 +1,64 @@
+"""A crawl into object storage, killed: no row without its object, and no object without a row after the next start.
+
+``LCC_S3_DOCUMENTS`` and ``LCC_S3_KILLS`` make it larger (``make soak``).
+"""
+
+import os
+import signal
+
+import pytest
+
+from lcc_scrapy.content.objects import ContentObjects
+from tests.acceptance.mortals import settling_of
+from tests.harness import wait_for
+from tests.s3_server import CREDENTIALS, s3_server
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+DOCUMENTS = int(os.environ.get("LCC_S3_DOCUMENTS", "200"))
+KILLS = int(os.environ.get("LCC_S3_KILLS", "3"))
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    with s3_server() as running:
+        yield running
+
+
+@pytest.mark.timeout(1200)
+def test_kills_leave_no_row_without_object_and_no_object_without_row(server, make_lcc, nginx, tmp_path):
+    docroot = tmp_path / "docroot"
+    docroot.mkdir()
+    for number in range(DOCUMENTS):
+        (docroot / f"{number}.txt").write_text(f"document {number}\n" * (1 + number % 50))
+    nginx.start({"site": docroot})
+    root = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc(LCC_CONTENT_URL=server.url, LCC_COMMIT_PAGES="20", LCC_LEASE="5s")
+    lcc.add_provider(7, root)
+    assert "object storage: s3://lcc/contents" in lcc.lcc("doctor", check=False).stdout
+    objects = ContentObjects(server.url, 1)
+
+    def stored():
+        return lcc.sql("select count(*) from lccurl")[0][0]
+
+    lcc.start()
+    assert lcc.push(docroot, 7, root).returncode == 0
+    for kill in range(KILLS):
+        bound = (kill + 1) * DOCUMENTS // (KILLS + 2)
+        wait_for(lambda bound=bound: stored() >= bound, 300, "documents")
+        for child in settling_of([lcc.crawl.pid]):
+            os.kill(child, signal.SIGKILL)
+        lcc.stop(signal.SIGKILL)
+        there = {fileid for fileid, _ in objects.all_files()}
+        assert {row[0] for row in lcc.sql("select fetched_fileid from lccurl")} <= there
+        lcc.start()
+    lcc.wait_until_fetched(600)
+    lcc.stop()
+    lcc.start_once_more()
+    named = {row[0] for row in lcc.sql("select fetched_fileid from lccurl")}
+    assert len(named) == DOCUMENTS
+    assert {fileid for fileid, _ in objects.all_files()} == named
+    assert "all is well" in lcc.lcc("verify").stdout
+    assert not list((lcc.folder / "lcc-data/content/1").glob("[0-9]*"))

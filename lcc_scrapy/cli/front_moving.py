@@ -205,11 +205,11 @@ def _files(lcc: Lcc, target: "SqlStore") -> Iterator["Files"]:
 
     machineid = machine_number(lcc.config, target)
     slot = WorkerSlot(lcc.config.data_dir, machineid)
-    content = ContentFiles(lcc.config.content_dir, machineid, slot.number)
-    content.prepare()
+    unfinished = ContentFiles(lcc.config.content_dir, machineid, slot.number)
+    unfinished.prepare()
     ids = FileIds(target, machineid, slot.owner)
     try:
-        yield Files(content, ids)
+        yield Files(lcc.content(target), unfinished, ids)
         ids.release()
     finally:
         slot.release()

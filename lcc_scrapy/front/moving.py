@@ -18,6 +18,7 @@ from typing import IO, Any, TypeVar
 
 from lcc_scrapy.cache.file_ids import FileIds, lock_blocks_of
 from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.db.records import CONFIRMED, FEED, LAST_NUMBER, PROVIDERS_CHANGED, SOURCEID, FileToDelete
 from lcc_scrapy.db.retrying import repeated
@@ -64,9 +65,10 @@ class NotTheSame(LccError):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the target's files lie, and their ids."""
+    """Where the target's contents lie, large ones meanwhile, and their ids."""
 
-    content: ContentFiles
+    content: ContentStore
+    unfinished: ContentFiles
     ids: FileIds
 
 
@@ -454,7 +456,7 @@ def _body(contents: Content, row: CachedUrl | Version, files: Files, fileid: int
             stored = stream.read()
         _check(io.BytesIO(stored), row)
         return Body(row.fetched_len, row.fetched_md5, row.sha256, stored)
-    path = files.content.unfinished_path(f"{_WORKERS_NAME}-{fileid}")
+    path = files.unfinished.unfinished_path(f"{_WORKERS_NAME}-{fileid}")
     with contents.open(row) as stream, path.open("wb") as copy:
         shutil.copyfileobj(stream, copy, _CHUNK)
         copy.flush()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 _CONTENT = click.option(
-    "--content", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
-    help="The LCC_CONTENT_DIR of the sub-LCC that has it, mounted here.",
+    "--content", metavar="DIR",
+    help="The LCC_CONTENT_DIR of the sub-LCC that has it, mounted here, or its LCC_CONTENT_URL.",
 )  # fmt: skip
 _TOKEN_FILE = click.option(
     "--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
@@ -37,7 +37,7 @@ _TOKEN_FILE = click.option(
 @click.option("--give-up", is_flag=True, help="Let it stay, if nothing was copied yet.")
 @pass_lcc
 def move(
-    lcc: Lcc, *, pid: int, name: str, content: Path | None, token_file: Path | None, give_up: bool
+    lcc: Lcc, *, pid: int, name: str, content: str | None, token_file: Path | None, give_up: bool
 ) -> None:
     """Move provider PID to sub-LCC NAME, with documents, files, queue, errors, versions and counts.
 
@@ -72,7 +72,7 @@ def move(
 @_TOKEN_FILE
 @pass_lcc
 def split(
-    lcc: Lcc, *, source: str, name: str, dry_run: bool, content: Path | None, token_file: Path | None
+    lcc: Lcc, *, source: str, name: str, dry_run: bool, content: str | None, token_file: Path | None
 ) -> None:
     """Move providers of sub-LCC NAME to another one, until both have as many URLs as the other.
 
@@ -121,7 +121,7 @@ def _mover(
     directory: "Directory",
     source: str,
     name: str,
-    reached: tuple[Path | None, Path | None],
+    reached: tuple[str | None, Path | None],
 ) -> Iterator["Mover"]:
     """Give what moves providers; ``reached`` are the options that say how the source's files are."""
     from lcc_scrapy.front.moving import Mover
@@ -179,19 +179,24 @@ def _opened(source: SubLcc) -> Iterator["SqlStore"]:
         store.close()
 
 
-def _contents(lcc: Lcc, source: "SqlStore", folder: Path | None, token_file: Path | None) -> "Content":
-    """Return what reads the files of the source: below a folder, and else from its machines."""
-    from lcc_scrapy.feed.content import LocalContent
+def _contents(lcc: Lcc, source: "SqlStore", place: str | None, token_file: Path | None) -> "Content":
+    """Return what reads the contents of the source: at a place, and else from its machines."""
+    from lcc_scrapy.content.store import content_store
+    from lcc_scrapy.feed.content import LocalContent, StoredContent
     from lcc_scrapy.feed.remote_content import OtherMachines
     from lcc_scrapy.ops.machines import MachineAddresses
 
-    if folder is None and token_file is None:
+    if place and "://" in place:
+        return StoredContent(content_store(place, Path(), 0))
+    if place and not Path(place).is_dir():
+        raise click.BadParameter(f"{place!r} is no folder", param_hint="--content")
+    if place is None and token_file is None:
         raise click.UsageError("say how its files are reached: --content DIR or --token-file FILE")
     others = None
     if token_file is not None:
         token = token_file.read_text(encoding="ascii").strip()
         others = OtherMachines(MachineAddresses(source, lcc.config.files_machines), token)
-    return LocalContent(folder or Path("/nonexistent"), others)
+    return LocalContent(Path(place or "/nonexistent"), others)
 
 
 @contextmanager

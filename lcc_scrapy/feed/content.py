@@ -10,10 +10,10 @@ The errors:
 from pathlib import Path
 from typing import IO, Protocol
 
-from lcc_scrapy.content.files import relative_name
+from lcc_scrapy.content.files import ContentAway, relative_name
 from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.versions import Version
 
 _BUFFER = 64 * 1024
@@ -48,8 +48,11 @@ class StoredContent:
         self._contents = contents
 
     def open(self, row: CachedUrl | Version) -> IO[bytes]:
-        """Return the content as it is stored; raises ``FileNotFoundError``, or ``OSError`` if it is away."""
-        return self._contents.open(row.fetched_fileid, row.fetched_machineid)
+        """Return the content as it is stored; raises ``FileNotFoundError`` or ``StoreUnavailable``."""
+        try:
+            return self._contents.open(row.fetched_fileid, row.fetched_machineid)
+        except ContentAway as error:
+            raise StoreUnavailable(f"the content of document {row.docid}: {error.strerror}") from None
 
 
 class LocalContent:

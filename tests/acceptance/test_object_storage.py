@@ -51,6 +51,7 @@ def test_kills_leave_no_row_without_object_and_no_object_without_row(server, mak
         for child in settling_of([lcc.crawl.pid]):
             os.kill(child, signal.SIGKILL)
         lcc.stop(signal.SIGKILL)
+        print(f"killed at {stored()} of {DOCUMENTS} documents")
         there = {fileid for fileid, _ in objects.all_files()}
         assert {row[0] for row in lcc.sql("select fetched_fileid from lccurl")} <= there
         lcc.start()
@@ -62,3 +63,26 @@ def test_kills_leave_no_row_without_object_and_no_object_without_row(server, mak
     assert {fileid for fileid, _ in objects.all_files()} == named
     assert "all is well" in lcc.lcc("verify").stdout
     assert not list((lcc.folder / "lcc-data/content/1").glob("[0-9]*"))
+
+
+@pytest.mark.timeout(600)
+def test_a_server_that_stands_still_loses_no_url(server, make_lcc, nginx, tmp_path):
+    docroot = tmp_path / "docroot"
+    docroot.mkdir()
+    for number in range(20):
+        (docroot / f"{number}.txt").write_text(f"document {number}")
+    nginx.start({"site": docroot})
+    root = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc(LCC_CONTENT_URL=server.url)
+    lcc.add_provider(7, root)
+    lcc.start()
+    server.stand_still()
+    assert lcc.push(docroot, 7, root).returncode == 0
+    wait_for(lambda: "content object: object storage" in lcc.log_text(), 300, "a commit that fails")
+    assert lcc.sql("select count(*) from lccurl") == [(0,)]
+    server.go_on()
+    lcc.wait_until_fetched(300)
+    lcc.stop()
+    assert lcc.sql("select count(*) from lccurl") == [(20,)]
+    assert "all is well" in lcc.lcc("verify").stdout
+    assert "not-a-secret" not in lcc.log_text()

@@ -1,6 +1,7 @@
 """Contents on disk and in object storage: the same promises."""
 
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,8 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.objects import ContentObjects, highest_object, split_url
 from lcc_scrapy.content.store import content_store
 from lcc_scrapy.domain.cache import Body, LazyBody
-from lcc_scrapy.domain.errors import ConfigurationError, NotDurable
+from lcc_scrapy.domain.errors import ConfigurationError, NotDurable, StoreUnavailable
+from lcc_scrapy.feed.content import StoredContent
 from lcc_scrapy.ops.doctor import State
 from lcc_scrapy.ops.doctor import objects as look_at_objects
 from tests.s3_server import CREDENTIALS, s3_server
@@ -117,6 +119,12 @@ def test_a_server_that_is_away_makes_a_commit_fail_that_may_go_through_later(nob
         ContentObjects(nobody, 1).keep([(1, LazyBody(b"x"))])
     assert "not-a-secret" not in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_content_user_is_told_that_the_storage_is_away(nobody):
+    row = SimpleNamespace(fetched_machineid=1, fetched_fileid=2, docid="d")
+    with pytest.raises(StoreUnavailable, match="object storage"):
+        StoredContent(ContentObjects(nobody, 0)).open(row)
 
 
 def test_what_cannot_be_deleted_now_stays_for_later(nobody):

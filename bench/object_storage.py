@@ -46,7 +46,8 @@ def main(url: str = "") -> None:
                 rates[name].append(rate(contents, number * 1000))
     for name, found in rates.items():
         print(
-            f"{name}: {statistics.median(found):.0f} a second (median of {ROUNDS}, {min(found):.0f} to {max(found):.0f})"
+            f"{name}: {statistics.median(found):.0f} a second"
+            f" (median of {ROUNDS}, {min(found):.0f} to {max(found):.0f})"
         )
 
 

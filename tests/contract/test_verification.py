@@ -303,7 +303,7 @@ def test_two_repairs_at_a_time_do_not_correct_twice(filed, monkeypatch):
 
 
 def test_files_that_may_not_be_read_end_verification_instead_of_being_taken_for_lost(filed, monkeypatch):
-    def refused(self, row, path):
+    def refused(self, row):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Verification, "_compare", refused)
@@ -313,7 +313,7 @@ def test_files_that_may_not_be_read_end_verification_instead_of_being_taken_for_
 
 
 def test_a_disk_error_is_damage(filed, monkeypatch):
-    def broken(self, row, path):
+    def broken(self, row):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(Verification, "_compare", broken)

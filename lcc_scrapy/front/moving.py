@@ -35,7 +35,7 @@ from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.intake.absorbing import PSETID
 from lcc_scrapy.machine.disk import sync
 from lcc_scrapy.providers.recounting import miscount, put_right
-from lcc_scrapy.providers.registration import all_providers, change, find, tell
+from lcc_scrapy.providers.registration import all_providers, change, find, gone, tell
 
 PORTION = 500
 """Rows of one transaction."""
@@ -159,7 +159,8 @@ class Mover:
                 self.say(f"waiting: {why}")
                 said = why
             time.sleep(LOOK)
-        with self.source.read() as tx:
+        with self.source.begin() as tx:
+            tx.change_turn(find(tx, moving.pid).turnkey, {"owner": ""})  # a dead worker could settle late
             source, seq = tx.info(LCC_ID) or "", tx.peek(FEED)
         with self.target.read() as tx:
             target = tx.info(LCC_ID) or ""
@@ -207,6 +208,7 @@ class Mover:
                 raise FrontError(f"sub-LCC {moving.target} has a provider {pid} of its own")
             same = {"state": State.MOVING, "revision": tx.take(PROVIDERS_CHANGED, 1)}
             tx.put_records("pidb", [row | same])
+            tx.set_info(gone(pid), "")
             made = Progress(moving.number, tx.take(PSETID, psets) - 1, tx.take(SOURCEID, sources) - 1)
             made.write(tx, pid)
             return made
@@ -259,8 +261,8 @@ class Mover:
         return after
 
     def _compare(self, pid: int) -> None:
-        """Raise ``NotTheSame`` where one has more rows than the other."""
-        for table in (*BY_PROVIDER, "lccurl", "tombstones", "versions"):
+        """Raise ``NotTheSame`` where one has more rows than the other, of those that nobody clears away."""
+        for table in ("proots", "qdb", "linkwords", "spidered", "sources", "lccurl"):
             with self.source.read() as tx:
                 there = tx.count_records(table, pid)
             with self.target.read() as tx:
@@ -318,6 +320,7 @@ class Mover:
                 tx.delete_provider(pid)
                 for table, column, key in (("qpsdb", "pid", pid), ("turns", "turnkey", turnkey)):
                     tx.drop_records(table, column, [key])
+                tx.set_info(gone(pid), str(int(self.now())))
                 tx.take(PROVIDERS_CHANGED, 1)
                 return None
             self._remove_documents(tx, rows)
@@ -445,7 +448,8 @@ def _changed(table: str, row: Record, progress: Progress) -> Record:
         own = {name: value for name, value in row.items() if name != "id"}
         return own | {"psetid": row["psetid"] + progress.psets, "seen": seen}
     if table == "sources":
-        return row | {"sourceid": row["sourceid"] + progress.sources, "owner": "", "claimed": 0}
+        own = {"sourceid": row["sourceid"] + progress.sources, "owner": "", "claimed": 0}
+        return row | own | {"lease": 0, "asked": ""}  # a hub is told where the target is
     return row
 
 

@@ -65,7 +65,7 @@ def add(store: Store, provider: Provider, roots: Sequence[str]) -> None:
         given_out = last_given_out(tx)
         if tx.provider(provider.pid) is not None:
             raise LccError(f"provider {provider.pid} exists already; `lcc provider set` changes it")
-        if tx.info(_gone(provider.pid)):
+        if tx.info(gone(provider.pid)):
             raise LccError(f"provider {provider.pid} was removed; a pid is never used again, take another")
         if FIRST_PID <= provider.pid <= given_out:
             raise LccError(f"{_GIVEN_OUT % provider.pid}; take another")
@@ -112,9 +112,9 @@ def _used(tx: Tx, pids: Sequence[int], given_out: int) -> dict[int, str]:
 
 def _taken(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
     """Return the pids among these that providers have or had."""
-    removed = tx.infos([_gone(pid) for pid in pids])
+    removed = tx.infos([gone(pid) for pid in pids])
     used = {
-        pid: f"provider {pid} was removed; a pid is never used again" for pid in pids if _gone(pid) in removed
+        pid: f"provider {pid} was removed; a pid is never used again" for pid in pids if gone(pid) in removed
     }
     return {**used, **{pid: f"provider {pid} exists already" for pid in tx.known_pids(pids)}}
 
@@ -141,8 +141,11 @@ def change(
     When its roots are others then, ``narrowing.Narrowing`` has work to do.
     """
     with store.begin() as tx:
-        if not tx.lock_providers([pid]):
+        locked = tx.lock_providers([pid])
+        if not locked:
             raise NoSuchProvider(pid)
+        if locked[pid].state == State.MOVING and "state" not in values:
+            raise LccError(f"provider {pid} moves to another sub-LCC: wait for the end of `lcc front move`")
         change_locked(tx, pid, values, roots)
 
 
@@ -206,7 +209,7 @@ def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int |
             if drop_all(tx, pid, now, policy):
                 return 0
             tx.delete_provider(pid)
-            tx.set_info(_gone(pid), str(now))
+            tx.set_info(gone(pid), str(now))
             tx.take(PROVIDERS_CHANGED, 1)
             return None
         batch = UnitOfWork(tx, [pid], [*cached, *queued], now, policy)
@@ -217,7 +220,8 @@ def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int |
         return len(cached)
 
 
-def _gone(pid: int) -> str:
+def gone(pid: int) -> str:
+    """Return the name of the fact that a provider was here once, and when it went."""
     return f"removed:{pid}"
 
 

@@ -22,7 +22,7 @@ from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.db.records import CONFIRMED, FEED, LAST_NUMBER, PROVIDERS_CHANGED, SOURCEID, FileToDelete
 from lcc_scrapy.db.retrying import repeated
-from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, Record
+from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, SET_NUMBERS, SOURCE_NUMBERS, Record
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import ORPHANED, Body, CachedUrl
 from lcc_scrapy.domain.errors import LccError
@@ -199,7 +199,7 @@ class Mover:
         pid = moving.pid
         with self.source.read() as tx:
             (row,) = tx.records_among("pidb", "pid", [pid])[pid]
-            psets, sources = tx.peek(PSETID), tx.highest("sources", "sourceid", pid)
+            psets, sources = tx.span(SET_NUMBERS, pid), tx.span(SOURCE_NUMBERS, pid)
         with self.target.begin() as tx:
             known = Progress.read(tx, pid)
             if known is not None:
@@ -209,7 +209,7 @@ class Mover:
             same = {"state": State.MOVING, "revision": tx.take(PROVIDERS_CHANGED, 1)}
             tx.put_records("pidb", [row | same])
             tx.set_info(gone(pid), "")
-            made = Progress(moving.number, tx.take(PSETID, psets) - 1, tx.take(SOURCEID, sources) - 1)
+            made = Progress(moving.number, _offset(tx, PSETID, psets), _offset(tx, SOURCEID, sources))
             made.write(tx, pid)
             return made
 
@@ -425,6 +425,12 @@ class _Batch:
         tx.put_moved(
             {int(row["seq"]): [*self.came.get(was[id(row)], ()), (number, was[id(row)])] for row in changes}
         )
+
+
+def _offset(tx: Tx, counter: str, span: tuple[int, int]) -> int:
+    """Take as many numbers as there are in a span; return what leads from the old ones to these."""
+    lowest, highest = span
+    return tx.take(counter, highest - lowest + 1) - lowest
 
 
 def _renumber(table: str, row: Record, seq: int, progress: Progress) -> None:

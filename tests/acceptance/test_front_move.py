@@ -170,15 +170,15 @@ class Follower(threading.Thread):
 
 def killed_and_run_again(house: House, target: str, source: str, kills: int) -> int:
     """Move the provider; kill the command at any moment, so often at most; return how often that was."""
-    done = 0
+    done, longest = 0, 1.5
     while True:
         process = house.mover(target, source)
         try:
-            status = process.wait(random.uniform(0.5, 2.0) if done < kills else 300)
+            status = process.wait(random.uniform(0.3, longest) if done < kills else 300)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(300)
-            done += 1
+            done, longest = done + 1, longest * 1.1
             continue
         assert status == 0, house.move_log.read_text()
         return done

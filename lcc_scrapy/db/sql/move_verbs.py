@@ -9,6 +9,7 @@ from sqlalchemy import Column, ColumnElement, Table, and_, delete, func, insert,
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.sql.rows import OnConnection, chunks
+from lcc_scrapy.domain.cache import ORPHANED
 
 Record = dict[str, Any]
 """A row by the names of its columns."""
@@ -48,6 +49,12 @@ OF_THE_LCC = (
 """Those that belong to a machine or an LCC, and stay."""
 
 _CHANGES = ("lccurl", "tombstones")
+SET_NUMBERS = (
+    ("psets", "psetid"), ("qdb", "psetid"), ("qdb", "seen"), ("lccurl", "seen"), ("lccurl", "held"),
+)  # fmt: skip
+"""Columns that have numbers of sets, where they have one at all."""
+
+SOURCE_NUMBERS = (("sources", "sourceid"),)
 
 
 def _table(name: str) -> Table:
@@ -94,10 +101,15 @@ class MoveVerbs(OnConnection):
         for part in chunks(keys):
             self._c.execute(delete(made).where(made.c[column].in_(part)))
 
-    def highest(self, table: str, column: str, pid: int) -> int:
-        """Return the highest number in a column of a provider's rows, 0 = there are none."""
-        c = _table(table).c
-        return int(self._c.execute(select(func.max(c[column])).where(c.pid == pid)).scalar() or 0)
+    def span(self, columns: Sequence[tuple[str, str]], pid: int) -> tuple[int, int]:
+        """Return the lowest and the highest number of such columns in a provider's rows; (0, 0) = none."""
+        found: list[int] = []
+        for table, column in columns:
+            c = _table(table).c
+            named = c[column].between(1, ORPHANED - 1)
+            query = select(func.min(c[column]), func.max(c[column])).where(c.pid == pid, named)
+            found += [int(one) for one in self._c.execute(query).one() if one is not None]
+        return min(found, default=0), max(found, default=0)
 
     def count_records(self, table: str, pid: int) -> int:
         """Count the rows of a provider."""

@@ -27,7 +27,6 @@ PYTEST = folder=$$(mktemp -d "$${TMPDIR:-/tmp}/lcc-tests.XXXXXX") && $(BIN)/pyth
 SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder
 LCC_TEST_PROCESSES ?= 4
 LCC_SLOW_PROCESSES ?= 6
-BEHIND_A_FRONT := uns_alone the_whole_way bad_input removals asking_for_urls kills mended_refusals push_misses long_queue kill_refetches politeness recrawl
 SLOW_FOLDERS := $(addprefix tests/,acceptance component contract faults integration)
 
 test: $(DEV_STAMP) ## the tests, without the long ones, in some minutes
@@ -76,7 +75,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_MACHINE=long $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_machine_trouble.py
 	LCC_SLOW_CLIENTS=500 LCC_WRONG_LOGINS=1000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_hostile_providers.py
 	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py
-	LCC_TEST_FRONT=yes $(BIN)/python -m pytest -p no:randomly $(addprefix tests/acceptance/test_,$(addsuffix .py,$(BEHIND_A_FRONT)))
+	LCC_TEST_FRONT=yes $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_uns_alone.py tests/acceptance/test_the_whole_way.py tests/acceptance/test_bad_input.py tests/acceptance/test_removals.py tests/acceptance/test_asking_for_urls.py tests/acceptance/test_kills.py tests/acceptance/test_mended_refusals.py tests/acceptance/test_push_misses.py tests/acceptance/test_long_queue.py tests/acceptance/test_kill_refetches.py tests/acceptance/test_politeness.py tests/acceptance/test_recrawl.py
 	LCC_MOVE_KILLS=50 $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/acceptance/test_front_move.py
 	LCC_FRONT_MOVES=20000 $(BIN)/python -m pytest -p no:randomly tests/unit/test_front_moves.py
 	LCC_FEED_SECONDS=60 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_following.py

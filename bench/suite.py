@@ -69,6 +69,7 @@ FULL = (
     Step("lock_waits.py", 1.5),
     Step("turns.py", 3),
     Step("claims.py", 1),
+    Step("object_storage.py", 0.5),
     *on_both("crowds.py --providers 10000 --urls 100000 --fetch 10000", 2),
     *on_both("crowds.py --providers 100 --urls 300000 --fetch 10000", 1),
     *on_both("crowds.py --providers 1 --urls 300000 --fetch 10000", 1),

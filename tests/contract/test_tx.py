@@ -20,6 +20,7 @@ from lcc_scrapy.db.records import (
     WorkerRow,
 )
 from lcc_scrapy.db.sql.many import CASES, SQLITE_ROWS
+from lcc_scrapy.db.sql.move_verbs import MoveVerbs
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import UrlMeta
@@ -40,7 +41,8 @@ def test_every_store_has_the_same_verbs():
             if not name.startswith("_")
         }
 
-    assert verbs(MemoryTx) == verbs(Tx)
+    of_moves = vars(MoveVerbs).keys()  # between two databases: for SQL only
+    assert verbs(MemoryTx) == {name: verb for name, verb in verbs(Tx).items() if name not in of_moves}
 
 
 def _seen_by_a_set(lcc):

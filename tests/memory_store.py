@@ -190,7 +190,11 @@ class MemoryTx:
             self.update_provider(int(str(pid[1])), dict(values))
 
     def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
-        return {pid: self._t.pidb[pid] for pid in sorted(set(pids)) if pid in self._t.pidb}
+        known = (self._t.pidb[pid] for pid in sorted(set(pids)) if pid in self._t.pidb)
+        return {row.pid: row for row in known if row.state != State.IN_TRANSIT}
+
+    def lock_moving(self, pid: int) -> Provider | None:
+        return self._t.pidb.get(pid)
 
     def providers(self, after: int = -1, limit: int = 1000) -> list[Provider]:
         return [self._t.pidb[pid] for pid in sorted(self._t.pidb) if pid > after][:limit]
@@ -200,8 +204,7 @@ class MemoryTx:
 
     def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
         rows = (row for pid, row in sorted(self._t.pidb.items()) if pid > after)
-        silent = (row for row in rows if row.confirmed <= before and row.fileused > 0)
-        return [row for row in silent if row.state != State.MOVING][:limit]
+        return [row for row in rows if row.confirmed <= before and row.fileused > 0][:limit]
 
     def insert_provider(self, provider: Provider, roots: Sequence[str]) -> None:
         _insert(self._t.pidb, provider.pid, provider)

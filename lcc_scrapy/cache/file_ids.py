@@ -122,9 +122,12 @@ class FileIds:
 
     def doubt(self, outcomes: Iterable[Outcome], why: BaseException) -> None:
         """Note that a commit of these outcomes failed, and may have left files."""
-        for one in outcomes:
-            if isinstance(one, Served) and block_of(one.fileid) in self._clean:
-                self._clean[block_of(one.fileid)] = False
+        self.doubt_ids((one.fileid for one in outcomes if isinstance(one, Served)), why)
+
+    def doubt_ids(self, fileids: Iterable[int], why: BaseException) -> None:
+        """Do the same for file ids."""
+        for number in set(map(block_of, fileids)) & self._clean.keys():
+            self._clean[number] = False
         if isinstance(why, BlocksLost):
             self._forget(why.blocks)
 

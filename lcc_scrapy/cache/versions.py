@@ -130,7 +130,8 @@ def _is_outgrown(times: Sequence[int], policy: QueuePolicy, now: int) -> bool:
 
 def _trim_some(store: Store, pid: int, keys: Sequence[bytes], now: int, policy: QueuePolicy) -> int:
     with store.begin() as tx:
-        tx.lock_providers([pid])
+        if not tx.lock_providers([pid]):
+            return 0
         present, versions = tx.present(keys), tx.versions(keys)
         there = _rule(tx, keys, policy.versions, policy, now)
         away = _Rule(KEEP_NONE, there.alerts, there.hold, now)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.feed.content import Content
     from lcc_scrapy.front.directory import Directory
-    from lcc_scrapy.front.moving import Files, Mover
+    from lcc_scrapy.front.moved_documents import Files
+    from lcc_scrapy.front.moving import Mover
 
 
 _CONTENT = click.option(
@@ -205,7 +206,7 @@ def _files(lcc: Lcc, target: "SqlStore") -> Iterator["Files"]:
     from lcc_scrapy.app.opening import machine_number
     from lcc_scrapy.cache.file_ids import FileIds
     from lcc_scrapy.content.files import ContentFiles
-    from lcc_scrapy.front.moving import Files
+    from lcc_scrapy.front.moved_documents import Files
     from lcc_scrapy.machine.data_directory import WorkerSlot
 
     machineid = machine_number(lcc.config, target)

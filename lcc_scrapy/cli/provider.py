@@ -13,7 +13,6 @@ from lcc_scrapy.cli import fetch_counts, password, printing, push_misses
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_roots import apply_roots
-from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.mail_addresses import is_address
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.revisits import bounds_of
@@ -512,10 +511,5 @@ def _set_state(lcc: Lcc, pid: int, state: State) -> None:
     from lcc_scrapy.providers import registration
 
     with lcc.store() as store:
-        with store.read() as tx:
-            if registration.find(tx, pid).state == State.MOVING:
-                raise LccError(
-                    f"provider {pid} moves: run `lcc front move {pid}` to its end, or with --give-up"
-                )
         registration.change(store, pid, {"state": state})
     click.echo(f"provider {pid} is {state}")

@@ -18,7 +18,9 @@ class State(StrEnum):
     """May push; nothing is fetched until resumed."""
     DISABLED = "disabled"
     MOVING = "moving"
-    """Goes to another sub-LCC, or comes from one: nothing of it changes but by that (``front/moving.py``)."""
+    """Is to go to another sub-LCC: what is under way ends, and nothing else begins (``front/moving.py``)."""
+    IN_TRANSIT = "in transit"
+    """Its rows are copied to another sub-LCC: for all that write, there is no such provider."""
 
 
 class Wanted(StrEnum):

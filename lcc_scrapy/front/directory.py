@@ -257,9 +257,15 @@ class Directory:
         """Note that rows are copied from now on, between the LCCs with these ids; returns it with its number.
 
         Nothing of the provider changes in the source any more, of which ``source_seq`` is the newest change.
+        A move that was begun is returned as it is. Raises ``FrontError`` for one that was given up.
         """
         with named_errors(), self._engine.begin() as connection:
             _lock_moves(connection)
+            known = connection.execute(_moving.select().where(_moving.c.pid == moving.pid)).mappings().first()
+            if known is None:
+                raise FrontError(f"the move of provider {moving.pid} was given up")
+            if known["step"] != MoveStep.HOLD:
+                return _moving_of(known)
             number = (connection.scalar(select(func.max(_moves.c.number))) or 0) + 1
             _put_move(connection, Move(number, moving.pid, source, target, source_seq))
             return _put_moving(connection, replace(moving, step=MoveStep.COPY, number=number))

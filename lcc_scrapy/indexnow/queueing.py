@@ -73,6 +73,8 @@ class Queueing:
             if pid is None:
                 return self._end(tx, portion, refused, [])
             provider = tx.lock_providers([pid]).get(pid)
+            if provider is None and tx.provider(pid) is not None:
+                return Step.HELD  # in transit to another LCC
             if provider is not None and not self._may_wait(tx, provider):
                 return Step.HELD
             urls = whose.pop(pid)

@@ -199,8 +199,7 @@ class Post:
     def _note(self, state: MailState) -> None:
         """Keep what a provider was told; whether it wants mail may have changed meanwhile."""
         with self._store.begin() as tx:
-            tx.lock_providers([state.pid])
-            if tx.provider(state.pid) is None:
+            if not tx.lock_providers([state.pid]):
                 return
             stored = tx.mail_state(state.pid)
             tx.put_mail_states([replace(state, off=stored.off if stored else False)])

@@ -200,6 +200,7 @@ class Verification:
         with self._store.begin() as tx:
             batch = UnitOfWork(tx, [pid], bad, int(self._now()), replace(self._policy, alert_hold=0.0))
             same = [key for key, found in bad.items() if self._still(batch, key, found)]
+            same = same if pid in batch.providers else []
             if self._repair and same:
                 self._fetch_again(batch, same)
         return [replace(bad[key], repaired=self._repair) for key in same]
@@ -223,7 +224,8 @@ class Verification:
     def _bad_versions(self, pid: int, bad: dict[int, tuple[Version, Finding]]) -> list[Finding]:
         """Look whether these versions are still kept; none can be fetched again, so repair drops them."""
         with self._store.begin() as tx:
-            tx.lock_providers([pid])
+            if not tx.lock_providers([pid]):
+                return []
             kept = tx.versions({version.urlkey for version, _ in bad.values()}).values()
             same = [one for of_one in kept for one in of_one if one.seq in bad]
             if self._repair:

@@ -4,7 +4,7 @@ from lcc_scrapy.db.records import PAUSED, PROVIDERS_CHANGED, TurnDelta
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.providers.registration import NoSuchProvider, tell
+from lcc_scrapy.providers.registration import lock, tell
 from lcc_scrapy.queue.leases import reap
 
 
@@ -14,9 +14,7 @@ def regroup(store: Store, pid: int, group: str, now: float) -> None:
     Raises ``LccError`` while a worker holds one of the two turns: two fetches could be under way then.
     """
     with store.begin() as tx:
-        provider = tx.lock_providers([pid]).get(pid)
-        if provider is None:
-            raise NoSuchProvider(pid)
+        provider = lock(tx, pid)
         old, new = provider.turnkey, group or str(pid)
         if old == new:
             return

@@ -19,6 +19,7 @@ from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl
 from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.errors import UrlRefused, text_of
 from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below
 from lcc_scrapy.providers.registration import NoSuchProvider
@@ -77,7 +78,9 @@ class Narrowing:
     def _pending(self) -> Roots | None:
         with self._store.read() as tx:
             provider = tx.provider(self._pid)
-            return _roots(tx, self._pid) if provider is not None and provider.narrowing else None
+            if provider is None or not provider.narrowing or provider.state == State.IN_TRANSIT:
+                return None
+            return _roots(tx, self._pid)
 
     def _finish(self, roots: Roots) -> None:
         with self._store.begin() as tx:

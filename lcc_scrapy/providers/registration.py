@@ -34,6 +34,24 @@ class NoSuchProvider(LccError):
         super().__init__(f"there is no provider {pid}; `lcc provider list` shows all")
 
 
+class Moves(LccError):
+    """A provider goes to another sub-LCC: nobody else may change it."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(
+            f"provider {pid} moves to another sub-LCC:"
+            f" run `lcc front move {pid}` to its end, or with --give-up"
+        )
+
+
+def lock(tx: Tx, pid: int) -> Provider:
+    """Return a provider and lock it; raises ``NoSuchProvider``, or ``Moves`` for one in transit."""
+    provider = tx.lock_providers([pid]).get(pid)
+    if provider is None:
+        raise NoSuchProvider(pid) if tx.provider(pid) is None else Moves(pid)
+    return provider
+
+
 def find(tx: Tx, pid: int) -> Provider:
     """Return a provider; raises ``NoSuchProvider``."""
     provider = tx.provider(pid)
@@ -141,11 +159,8 @@ def change(
     When its roots are others then, ``narrowing.Narrowing`` has work to do.
     """
     with store.begin() as tx:
-        locked = tx.lock_providers([pid])
-        if not locked:
-            raise NoSuchProvider(pid)
-        if locked[pid].state == State.MOVING and "state" not in values:
-            raise LccError(f"provider {pid} moves to another sub-LCC: wait for the end of `lcc front move`")
+        if lock(tx, pid).state == State.MOVING:
+            raise Moves(pid)
         change_locked(tx, pid, values, roots)
 
 
@@ -168,8 +183,7 @@ def want_full_set(store: Store, pid: int, reason: str) -> str:
     Returns the reason that the provider is told: a graver one that stands already stays.
     """
     with store.begin() as tx:
-        if not tx.lock_providers([pid]):
-            raise NoSuchProvider(pid)
+        lock(tx, pid)
         if reason:
             return full_set_requests.want(tx, pid, reason)
         full_set_requests.withdraw(tx, pid)

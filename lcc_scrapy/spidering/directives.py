@@ -17,7 +17,7 @@ from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.roots import Root, fetch_url
-from lcc_scrapy.providers.registration import all_providers
+from lcc_scrapy.providers.registration import all_providers, lock
 from lcc_scrapy.spidering.submitting import Found, Progress, Spidering
 
 DUE = 64
@@ -95,7 +95,7 @@ class Directives:
             for owner in one.owners or (NOBODY,)
         }
         with self._store.begin() as tx:
-            tx.lock_providers([self._pid])
+            lock(tx, self._pid)
             there = [row for row in tx.ownerships(pairs).values() if row.asked >= 0]
             tx.put_owners([replace(row, asked=-1) for row in there])
             tx.put_withdrawals({row.owner for row in there})
@@ -138,7 +138,8 @@ class Directives:
             if not tx.to_dig(self._pid, 1):
                 return None
         with self._store.begin() as tx:
-            tx.lock_providers([self._pid])
+            if not tx.lock_providers([self._pid]):
+                return None
             pages = self._pages(tx)
             scan = tx.scan(self._pid)
             found = [target for page in pages for target in page.targets]

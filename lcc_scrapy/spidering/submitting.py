@@ -252,7 +252,8 @@ class Spidering:
     def advance(self, look: Look, read: Sequence[Read], upto: int, now: int) -> Progress | None:
         """Take in what was read, which brings the scan to ``upto``; None when another one was faster."""
         with self.store.begin() as tx:
-            tx.lock_providers([self.pid])
+            if not tx.lock_providers([self.pid]):
+                return None
             self._locate_rest(tx)
             scan = self._scan(tx, tx.roots(self.pid), look.scan.since)
             if (scan.seq, scan.terms) != (look.scan.seq, look.scan.terms):
@@ -281,7 +282,8 @@ class Spidering:
         What a provider pushes is not visited any more.
         """
         with self.store.begin() as tx:
-            tx.lock_providers([self.pid])
+            if not tx.lock_providers([self.pid]):
+                return 0
             looked_at = self._overdue(tx, before, VISITS)
             overdue = self._without_needless(tx, looked_at, now)
             keys = [row.furlkey for row in overdue]

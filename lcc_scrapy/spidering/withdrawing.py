@@ -155,7 +155,8 @@ class _Anew:
 
     def _apply_to(self, pid: int, keys: list[bytes], changes: int) -> int:
         with self._store.begin() as tx:
-            tx.lock_providers([pid])
+            if not tx.lock_providers([pid]):
+                return 0
             self._refuse_risen(tx, changes)
             there = tx.ownerships((key, self._owner) for key in keys).values()
             less = [row for row in there if self._reach.get(row.furlkey, row.reach) < row.reach]

@@ -4,19 +4,20 @@ from collections import Counter
 
 from lcc_scrapy.db import tables
 from lcc_scrapy.db.sql import move_verbs
-from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, OF_DOCUMENTS, OF_THE_LCC
+from lcc_scrapy.db.sql.move_verbs import KEYS, OF_DOCUMENTS, OF_THE_LCC
 
 
 def test_each_table_is_named_once():
     others = (move_verbs.OF_SOURCES, move_verbs.MADE_ANEW, move_verbs.LEFT_EMPTY)
-    named = Counter([*BY_PROVIDER, *OF_DOCUMENTS, *OF_THE_LCC, *(one for some in others for one in some)])
+    named = Counter([*KEYS, *OF_DOCUMENTS, *OF_THE_LCC, *(one for some in others for one in some)])
     assert named == dict.fromkeys(tables.metadata.tables, 1)
 
 
 def test_rows_of_providers_are_found_by_keys_that_no_two_of_them_share():
-    for name, keys in BY_PROVIDER.items():
-        primary = {column.name for column in tables.metadata.tables[name].primary_key}
-        assert primary <= {"pid", *keys}, name
+    for name, keys in KEYS.items():
+        table = tables.metadata.tables[name]
+        unique = [table.primary_key, *(index for index in table.indexes if index.unique)]
+        assert any({column.name for column in one.columns} <= {"pid", *keys} for one in unique), name
 
 
 def test_tables_of_the_lcc_have_no_rows_of_providers_but_those_that_strangers_asked_for():

@@ -5,9 +5,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table, and_, delete, func, insert, or_, select
+from sqlalchemy import Column, ColumnElement, Table, and_, delete, func, insert, literal, or_, select, tuple_
 
 from lcc_scrapy.db import tables as t
+from lcc_scrapy.db.sql.many import MYSQL
 from lcc_scrapy.db.sql.rows import OnConnection, chunks
 from lcc_scrapy.domain.cache import ORPHANED
 
@@ -15,24 +16,32 @@ Record = dict[str, Any]
 """A row by the names of its columns."""
 
 BY_PROVIDER: Mapping[str, tuple[str, ...]] = {
-    "psets": ("psetid",),
+    "linkwords": ("wordsid",),
+    "psets": ("connseq", "psetid"),
     "qdb": ("id",),
     "proots": ("rootid",),
     "urlerrors": ("errorid",),
-    "linkwords": ("wordsid",),
     "spidered": ("furlkey",),
-    "owners": ("furlkey", "owner"),
+    "owners": ("due", "furlkey", "owner"),
     "irrelevant": ("urlkey",),
     "misses": ("day",),
-    "suspects": ("urlkey",),
-    "outcomes": ("urlkey",),
+    "suspects": ("found", "urlkey"),
+    "outcomes": ("state", "at", "urlkey"),
     "fetchcounts": ("begun", "result", "code"),
     "mailstates": ("pid",),
     "sources": ("sourceid",),
 }
-"""The tables with rows of a provider that move, but for numbers of the LCC's own, as they are; their keys."""
+"""The tables with rows of a provider that move, but for numbers of the LCC's own, as they are.
 
-OF_DOCUMENTS = ("lccurl", "tombstones", "versions", "links", "unwanted", "moved")
+Their keys, with the provider before them, are an index where there may be many rows. Lists of words come
+first: what links to others names them by number.
+"""
+
+TOLD: Mapping[str, tuple[str, ...]] = {"lccurl": ("urlkey",), "tombstones": ("seq",)}
+"""Those whose rows content users are told of: each gets a place in the feed; their keys."""
+
+KEYS = {**BY_PROVIDER, **TOLD}
+OF_DOCUMENTS = ("versions", "links", "unwanted", "moved")
 """Those whose rows move with the document that they belong to."""
 
 OF_SOURCES = ("sourcefiles", "sourceurls")
@@ -48,7 +57,6 @@ OF_THE_LCC = (
 )  # fmt: skip
 """Those that belong to a machine or an LCC, and stay."""
 
-_CHANGES = ("lccurl", "tombstones")
 SET_NUMBERS = (
     ("psets", "psetid"), ("qdb", "psetid"), ("qdb", "seen"), ("lccurl", "seen"), ("lccurl", "held"),
 )  # fmt: skip
@@ -65,22 +73,26 @@ class MoveVerbs(OnConnection):
     """Verbs for a provider that moves to another LCC."""
 
     def records(self, table: str, pid: int, after: Sequence[Any] | None, limit: int) -> list[Record]:
-        """Return rows of a provider in one of ``BY_PROVIDER``, by rising key, behind one if it is given."""
+        """Return rows of a provider in one of ``KEYS``, by rising key, behind one if it is given."""
         made = _table(table)
-        keys = [made.c[name] for name in BY_PROVIDER[table]]
+        keys = [made.c[name] for name in KEYS[table]]
         query = select(made).where(made.c.pid == pid).order_by(*keys).limit(limit)
         if after is not None:
-            query = query.where(_behind(keys, after))
+            query = query.where(self._behind(keys, after))
         return [dict(row) for row in self._c.execute(query).mappings()]
 
-    def changed_records(self, pid: int, after: int, limit: int) -> list[tuple[str, Record]]:
-        """Return documents and tombstones of a provider by rising seq, with the names of their tables."""
-        found: list[tuple[str, Record]] = []
-        for name in _CHANGES:
-            c = _table(name).c
-            query = select(_table(name)).where(c.pid == pid, c.seq > after).order_by(c.seq).limit(limit)
-            found += [(name, dict(row)) for row in self._c.execute(query).mappings()]
-        return sorted(found, key=lambda one: int(one[1]["seq"]))[:limit]
+    def numbers(self, table: str, pid: int) -> list[int]:
+        """Return the numbers of all rows of a provider, rising, in one of ``KEYS`` whose keys are such."""
+        c = _table(table).c
+        key = c[KEYS[table][0]]
+        return [int(one) for one in self._c.execute(select(key).where(c.pid == pid).order_by(key)).scalars()]
+
+    def _behind(self, keys: Sequence[Column[Any]], after: Sequence[Any]) -> ColumnElement[bool]:
+        """Compare such that each database reads the index from there: as rows, or by alternatives."""
+        if self._c.dialect.name in MYSQL:
+            return _one_by_one(keys, after)
+        values = [literal(value, key.type) for key, value in zip(keys, after, strict=True)]
+        return tuple_(*keys) > tuple_(*values) if len(keys) > 1 else keys[0] > values[0]
 
     def records_among(self, table: str, column: str, keys: Collection[Any]) -> dict[Any, list[Record]]:
         """Return the rows in which a column is among ``keys``, by its value, in the order of their keys."""
@@ -119,10 +131,8 @@ class MoveVerbs(OnConnection):
         )
 
 
-def _behind(keys: Sequence[Column[Any]], after: Sequence[Any]) -> ColumnElement[bool]:
-    """Compare by columns one after the other: not every database has row values in an index search."""
-    first, value = keys[0], after[0]
-    behind: ColumnElement[bool] = first > value
+def _one_by_one(keys: Sequence[Column[Any]], after: Sequence[Any]) -> ColumnElement[bool]:
+    behind: ColumnElement[bool] = keys[0] > after[0]
     if len(keys) == 1:
         return behind
-    return or_(behind, and_(first == value, _behind(keys[1:], after[1:])))
+    return or_(behind, and_(keys[0] == after[0], _one_by_one(keys[1:], after[1:])))

@@ -57,8 +57,16 @@ class ProviderVerbs(OnConnection):
             )
 
     def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
-        """Return providers and keep others from changing them until the end of the transaction."""
-        return {row.pid: row for row in _PROVIDERS.by_keys(self._c, set(pids), lock=True)}
+        """Return providers and keep others from changing them until the end of the transaction.
+
+        Those in transit to another LCC are left out: nothing of them may change.
+        """
+        found = _PROVIDERS.by_keys(self._c, set(pids), lock=True)
+        return {row.pid: row for row in found if row.state != State.IN_TRANSIT}
+
+    def lock_moving(self, pid: int) -> Provider | None:
+        """Do the same with a provider that may be in transit: for those who move it."""
+        return next(iter(_PROVIDERS.by_keys(self._c, {pid}, lock=True)), None)
 
     def providers(self, after: int = -1, limit: int = 1000) -> list[Provider]:
         """Return providers by rising pid."""
@@ -72,12 +80,9 @@ class ProviderVerbs(OnConnection):
         return list(self._c.execute(query).scalars())
 
     def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
-        """Return providers by rising pid that have documents, and have confirmed none since ``before``.
-
-        Those that move to another LCC are left out: nothing of them may change.
-        """
+        """Return providers by rising pid that have documents, and have confirmed none since ``before``."""
         p = t.pidb.c
-        silent = and_(p.confirmed <= before, p.fileused > 0, p.state != State.MOVING)
+        silent = and_(p.confirmed <= before, p.fileused > 0)
         query = _PROVIDERS.select().where(p.pid > after, silent)
         return _PROVIDERS.read(self._c, query.order_by(p.pid).limit(limit))
 

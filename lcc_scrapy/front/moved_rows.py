@@ -1,0 +1,96 @@
+"""Rows of a provider on their way to another LCC: how far they are, and what the target makes of them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, KEYS, Record
+from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain.front import FrontError
+
+PORTION = 500
+"""Rows of one transaction."""
+
+LINKED = "irrelevant"
+"""The table, beside that of documents, whose rows may have links."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the target is: kept in its ``lccinfo``, written with the rows it speaks of.
+
+    ``psets`` is added to numbers of sets, ``sources`` to those of sources. ``place`` is the key of the last
+    row of ``table`` that was copied, None = none was.
+    """
+
+    number: int
+    psets: int
+    sources: int
+    table: str = ""
+    place: list[Any] | None = None
+
+    @classmethod
+    def read(cls, tx: Tx, pid: int) -> "Progress | None":
+        """Return it as the target has it, None = nothing was copied."""
+        text = tx.info(_info(pid))
+        return cls(*json.loads(text)) if text else None
+
+    def write(self, tx: Tx, pid: int) -> None:
+        """Keep it."""
+        values = (self.number, self.psets, self.sources, self.table, self.place)
+        tx.set_info(_info(pid), json.dumps(values, ensure_ascii=False, separators=(",", ":")))
+
+    @staticmethod
+    def forget(tx: Tx, pid: int) -> None:
+        """Forget it: the move is over."""
+        tx.set_info(_info(pid), "")
+
+    def note(self, tx: Tx, pid: int, after: "Progress") -> bool:
+        """Go on from this progress; False = an earlier try did.
+
+        Raises ``FrontError`` when another command moves the provider, too.
+        """
+        reached = Progress.read(tx, pid)
+        if reached == after:
+            return False
+        if reached != self:
+            raise FrontError(f"provider {pid} is moved by another command, too")
+        after.write(tx, pid)
+        return True
+
+    def at(self, row: Record) -> "Progress":
+        """Return it for when a row was the last one that was copied."""
+        return replace(self, place=place(self.table, row))
+
+
+def _info(pid: int) -> str:
+    return f"move:{pid}"
+
+
+def changed(table: str, row: Record, progress: Progress) -> Record:
+    """Return a row as the target has it: numbers that an LCC gives out are its own."""
+    if table in {"proots", "urlerrors", "linkwords"}:
+        return {name: value for name, value in row.items() if name != BY_PROVIDER[table][0]}
+    if table == "psets":
+        return row | {"psetid": row["psetid"] + progress.psets}
+    if table == "qdb":
+        seen = row["seen"] + progress.psets if row["seen"] else 0
+        own = {name: value for name, value in row.items() if name != "id"}
+        return own | {"psetid": row["psetid"] + progress.psets, "seen": seen}
+    if table == "sources":
+        own = {"sourceid": row["sourceid"] + progress.sources, "owner": "", "claimed": 0}
+        return row | own | {"lease": 0, "asked": ""}  # a hub is told where the target is
+    return row
+
+
+def place(table: str, row: Record) -> list[Any]:
+    """Return the key of a row as JSON can hold it."""
+    key = [row[name] for name in KEYS[table]]
+    return [{"hex": bytes(part).hex()} if isinstance(part, bytes | memoryview) else part for part in key]
+
+
+def key(place: Sequence[Any] | None) -> list[Any] | None:
+    if place is None:
+        return None
+    return [bytes.fromhex(part["hex"]) if isinstance(part, dict) else part for part in place]

@@ -6,7 +6,7 @@ from lcc_scrapy.cache import full_set_requests
 from lcc_scrapy.db.records import Missed, Suspect
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.misses import DAY, Counts, begin_of, falls_back, first_day, share_missed
-from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.providers import Provider, State
 
 REASON = "missed changes"
 """Why a full set is wanted from a provider that misses too many."""
@@ -85,6 +85,8 @@ def judge(tx: Tx, pid: int, now: int, grace: float) -> bool:
 
 def needs_judging(tx: Tx, provider: Provider, now: int, grace: float) -> bool:
     """Tell whether ``judge`` would change anything."""
+    if provider.state == State.IN_TRANSIT:
+        return False
     if tx.count_suspects(provider.pid, now - int(grace)):
         return True
     if not (provider.fallback or provider.fallingback):

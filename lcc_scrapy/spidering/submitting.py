@@ -253,7 +253,7 @@ class Spidering:
         """Take in what was read, which brings the scan to ``upto``; None when another one was faster."""
         with self.store.begin() as tx:
             if not tx.lock_providers([self.pid]):
-                return None
+                return Progress(held_up=True)
             self._locate_rest(tx)
             scan = self._scan(tx, tx.roots(self.pid), look.scan.since)
             if (scan.seq, scan.terms) != (look.scan.seq, look.scan.terms):

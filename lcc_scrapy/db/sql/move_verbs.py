@@ -89,10 +89,10 @@ class MoveVerbs(OnConnection):
 
     def _behind(self, keys: Sequence[Column[Any]], after: Sequence[Any]) -> ColumnElement[bool]:
         """Compare such that each database reads the index from there: as rows, or by alternatives."""
-        if self._c.dialect.name in MYSQL:
-            return _one_by_one(keys, after)
         values = [literal(value, key.type) for key, value in zip(keys, after, strict=True)]
-        return tuple_(*keys) > tuple_(*values) if len(keys) > 1 else keys[0] > values[0]
+        if len(keys) == 1 or self._c.dialect.name in MYSQL:
+            return _one_by_one(keys, values)
+        return tuple_(*keys) > tuple_(*values)
 
     def records_among(self, table: str, column: str, keys: Collection[Any]) -> dict[Any, list[Record]]:
         """Return the rows in which a column is among ``keys``, by its value, in the order of their keys."""
@@ -131,7 +131,7 @@ class MoveVerbs(OnConnection):
         )
 
 
-def _one_by_one(keys: Sequence[Column[Any]], after: Sequence[Any]) -> ColumnElement[bool]:
+def _one_by_one(keys: Sequence[Column[Any]], after: Sequence[ColumnElement[Any]]) -> ColumnElement[bool]:
     behind: ColumnElement[bool] = keys[0] > after[0]
     if len(keys) == 1:
         return behind

@@ -1024,6 +1024,34 @@ class MemoryTx:
         _drop(self._t.outcomes, old)
         return len(old)
 
+    def delete_outcomes(self, keys: Sequence[bytes]) -> None:
+        _drop(self._t.outcomes, keys)
+
+    # --- a root that moves -----------------------------------------------------------------------
+
+    def rekey_documents(self, keys: Mapping[bytes, bytes]) -> None:
+        _drop(self._t.unwanted, keys)
+        for table in (self._t.versions, self._t.suspects, self._t.aci):
+            rows: dict[Any, Any] = table  # type: ignore[assignment]
+            for place, row in list(rows.items()):
+                if row.urlkey in keys:
+                    del rows[place]
+                    named = replace(row, urlkey=keys[row.urlkey])
+                    rows[_renamed_place(place, row.urlkey, named.urlkey)] = named
+
+    def links_among(self, keys: Iterable[bytes]) -> dict[bytes, list[DocumentLink]]:
+        return {key: list(self._t.links[key]) for key in keys if self._t.links.get(key)}
+
+    def relist(self, places: Mapping[bytes, bytes]) -> None:
+        for (fileid, key), stamp in list(self._t.sourceurls.items()):
+            if key in places:
+                del self._t.sourceurls[fileid, key]
+                self._t.sourceurls[fileid, places[key]] = stamp
+
+    def irrelevant_rows(self, pid: int, after: bytes, limit: int) -> list[Irrelevant]:
+        rows = sorted(self._t.irrelevant.items())
+        return [row for key, row in rows if row.pid == pid and key > after][:limit]
+
     # --- alerts ----------------------------------------------------------------------------------
 
     def insert_recipient(self, recipient: Recipient) -> Recipient:
@@ -1752,6 +1780,12 @@ def _insert(table: dict[Any, Any], key: Any, row: Any) -> None:
     if key in table:
         raise ValueError(f"{key!r} is there already")
     table[key] = row
+
+
+def _renamed_place(place: Any, key: bytes, named: bytes) -> Any:
+    if isinstance(place, tuple):
+        return (named, *place[1:])
+    return named if place == key else place
 
 
 def _drop(table: dict[Any, Any], keys: Iterable[Any]) -> None:

@@ -12,6 +12,7 @@ import click
 from lcc_scrapy.cli import fetch_counts, password, printing, push_misses
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
+from lcc_scrapy.cli.provider_rename import rename_root
 from lcc_scrapy.cli.provider_roots import apply_roots
 from lcc_scrapy.domain.mail_addresses import is_address
 from lcc_scrapy.domain.providers import Provider, State, Wanted
@@ -367,6 +368,9 @@ def _changed(
     if not after:
         raise Failure("a provider needs a root: everything it pushes would be refused")
     return after
+
+
+provider.add_command(rename_root)
 
 
 @provider.command()

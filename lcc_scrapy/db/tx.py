@@ -17,6 +17,7 @@ from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
 from lcc_scrapy.db.sql.registration_verbs import RegistrationVerbs
+from lcc_scrapy.db.sql.rename_verbs import RenameVerbs
 from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
 from lcc_scrapy.db.sql.tracker_scan_verbs import TrackerScanVerbs
@@ -38,6 +39,7 @@ class Tx(
     OwnerVerbs,
     MissVerbs,
     MoveVerbs,
+    RenameVerbs,
     MailVerbs,
     UserVerbs,
     RegistrationVerbs,

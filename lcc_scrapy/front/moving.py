@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from lcc_scrapy.db.records import FEED, LAST_NUMBER, PROVIDERS_CHANGED, SOURCEID
+from lcc_scrapy.db.records import FEED, PROVIDERS_CHANGED, SOURCEID
 from lcc_scrapy.db.retrying import repeated
 from lcc_scrapy.db.sql.move_verbs import KEYS, SET_NUMBERS, SOURCE_NUMBERS, TOLD
 from lcc_scrapy.db.tx import Store, Tx
@@ -25,14 +25,18 @@ from lcc_scrapy.front.moved_away import Removal
 from lcc_scrapy.front.moved_documents import DOCUMENT, Batch, Files, NotTheSame, Numbers
 from lcc_scrapy.front.moved_rows import LINKED, PORTION, Progress, changed, key
 from lcc_scrapy.intake.absorbing import PSETID
+from lcc_scrapy.providers.at_rest import LOOK, why_busy
 from lcc_scrapy.providers.recounting import miscount, put_right
-from lcc_scrapy.providers.registration import NoSuchProvider, all_providers, change_locked, find, gone, tell
-
-LOOK = 0.5
-"""Seconds between two looks whether the source is at rest."""
-
-GONE = 60
-"""Seconds after the end of its lease for which a worker that says nothing is still waited for."""
+from lcc_scrapy.providers.registration import (
+    Moves,
+    NoSuchProvider,
+    all_providers,
+    change_locked,
+    find,
+    gone,
+    renaming_fact,
+    tell,
+)
 
 _WORDS, _RESUMED = "linkwords", "resumed"
 _MOVES = frozenset({State.MOVING, State.IN_TRANSIT})
@@ -57,6 +61,8 @@ class Mover:
         """Begin to move a provider between sub-LCCs with these names; raises ``FrontError``."""
         with self.source.read() as tx:
             provider = find(tx, pid)
+            if tx.info(renaming_fact(pid)):
+                raise Moves(pid, renaming=True)
         with self.target.read() as tx:
             _insist_on_absence(tx, pid, target)
         if provider.turngroup:
@@ -113,19 +119,11 @@ class Mover:
                 return ""  # the answer to an earlier commit was lost
             if provider.state != State.MOVING:
                 raise FrontError(f"the move of provider {pid} was given up")
-            why = self._why_busy(tx, provider)
+            why = why_busy(tx, provider, self.now())
             if not why:
                 tx.change_turn(provider.turnkey, {"owner": ""})  # a dead worker could settle late
                 change_locked(tx, pid, {"state": State.IN_TRANSIT})
             return why
-
-    def _why_busy(self, tx: Tx, provider: Provider) -> str:
-        turn, logins = tx.turn(provider.turnkey), tx.earlier_logins({provider.pid: LAST_NUMBER})
-        busy = {one.owner for one in tx.workers() if one.expires + GONE > self.now()}
-        if turn is not None and turn.owner in busy:
-            return f"worker {turn.owner} of the source ends its fetch"
-        at = ", ".join(sorted({one.uns for one in logins}))
-        return f"logins or sets of it are under way in the source, at UNS {at}" if logins else ""
 
     # --- copy ------------------------------------------------------------------------------------
 

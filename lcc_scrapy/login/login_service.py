@@ -119,6 +119,8 @@ class LoginService:
                 provider = yield self._known.ask(pid)
         if provider is None:
             provider = yield from self._check_password(caller, password)
+        if provider.state == State.MOVING:
+            raise Refusal(103, "provider is moving")
         if provider.state not in {State.ACTIVE, State.PAUSED}:
             raise Refusal(102, f"provider is {provider.state}")
         if self._is_full_for(provider.pid):

@@ -35,11 +35,13 @@ class NoSuchProvider(LccError):
 
 
 class Moves(LccError):
-    """A provider goes to another sub-LCC: nobody else may change it."""
+    """A provider goes to another sub-LCC, or a root of it gets another URL: nobody else may change it."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, *, renaming: bool = False) -> None:
         super().__init__(
-            f"provider {pid} moves to another sub-LCC:"
+            f"a root of provider {pid} is being renamed: run `lcc provider rename-root` again, to its end"
+            if renaming
+            else f"provider {pid} moves to another sub-LCC:"
             f" run `lcc front move {pid}` to its end, or with --give-up"
         )
 
@@ -160,7 +162,7 @@ def change(
     """
     with store.begin() as tx:
         if lock(tx, pid).state == State.MOVING:
-            raise Moves(pid)
+            raise Moves(pid, renaming=bool(tx.info(renaming_fact(pid))))
         change_locked(tx, pid, values, roots)
 
 
@@ -232,6 +234,11 @@ def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int |
             batch.drop_cached(key, REMOVED, guarded=False)
         batch.flush()
         return len(cached)
+
+
+def renaming_fact(pid: int) -> str:
+    """Return the name of the fact that a root of a provider is being renamed."""
+    return f"rename:{pid}"
 
 
 def gone(pid: int) -> str:

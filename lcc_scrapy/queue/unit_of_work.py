@@ -5,7 +5,7 @@ the feed's seq in commit order, tombstones, and files handed to the delete manag
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from lcc_scrapy.domain.entries import ANY_TYPE, Operation, Origin, UrlEntry, url
 from lcc_scrapy.domain.misses import DAY
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place, QueuedUrl
+from lcc_scrapy.domain.renaming import renamed_to
 
 if TYPE_CHECKING:
     from lcc_scrapy.domain.providers import Provider
@@ -76,6 +77,7 @@ class UnitOfWork:
         self._inserted: list[bytes] = []
         self._updated: list[bytes] = []
         self._back: set[bytes] = set()
+        self._renamed: dict[bytes, bytes] = {}
 
     def add(self, keys: Iterable[bytes], known: Sequence[QueuedUrl] = ()) -> None:
         """Take further keys in, before anything about them has changed."""
@@ -120,6 +122,23 @@ class UnitOfWork:
             self._removed[row.pid] += guarded
             self._reasons[key] = reason
             self._tell(key)
+
+    def rename(self, rows: Mapping[bytes, CachedUrl]) -> None:
+        """Give documents other names: their rows, by former keys. Contents and versions stay as they are.
+
+        Content users hear that the former name is gone, and right behind that the new one. Nothing is removed
+        by that, so the guard does not count it.
+        """
+        answers = self.tx.metas(rows)
+        for key, row in rows.items():
+            if row.urlkey != key:
+                del self.cached[key]
+                self._renamed[key] = row.urlkey
+                self._reasons[key] = renamed_to(row.docid)
+                self._tell(key)
+                row = replace(row, owners_seq=0, subtype_seq=0)  # noqa: PLW2901 - of another document
+                self.put_meta(replace(answers[key], urlkey=row.urlkey))
+            self.put_cached(row, tell=True)
 
     def drop_irrelevant(self, key: bytes, terms: str) -> None:
         """Take the content of a found document out of the cache, and keep what its next visit needs.
@@ -345,7 +364,8 @@ class UnitOfWork:
             if before is after:
                 continue
             if before is not None and after is None:
-                gone.append(before)
+                if key not in self._renamed:
+                    gone.append(before)
             elif before is not None and after is not None and after.fetched_fileid != before.fetched_fileid:
                 replaced.append(before)
             self._count(before, -1)
@@ -353,7 +373,8 @@ class UnitOfWork:
             if after is not None:
                 (self._inserted if before is None else self._updated).append(key)
         links = {key: self.tx.links_of(key) for key in self._left}
-        self.tx.delete_cached([row.urlkey for row in gone])
+        self.tx.rekey_documents(self._renamed)
+        self.tx.delete_cached([*(row.urlkey for row in gone), *self._renamed])
         for key, row in self._left.items():
             self.tx.put_links({key: links[key]}, row.pid)
         self.tx.put_irrelevant(list(self._left.values()))

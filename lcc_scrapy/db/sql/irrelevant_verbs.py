@@ -10,7 +10,7 @@ from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
 from lcc_scrapy.domain.entries import furlkey
 
-_DROPPED = RowsOf(t.irrelevant, Irrelevant, {"furlkey": lambda row: furlkey(row.pid, row.furl)})
+DROPPED = RowsOf(t.irrelevant, Irrelevant, {"furlkey": lambda row: furlkey(row.pid, row.furl)})
 _UNWANTED = RowsOf(t.unwanted, Unwanted)
 _ANY = select(t.irrelevant.c.urlkey).limit(1)
 NO_TERMS = "-"
@@ -35,7 +35,7 @@ class IrrelevantVerbs(OnConnection):
 
     def put_irrelevant(self, rows: Sequence[Irrelevant]) -> None:
         """Keep what is left of dropped documents."""
-        _DROPPED.replace(self._c, rows)
+        DROPPED.replace(self._c, rows)
 
     def has_irrelevant(self) -> bool:
         """Tell whether any document was dropped."""
@@ -44,16 +44,16 @@ class IrrelevantVerbs(OnConnection):
     def irrelevant_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[Irrelevant]]:
         """Return the dropped documents that are fetched from these URLs, by furlkey; if any."""
         found: dict[bytes, list[Irrelevant]] = {}
-        query = _DROPPED.select()
+        query = DROPPED.select()
         for row in self._rows(query, t.irrelevant.c.furlkey, set(furlkeys)):
-            one = _DROPPED.make(row)
+            one = DROPPED.make(row)
             found.setdefault(furlkey(one.pid, one.furl), []).append(one)
         return found
 
     def irrelevant_behind(self, after: bytes, limit: int) -> list[Irrelevant]:
         """Return dropped documents by rising key."""
         c = t.irrelevant.c.urlkey
-        return _DROPPED.read(self._c, _DROPPED.select().where(c > after).order_by(c).limit(limit))
+        return DROPPED.read(self._c, DROPPED.select().where(c > after).order_by(c).limit(limit))
 
     def irrelevant_of(self, pid: int, limit: int) -> list[bytes]:
         """Return keys of a provider's dropped documents."""
@@ -68,7 +68,7 @@ class IrrelevantVerbs(OnConnection):
 
     def delete_irrelevant(self, keys: Sequence[bytes]) -> None:
         """Forget dropped documents; their links stay."""
-        _DROPPED.delete(self._c, keys)
+        DROPPED.delete(self._c, keys)
 
     def linking_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[bytes]]:
         """Return the keys of documents at these URLs, dropped ones too, by furlkey; if any."""

@@ -22,7 +22,7 @@ from lcc_scrapy.db.sql.rows import NAMEHASHES, OnConnection, RowsOf, chunks
 from lcc_scrapy.domain.providers import Provider, State
 
 _PROVIDERS = RowsOf(t.pidb, Provider)
-_OUTCOMES = RowsOf(t.outcomes, LastOutcome, NAMEHASHES)
+OUTCOMES = RowsOf(t.outcomes, LastOutcome, NAMEHASHES)
 _PSETS = RowsOf(t.psets, ProviderSet)
 _ERRORS = RowsOf(t.urlerrors, UrlErrorRecord)
 _NOTED = ("lastconnseq", "lastconnip", "lastconntime", "confirmed")
@@ -208,15 +208,15 @@ class ProviderVerbs(OnConnection):
 
     def put_outcomes(self, rows: Sequence[LastOutcome]) -> None:
         """Keep the last outcome of each URL."""
-        _OUTCOMES.replace(self._c, rows)
+        OUTCOMES.replace(self._c, rows)
 
     def outcome(self, key: bytes) -> LastOutcome | None:
         """Return the last outcome of a URL."""
-        return next(iter(_OUTCOMES.by_keys(self._c, [key])), None)
+        return next(iter(OUTCOMES.by_keys(self._c, [key])), None)
 
     def outcomes_named(self, url: str) -> list[LastOutcome]:
         """Return the last outcomes of a URL given as curl, fetch URL or docid, whosever it is."""
-        return _OUTCOMES.named(self._c, url)
+        return OUTCOMES.named(self._c, url)
 
     def outcomes_in(
         self, pid: int, state: str, after: tuple[int, bytes], upto: int, limit: int
@@ -224,8 +224,8 @@ class ProviderVerbs(OnConnection):
         """Return a provider's outcomes in a state behind (at, urlkey), up to a time, in this order."""
         o, (at, key) = t.outcomes.c, after
         behind = or_(o.at > at, and_(o.at == at, o.urlkey > key))
-        query = _OUTCOMES.select().where(o.pid == pid, o.state == state, o.at >= at, o.at <= upto, behind)
-        return _OUTCOMES.read(self._c, query.order_by(o.at, o.urlkey).limit(limit))
+        query = OUTCOMES.select().where(o.pid == pid, o.state == state, o.at >= at, o.at <= upto, behind)
+        return OUTCOMES.read(self._c, query.order_by(o.at, o.urlkey).limit(limit))
 
     def withdraw_outcomes(self, keys: Sequence[bytes]) -> None:
         """Note that these URLs, as far as they failed, were removed by their providers since."""
@@ -238,13 +238,13 @@ class ProviderVerbs(OnConnection):
         o = t.outcomes.c
         query = select(o.urlkey).where(o.pid == pid, o.state == state)
         newest_first = query.order_by(o.at.desc(), o.urlkey.desc())
-        _OUTCOMES.delete(self._c, list(self._c.execute(newest_first.offset(keep).limit(limit)).scalars()))
+        OUTCOMES.delete(self._c, list(self._c.execute(newest_first.offset(keep).limit(limit)).scalars()))
 
     def forget_outcomes(self, before: int, limit: int = 1000) -> int:
         """Remove some of the outcomes older than ``before``; return how many."""
         o = t.outcomes.c
         old = list(self._c.execute(select(o.urlkey).where(o.at < before).limit(limit)).scalars())
-        _OUTCOMES.delete(self._c, old)
+        OUTCOMES.delete(self._c, old)
         return len(old)
 
     def pset_of(self, pid: int, connseq: int) -> ProviderSet | None:

@@ -1,0 +1,74 @@
+"""``lcc provider rename-root``: a root of a provider gets another URL, and nothing is fetched again."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import click
+
+from lcc_scrapy.cli import printing
+from lcc_scrapy.cli.context import Lcc, pass_lcc
+
+_KINDS = {
+    "documents": "documents",
+    "waiting": "waiting URLs",
+    "found": "URLs that spiders found",
+    "irrelevant": "documents that concerned nobody",
+    "outcomes": "last outcomes",
+    "sources": "files of sources",
+    "dropped": "waiting URLs outside its roots dropped",
+    "removed": "documents outside its roots removed",
+    "held": "documents outside its roots held",
+}
+
+
+@click.command("rename-root")
+@click.argument("pid", type=click.IntRange(1, 10**18 - 1))
+@click.argument("old")
+@click.argument("new")
+@click.option("--dry-run", is_flag=True, help="Count what would be renamed, and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@pass_lcc
+def rename_root(lcc: Lcc, pid: int, old: str, new: str, *, dry_run: bool, as_json: bool) -> None:
+    """Give a root another URL: another scheme, host or path. Nothing is fetched again.
+
+    Documents below OLD are called as if they had been fetched below NEW. Content users see each leave, and
+    come under its new name. Meanwhile the provider rests. When it was interrupted, run it again.
+
+    \b
+    lcc provider rename-root 7 http://www.example.org/ https://www.example.org/ --dry-run
+    lcc provider rename-root 7 http://www.example.org/ https://www.example.org/
+    """  # noqa: D301
+    from lcc_scrapy.domain.renaming import Renaming
+    from lcc_scrapy.domain.roots import Root
+    from lcc_scrapy.providers.registration import find
+    from lcc_scrapy.providers.renaming import RootRenaming
+
+    renaming = Renaming.between(Root.parse(old), Root.parse(new))
+    with lcc.store() as store:
+        with store.read() as tx:
+            documents = find(tx, pid).fileused
+        work = RootRenaming(store, pid, renaming, int(time.time()), lcc.config.policy)
+        counts = _counted("looking at its documents", documents, work.check())
+        if not dry_run:
+            counts = _counted("renaming", documents, work.run(printing.note))
+    said = {"pid": pid, "old": str(renaming.old), "new": str(renaming.new), "dry_run": dry_run}
+    if as_json:
+        printing.as_json(said | {kind: counts[kind] for kind in _KINDS})
+        return
+    verb = "would be renamed" if dry_run else "renamed"
+    click.echo(f"{renaming.old} {verb} to {renaming.new}: {_in_words(counts)}")
+
+
+def _counted(what: str, documents: int, steps: Iterator["Counter[str]"]) -> "Counter[str]":
+    counts: Counter[str] = Counter()
+    with printing.progress(what, documents) as progress:
+        for step in steps:
+            counts += step
+            progress(counts["looked_at"])
+    return counts
+
+
+def _in_words(counts: "Counter[str]") -> str:
+    others = [f"{counts[kind]} {words}" for kind, words in _KINDS.items() if counts[kind]]
+    return ", ".join(others) or "0 documents"

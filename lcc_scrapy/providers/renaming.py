@@ -1,0 +1,293 @@
+"""A root of a provider gets another URL: its documents, and all that is known of them, are called otherwise.
+
+Check: what cannot be is refused before anything has changed. Begin: the provider is at rest from then on
+(``State.MOVING``), and has both roots. Rename: portions of rows, each one transaction. Finish: the old root
+goes, and the provider is as it was before. Nothing is fetched. After a kill, the same call goes on.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TypeVar
+
+from lcc_scrapy.db.records import (
+    LAST_NUMBER,
+    OUTCOME_FAILED,
+    OUTCOME_REFUSED,
+    OUTCOME_RETRYING,
+    OUTCOME_STORED,
+    OUTCOME_WITHDRAWN,
+    LastOutcome,
+)
+from lcc_scrapy.db.retrying import repeated
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, CachedUrl
+from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.renaming import NAMED, RenameRefused, Renaming, some_of
+from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.providers.at_rest import LOOK, sets_under_way, why_busy
+from lcc_scrapy.providers.narrowing import Narrowing
+from lcc_scrapy.providers.registration import change_locked, find, lock, renaming_fact
+from lcc_scrapy.providers.renamed_rows import RenamedRows
+
+CHUNK = 250
+"""Rows per transaction."""
+
+_SHOWN = 60
+"""Characters of a root in the fact that a renaming is under way: it has to fit its column."""
+
+_STATES = (OUTCOME_FAILED, OUTCOME_RETRYING, OUTCOME_REFUSED, OUTCOME_STORED, OUTCOME_WITHDRAWN)
+Counts = Counter[str]
+"""Rows of a portion by kind; ``looked_at`` are documents, renamed or not."""
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The fact that a renaming is under way (table ``lccinfo``), and the provider's state before."""
+
+    which: str
+    state: str
+    said: str
+
+    @classmethod
+    def read(cls, tx: Tx, pid: int) -> "UnderWay | None":
+        """Return it, None = none is."""
+        text = tx.info(renaming_fact(pid))
+        return cls(*json.loads(text)) if text else None
+
+    @classmethod
+    def of(cls, renaming: Renaming, state: str) -> "UnderWay":
+        """Return it of a renaming that is to begin."""
+        old, new = str(renaming.old), str(renaming.new)
+        which = sha256(f"{old}\0{new}".encode()).hexdigest()[:32]
+        return cls(which, state, f"{old[:_SHOWN]} to {new[:_SHOWN]}")
+
+    def write(self, tx: Tx, pid: int) -> None:
+        """Keep it."""
+        tx.set_info(renaming_fact(pid), json.dumps([self.which, self.state, self.said]))
+
+
+@dataclass(slots=True)
+class _Refused:
+    """URLs that cannot be renamed, by why."""
+
+    urls: dict[str, list[str]] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counter)
+
+    def add(self, why: str, url: str) -> None:
+        self.counts[why] += 1
+        self.urls.setdefault(why, [])
+        if len(self.urls[why]) < NAMED:
+            self.urls[why].append(url)
+
+    def refuse(self) -> None:
+        """Raise ``RenameRefused`` if there are any."""
+        if not self.counts:
+            return
+        found = [
+            f"{count} documents {why}: {some_of(self.urls[why], count)}" for why, count in self.counts.items()
+        ]
+        raise RenameRefused(f"nothing is renamed: {'; '.join(found)}")
+
+
+class RootRenaming:
+    """One root of one provider gets another URL; see the module."""
+
+    def __init__(self, store: Store, pid: int, renaming: Renaming, now: int, policy: QueuePolicy) -> None:
+        self._store = store
+        self._pid = pid
+        self._renaming = renaming
+        self._rows = RenamedRows(store, pid, renaming, now, policy)
+
+    # --- check -----------------------------------------------------------------------------------
+
+    def check(self) -> Iterator[Counts]:
+        """Look at all that is to be renamed and change nothing; yields what would be, portion by portion.
+
+        Raises ``RenameRefused`` at its end, when all that is in the way was counted.
+        """
+        with self._store.read() as tx:
+            under_way = self._check_provider(tx, find(tx, self._pid))
+            roots = [Root.parse(root) for root in tx.roots(self._pid)]
+        after = (*(root for root in roots if root != self._renaming.old), self._renaming.new)
+        refused = _Refused()
+        for rows in self._documents():
+            renamed = self._check_documents(rows, tuple(roots), after, refused)
+            yield Counter(looked_at=len(rows), documents=renamed)
+        if not under_way:
+            refused.refuse()
+        for some in self._waiting():
+            yield Counter(waiting=sum(self._renaming.waiting(row) != row for row in some))
+
+    def _check_provider(self, tx: Tx, provider: Provider) -> bool:
+        """Refuse a provider of which the root cannot be renamed now; tell whether that is under way."""
+        old, new, pid = self._renaming.old, self._renaming.new, self._pid
+        known = UnderWay.read(tx, pid)
+        if known is not None:
+            if known.which != UnderWay.of(self._renaming, "").which:
+                raise RenameRefused(f"provider {pid} is being renamed from {known.said}: run that to its end")
+            return True
+        if provider.state in {State.MOVING, State.IN_TRANSIT}:
+            raise RenameRefused(f"provider {pid} moves: run `lcc front move {pid}` to its end")
+        if provider.turngroup:
+            raise RenameRefused(f"provider {pid} shares a turn: `lcc provider set {pid} --group ''` first")
+        roots = [Root.parse(root) for root in tx.roots(pid)]
+        if old not in roots:
+            done = ": it was renamed already" if new in roots else ""
+            raise RenameRefused(f"{old} is none of the roots of provider {pid}{done}")
+        within = [str(root) for root in roots if root not in {old, new} and old.covers(root.url)]
+        if within:
+            raise RenameRefused(f"{within[0]}, another root, lies below {old}: rename or remove that first")
+        under_way = sets_under_way(tx, pid)
+        if under_way:
+            raise RenameRefused(f"provider {pid}: {under_way}: wait until they are absorbed")
+        return False
+
+    def _check_documents(
+        self, rows: Sequence[CachedUrl], before: tuple[Root, ...], after: tuple[Root, ...], refused: _Refused
+    ) -> int:
+        """Note which documents are in the way; return how many are to be renamed."""
+        renamed = [(row, named) for row in rows if (named := self._renaming.document(row)) != row]
+        fresh = [(row, named) for row, named in renamed if named.urlkey != row.urlkey]
+        others = {
+            row.urlkey: [
+                urlkey(row.pid, url, row.mimetype) for url in (named.curl, *self._renaming.alike(row.curl))
+            ]
+            for row, named in fresh
+        }
+        with self._store.read() as tx:
+            taken = tx.present([key for keys in others.values() for key in keys])
+        for row, named in fresh:
+            if not taken.isdisjoint(others[row.urlkey]):
+                refused.add("are there under the new name already", named.curl)
+        for row in rows:
+            urls = {row.curl, row.burl or "", row.furl, row.final_url}
+            if any(map(self._renaming.is_too_long, urls)):
+                refused.add("would have too long a URL", row.furl)
+            elif row.held != OUTSIDE_ROOTS and self._falls_out(row, before, after):
+                refused.add("would lie outside the roots", row.furl)
+        return len(renamed)
+
+    def _falls_out(self, row: CachedUrl, before: tuple[Root, ...], after: tuple[Root, ...]) -> bool:
+        named = self._renaming.document(row)
+        pairs = ((row.furl, named.furl), (row.final_url or row.furl, named.final_url or named.furl))
+        return any(_is_inside(was, before) and not _is_inside(url, after) for was, url in pairs)
+
+    # --- rename ----------------------------------------------------------------------------------
+
+    def run(self, say: Callable[[str], object]) -> Iterator[Counts]:
+        """Begin, or go on, and come to the end; yields what was renamed, portion by portion.
+
+        ``say`` is told what is waited for. Call ``check`` before.
+        """
+        repeated(self._begin)
+        said = ""
+        while why := repeated(self._why_busy):
+            if why != said:
+                say(f"waiting: {why}")
+                said = why
+            time.sleep(LOOK)
+        for some in self._waiting():
+            keys = [row.urlkey for row in some]
+            yield Counter(waiting=repeated(self._rows.waiting, keys))
+        for rows in self._documents():
+            count = repeated(self._rows.documents, [row.urlkey for row in rows])
+            yield Counter(looked_at=len(rows), documents=count)
+        yield from self._run_found()
+        yield Counter(sources=repeated(self._rows.sources))
+        repeated(self._finish)
+        for step in Narrowing(self._store, self._pid, self._rows.now, self._rows.policy).run():
+            yield Counter(dropped=step.dropped, removed=len(step.removed), held=step.held)
+
+    def _run_found(self) -> Iterator[Counts]:
+        """Rename what belongs to no document that is there."""
+        for found in self._pages(lambda tx, after: tx.spidered_of(self._pid, after, CHUNK), "furlkey"):
+            keys = [row.furlkey for row in found]
+            yield Counter(found=repeated(self._rows.spidered, keys))
+        for dropped in self._pages(lambda tx, after: tx.irrelevant_rows(self._pid, after, CHUNK), "urlkey"):
+            yield Counter(irrelevant=repeated(self._rows.irrelevant, dropped))
+        for state in _STATES:
+            for outcomes in self._outcomes(state):
+                yield Counter(outcomes=repeated(self._rows.outcomes, outcomes))
+
+    def _begin(self) -> None:
+        with self._store.begin() as tx:
+            provider = lock(tx, self._pid)
+            if self._check_provider(tx, provider):
+                return
+            UnderWay.of(self._renaming, provider.state).write(tx, self._pid)
+            change_locked(tx, self._pid, {"state": State.MOVING}, self._with_both)
+
+    def _with_both(self, roots: list[str]) -> list[str]:
+        return list(dict.fromkeys([*roots, str(self._renaming.new)]))
+
+    def _with_new(self, roots: list[str]) -> list[str]:
+        return [root for root in self._with_both(roots) if root != str(self._renaming.old)]
+
+    def _why_busy(self) -> str:
+        """Say what is under way; when nothing is, a worker that is taken for dead cannot settle late."""
+        with self._store.begin() as tx:
+            provider = lock(tx, self._pid)
+            why = why_busy(tx, provider, time.time())
+            if not why:
+                tx.change_turn(provider.turnkey, {"owner": ""})
+            return why
+
+    def _finish(self) -> None:
+        with self._store.begin() as tx:
+            lock(tx, self._pid)
+            known = UnderWay.read(tx, self._pid)
+            if known is None:
+                return  # the answer to an earlier commit was lost
+            change_locked(tx, self._pid, {"state": known.state}, self._with_new)
+            tx.set_info(renaming_fact(self._pid), "")
+
+    # --- pages -----------------------------------------------------------------------------------
+
+    def _pages(self, read: Callable[[Tx, bytes], list[Item]], key: str) -> Iterator[list[Item]]:
+        after = b""
+        while True:
+            with self._store.read() as tx:
+                rows = read(tx, after)
+            if not rows:
+                return
+            yield rows
+            after = getattr(rows[-1], key)
+
+    def _documents(self) -> Iterator[list[CachedUrl]]:
+        return self._pages(lambda tx, after: tx.cached_of(self._pid, after, CHUNK), "urlkey")
+
+    def _waiting(self) -> Iterator[list[QueuedUrl]]:
+        """Yield what waited when this began; what is renamed comes behind that."""
+        after = 0
+        while after != LAST_NUMBER:
+            with self._store.read() as tx:
+                rows = tx.queued_of(self._pid, after, CHUNK)
+                after = tx.reach_waiting(self._pid, after, CHUNK)
+            if rows:
+                yield rows
+
+    def _outcomes(self, state: str) -> Iterator[list[LastOutcome]]:
+        after = (0, b"")
+        while True:
+            with self._store.read() as tx:
+                rows = tx.outcomes_in(self._pid, state, after, LAST_NUMBER, CHUNK)
+            if not rows:
+                return
+            yield rows
+            after = (rows[-1].at, rows[-1].urlkey)
+
+
+def _is_inside(url: str, roots: tuple[Root, ...]) -> bool:
+    try:
+        return inside(HttpUrl.parse(url), roots)
+    except UrlRefused:
+        return False

@@ -1,0 +1,54 @@
+"""Every column with a URL, or a key that is made of one, has its place when a root moves."""
+
+from lcc_scrapy.db import tables as t
+
+RENAMED = {
+    "lccurl": {"urlkey", "curl", "burl", "furl", "final_url", "furlkey"},
+    "qdb": {"urlkey", "curl", "burl", "furl", "furlkey"},
+    "outcomes": {"urlkey", "curl", "furl"},
+    "spidered": {"furlkey", "furl", "parent"},
+    "irrelevant": {"urlkey", "furl", "furlkey"},
+    "versions": {"urlkey"},
+    "links": {"urlkey"},
+    "suspects": {"urlkey"},
+    "aci": {"urlkey"},
+    "owners": {"furlkey"},
+    "sources": {"url"},
+    "sourcefiles": {"url"},
+    "sourceurls": {"furlkey"},
+    "proots": {"root"},
+    "unwanted": {"urlkey"},
+}
+"""What ``lcc provider rename-root`` changes, or forgets."""
+
+STAYS = {
+    "tombstones": ({"urlkey", "curl", "furl"}, "what was removed had that name"),
+    "urlerrors": ({"url"}, "what its provider was told, in its own words"),
+    "versions": ({"final_url"}, "where an earlier content came from"),
+    "sources": ({"hub", "topic"}, "a subscription, until it is renewed"),
+    "psets": ({"upto"}, "how far a walk along keys is"),
+    "overtaking": ({"urlkey"}, "of sets that are under way, and none are"),
+    "fetches": ({"urlkey"}, "of fetches that are under way, and none are"),
+    "aequeue": ({"urlkey"}, "the feed tells the annotation engine of both"),
+    "aci": ({"uri"}, "what owners were told"),
+    "urd": ({"uri", "run_upto"}, "what an owner wrote"),
+    "registrations": ({"site", "root"}, "of sites that were not proven yet"),
+    "indexnow": ({"location"}, "proven for one host"),
+    "recipients": ({"address"}, "of owners"),
+    "tr_domain": ({"peer"}, "of the mirror tracker"),
+    "tr_host": ({"url"}, "of the mirror tracker"),
+    "tr_dir": ({"md5", "sha"}, "of the mirror tracker"),
+}
+
+
+def test_each_url_and_each_key_is_renamed_or_stays_for_a_reason():
+    found = {
+        (name, column.name)
+        for name, table in t.metadata.tables.items()
+        for column in table.columns
+        if column.type is t.Url or column.type is t.Key
+    }
+    renamed = {(name, column) for name, columns in RENAMED.items() for column in columns}
+    stays = {(name, column) for name, (columns, _) in STAYS.items() for column in columns}
+    assert not renamed & stays
+    assert renamed | stays == found

@@ -1032,7 +1032,7 @@ class MemoryTx:
     def rekey_documents(self, keys: Mapping[bytes, bytes]) -> None:
         _drop(self._t.unwanted, keys)
         for table in (self._t.versions, self._t.suspects, self._t.aci):
-            rows: dict[Any, Any] = table  # type: ignore[assignment]
+            rows: dict[Any, Any] = table
             for place, row in list(rows.items()):
                 if row.urlkey in keys:
                     del rows[place]

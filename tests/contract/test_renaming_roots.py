@@ -414,16 +414,16 @@ def test_a_paused_provider_is_paused_afterwards_and_a_fetch_under_way_is_not_sto
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_statements_grow_with_the_documents_alone(lcc, monkeypatch):
-    monkeypatch.setattr(renaming, "CHUNK", 20)
+    monkeypatch.setattr(renaming, "CHUNK", 5)
     assert isinstance(lcc.store, SqlStore)
     lcc.add(8)
-    lcc.store_pages(*pages(40))
+    lcc.store_pages(*pages(10))
     rename(lcc)
     small = _statements(lcc, SITE, NEW)
-    lcc.store_pages(*pages(80), pid=8)
+    lcc.store_pages(*pages(20), pid=8)
     rename(lcc)
     assert _statements(lcc, SITE, NEW) == small
-    lcc.store_pages(*pages(40, 40))
+    lcc.store_pages(*pages(10, 10))
     rename(lcc)
     assert _statements(lcc, SITE, NEW) <= 2 * small
 

@@ -71,6 +71,8 @@ def hook_server():
             self.end_headers()
             self.wfile.write(body)
 
+        do_PUT = do_POST  # noqa: N815 - as http.server calls it
+
         def log_message(self, *_):
             pass
 

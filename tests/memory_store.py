@@ -202,6 +202,15 @@ class MemoryTx:
     def narrowing_pids(self, after: int, limit: int) -> list[int]:
         return [pid for pid, row in sorted(self._t.pidb.items()) if pid > after and row.narrowing][:limit]
 
+    def silent_providers(self, now: int, times: int, least: int, logins: int) -> list[int]:
+        return [
+            pid
+            for pid, row in sorted(self._t.pidb.items())
+            if row.state == State.ACTIVE and row.lastconnseq >= logins
+            and now - row.lastconntime > least
+            and (now - row.lastconntime) * row.lastconnseq > times * (row.lastconntime - row.created)
+        ]  # fmt: skip
+
     def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
         rows = (row for pid, row in sorted(self._t.pidb.items()) if pid > after)
         return [row for row in rows if row.confirmed <= before and row.fileused > 0][:limit]
@@ -1426,6 +1435,12 @@ class MemoryTx:
         ]
         asked = [row for row in free if only in {None, row.turnkey}]
         return sorted(asked, key=lambda row: (-row.priority, row.look_at))[:limit]
+
+    def has_due_turns(self, now: float) -> bool:
+        return any(
+            turn.waiting > 0 and (turn.owner or (turn.look_at <= now and turn.not_before <= now))
+            for turn in self._t.turns.values()
+        )
 
     def lease_turns(self, turnkeys: Sequence[str], owner: str, token: int) -> None:
         for turnkey in turnkeys:

@@ -24,7 +24,8 @@ def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str,
 
 
 _COMMANDS = {
-    "alerts": "alerts", "annotate": "annotate", "ask": "ask", "crawl": "crawl", "db": "database",
+    "alarms": "alarms", "alerts": "alerts", "annotate": "annotate", "ask": "ask", "crawl": "crawl",
+    "db": "database",
     "directives": "directives", "doctor": "doctor", "errors": "status", "explain": "explain",
     "export": "export", "fetch": "fetch", "files": "files", "follow": "follow", "front": "front",
     "indexnow": "indexnow", "init": "initialise", "log": "log", "mail": "mail", "meta": "meta",

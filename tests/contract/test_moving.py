@@ -2,6 +2,7 @@
 
 import io
 import random
+import shutil
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 
@@ -134,12 +135,29 @@ class Two:
         return self.documents(lcc), sorted(lcc.waiting()), gone, suspects, lcc.provider().fileused
 
 
+@pytest.fixture(scope="module")
+def ready(databases):
+    """Return what makes a database with all tables; on SQLite it is copied, which is quicker."""
+    first = {}
+
+    def make(kind):
+        made = databases.empty(kind)
+        if kind in first:
+            shutil.copy(sqlalchemy.make_url(first[kind]).database, sqlalchemy.make_url(made).database)
+            return made
+        upgrade(made)
+        if kind == "sqlite":
+            first[kind] = databases.empty(kind)
+            shutil.copy(sqlalchemy.make_url(made).database, sqlalchemy.make_url(first[kind]).database)
+        return made
+
+    return make
+
+
 @pytest.fixture
-def two(request, databases, tmp_path):
+def two(request, databases, ready, tmp_path):
     with ExitStack() as closed:
-        urls = [databases.empty(request.param) for _ in range(2)]
-        for one in urls:
-            upgrade(one)
+        urls = [ready(request.param) for _ in range(2)]
         stores = [closed.enter_context(closing(SqlStore(one))) for one in urls]
         directory = closed.enter_context(closing(Directory(databases.empty("sqlite"))))
         directory.create()
@@ -264,11 +282,9 @@ def test_a_damaged_content_is_not_copied(two):
 
 
 @pytest.fixture
-def crowded(request, databases):
+def crowded(request, ready):
     """A store with many rows in every table, most of them of another provider."""
-    database = databases.empty(request.param)
-    upgrade(database)
-    with closing(SqlStore(database)) as store:
+    with closing(SqlStore(ready(request.param))) as store:
         with store.engine.begin() as connection:
             for name in KEYS:
                 table = metadata.tables[name]

@@ -91,6 +91,12 @@ class TurnVerbs(OnConnection):
             query = query.where(c.turnkey == only)
         return _TURNS.read(self._c, query.order_by(c.priority.desc(), c.look_at).limit(limit))
 
+    def has_due_turns(self, now: float) -> bool:
+        """Tell whether URLs wait in a turn that somebody holds, or that may go on now."""
+        c = t.turns.c
+        due = or_(c.owner != "", and_(c.look_at <= now, c.not_before <= now))
+        return self._c.execute(select(c.turnkey).where(c.waiting > 0, due).limit(1)).first() is not None
+
     def lease_turns(self, turnkeys: Sequence[str], owner: str, token: int) -> None:
         """Give turns to a worker."""
         self._change(update(t.turns).values(owner=owner, token=token), t.turns.c.turnkey, turnkeys)

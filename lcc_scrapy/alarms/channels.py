@@ -1,0 +1,88 @@
+"""How alarms are told: mails, a command, and webhooks. All of it blocks, each channel for a bounded time."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import Protocol
+
+from lcc_scrapy.alarms.webhooks import NotTold, read_webhooks
+from lcc_scrapy.domain.alarm_rules import AlarmRules
+from lcc_scrapy.domain.alarms import Notice
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.mail.sending import Mailer, MailError
+
+COMMAND_TIMEOUT = 60.0
+"""Seconds after which a command is killed."""
+
+
+class Channel(Protocol):
+    """One way to tell somebody."""
+
+    @property
+    def name(self) -> str:
+        """What operators call it, without secrets."""
+
+    def tell(self, notice: Notice) -> None:
+        """Tell it; raises ``NotTold``."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailChannel:
+    """Mails to an address; a repetition has the same Message-ID."""
+
+    mailer: Mailer
+    to: str
+    lcc_id: str
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        return f"mail to {self.to}"
+
+    def tell(self, notice: Notice) -> None:
+        """Send a mail."""
+        headers = {"Message-ID": f"<alarm-{notice.name}@{self.lcc_id}.lcc.invalid>"}
+        try:
+            self.mailer.send(self.to, f"[LCC] {notice.subject}", notice.body, headers)
+        except MailError as error:
+            raise NotTold(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandChannel:
+    """Runs a command, whose environment says what happened."""
+
+    words: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its first word."""
+        return f"command {self.words[0]}"
+
+    def tell(self, notice: Notice) -> None:
+        """Run it; status 0 is a success."""
+        facts = {
+            "ALARM": notice.rule.value, "ALARM_STATE": "on" if notice.on else "off",
+            "ALARM_TITLE": notice.subject, "ALARM_TEXT": notice.text,
+            "ALARM_AT": str(notice.at), "ALARM_ID": notice.name,
+        }  # fmt: skip
+        try:
+            done = subprocess.run(  # noqa: S603 - the operator's own
+                self.words, env=os.environ | facts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                timeout=COMMAND_TIMEOUT, check=False,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise NotTold(str(error)) from None
+        except subprocess.TimeoutExpired:
+            raise NotTold(f"it took longer than {COMMAND_TIMEOUT:g} s") from None
+        if done.returncode:
+            raise NotTold(f"it ended with status {done.returncode}")
+
+
+def channels_of(rules: AlarmRules, mailer: Mailer | None, lcc_id: str, agent: str) -> list[Channel]:
+    """Return the channels of the settings; raises ``ConfigurationError``."""
+    if rules.mail and mailer is None:
+        raise ConfigurationError("LCC_ALARM_MAIL: mail is off: set LCC_MAIL_FROM")
+    mails = [MailChannel(mailer, to, lcc_id) for to in rules.mail if mailer is not None]
+    commands = [CommandChannel(rules.command)] if rules.command else []
+    return [*mails, *commands, *read_webhooks(rules.webhooks_file, agent)]

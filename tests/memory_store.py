@@ -37,6 +37,7 @@ from lcc_scrapy.db.records import (
     OpenLogin,
     Overtaking,
     Ownership,
+    ProviderPage,
     ProviderSet,
     Queue,
     Scan,
@@ -58,6 +59,7 @@ from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Channel, Recipient, Waiting
 from lcc_scrapy.domain.alerts import NEVER, Standing
 from lcc_scrapy.domain.arrivals import STORED_COLUMNS, NewRow, same_in_all
+from lcc_scrapy.domain.audit import AuditEntry
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.front_moves import Came
@@ -73,6 +75,7 @@ from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDom
 from lcc_scrapy.domain.tracker_rules import ScanRules
 from lcc_scrapy.domain.urd_rules import due_at
 from lcc_scrapy.domain.urds import Process, Urd
+from lcc_scrapy.domain.users import Session, User
 from lcc_scrapy.domain.versions import Version
 
 
@@ -117,6 +120,9 @@ class _Tables:
     fetches: dict[str, LongFetch] = field(default_factory=dict)
     machines: dict[str, tuple[int, str, str]] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
+    users: dict[str, User] = field(default_factory=dict)
+    sessions: dict[str, Session] = field(default_factory=dict)
+    audit: dict[int, AuditEntry] = field(default_factory=dict)
     cursors: dict[tuple[str, str], NamedCursor] = field(default_factory=dict)
     registrations: dict[str, Registration] = field(default_factory=dict)
     fetchcounts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
@@ -1355,6 +1361,95 @@ class MemoryTx:
 
     def delete_token(self, digest: str) -> None:
         self._t.tokens.pop(digest, None)
+
+    # --- the dashboard ---------------------------------------------------------------------------
+
+    def user(self, name: str) -> User | None:
+        return self._t.users.get(name)
+
+    def users(self) -> list[User]:
+        return [self._t.users[name] for name in sorted(self._t.users)]
+
+    def put_user(self, user: User) -> None:
+        self._t.users[user.name] = user
+
+    def delete_user(self, name: str) -> None:
+        self.end_sessions(name)
+        self._t.users.pop(name, None)
+
+    def insert_session(self, session: Session) -> None:
+        _insert(self._t.sessions, session.digest, session)
+
+    def session(self, digest: str) -> Session | None:
+        return self._t.sessions.get(digest)
+
+    def end_session(self, digest: str) -> None:
+        self._t.sessions.pop(digest, None)
+
+    def end_sessions(self, name: str) -> None:
+        _drop(self._t.sessions, [one.digest for one in self._t.sessions.values() if one.name == name])
+
+    def forget_sessions(self, before: int) -> None:
+        _drop(self._t.sessions, [one.digest for one in self._t.sessions.values() if one.expires < before])
+
+    def add_audit(self, entry: AuditEntry) -> None:
+        number = max(self._t.audit, default=0) + 1
+        self._t.audit[number] = replace(entry, entryid=number)
+
+    def audits(
+        self, before: int, limit: int, pids: Collection[int] | None = None, who: str = ""
+    ) -> list[AuditEntry]:
+        rows = [one for number, one in sorted(self._t.audit.items(), reverse=True) if number < before]
+        mine = [one for one in rows if (pids is None or one.pid in pids) and who in {"", one.who}]
+        return mine[:limit]
+
+    def forget_audits(self, before: int, limit: int = 1000) -> int:
+        old = [number for number, one in self._t.audit.items() if one.at < before][:limit]
+        _drop(self._t.audit, old)
+        return len(old)
+
+    def provider_page(self, page: ProviderPage) -> list[Provider]:
+        def found(one: Provider) -> bool:
+            text = page.search.lower()
+            named = text in one.name.lower() or text in one.contact.lower() or page.search == str(one.pid)
+            return named or any(page.search in root for root in self.roots(one.pid))
+
+        rows = [
+            one
+            for one in self._t.pidb.values()
+            if (page.pids is None or one.pid in page.pids) and page.state in {"", one.state} and found(one)
+        ]
+        rows.sort(key=lambda one: one.pid)
+        rows.sort(key=lambda one: getattr(one, page.order), reverse=page.falling)
+        if page.after is not None:
+            value, pid = page.after
+
+            def behind(one: Provider) -> bool:
+                its = getattr(one, page.order)
+                return (its == value and one.pid > pid) or (its < value if page.falling else its > value)
+
+            rows = [one for one in rows if behind(one)]
+        return rows[: page.limit]
+
+    def count_provider_states(self, pids: Collection[int] | None = None) -> dict[str, int]:
+        return dict(Counter(one.state for one in self._t.pidb.values() if pids is None or one.pid in pids))
+
+    def last_sets(self, pids: Iterable[int]) -> dict[int, ProviderSet]:
+        wanted = set(pids)
+        return {one.pid: one for _, one in sorted(self._t.psets.items()) if one.pid in wanted}
+
+    def newest_sets(self, pid: int, limit: int) -> list[ProviderSet]:
+        return [one for _, one in sorted(self._t.psets.items(), reverse=True) if one.pid == pid][:limit]
+
+    def turns_of(self, turnkeys: Iterable[str]) -> dict[str, StoredTurn]:
+        return {key: self._t.turns[key] for key in turnkeys if key in self._t.turns}
+
+    def count_failures(self, pids: Iterable[int], since: int, results: Collection[str]) -> dict[int, int]:
+        wanted, counts = set(pids), Counter[int]()
+        for (pid, result, _code, begun), count in self._t.fetchcounts.items():
+            if pid in wanted and begun >= since and result in results:
+                counts[pid] += count
+        return dict(counts)
 
     def insert_registration(self, registration: Registration) -> None:
         assert registration.secret not in self._t.registrations

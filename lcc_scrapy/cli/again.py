@@ -12,7 +12,7 @@ from lcc_scrapy.cli import feed_options, printing
 from lcc_scrapy.cli.context import FAILED, Lcc, pass_lcc
 
 if TYPE_CHECKING:
-    from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.db.tx import Store
     from lcc_scrapy.domain.selection import Selection
     from lcc_scrapy.ops.fetch_again import Again
 
@@ -99,7 +99,7 @@ def retry(
         raise click.UsageError("URL goes with --provider only")
     if not (urls or pids or codes or since is not None or everything):
         raise click.UsageError("say what: URL, --provider, --code, --failed-since, or --all")
-    with lcc.store() as store:
+    with lcc.audited("retry", pids[0] if len(pids) == 1 else 0, " ".join(urls)) as store:
         again, open_ones = _again(lcc, store, pids, dry_run=dry_run)
         if urls:
             pages: Iterable[Counter[str]] = _each(urls, lambda url: again.retry_url(url, open_ones))
@@ -132,8 +132,9 @@ def refetch(
     """  # noqa: D301
     if not (urls or selection.digest or everything):
         raise click.UsageError("say what: URL, a filter, or --all")
-    with lcc.store() as store:
-        again, open_ones = _again(lcc, store, selection.providers, dry_run=dry_run)
+    pids = selection.providers
+    with lcc.audited("refetch", pids[0] if len(pids) == 1 else 0, " ".join(urls)) as store:
+        again, open_ones = _again(lcc, store, pids, dry_run=dry_run)
         if urls:
             pages: Iterable[Counter[str]] = _each(
                 urls, lambda url: again.refetch_url(url, open_ones, selection)
@@ -143,7 +144,7 @@ def refetch(
         _tell(pages, dry_run=dry_run, as_json=as_json, named=len(urls))
 
 
-def _again(lcc: Lcc, store: "SqlStore", pids: Sequence[int], *, dry_run: bool) -> "tuple[Again, list[int]]":
+def _again(lcc: Lcc, store: "Store", pids: Sequence[int], *, dry_run: bool) -> "tuple[Again, list[int]]":
     from lcc_scrapy.ops.fetch_again import Again, Terms, open_pids
 
     config = lcc.config

@@ -1,6 +1,8 @@
 """The context of every command: settings, data directory and database, opened when first needed."""
 
 import os
+import pwd
+import time
 from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.content.store import ContentStore
+    from lcc_scrapy.db.auditing import Audited
     from lcc_scrapy.db.sql.store import SqlStore
     from lcc_scrapy.feed.store_feed import StoreFeed
     from lcc_scrapy.machine.data_directory import DataDirectory
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 FAILED = 1
 UNWORKABLE = 2
 START_OVER = 3
+_WHO_MAX = 64
 NOT_FOR_OTHERS = 0o027
 """What ``lcc`` takes away from the rights of every file and folder that it makes."""
 
@@ -104,6 +108,16 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _os_user() -> str:
+    """Return who runs this command: who called sudo, where that is how."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = str(os.getuid())
+    behind = os.environ.get("SUDO_USER", "") if name == "root" else ""
+    return (f"{behind} as {name}" if behind.isprintable() and behind else name)[:_WHO_MAX]
+
+
 class Lcc:
     """One run of ``lcc``. ``given`` are the ``-s NAME=VALUE`` of its command line."""
 
@@ -152,6 +166,18 @@ class Lcc:
             yield store
         finally:
             store.close()
+
+    @contextmanager
+    def audited(self, action: str, pid: int = 0, detail: str = "") -> Iterator["Audited"]:
+        """Open the database for one action, which the audit log then tells of (see ``auditing.Audited``)."""
+        from lcc_scrapy.db.auditing import Audited
+        from lcc_scrapy.domain.audit import ACTION_MAX, COMMAND, DETAIL_MAX, AuditEntry
+
+        entry = AuditEntry(
+            0, int(time.time()), _os_user(), COMMAND, action[:ACTION_MAX], pid, detail[:DETAIL_MAX]
+        )
+        with self.store() as store:
+            yield Audited(store, entry)
 
     @contextmanager
     def feed(self) -> Iterator["StoreFeed"]:

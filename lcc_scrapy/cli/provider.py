@@ -14,9 +14,11 @@ from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_rename import rename_root
 from lcc_scrapy.cli.provider_roots import apply_roots
+from lcc_scrapy.domain.audit import EVERYBODY
 from lcc_scrapy.domain.mail_addresses import is_address
-from lcc_scrapy.domain.providers import Provider, State, Wanted
+from lcc_scrapy.domain.providers import Provider, State, Wanted, checked_reason
 from lcc_scrapy.domain.revisits import bounds_of
+from lcc_scrapy.domain.users import Action
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from lcc_scrapy.db.tx import Store
 
 _PID = click.IntRange(1, 10**18 - 1)
-_REASON_MAX = 32
 _LISTED = (
     "pid", "name", "state", "priority", "documents", "space", "queued", "wanted", "last login", "roots",
 )  # fmt: skip
@@ -335,7 +336,9 @@ def set_(
     if not (values or replaced or added or removed or password_file or mail):
         raise click.UsageError("nothing to change: name at least one option")
 
-    with lcc.store() as store:
+    more = {"roots": replaced or added or removed, "password": password_file, "mail": mail}
+    told = [*values, *(name for name, is_given in more.items() if is_given)]
+    with lcc.audited("provider set", pid, " ".join(told)) as store:
         if "turngroup" in values:
             regroup(store, pid, values.pop("turngroup"), time.time())
         with store.read() as tx:
@@ -387,7 +390,7 @@ def remove(lcc: Lcc, pid: int, *, yes: bool) -> None:
     """  # noqa: D301
     from lcc_scrapy.providers import registration
 
-    with lcc.store() as store:
+    with lcc.audited("provider remove", pid) as store:
         with store.read() as tx:
             one = registration.find(tx, pid)
         _ask(one, yes=yes)
@@ -426,10 +429,11 @@ def want_full(lcc: Lcc, pid: int | None, reason: str, *, everybody: bool) -> Non
     from lcc_scrapy.providers import registration
 
     _one_or_all(pid, everything=everybody)
-    if len(reason) > _REASON_MAX or not (reason.isascii() and (not reason or reason.isprintable())):
-        raise click.BadParameter(f"expected at most {_REASON_MAX} ASCII characters", param_hint="--reason")
-    reason = reason.strip()
-    with lcc.store() as store:
+    try:
+        reason = checked_reason(reason)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--reason") from None
+    with lcc.audited(Action.WANT_FULL, pid or EVERYBODY, reason) as store:
         pids = [one.pid for one in registration.all_providers(store)] if pid is None else [pid]
         told = {registration.want_full_set(store, one, reason) for one in pids}
     whose = f"provider {pid}" if pid is not None else f"{len(pids)} providers"
@@ -453,7 +457,7 @@ def confirm_removals(lcc: Lcc, pid: int) -> None:
     from lcc_scrapy.providers import registration
     from lcc_scrapy.queue import held_removals
 
-    with lcc.store() as store:
+    with lcc.audited(Action.CONFIRM_REMOVALS, pid) as store:
         with store.read() as tx:
             waiting = registration.find(tx, pid).heldremovals
         with printing.progress("removing", waiting) as progress:
@@ -476,9 +480,9 @@ def pause(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
 
     one = _one_or_all(pid, everything=everything)
     if one is not None:
-        _set_state(lcc, one, State.PAUSED)
+        _set_state(lcc, Action.PAUSE, one, State.PAUSED)
         return
-    with lcc.store() as store:
+    with lcc.audited(Action.PAUSE) as store:
         pause_everything(store, int(time.time()))
     click.echo("all fetching is paused")
 
@@ -498,9 +502,9 @@ def resume(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
 
     one = _one_or_all(pid, everything=everything)
     if one is not None:
-        _set_state(lcc, one, State.ACTIVE)
+        _set_state(lcc, Action.RESUME, one, State.ACTIVE)
         return
-    with lcc.store() as store:
+    with lcc.audited(Action.RESUME) as store:
         resume_everything(store)
     click.echo("fetching goes on")
 
@@ -511,9 +515,9 @@ def _one_or_all(pid: int | None, *, everything: bool) -> int | None:
     return pid
 
 
-def _set_state(lcc: Lcc, pid: int, state: State) -> None:
+def _set_state(lcc: Lcc, action: Action, pid: int, state: State) -> None:
     from lcc_scrapy.providers import registration
 
-    with lcc.store() as store:
+    with lcc.audited(action, pid) as store:
         registration.change(store, pid, {"state": state})
     click.echo(f"provider {pid} is {state}")

@@ -11,6 +11,7 @@ from lcc_scrapy.annotation import aci_routes, recipient_routes, urd_routes
 from lcc_scrapy.annotation.owner_pages import make_pages
 from lcc_scrapy.annotation.recipients import Recipients
 from lcc_scrapy.app.opening import contents_of, other_machines
+from lcc_scrapy.dashboard.routes import Terms, make_dashboard
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.named_cursors import StoreCursors
@@ -33,6 +34,14 @@ def alert_routes(config: "Config", store: Store) -> Iterator[APIRouter]:
     yield aci_routes.make_router(store, config.web_url)
     yield recipient_routes.make_router(recipients)
     yield make_pages(store, recipients, config.web_url)
+
+
+def dashboard_terms(config: "Config") -> Terms:
+    """Return what the dashboard goes by."""
+    return Terms(
+        config.dashboard, config.login, config.policy, config.queue_max, config.timezone, config.web.proxies,
+        config.web_url,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,7 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
         make_router(StorePublications(store), config.web_url),
         urd_routes.make_router(store),
         *alert_routes(config, store),
+        make_dashboard(store, dashboard_terms(config)),
     ]
     made = app.make_app(lcc, routers)
     return Api(made, lambda: None if others is None else others.close())

@@ -519,6 +519,23 @@ class Oldest:
     since: int
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderPage:
+    """Which providers are wanted: ordered by a column and then by pid, behind (value, pid) of the last one.
+
+    ``pids`` None = of all; ``state`` and ``search`` empty = whatever they are. ``search`` is a pid, or a
+    part of a name or contact (in any case of letters) or of a root.
+    """
+
+    order: str
+    limit: int
+    falling: bool = False
+    after: tuple[str | int, int] | None = None
+    search: str = ""
+    state: str = ""
+    pids: frozenset[int] | None = None
+
+
 Queue = tuple[int, str]
 """What waits of one provider under one mask."""
 

@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from lcc_scrapy.db.records import IDLE_MAX, JOB_MAX, OUTCOME_STATE_MAX
 from lcc_scrapy.domain.acis import EXTENSION_MAX, FORMAT_MAX, SUMMARY_MAX, TITLE_MAX
+from lcc_scrapy.domain.audit import ACTION_MAX, DETAIL_MAX, WHO_MAX
 from lcc_scrapy.domain.cache import CHARSET_MAX, ETAG_MAX, LAST_MODIFIED_MAX, PEER_MAX, STATUS_LINE_MAX
 from lcc_scrapy.domain.cursor import CURSOR_MAX
 from lcc_scrapy.domain.directives import OWNER_MAX
@@ -45,6 +46,8 @@ from lcc_scrapy.domain.tracker import ADAPTER_MAX, DOMAIN_MAX, VALIDATOR_MAX
 from lcc_scrapy.domain.tracker import SITE_MAX as TRACKED_SITE_MAX
 from lcc_scrapy.domain.tracker_rules import ZONE_MAX as TRACKER_ZONE_MAX
 from lcc_scrapy.domain.urds import KEYWORD_MAX
+from lcc_scrapy.domain.users import NAME_MAX as USER_MAX
+from lcc_scrapy.domain.users import PROVIDERS_MAX
 
 metadata = MetaData()
 views = MetaData()
@@ -684,6 +687,39 @@ cursors = Table(
     _column("cursor", _ascii(CURSOR_MAX)),
     _column("seq", BigInteger),
     _column("at", BigInteger),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", _ascii(USER_MAX), primary_key=True),
+    _column("role", _ascii(16)),
+    _column("providers", _ascii(PROVIDERS_MAX)),
+    _column("password", _ascii(255)),
+    _column("created", BigInteger),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", _ascii(64), primary_key=True),
+    _column("name", _ascii(USER_MAX), index=True),
+    _column("created", BigInteger),
+    _column("expires", BigInteger, index=True),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("entryid", BigKey, primary_key=True, autoincrement=True),
+    _column("at", BigInteger, index=True),
+    _column("who", _text(WHO_MAX)),
+    _column("place", _ascii(16)),
+    _column("action", _ascii(ACTION_MAX)),
+    _column("pid", BigInteger),
+    _column("detail", _text(DETAIL_MAX)),
+    Index("audit_pid", "pid", "entryid"),
+    sqlite_autoincrement=True,
 )
 
 sources = Table(

@@ -6,6 +6,7 @@ from typing import Protocol
 from lcc_scrapy.db.sql.aci_verbs import AciVerbs
 from lcc_scrapy.db.sql.alert_verbs import AlertVerbs
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
+from lcc_scrapy.db.sql.dashboard_verbs import DashboardVerbs
 from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
 from lcc_scrapy.db.sql.irrelevant_verbs import IrrelevantVerbs
 from lcc_scrapy.db.sql.link_verbs import LinkVerbs
@@ -42,6 +43,7 @@ class Tx(
     RenameVerbs,
     MailVerbs,
     UserVerbs,
+    DashboardVerbs,
     RegistrationVerbs,
     SourceVerbs,
     IndexNowVerbs,

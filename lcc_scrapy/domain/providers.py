@@ -46,6 +46,17 @@ class Orphans(StrEnum):
     """They are removed, unless they are too many."""
 
 
+REASON_MAX = 32
+"""Characters of a reason why a full set is wanted."""
+
+
+def checked_reason(text: str) -> str:
+    """Return a reason why a full set is wanted as it is told; raises ``ValueError``."""
+    if len(text) > REASON_MAX or not (text.isascii() and (not text or text.isprintable())):
+        raise ValueError(f"expected at most {REASON_MAX} ASCII characters")
+    return text.strip()
+
+
 def gravity(reason: str) -> float:
     """Return a number that is higher for a graver reason to want a full set."""
     order: list[str] = list(Wanted)

@@ -70,10 +70,13 @@ class Buckets(Generic[Key]):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who wants to log in: from which neighbourhood, as which provider (None = no number at all)."""
+    """Who wants to log in: from which neighbourhood, as which provider (None = no number at all).
+
+    In the dashboard, ``pid`` is the name of a user.
+    """
 
     address: str
-    pid: int | None
+    pid: int | str | None
     known: bool = False
 
 
@@ -83,9 +86,9 @@ class KnownAddresses:
     def __init__(self, providers: int = KEYS, each: int = ADDRESSES_OF_A_PROVIDER) -> None:
         self._providers = providers
         self._each = each
-        self._known: OrderedDict[int, tuple[str, ...]] = OrderedDict()
+        self._known: OrderedDict[int | str, tuple[str, ...]] = OrderedDict()
 
-    def note(self, pid: int, address: str) -> None:
+    def note(self, pid: int | str, address: str) -> None:
         """Remember an address from which a provider logged in."""
         others = [other for other in self._known.get(pid, ()) if other != address]
         self._known[pid] = (address, *others)[: self._each]
@@ -93,7 +96,7 @@ class KnownAddresses:
         if len(self._known) > self._providers:
             self._known.popitem(last=False)
 
-    def has(self, pid: int | None, address: str) -> bool:
+    def has(self, pid: int | str | None, address: str) -> bool:
         """Tell whether a provider has been there."""
         return pid is not None and address in self._known.get(pid, ())
 
@@ -104,7 +107,7 @@ class LoginThrottle:
     def __init__(self, per_address: Rate, per_id: Rate) -> None:
         self._known = KnownAddresses()
         self._addresses: Buckets[str] = Buckets(per_address)
-        self._ids: Buckets[int | None] = Buckets(per_id)
+        self._ids: Buckets[int | str | None] = Buckets(per_id)
         self._homes: Buckets[Caller] = Buckets(per_id)
 
     def change(self, per_address: Rate, per_id: Rate) -> None:
@@ -112,7 +115,7 @@ class LoginThrottle:
         self._addresses.rate = per_address
         self._ids.rate = self._homes.rate = per_id
 
-    def caller(self, address: str, pid: int | None) -> Caller:
+    def caller(self, address: str, pid: int | str | None) -> Caller:
         """Say who somebody is, as far as it is remembered here."""
         return Caller(address, pid, self._known.has(pid, address))
 

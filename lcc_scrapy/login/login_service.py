@@ -131,7 +131,7 @@ class LoginService:
     def _check_password(self, caller: Caller, password: str) -> Generator[Any, Any, Provider]:
         """Return the provider whose password it is; raises ``Refusal``."""
         provider: Provider | None = None
-        if caller.pid is not None:
+        if isinstance(caller.pid, int):
             provider = yield self._known.ask(caller.pid)
         caller = self._checks.identify(caller, provider.lastconnip if provider else "")
         known = provider.password if provider else DUMMY

@@ -20,6 +20,7 @@ from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.cache.versions import trim
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.audit import KEPT as AUDIT_KEPT
 from lcc_scrapy.domain.fetch_counts import DAY, since
 from lcc_scrapy.domain.misses import first_day
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -205,6 +206,7 @@ def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
     yield from _emptied(store, lambda tx: tx.forget_registrations(now, ROWS))
     yield from _emptied(store, lambda tx: tx.forget_missed(first_day(now), ROWS))
     yield from _emptied(store, lambda tx: tx.forget_fetch_counts(since(now, DAY), ROWS))
+    yield from _emptied(store, lambda tx: tx.forget_audits(now - AUDIT_KEPT, ROWS))
 
 
 def _emptied(store: Store, forget: Callable[[Tx], int]) -> Iterator[Step]:

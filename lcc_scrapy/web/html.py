@@ -33,13 +33,6 @@ _STYLE = (
     "td+td::before{content:attr(title)' '}}"
     "form.inline button{margin-top:.4em;padding:.3em .8em}summary{cursor:pointer;margin-top:.4em}"
 )
-_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
-_HEADERS = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not say where a form comes from
-}
 _PAGE = Markup(
     '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>'
@@ -72,12 +65,49 @@ _BUTTON = Markup(
 _FORM = Markup('<form method="post" action="{action}">{fields}<button type="submit">{button}</button></form>')
 
 
+class Layout:
+    """How pages look: ``style`` is CSS, ``frame`` is HTML with {title}, {style}, {body} and {nav}.
+
+    Both are of our own. ``sources`` is what else than this style the pages may load: "img-src 'self'".
+    """
+
+    def __init__(self, style: str, frame: Markup, sources: str = "") -> None:
+        self._style = Markup(style)  # noqa: S704 - of our own
+        self._frame = frame
+        policy = f"default-src 'none'; style-src '{_source(style)}'; {sources and f'{sources}; '}"
+        self._headers = {
+            "Content-Security-Policy": f"{policy}form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+            "Cache-Control": "no-store",
+            # with no-referrer, browsers would not say where a form comes from
+            "Referrer-Policy": "same-origin",
+        }
+
+    def page(
+        self,
+        title: str,
+        body: Markup,
+        nav: Markup,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTMLResponse:
+        """Return a page."""
+        made = self._frame.format(title=title, style=self._style, body=body, nav=nav)
+        return HTMLResponse(str(made), status, {**self._headers, **(headers or {})})
+
+
+def _source(text: str) -> str:
+    """Return how a policy names a style or script that stands in the page."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+_LAYOUT = Layout(_STYLE, _PAGE)
+
+
 def page(
     title: str, body: Markup, nav: Markup, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HTMLResponse:
     """Return a page; ``nav`` stands at its end."""
-    made = _PAGE.format(title=title, style=Markup(_STYLE), body=body, nav=nav)  # noqa: S704 - of our own
-    return HTMLResponse(str(made), status, {**_HEADERS, **(headers or {})})
+    return _LAYOUT.page(title, body, nav, status, headers)
 
 
 def paragraph(text: str, **values: object) -> Markup:

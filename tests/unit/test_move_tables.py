@@ -22,4 +22,4 @@ def test_rows_of_providers_are_found_by_keys_that_no_two_of_them_share():
 
 def test_tables_of_the_lcc_have_no_rows_of_providers_but_those_that_strangers_asked_for():
     with_pid = {name for name in OF_THE_LCC if "pid" in tables.metadata.tables[name].c}
-    assert with_pid <= {"workers", "registrations", "aequeue", "aci", "alerts"}
+    assert with_pid <= {"workers", "registrations", "aequeue", "aci", "alerts", "audit"}

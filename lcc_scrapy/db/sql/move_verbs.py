@@ -53,7 +53,7 @@ OF_THE_LCC = (
     "withdrawals", "fsmdb", "fileblocks", "unses", "workers", "machines", "counters", "lccinfo", "tokens",
     "registrations", "tallies", "cursors", "indexnow", "indexnowurls", "urd", "urd_keyword", "removed_urds",
     "aequeue", "aci", "recipients", "alerts", "tr_domain", "tr_host", "tr_rules", "tr_load", "tr_dir",
-    "tr_link", "tr_hash",
+    "tr_link", "tr_hash", "users", "sessions", "audit",
 )  # fmt: skip
 """Those that belong to a machine or an LCC, and stay."""
 

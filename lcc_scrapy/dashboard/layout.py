@@ -1,0 +1,81 @@
+"""How the pages of the dashboard look: wide, light or dark as the browser wants it, without script."""
+
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+
+from fastapi import Response
+from markupsafe import Markup
+
+from lcc_scrapy.dashboard.access import FORM_KEY, Visitor
+from lcc_scrapy.domain.printable import printable
+from lcc_scrapy.web import html
+
+_STYLE = Path(__file__).with_name("style.css").read_text(encoding="ascii")
+_FRAME = Markup(
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title} - LCC</title>'
+    "<style>{style}</style></head><body><header>{nav}</header><main><h1>{title}</h1>{body}</main></body></html>"
+)
+_LAYOUT = html.Layout(_STYLE, _FRAME)
+_HEADERS = {"X-Frame-Options": "DENY"}
+_NOTHING = Markup("")
+_PAGES = {"/dashboard/providers": "Providers", "/dashboard/audit": "Audit log"}
+
+
+def page(title: str, body: Markup, whose: Visitor | None, status: int = HTTPStatus.OK) -> Response:
+    """Return a page for who asks; None = nobody is signed in."""
+    return _LAYOUT.page(title, body, _nav(whose), status, _HEADERS)
+
+
+def _nav(whose: Visitor | None) -> Markup:
+    if whose is None:
+        return _NOTHING
+    links = Markup("").join(link(path, called) for path, called in _PAGES.items())
+    who = Markup('<span class="soft">{} ({})</span>').format(whose.user.name, whose.user.role)
+    out = _NOTHING if whose.by_proxy else html.button("/dashboard/sign-out", "Sign out", form_key(whose))
+    return Markup("<nav>{}</nav>{}{}").format(Markup(" ").join([links]), who, out)
+
+
+def form_key(whose: Visitor) -> Markup:
+    """Return the field that each form has."""
+    return html.hidden(FORM_KEY, whose.form_key)
+
+
+def link(path: str, called: object) -> Markup:
+    """Return a link to a page of the dashboard."""
+    return Markup('<a href="{}">{}</a> ').format(path, shown(called))
+
+
+def shown(value: object) -> str:
+    """Return what others wrote as it may be shown: no character that moves others."""
+    return printable("" if value is None else str(value))
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> Markup:
+    """Return names with their values; what is no ``Markup`` is escaped."""
+    rows = Markup("").join(
+        Markup("<dt>{}</dt><dd>{}</dd>").format(name, value if isinstance(value, Markup) else shown(value))
+        for name, value in pairs
+    )
+    return Markup("<dl>{}</dl>").format(rows)
+
+
+def table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
+    """Return a table; numbers stand to the right. On a narrow screen each row is a block with names."""
+    made = [list(row) for row in rows]
+    head = Markup("").join(Markup("<th>{}</th>").format(one) for one in columns)
+    labels = [Markup(one).striptags() if isinstance(one, Markup) else str(one) for one in columns]  # noqa: S704 - of our own
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(Markup("").join(map(_cell, labels, row))) for row in made
+    )
+    return Markup('<table class="list"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>').format(
+        head, body
+    )
+
+
+def _cell(label: str, value: object) -> Markup:
+    kind = Markup(' class="n"') if isinstance(value, int) else _NOTHING
+    inside = value if isinstance(value, Markup) else shown(value)
+    named = Markup(' data-l="{}"').format(label) if inside != "" else _NOTHING
+    return Markup("<td{}{}>{}</td>").format(kind, named, inside)

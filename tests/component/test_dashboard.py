@@ -1,0 +1,344 @@
+"""The dashboard: signing in, what each role sees and does, and what hostile providers and sites try."""
+
+import re
+
+import pytest
+from argon2 import PasswordHasher
+
+from lcc_scrapy.dashboard import people
+from lcc_scrapy.domain.login_limits import ThrottleRules
+from lcc_scrapy.domain.throttling import Rate
+from lcc_scrapy.domain.users import Action
+from lcc_scrapy.login import passwords
+from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
+
+PAGES = ["/providers", "/providers/7", "/providers/7/confirm-removals", "/audit"]
+FIELDS = {
+    Action.PAUSE: {}, Action.RESUME: {}, Action.RETRY: {"code": "503"}, Action.WANT_FULL: {"reason": "old files"},
+    Action.CONFIRM_REMOVALS: {"sure": "yes"},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(monkeypatch):
+    """One pass over little memory: how a password is hashed is tested elsewhere."""
+    monkeypatch.setattr(passwords, "_HASHER", PasswordHasher(1, 8, 1))
+
+
+@pytest.fixture
+def house():
+    return DashboardHouse()
+
+
+# --- signing in ----------------------------------------------------------------------------------
+
+
+def test_a_session_is_a_new_secret_that_no_script_and_no_other_site_can_use(house):
+    with house.browser() as client:
+        assert client.get("/dashboard/providers").status_code == 401
+        told = sign_in(client, "otto")
+        cookie = told.headers["set-cookie"]
+        for part in ("HttpOnly", "SameSite=strict", "Path=/dashboard", "Max-Age=3600"):
+            assert part in cookie
+        assert "Secure" not in cookie
+        assert client.get("/dashboard/providers").status_code == 200
+        with house.store.read() as tx:
+            assert tx.session(client.cookies["lcc_dashboard"]) is None, "the database has its digest only"
+
+
+def test_over_tls_the_cookie_does_not_leave_it():
+    with DashboardHouse(web_url="https://lcc.example.org").browser() as client:
+        assert "Secure" in sign_in(client, "otto").headers["set-cookie"]
+
+
+def test_an_id_that_somebody_planted_is_never_the_session(house):
+    with house.browser() as client:
+        client.cookies.set("lcc_dashboard", "planted", path="/dashboard")
+        made = re.search("lcc_dashboard=([^;]+)", sign_in(client, "otto").headers["set-cookie"])[1]
+        assert made != "planted"
+    with house.browser() as other:
+        other.cookies.set("lcc_dashboard", "planted", path="/dashboard")
+        assert other.get("/dashboard/providers").status_code == 401
+
+
+def test_signing_in_again_ends_the_session_before(house):
+    with house.browser("otto") as client:
+        before = client.cookies["lcc_dashboard"]
+        sign_in(client, "vera")
+        assert client.cookies["lcc_dashboard"] != before
+    with house.browser() as thief:
+        thief.cookies.set("lcc_dashboard", before, path="/dashboard")
+        assert thief.get("/dashboard/providers").status_code == 401
+
+
+def test_signing_out_ends_the_session_also_for_who_kept_the_cookie(house):
+    with house.browser("otto") as client:
+        kept = client.cookies["lcc_dashboard"]
+        assert post(client, "/sign-out").status_code == 303
+        client.cookies.set("lcc_dashboard", kept, path="/dashboard")
+        assert client.get("/dashboard/providers").status_code == 401
+
+
+def test_a_session_ends_in_time_and_with_any_change_of_its_user(house):
+    with house.browser("otto") as client:
+        house.now += 3599
+        assert client.get("/dashboard/providers").status_code == 200
+        house.now += 1
+        assert client.get("/dashboard/providers").status_code == 401
+        sign_in(client, "otto")
+        people.change(house.store, "otto", role="viewer")
+        assert client.get("/dashboard/providers").status_code == 401
+        sign_in(client, "otto")
+        people.remove(house.store, "otto")
+        assert client.get("/dashboard/providers").status_code == 401
+
+
+def test_a_wrong_password_signs_nobody_in(house):
+    house.user("paula", "operator", password="")
+    pairs = [("otto", "wrong"), ("nobody", "x"), ("otto", ""), ("", ""), (EVIL[:-1], "x"), ("paula", "")]
+    with house.browser() as client:
+        for name, password in pairs:
+            told = sign_in(client, name, password)
+            assert (told.status_code, "set-cookie" in told.headers) == (401, False)
+            assert "do not belong together" in told.text
+            assert "<script" not in told.text
+
+
+def test_who_guesses_has_to_wait_and_the_user_at_another_address_does_not():
+    slow = ThrottleRules(per_address=Rate(2, 3600), per_id=Rate(1000, 3600))
+    house = DashboardHouse(login=slow)
+    with house.browser() as client:
+        assert [sign_in(client, "otto", "wrong").status_code for _ in range(3)] == [401, 401, 429]
+        told = sign_in(client, "otto")
+        assert (told.status_code, int(told.headers["retry-after"]) > 1) == (429, True)
+    with house.browser("otto", address="::1"):
+        pass
+
+
+# --- over which connections ----------------------------------------------------------------------
+
+
+def test_the_dashboard_is_off_for_who_comes_over_a_network_in_plain_text(house):
+    with house.browser(address="192.0.2.7") as client:
+        for told in (
+            client.get("/dashboard/providers"),
+            client.get("/dashboard/sign-in"),
+            sign_in(client, "otto"),
+        ):
+            assert (told.status_code, "TLS" in told.text) == (403, True)
+
+
+def test_a_trusted_proxy_may_bring_anybody():
+    with DashboardHouse(proxies="192.0.2.7").browser("otto", address="192.0.2.7") as client:
+        assert client.get("/dashboard/providers").status_code == 200
+
+
+def test_a_proxy_names_the_user_and_nobody_else_may():
+    house = DashboardHouse(proxies="192.0.2.7", header="remote-user")
+    with house.browser(address="192.0.2.7") as client:
+        client.headers["Remote-User"] = "otto"
+        assert "otto (operator)" in client.get("/dashboard/providers").text
+        assert post(client, "/providers/7/pause").status_code == 303
+        assert house.state(7) == "paused"
+        client.headers["Remote-User"] = "nobody"
+        assert client.get("/dashboard/providers").status_code == 401
+    with house.browser(address="127.0.0.1") as client:
+        client.headers["Remote-User"] = "otto"
+        assert client.get("/dashboard/providers").status_code == 401
+
+
+def test_without_the_setting_the_header_means_nothing():
+    with DashboardHouse(proxies="192.0.2.7").browser(address="192.0.2.7") as client:
+        client.headers["Remote-User"] = "otto"
+        assert client.get("/dashboard/providers").status_code == 401
+
+
+def test_two_such_headers_name_nobody():
+    house = DashboardHouse(proxies="192.0.2.7", header="remote-user")
+    with house.browser(address="192.0.2.7") as client:
+        headers = [("Remote-User", "otto"), ("Remote-User", "vera")]
+        assert client.get("/dashboard/providers", headers=headers).status_code == 401
+
+
+# --- what holds for every page -------------------------------------------------------------------
+
+
+def test_pages_run_nothing_lie_in_no_frame_and_are_kept_nowhere(house):
+    with house.browser("otto") as client:
+        for path in [*PAGES, "/sign-in", "/providers/99", "/providers/x"]:
+            told = client.get(f"/dashboard{path}")
+            policy = told.headers["content-security-policy"]
+            assert policy.startswith("default-src 'none'")
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            assert told.headers["x-frame-options"] == "DENY"
+            assert told.headers["cache-control"] == "no-store"
+            assert " style=" not in told.text
+
+
+def test_what_providers_wrote_stays_text(house):
+    with house.browser("otto") as client:
+        post(client, "/providers/7/want-full", reason="x<script>")
+        for path in PAGES:
+            shown = client.get(f"/dashboard{path}").text
+            for wrong in ("<script", "<img", "\u202e"):
+                assert wrong not in shown
+            if path in {"/providers", "/providers/7"}:
+                assert "&lt;script&gt;" in shown
+                assert "\\u202e" in shown
+
+
+def test_what_stands_in_an_address_is_not_repeated_as_markup(house):
+    with house.browser("otto") as client:
+        for query in ("?done=<script>&count=1", "?done=pause&count=<script>", "?q=%22%3E<script>"):
+            for path in ("/providers", "/providers/7"):
+                assert "<script" not in client.get(f"/dashboard{path}{query}").text
+
+
+# --- roles ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "permitted"),
+    [("vera", set()), ("otto", set(Action)), ("sven", {Action.RETRY, Action.WANT_FULL})],
+)
+def test_each_role_does_what_it_may_and_leaves_a_trace(house, name, permitted):
+    with house.browser(name) as client:
+        for action in Action:
+            page = client.get("/dashboard/providers/7").text
+            assert (f'/providers/7/{action}"' in page) is (action in permitted), action
+            told = post(client, f"/providers/7/{action}", **FIELDS[action])
+            assert told.status_code == (303 if action in permitted else 403)
+    noted = [one for one in Action if one in permitted and one != Action.RETRY]  # there was nothing to retry
+    assert house.log()[::-1] == [(name, "dashboard", one, 7) for one in noted]
+
+
+def test_no_action_reaches_the_provider_of_somebody_else(house):
+    with house.browser("sven") as client:
+        for action in Action:
+            told = post(client, f"/providers/8/{action}", **FIELDS[action])
+            assert told.status_code == 404
+            assert "There is no provider 8" in told.text
+    assert (house.state(8), house.log()) == ("active", [])
+
+
+def said(page):
+    return re.search(r"<main>(.*)</main>", page)[1]
+
+
+def test_no_page_tells_of_the_provider_of_somebody_else(house):
+    with house.browser("sven") as client:
+        never_was = said(client.get("/dashboard/providers/98").text)
+        for path in ("/providers/8", "/providers/8/confirm-removals", "/providers/99"):
+            told = client.get(f"/dashboard{path}")
+            assert told.status_code == 404
+            assert said(told.text) == never_was.replace("98", path.split("/")[2])
+
+
+def test_the_list_of_an_owner_has_the_owners_providers_only(house):
+    with house.browser("sven") as client:
+        for query in ("", "?q=8", "?q=example", "?order=name&falling=1", "?value=&after=0", "?state=active"):
+            shown = client.get(f"/dashboard/providers{query}").text
+            assert set(re.findall(r"/dashboard/providers/(\d+)", shown)) <= {"7"}
+
+
+def test_an_owner_sees_of_the_audit_log_what_concerns_own_providers(house):
+    with house.browser("otto") as client:
+        for pid in (7, 8):
+            post(client, f"/providers/{pid}/pause")
+    with house.browser("sven") as client:
+        shown = client.get("/dashboard/audit").text
+    assert set(re.findall(r"/dashboard/providers/(\d+)", shown)) == {"7"}
+
+
+def test_an_owner_does_not_withdraw_what_the_operator_wants(house):
+    with house.browser("otto") as client:
+        post(client, "/providers/7/want-full", reason="cache crash")
+    with house.browser("sven") as client:
+        assert post(client, "/providers/7/want-full", reason="").status_code == 422
+    with house.store.read() as tx:
+        assert tx.provider(7).fullsetwanted == "cache crash"
+
+
+# --- forms ---------------------------------------------------------------------------------------
+
+
+def test_a_form_of_another_page_does_nothing(house):
+    with house.browser("vera") as other:
+        foreign = key_of(other)
+    with house.browser("otto") as client:
+        key = key_of(client)
+        for action in Action:
+            refused(client, action, key, foreign)
+    assert (house.state(7), house.log()) == ("active", [])
+
+
+def refused(client, action, key, foreign):
+    for wrong in ("", "x", foreign):
+        assert post(client, f"/providers/7/{action}", wrong, **FIELDS[action]).status_code == 403
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        form = {"form": key, **FIELDS[action]}
+        told = client.post(f"/dashboard/providers/7/{action}", data=form, headers=headers)
+        assert told.status_code == 403
+    assert client.get(f"/dashboard/providers/7/{action}").status_code in {200, 405}
+
+
+def test_nobody_is_signed_in_by_a_form_of_another_site(house):
+    with house.browser() as client:
+        form = {"name": "otto", "password": "x"}
+        headers = {"Origin": "https://evil.example"}
+        assert client.post("/dashboard/sign-in", data=form, headers=headers).status_code == 403
+
+
+def test_removals_are_confirmed_by_a_tick_only(house):
+    with house.browser("otto") as client:
+        assert post(client, "/providers/7/confirm-removals").status_code == 422
+        assert house.log() == []
+        assert post(client, "/providers/7/confirm-removals", sure="yes").status_code == 303
+
+
+def test_codes_that_are_none_are_said(house):
+    with house.browser("otto") as client:
+        for code in ("x", "99", "800", "503;", "\u0663\u0663\u0663"):
+            assert post(client, "/providers/7/retry", code=code).status_code == 422
+
+
+# --- the list ------------------------------------------------------------------------------------
+
+
+def listed(page):
+    return [int(pid) for pid in re.findall(r'<a href="/dashboard/providers/(\d+)">', page)]
+
+
+@pytest.mark.parametrize("order", ["pid", "name", "fileused", "nurlproc"])
+@pytest.mark.parametrize("falling", ["", "1"])
+def test_pages_of_the_list_follow_each_other_without_gap_or_repetition(order, falling):
+    house = DashboardHouse()
+    for pid in range(100, 220):
+        house.provider(pid, name=f"n{pid % 7}", fileused=pid % 5, nurlproc=pid % 3)
+    with house.browser("otto") as client:
+        path, seen = f"/dashboard/providers?order={order}&falling={falling}", []
+        while path:
+            page = client.get(path).text
+            seen += listed(page)
+            found = re.search(r'href="([^"]+)" rel="next"', page)
+            path = found and found[1].replace("&amp;", "&")
+    with house.store.read() as tx:
+        rows = sorted(tx.providers(), key=lambda one: one.pid)
+    rows.sort(key=lambda one: getattr(one, order), reverse=bool(falling))
+    assert seen == [one.pid for one in rows]
+
+
+def test_providers_are_found_by_number_name_root_and_state(house):
+    with house.browser("otto") as client:
+        post(client, "/providers/7/pause")
+        wanted = {
+            "q=8": [8],
+            "q=ORG/9": [],
+            "q=org/9": [9],
+            "q=%25": [],
+            "state=paused": [7],
+            "q=SCRIPT": [7, 8, 9],
+        }
+        for query, found in wanted.items():
+            assert listed(client.get(f"/dashboard/providers?{query}").text) == found, query

@@ -1,0 +1,124 @@
+"""Users, sessions, the audit log and lists of providers, on every store."""
+
+from dataclasses import replace
+
+import pytest
+
+from lcc_scrapy.db.auditing import Audited
+from lcc_scrapy.db.records import Fetched, ProviderPage, ProviderSet
+from lcc_scrapy.domain.audit import AuditEntry
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.users import Session, User
+from lcc_scrapy.providers import registration
+
+NOW = 1_800_000_000
+LAST = 2**62
+ENTRY = AuditEntry(0, NOW, "otto", "dashboard", "pause", 7, "détail")
+
+
+def test_a_user_goes_with_its_sessions(store):
+    with store.begin() as tx:
+        for name in ("otto", "anna"):
+            tx.put_user(User(name, "operator", "", "hash", NOW))
+            tx.insert_session(Session(name * 2, name, NOW, NOW + 10))
+        tx.put_user(User("otto", "provider-owner", "7 8", "hash", NOW))
+    with store.read() as tx:
+        assert [(one.name, one.role, one.providers) for one in tx.users()] == [
+            ("anna", "operator", ""),
+            ("otto", "provider-owner", "7 8"),
+        ]
+        assert tx.user("Otto") is None
+    with store.begin() as tx:
+        tx.delete_user("otto")
+    with store.read() as tx:
+        assert (tx.user("otto"), tx.session("ottootto")) == (None, None)
+        assert tx.session("annaanna") == Session("annaanna", "anna", NOW, NOW + 10)
+    with store.begin() as tx:
+        tx.forget_sessions(NOW + 10)
+        assert tx.session("annaanna") is not None
+        tx.forget_sessions(NOW + 11)
+        assert tx.session("annaanna") is None
+
+
+def test_the_audit_log_tells_of_providers_and_users_newest_first(store):
+    with store.begin() as tx:
+        for pid, who in ((7, "otto"), (8, "otto"), (0, "anna")):
+            tx.add_audit(replace(ENTRY, pid=pid, who=who, at=NOW + pid))
+    with store.read() as tx:
+        found = tx.audits(LAST, 10)
+        assert [(one.pid, one.who, one.detail) for one in found] == [
+            (0, "anna", "détail"),
+            (8, "otto", "détail"),
+            (7, "otto", "détail"),
+        ]
+        assert [one.pid for one in tx.audits(found[0].entryid, 1)] == [8]
+        assert [one.pid for one in tx.audits(LAST, 10, {7, 0})] == [0, 7]
+        assert [one.pid for one in tx.audits(LAST, 10, who="otto")] == [8, 7]
+        assert tx.audits(LAST, 10, set()) == []
+    with store.begin() as tx:
+        assert tx.forget_audits(NOW + 8) == 2
+        assert [one.pid for one in tx.audits(LAST, 10)] == [8]
+
+
+def test_an_entry_is_written_with_its_action_or_not_at_all(store):
+    with store.begin() as tx:
+        tx.insert_provider(Provider(7, "x"), [])
+    with pytest.raises(LccError):
+        registration.change(Audited(store, replace(ENTRY, pid=8)), 8, {"state": State.PAUSED})
+    audited = Audited(store, ENTRY)
+    registration.change(audited, 7, {"state": State.PAUSED})
+    registration.change(audited, 7, {"state": State.PAUSED})
+    with store.read() as tx:
+        assert [(one.pid, one.action) for one in tx.audits(LAST, 10)] == [(7, "pause")]
+
+
+def test_lists_of_providers_are_found_sorted_and_cut(store):
+    rows = [
+        (Provider(1, "x", name="Anna", nurlproc=5), ["http://a.example/"]),
+        (Provider(2, "x", name="50%", nurlproc=5, state=State.PAUSED), ["http://b.example/"]),
+        (Provider(3, "x", name="anna b", contact="c@d.example", nurlproc=9), ["http://c.example/"]),
+    ]
+    with store.begin() as tx:
+        tx.insert_providers(rows)
+    page = ProviderPage("nurlproc", 10)
+    wanted = {
+        page: [1, 2, 3],
+        replace(page, falling=True): [3, 1, 2],
+        replace(page, falling=True, limit=2): [3, 1],
+        replace(page, falling=True, after=(5, 1)): [2],
+        replace(page, after=(5, 1)): [2, 3],
+        replace(page, search="ANNA"): [1, 3],
+        replace(page, search="%"): [2],
+        replace(page, search="b.example"): [2],
+        replace(page, search="D.EXAMPLE"): [3],
+        replace(page, search="2"): [2],
+        replace(page, state=State.PAUSED): [2],
+        replace(page, pids=frozenset({1, 3}), search="example"): [1, 3],
+        replace(page, pids=frozenset()): [],
+    }
+    with store.read() as tx:
+        for asked, found in wanted.items():
+            assert [one.pid for one in tx.provider_page(asked)] == found, asked
+        assert tx.count_provider_states() == {"active": 2, "paused": 1}
+        assert tx.count_provider_states({2}) == {"paused": 1}
+
+
+def test_newest_sets_turns_and_failures_are_told_by_provider(store):
+    def pset(psetid, pid):
+        return ProviderSet(psetid, pid, psetid, "", "", full=False, received=0, phase="absorbed", progress=0)
+
+    with store.begin() as tx:
+        tx.insert_psets([pset(1, 7), pset(2, 8), pset(3, 7)])
+        tx.count_fetches(
+            {Fetched(7, "failed", 404): 2, Fetched(7, "stored", 0): 5, Fetched(8, "retrying", 503): 1}, 600
+        )
+        tx.count_fetches({Fetched(7, "failed", 410): 1}, 1200)
+    with store.read() as tx:
+        assert {pid: one.psetid for pid, one in tx.last_sets([7, 8, 9]).items()} == {7: 3, 8: 2}
+        assert [one.psetid for one in tx.newest_sets(7, 10)] == [3, 1]
+        assert [one.psetid for one in tx.newest_sets(7, 1)] == [3]
+        assert tx.count_failures([7, 8, 9], 600, {"failed", "retrying"}) == {7: 3, 8: 1}
+        assert tx.count_failures([7], 1200, {"failed"}) == {7: 1}
+        assert tx.turns_of(["7"]) == {}
+        assert (tx.last_sets([]), tx.count_failures([], 0, {"failed"})) == ({}, {})

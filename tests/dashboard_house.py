@@ -1,0 +1,84 @@
+"""The dashboard on a store in memory: users, providers with hostile names, and a browser for each user."""
+
+import re
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from ipaddress import ip_network
+from zoneinfo import ZoneInfo
+
+from lcc_scrapy.dashboard import people
+from lcc_scrapy.dashboard.routes import Terms, make_dashboard
+from lcc_scrapy.db.records import UrlErrorRecord
+from lcc_scrapy.domain.dashboard_rules import DashboardRules
+from lcc_scrapy.domain.login_limits import ThrottleRules
+from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.users import User
+from lcc_scrapy.login.passwords import hash_password
+from lcc_scrapy.web.app import make_app
+from tests.web_house import NOW, WebHouse
+
+PASSWORD = "correct horse battery"
+EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
+HASH = cache(hash_password)
+
+
+class DashboardHouse(WebHouse):
+    def __init__(self, proxies="", header="", web_url="", login=None):
+        super().__init__()
+        networks = tuple(map(ip_network, proxies.split()))
+        self.rules = DashboardRules(header, 3600.0)
+        terms = Terms(
+            self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url
+        )
+        self.app = make_app(self.lcc, [make_dashboard(self.store, terms)])
+        for name, role, pids in (
+            ("vera", "viewer", ""),
+            ("otto", "operator", ""),
+            ("sven", "provider-owner", "7"),
+        ):
+            self.user(name, role, pids)
+        for pid in (7, 8, 9):
+            self.provider(pid)
+
+    def user(self, name, role, pids="", password=PASSWORD):
+        people.add(self.store, User(name, role, pids, HASH(password) if password else "", NOW))
+
+    def provider(self, pid, name=EVIL, roots=("http://www.example.org/",), **values):
+        made = Provider(
+            pid, "x", name=name, contact=EVIL, created=NOW, heldremovals=1, lastconnip="192.0.2.1"
+        )
+        with self.store.begin() as tx:
+            tx.insert_provider(replace(made, **values), [f"{root}{pid}/" for root in roots])
+            tx.add_errors([UrlErrorRecord(pid, 404, EVIL, f"http://x/{EVIL}", "{}", NOW)], 100)
+
+    def state(self, pid):
+        with self.store.read() as tx:
+            return tx.provider(pid).state
+
+    def log(self):
+        with self.store.read() as tx:
+            return [(one.who, one.place, one.action, one.pid) for one in tx.audits(2**62, 1000)]
+
+    @contextmanager
+    def browser(self, name="", address="127.0.0.1"):
+        with self.client("", address) as client:
+            if name:
+                told = sign_in(client, name)
+                assert told.status_code == 303, told.text
+            yield client
+
+
+def sign_in(client, name, password=PASSWORD):
+    form = {"name": name, "password": password}
+    return client.post("/dashboard/sign-in", data=form, follow_redirects=False)
+
+
+def key_of(client):
+    return re.search(r'name="form" value="([0-9a-f]{64})"', client.get("/dashboard/providers/7").text)[1]
+
+
+def post(client, path, key=None, **fields):
+    data = {"form": key_of(client) if key is None else key, **fields}
+    return client.post(f"/dashboard{path}", data=data, follow_redirects=False)

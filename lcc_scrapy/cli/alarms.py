@@ -49,10 +49,7 @@ def watch(lcc: Lcc) -> None:
     from lcc_scrapy.machine.watchdog import SignsOfLife
 
     logs.begin(lcc.settings, lcc.config.log_format)
-    if not _channels(lcc):
-        raise ConfigurationError(
-            "nobody would be told: set LCC_ALARM_MAIL, LCC_ALARM_WEBHOOKS_FILE or LCC_ALARM_COMMAND"
-        )
+    _channels(lcc)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -116,8 +113,8 @@ def test(lcc: Lcc) -> None:
         except NotTold as error:
             failed += 1
             click.echo(f"{channel.name}: {error}")
-    if failed or not channels:
-        raise Failure("nobody would be told" if failed == len(channels) else "not everybody would be told")
+    if failed:
+        raise Failure(f"{failed} of {len(channels)} channels were not told")
 
 
 def _channels(lcc: Lcc) -> "list[Channel]":
@@ -125,7 +122,12 @@ def _channels(lcc: Lcc) -> "list[Channel]":
     from lcc_scrapy.mail.sending import smtp_mailer
 
     config = lcc.config
-    return channels_of(config.alarms, smtp_mailer(config.mail), lcc.home.lcc_id, config.agent)
+    found = channels_of(config.alarms, smtp_mailer(config.mail), lcc.home.lcc_id, config.agent)
+    if not found:
+        raise ConfigurationError(
+            "nobody would be told: set LCC_ALARM_MAIL, LCC_ALARM_WEBHOOKS_FILE or LCC_ALARM_COMMAND"
+        )
+    return found
 
 
 def _facts(lcc: Lcc, store: "Store") -> "FactsReader":

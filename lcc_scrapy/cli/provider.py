@@ -123,7 +123,7 @@ def _add_one(
     if not root_urls:
         raise click.UsageError("a provider needs a --root: everything it pushes would be refused")
     kept = roots(root_urls)
-    with lcc.store() as store:
+    with lcc.audited("provider add", pid) as store:
         secret = hash_password(password.for_new_provider(password_file))
         fresh = Provider(pid, secret, created=int(time.time()), **values)
         registration.add(store, fresh, kept)

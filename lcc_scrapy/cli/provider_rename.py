@@ -45,7 +45,8 @@ def rename_root(lcc: Lcc, pid: int, old: str, new: str, *, dry_run: bool, as_jso
     from lcc_scrapy.providers.renaming import RootRenaming
 
     renaming = Renaming.between(Root.parse(old), Root.parse(new))
-    with lcc.store() as store:
+    told = lcc.store() if dry_run else lcc.audited("provider rename-root", pid, f"{old} {new}")
+    with told as store:
         with store.read() as tx:
             documents = find(tx, pid).fileused
         work = RootRenaming(store, pid, renaming, int(time.time()), lcc.config.policy)

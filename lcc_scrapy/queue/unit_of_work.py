@@ -136,7 +136,7 @@ class UnitOfWork:
                 self._renamed[key] = row.urlkey
                 self._reasons[key] = renamed_to(row.docid)
                 self._tell(key)
-                row = replace(row, owners_seq=0, subtype_seq=0)  # noqa: PLW2901 - of another document
+                row = replace(row, owners_seq=0)  # noqa: PLW2901 - of another document
                 self.put_meta(replace(answers[key], urlkey=row.urlkey))
             self.put_cached(row, tell=True)
 

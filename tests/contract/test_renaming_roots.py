@@ -123,7 +123,7 @@ def test_content_users_see_each_document_leave_and_come_right_behind(lcc):
         assert come.curl == NEW + gone.curl.removeprefix(SITE)
 
 
-@pytest.mark.parametrize("page", [1, 4, 100])
+@pytest.mark.parametrize("page", [1, 5])
 def test_who_follows_the_feed_meanwhile_has_in_the_end_what_is_there(lcc, page):
     lcc.store_pages(*pages(9))
     have, after = {}, 0
@@ -371,13 +371,13 @@ def test_killed_at_any_commit_the_same_call_goes_on_and_nothing_is_told_twice(lc
     lcc.fetch_all()
     lcc.push(*map(update, pages(3, 30)))
     begun = lcc.feed()[-1].seq
-    commits = kills = 1
+    commits = kills = 1 + late
     while True:
         try:
             rename(lcc, store=Dying(lcc.store, commits, late=late))
         except Crash:
             kills += 1
-            commits = kills
+            commits += 2
             if lcc.provider().state == State.MOVING:
                 with pytest.raises(RenameRefused, match="run that to its end"):
                     rename(lcc, SITE, "http://other.org/")

@@ -69,6 +69,8 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_GROWTH=large $(BIN)/python -m pytest -p no:randomly tests/faults/test_growth.py tests/faults/test_growth_hostile.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
 	LCC_GALERA_SECONDS=300 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_galera.py tests/faults/test_postgresql_standby.py
+	$(MAKE) .corpora/prometheus
+	LCC_PROMETHEUS=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_prometheus.py
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
 	LCC_S3_DOCUMENTS=10000 LCC_S3_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_object_storage.py

@@ -13,6 +13,7 @@ from lcc_scrapy.db.sql import snapshot
 from lcc_scrapy.db.sql import store as sql_store
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.db.tables import (
+    audit,
     indexnowurls,
     lccinfo,
     linkwords,
@@ -38,7 +39,7 @@ PAIRS = [
     ("mariadb", "postgresql"),
 ]
 NUMBERED = [table for table in TABLES if table.autoincrement_column is not None]
-FOR_GOOD = [linkwords, machines, recipients, urd, urlerrors]
+FOR_GOOD = [audit, linkwords, machines, recipients, urd, urlerrors]
 """Tables whose numbers are not given again when their rows are gone, on every kind of database."""
 
 

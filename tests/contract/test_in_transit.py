@@ -96,6 +96,7 @@ def in_transaction(lcc, work):
         return work(tx)
 
 
+@pytest.mark.parametrize("store", ["memory", "sqlite", "mariadb"], indirect=True)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_its_rows_stay_as_they_are(busy, writer):
     put_in(busy, State.IN_TRANSIT)

@@ -364,6 +364,7 @@ class Dying:
             raise Crash
 
 
+@pytest.mark.parametrize("store", ["memory", "sqlite"], indirect=True)
 @pytest.mark.parametrize("late", [False, True])
 def test_killed_at_any_commit_the_same_call_goes_on_and_nothing_is_told_twice(lcc, late):
     put_all_kinds(lcc)

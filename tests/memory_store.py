@@ -14,6 +14,7 @@ from typing import Any
 from lcc_scrapy.db.records import (
     ABSORBED,
     ACI_NUMBER,
+    FAILURES,
     FEED,
     LAST_KEY,
     LAST_NUMBER,
@@ -1419,20 +1420,24 @@ class MemoryTx:
             for one in self._t.pidb.values()
             if (page.pids is None or one.pid in page.pids) and page.state in {"", one.state} and found(one)
         ]
+        failures = self.count_failures([one.pid for one in rows], page.since, page.failing)
+        if page.order == FAILURES:
+            rows = [one for one in rows if one.pid in failures]
+
+        def value_of(one: Provider) -> Any:
+            return failures[one.pid] if page.order == FAILURES else getattr(one, page.order)
+
         rows.sort(key=lambda one: one.pid)
-        rows.sort(key=lambda one: getattr(one, page.order), reverse=page.falling)
+        rows.sort(key=value_of, reverse=page.falling)
         if page.after is not None:
             value, pid = page.after
 
             def behind(one: Provider) -> bool:
-                its = getattr(one, page.order)
+                its = value_of(one)
                 return (its == value and one.pid > pid) or (its < value if page.falling else its > value)
 
             rows = [one for one in rows if behind(one)]
         return rows[: page.limit]
-
-    def count_provider_states(self, pids: Collection[int] | None = None) -> dict[str, int]:
-        return dict(Counter(one.state for one in self._t.pidb.values() if pids is None or one.pid in pids))
 
     def last_sets(self, pids: Iterable[int]) -> dict[int, ProviderSet]:
         wanted = set(pids)

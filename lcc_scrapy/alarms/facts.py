@@ -47,12 +47,14 @@ class FactsReader:
         )
 
     def _idle(self, now: int) -> float:
-        with self.store.begin() as tx:
+        """Return for how long no fetch has ended; nothing is written while nothing has changed."""
+        with self.store.read() as tx:
             before = Fetching(*map(int, (tx.info(_ENDED) or "0 0").split()))
             after = before.seen(_ended(tx), now, due=not tx.info(PAUSED) and tx.has_due_turns(now))
-            if after != before:
+        if after != before:
+            with self.store.begin() as tx:
                 tx.set_info(_ENDED, f"{after.ended} {after.since}")
-        return float(max(now - after.since, 0))
+        return after.idle(now)
 
 
 def _ended(tx: Tx) -> int:

@@ -64,7 +64,8 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Markup:
 def table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
     """Return a table; numbers stand to the right. On a narrow screen each row is a block with names."""
     made = [list(row) for row in rows]
-    head = Markup("").join(Markup("<th>{}</th>").format(one) for one in columns)
+    kinds = [_kind(value) for value in made[0]] if made else [_NOTHING] * len(columns)
+    head = Markup("").join(map(Markup("<th{}>{}</th>").format, kinds, columns))
     labels = [Markup(one).striptags() if isinstance(one, Markup) else str(one) for one in columns]  # noqa: S704 - of our own
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(Markup("").join(map(_cell, labels, row))) for row in made
@@ -74,8 +75,11 @@ def table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup
     )
 
 
+def _kind(value: object) -> Markup:
+    return Markup(' class="n"') if isinstance(value, int) else _NOTHING
+
+
 def _cell(label: str, value: object) -> Markup:
-    kind = Markup(' class="n"') if isinstance(value, int) else _NOTHING
     inside = value if isinstance(value, Markup) else shown(value)
     named = Markup(' data-l="{}"').format(label) if inside != "" else _NOTHING
-    return Markup("<td{}{}>{}</td>").format(kind, named, inside)
+    return Markup("<td{}{}>{}</td>").format(_kind(value), named, inside)

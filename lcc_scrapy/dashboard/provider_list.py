@@ -1,6 +1,6 @@
 """The list of providers: which are asked for, and how they are shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from urllib.parse import urlencode
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from lcc_scrapy.dashboard.layout import link, table
-from lcc_scrapy.db.records import ProviderPage, ProviderSet, StoredTurn
+from lcc_scrapy.db.records import FAILURES, ProviderPage, ProviderSet, StoredTurn
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.fetch_counts import HOUR, since
 from lcc_scrapy.domain.providers import Provider, State
@@ -27,13 +27,14 @@ _DIGITS_MAX = 18
 ORDERS: Mapping[str, str] = {
     "pid": "Provider", "name": "Name", "state": "State", "fileused": "Documents", "spaceused": "Space",
     "nurlproc": "Queue", "nurlerrs": "Errors", "heldremovals": "Held", "lastconntime": "Last login",
+    FAILURES: "Failed fetches, 1 h",
 }  # fmt: skip
 """The columns by which the list can be sorted."""
 
 _TEXTS = frozenset({"name", "state"})
 
 
-def asked(query: Mapping[str, str], user: User) -> ProviderPage:
+def asked(query: Mapping[str, str], user: User, now: int) -> ProviderPage:
     """Return which page of the list a query asks for; what it has wrong is ignored."""
     order = query.get("order", "pid")
     search = query.get("q", "").strip()[:SEARCH_MAX]
@@ -47,6 +48,8 @@ def asked(query: Mapping[str, str], user: User) -> ProviderPage:
         search if search.isprintable() else "",
         state if state in set(State) else "",
         user.pids,
+        since(now, HOUR),
+        FAILING,
     )
 
 
@@ -75,7 +78,7 @@ class Listed:
     failures: Mapping[int, int]
 
 
-def read(tx: Tx, page: ProviderPage, now: int) -> Listed:
+def read(tx: Tx, page: ProviderPage) -> Listed:
     """Read a page: a handful of statements, however many providers there are."""
     found = tx.provider_page(page)
     rows = found[:LIMIT]
@@ -85,7 +88,7 @@ def read(tx: Tx, page: ProviderPage, now: int) -> Listed:
         len(found) > LIMIT,
         tx.last_sets(pids),
         tx.turns_of([one.turnkey for one in rows]),
-        tx.count_failures(pids, since(now, HOUR), FAILING),
+        tx.count_failures(pids, page.since, page.failing),
     )
 
 
@@ -103,10 +106,7 @@ def next_slot(one: Provider, turn: StoredTurn | None, now: float, zone: tzinfo) 
 
 def body(listed: Listed, page: ProviderPage, now: float, zone: tzinfo) -> Markup:
     """Return the list, with a form to search and sort."""
-    columns = [
-        *(_heading(name, page) for name in ORDERS),
-        Markup("Failed fetches, 1 h"), Markup("Last set"), Markup("Next slot"),
-    ]  # fmt: skip
+    columns = [*(_heading(name, page) for name in ORDERS), Markup("Last set"), Markup("Next slot")]
     rows = [_row(one, listed, now, zone) for one in listed.providers]
     shown = table(columns, rows) if rows else Markup("<p>There is no such provider.</p>")
     return _form(page) + shown + _next(listed, page)
@@ -133,10 +133,9 @@ def _row(one: Provider, listed: Listed, now: float, zone: tzinfo) -> list[object
     ]
 
 
-def used(count: int, limit: int, write: "type[str] | object" = str) -> str:
+def used(count: int, limit: int, write: Callable[[int], str]) -> str:
     """Say how much of a quota is used; 0 = there is none."""
-    assert callable(write)
-    return f"{write(count)} of {write(limit)}" if limit else f"{write(count)}"
+    return f"{write(count)} of {write(limit)}" if limit else write(count)
 
 
 def _query(page: ProviderPage, **changed: object) -> str:
@@ -183,5 +182,6 @@ def _next(listed: Listed, page: ProviderPage) -> Markup:
     if not listed.more:
         return Markup("")
     last = listed.providers[-1]
-    href = _query(page, value=getattr(last, page.order), after=last.pid)
+    value = listed.failures[last.pid] if page.order == FAILURES else getattr(last, page.order)
+    href = _query(page, value=value, after=last.pid)
     return Markup('<p><a href="{}" rel="next">Next {}</a></p>').format(href, LIMIT)

@@ -121,7 +121,7 @@ def _facts(page: Shown, now: float, zone: tzinfo) -> list[tuple[str, object]]:
         ("Contact", one.contact),
         ("State", one.state),
         *(("Root", root) for root in page.roots),
-        ("Documents", used(one.fileused, one.filesmax)),
+        ("Documents", used(one.fileused, one.filesmax, str)),
         ("Space", used(one.spaceused, one.spacemax, size)),
         ("Queue", f"{one.nurlproc} URLs"),
         *([("Oldest waiting", f"{oldest['url']}, since {moment(oldest['since'])}")] if oldest else []),

@@ -181,9 +181,10 @@ class _Dashboard:
     def providers(self, request: Request, whose: Visitor, values: Values) -> Response:
         """List providers."""
         del values
-        now, wanted = _now(request), provider_list.asked(request.query_params, whose.user)
+        now = _now(request)
+        wanted = provider_list.asked(request.query_params, whose.user, now)
         with self._store.read() as tx:
-            listed = provider_list.read(tx, wanted, now)
+            listed = provider_list.read(tx, wanted)
         return page("Providers", provider_list.body(listed, wanted, now, self._terms.zone), whose)
 
     def provider(self, request: Request, whose: Visitor, values: Values) -> Response:

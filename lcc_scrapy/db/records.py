@@ -519,12 +519,17 @@ class Oldest:
     since: int
 
 
+FAILURES = "failures"
+"""Not a column: the order of a list of providers by their failed fetches."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderPage:
     """Which providers are wanted: ordered by a column and then by pid, behind (value, pid) of the last one.
 
     ``pids`` None = of all; ``state`` and ``search`` empty = whatever they are. ``search`` is a pid, or a
-    part of a name or contact (in any case of letters) or of a root.
+    part of a name or contact (in any case of letters) or of a root. ``FAILURES`` orders by fetches that ended
+    in one of the results ``failing`` in spans from ``since`` on; providers without one are left out.
     """
 
     order: str
@@ -534,6 +539,8 @@ class ProviderPage:
     search: str = ""
     state: str = ""
     pids: frozenset[int] | None = None
+    since: int = 0
+    failing: frozenset[str] = frozenset()
 
 
 Queue = tuple[int, str]

@@ -194,11 +194,20 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """Whether fetches end: their number, and since when (epoch seconds) it is that though some are due."""
+    """Whether fetches end: their number, and since when (epoch seconds) it is that though some are due.
+
+    Both are 0 while none is due.
+    """
 
     ended: int = 0
     since: int = 0
 
     def seen(self, ended: int, now: int, *, due: bool) -> "Fetching":
         """Return it after a look."""
-        return self if due and ended == self.ended and self.since else Fetching(ended, now)
+        if not due:
+            return Fetching()
+        return self if ended == self.ended and self.since else Fetching(ended, now)
+
+    def idle(self, now: int) -> float:
+        """Return for how many seconds no fetch has ended though some are due."""
+        return float(max(now - self.since, 0)) if self.since else 0.0

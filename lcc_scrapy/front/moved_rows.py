@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, KEYS, Record
@@ -32,9 +32,17 @@ class Progress:
 
     @classmethod
     def read(cls, tx: Tx, pid: int) -> "Progress | None":
-        """Return it as the target has it, None = nothing was copied."""
+        """Return it as the target has it, None = nothing was copied.
+
+        Raises ``FrontError`` when another version of this program wrote it.
+        """
         text = tx.info(_info(pid))
-        return cls(*json.loads(text)) if text else None
+        values = json.loads(text) if text else None
+        if values is None:
+            return None
+        if len(values) != len(fields(cls)):
+            raise FrontError(f"the move of provider {pid} was begun by another version: end it with that one")
+        return cls(*values)
 
     def write(self, tx: Tx, pid: int) -> None:
         """Keep it."""
@@ -91,6 +99,7 @@ def place(table: str, row: Record) -> list[Any]:
 
 
 def key(place: Sequence[Any] | None) -> list[Any] | None:
+    """Return the key of a row that ``place`` wrote."""
     if place is None:
         return None
     return [bytes.fromhex(part["hex"]) if isinstance(part, dict) else part for part in place]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lcc_scrapy.cache.last_outcomes import of_fetch
-from lcc_scrapy.db.records import LAST_NUMBER, UrlErrorRecord
+from lcc_scrapy.db.records import UrlErrorRecord
 from lcc_scrapy.db.retrying import Result, repeated
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain import removal_guard
@@ -22,12 +22,10 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below
+from lcc_scrapy.providers import portions
 from lcc_scrapy.providers.registration import NoSuchProvider
 from lcc_scrapy.queue.settlement import url_error
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
-
-CHUNK = 250
-"""Rows per transaction."""
 
 OUTSIDE = "outside the provider's roots"
 """The reason that the tombstones of removed documents give."""
@@ -99,18 +97,9 @@ class Narrowing:
     # --- waiting URLs ----------------------------------------------------------------------------
 
     def _drop_waiting(self, roots: Roots) -> Iterator[Narrowed]:
-        for rows in self._waiting():
+        for rows in portions.waiting(self._store, self._pid):
             keys = [row.urlkey for row in rows if _waits_outside(row, roots)]
             yield self._do(partial(self._drop, keys)) if keys else Narrowed()
-
-    def _waiting(self) -> Iterator[list[QueuedUrl]]:
-        after = 0
-        while after != LAST_NUMBER:
-            with self._store.read() as tx:
-                rows = tx.queued_of(self._pid, after, CHUNK)
-                after = tx.reach_waiting(self._pid, after, CHUNK)
-            if rows:
-                yield rows
 
     def _drop(self, keys: list[bytes]) -> Narrowed:
         """Take URLs out of the queue and tell their provider, as their fetch would have done."""
@@ -130,20 +119,10 @@ class Narrowing:
 
     # --- documents -------------------------------------------------------------------------------
 
-    def _documents(self) -> Iterator[list[CachedUrl]]:
-        after = b""
-        while True:
-            with self._store.read() as tx:
-                rows = tx.cached_of(self._pid, after, CHUNK)
-            if not rows:
-                return
-            yield rows
-            after = rows[-1].urlkey
-
     def _decide_on_holding(self, roots: Roots) -> Generator[Narrowed, None, bool]:
         """Count the documents that would go; the result tells whether all of them are to be held."""
         count = 0
-        for rows in self._documents():
+        for rows in portions.documents(self._store, self._pid):
             count += sum(not row.held and _lies_outside(row, roots) for row in rows)
             yield Narrowed()
         hold = self._do(partial(self._must_hold, count))
@@ -156,7 +135,7 @@ class Narrowing:
             return self._batch(tx, []).held_by_guard(self._pid, count)
 
     def _remove(self, roots: Roots, *, hold: bool) -> Iterator[Narrowed]:
-        for rows in self._documents():
+        for rows in portions.documents(self._store, self._pid):
             keys = [row.urlkey for row in rows if _is_wrong(row, roots)]
             done = self._do(partial(self._put_right, keys, hold=hold)) if keys else Narrowed()
             if done.held and not hold:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TypeVar
 
 from lcc_scrapy.db.records import (
     LAST_NUMBER,
@@ -20,7 +19,6 @@ from lcc_scrapy.db.records import (
     OUTCOME_RETRYING,
     OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
-    LastOutcome,
 )
 from lcc_scrapy.db.retrying import repeated
 from lcc_scrapy.db.tx import Store, Tx
@@ -29,16 +27,13 @@ from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.renaming import NAMED, RenameRefused, Renaming, some_of
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.providers import portions
 from lcc_scrapy.providers.at_rest import LOOK, sets_under_way, why_busy
 from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.providers.registration import change_locked, find, lock, renaming_fact
 from lcc_scrapy.providers.renamed_rows import RenamedRows
-
-CHUNK = 250
-"""Rows per transaction."""
 
 _SHOWN = 60
 """Characters of a root in the fact that a renaming is under way: it has to fit its column."""
@@ -46,7 +41,6 @@ _SHOWN = 60
 _STATES = (OUTCOME_FAILED, OUTCOME_RETRYING, OUTCOME_REFUSED, OUTCOME_STORED, OUTCOME_WITHDRAWN)
 Counts = Counter[str]
 """Rows of a portion by kind; ``looked_at`` are documents, renamed or not."""
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +113,12 @@ class RootRenaming:
             roots = [Root.parse(root) for root in tx.roots(self._pid)]
         after = (*(root for root in roots if root != self._renaming.old), self._renaming.new)
         refused = _Refused()
-        for rows in self._documents():
+        for rows in portions.documents(self._store, self._pid):
             renamed = self._check_documents(rows, tuple(roots), after, refused)
             yield Counter(looked_at=len(rows), documents=renamed)
         if not under_way:
             refused.refuse()
-        for some in self._waiting():
+        for some in portions.waiting(self._store, self._pid):
             yield Counter(waiting=sum(self._renaming.waiting(row) != row for row in some))
 
     def _check_provider(self, tx: Tx, provider: Provider) -> bool:
@@ -195,10 +189,10 @@ class RootRenaming:
                 say(f"waiting: {why}")
                 said = why
             time.sleep(LOOK)
-        for some in self._waiting():
+        for some in portions.waiting(self._store, self._pid):
             keys = [row.urlkey for row in some]
             yield Counter(waiting=repeated(self._rows.waiting, keys))
-        for rows in self._documents():
+        for rows in portions.documents(self._store, self._pid):
             count = repeated(self._rows.documents, [row.urlkey for row in rows])
             yield Counter(looked_at=len(rows), documents=count)
         yield from self._run_found()
@@ -209,14 +203,27 @@ class RootRenaming:
 
     def _run_found(self) -> Iterator[Counts]:
         """Rename what belongs to no document that is there."""
-        for found in self._pages(lambda tx, after: tx.spidered_of(self._pid, after, CHUNK), "furlkey"):
-            keys = [row.furlkey for row in found]
-            yield Counter(found=repeated(self._rows.spidered, keys))
-        for dropped in self._pages(lambda tx, after: tx.irrelevant_rows(self._pid, after, CHUNK), "urlkey"):
+        store, pid, limit = self._store, self._pid, portions.CHUNK
+        for found in portions.by_key(
+            store, lambda tx, after: tx.spidered_of(pid, after, limit), lambda row: row.furlkey
+        ):
+            yield Counter(found=repeated(self._rows.spidered, [row.furlkey for row in found]))
+        for dropped in portions.by_key(
+            store, lambda tx, after: tx.irrelevant_rows(pid, after, limit), lambda row: row.urlkey
+        ):
             yield Counter(irrelevant=repeated(self._rows.irrelevant, dropped))
         for state in _STATES:
-            for outcomes in self._outcomes(state):
-                yield Counter(outcomes=repeated(self._rows.outcomes, outcomes))
+            yield from self._run_outcomes(state)
+
+    def _run_outcomes(self, state: str) -> Iterator[Counts]:
+        pid, limit = self._pid, portions.CHUNK
+        for outcomes in portions.by_key(
+            self._store,
+            lambda tx, after: tx.outcomes_in(pid, state, after, LAST_NUMBER, limit),
+            lambda row: (row.at, row.urlkey),
+            (0, b""),
+        ):
+            yield Counter(outcomes=repeated(self._rows.outcomes, outcomes))
 
     def _begin(self) -> None:
         with self._store.begin() as tx:
@@ -249,41 +256,6 @@ class RootRenaming:
                 return  # the answer to an earlier commit was lost
             change_locked(tx, self._pid, {"state": known.state}, self._with_new)
             tx.set_info(renaming_fact(self._pid), "")
-
-    # --- pages -----------------------------------------------------------------------------------
-
-    def _pages(self, read: Callable[[Tx, bytes], list[Item]], key: str) -> Iterator[list[Item]]:
-        after = b""
-        while True:
-            with self._store.read() as tx:
-                rows = read(tx, after)
-            if not rows:
-                return
-            yield rows
-            after = getattr(rows[-1], key)
-
-    def _documents(self) -> Iterator[list[CachedUrl]]:
-        return self._pages(lambda tx, after: tx.cached_of(self._pid, after, CHUNK), "urlkey")
-
-    def _waiting(self) -> Iterator[list[QueuedUrl]]:
-        """Yield what waited when this began; what is renamed comes behind that."""
-        after = 0
-        while after != LAST_NUMBER:
-            with self._store.read() as tx:
-                rows = tx.queued_of(self._pid, after, CHUNK)
-                after = tx.reach_waiting(self._pid, after, CHUNK)
-            if rows:
-                yield rows
-
-    def _outcomes(self, state: str) -> Iterator[list[LastOutcome]]:
-        after = (0, b"")
-        while True:
-            with self._store.read() as tx:
-                rows = tx.outcomes_in(self._pid, state, after, LAST_NUMBER, CHUNK)
-            if not rows:
-                return
-            yield rows
-            after = (rows[-1].at, rows[-1].urlkey)
 
 
 def _is_inside(url: str, roots: tuple[Root, ...]) -> bool:

@@ -1,5 +1,6 @@
 """A set in JSON as it arrives, in two forms: one object, or a line for the set and one for each URL."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from lcc_scrapy.domain.uns_limits import Limits
@@ -13,7 +14,7 @@ _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
 
-class _JsonReader:
+class _JsonReader(ABC):
     """Bounds and errors of both forms; a subclass reads what is between them."""
 
     mark = b","
@@ -50,12 +51,13 @@ class _JsonReader:
         """Nothing is left when it is finished."""
         return False
 
+    @abstractmethod
     def _read(self, data: bytes) -> None:
-        raise NotImplementedError
+        """Read what is between bounds and errors; raises ``Unreadable``."""
 
+    @abstractmethod
     def _end(self) -> None:
         """Check that all is there; raises ``Unreadable``."""
-        raise NotImplementedError
 
     def _url(self, raw: bytes) -> None:
         self._urls += 1

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lcc_scrapy.db.auditing import Audited
-from lcc_scrapy.db.records import Fetched, ProviderPage, ProviderSet
+from lcc_scrapy.db.records import FAILURES, Fetched, ProviderPage, ProviderSet
 from lcc_scrapy.domain.audit import AuditEntry
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.providers import Provider, State
@@ -100,8 +100,33 @@ def test_lists_of_providers_are_found_sorted_and_cut(store):
     with store.read() as tx:
         for asked, found in wanted.items():
             assert [one.pid for one in tx.provider_page(asked)] == found, asked
-        assert tx.count_provider_states() == {"active": 2, "paused": 1}
-        assert tx.count_provider_states({2}) == {"paused": 1}
+
+
+def test_providers_are_listed_by_their_failed_fetches_and_others_left_out(store):
+    with store.begin() as tx:
+        tx.insert_providers([(Provider(pid, "x"), [f"http://p{pid}.example/"]) for pid in range(1, 6)])
+        for pid, counts in {
+            1: {"stored": 9},
+            2: {"failed": 2},
+            3: {"failed": 1, "retrying": 4},
+            4: {"failed": 2},
+        }.items():
+            tx.count_fetches({Fetched(pid, result, 503): count for result, count in counts.items()}, 1200)
+        tx.count_fetches({Fetched(5, "failed", 503): 99}, 600)
+    page = ProviderPage(FAILURES, 10, falling=True, since=1200, failing=frozenset({"failed", "retrying"}))
+    wanted = {
+        page: [3, 2, 4],
+        replace(page, falling=False): [2, 4, 3],
+        replace(page, limit=1): [3],
+        replace(page, after=(5, 3)): [2, 4],
+        replace(page, after=(2, 2)): [4],
+        replace(page, since=600): [5, 3, 2, 4],
+        replace(page, pids=frozenset({4, 5})): [4],
+        replace(page, search="p2.example"): [2],
+    }
+    with store.read() as tx:
+        for asked, found in wanted.items():
+            assert [one.pid for one in tx.provider_page(asked)] == found, asked
 
 
 def test_newest_sets_turns_and_failures_are_told_by_provider(store):

@@ -12,7 +12,7 @@ from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.ops.housekeeping import sweep
-from lcc_scrapy.providers import narrowing, registration
+from lcc_scrapy.providers import portions, registration
 from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.providers.registration import NoSuchProvider
 from lcc_scrapy.queue.held_removals import confirm_removals
@@ -23,7 +23,7 @@ NEW = SITE + "new/"
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(narrowing, "CHUNK", 4)
+    monkeypatch.setattr(portions, "CHUNK", 4)
 
 
 def old(count, start=0):

@@ -13,7 +13,7 @@ from lcc_scrapy.domain.queue import Cancelled
 from lcc_scrapy.intake import absorbing
 from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.ops.verification import Verification
-from lcc_scrapy.providers import narrowing, registration
+from lcc_scrapy.providers import portions, registration
 from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.queue.held_removals import confirm_removals
 
@@ -134,7 +134,7 @@ class QuotaLife(RuleBasedStateMachine):
 def test_the_quota_is_exact_whatever_happens(store, *, examples, steps, empty, monkeypatch, tmp_path):
     monkeypatch.setattr(absorbing, "CHUNK", 5)
     monkeypatch.setattr(absorbing, "NEW_CHUNK", 5)
-    monkeypatch.setattr(narrowing, "CHUNK", 5)
+    monkeypatch.setattr(portions, "CHUNK", 5)
 
     class Life(QuotaLife):
         folder = tmp_path

@@ -29,7 +29,7 @@ from lcc_scrapy.domain.renaming import RenameRefused, Renaming, renamed_to
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.providers import registration, renaming
+from lcc_scrapy.providers import portions, registration
 from lcc_scrapy.providers.renaming import RootRenaming
 
 NEW = "https://new.example.org/docs/"
@@ -37,7 +37,7 @@ NEW = "https://new.example.org/docs/"
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(renaming, "CHUNK", 4)
+    monkeypatch.setattr(portions, "CHUNK", 4)
 
 
 def rename(lcc, old=SITE, new=NEW, store=None):
@@ -415,7 +415,7 @@ def test_a_paused_provider_is_paused_afterwards_and_a_fetch_under_way_is_not_sto
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_statements_grow_with_the_documents_alone(lcc, monkeypatch):
-    monkeypatch.setattr(renaming, "CHUNK", 5)
+    monkeypatch.setattr(portions, "CHUNK", 5)
     assert isinstance(lcc.store, SqlStore)
     lcc.add(8)
     lcc.store_pages(*pages(10))

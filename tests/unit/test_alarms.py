@@ -97,7 +97,9 @@ def test_fetching_stands_still_only_while_something_is_due():
     assert seen == Fetching(10, 100)
     assert seen.seen(10, 200, due=True) == seen
     assert seen.seen(11, 200, due=True) == Fetching(11, 200)
-    assert seen.seen(10, 200, due=False) == Fetching(10, 200)
+    assert seen.idle(400) == 300
+    assert seen.seen(10, 200, due=False) == Fetching()
+    assert Fetching().idle(400) == 0
 
 
 def test_a_notice_says_what_is_wrong_and_what_to_do_and_at_the_end_only_that_it_is_over():

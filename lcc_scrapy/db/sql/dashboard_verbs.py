@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import and_, delete, false, func, insert, or_, select
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import ProviderPage, ProviderSet, StoredTurn
+from lcc_scrapy.db.records import EVERYBODY, FAILURES, ProviderPage, ProviderSet, StoredTurn
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, put
 from lcc_scrapy.domain.audit import AuditEntry
 from lcc_scrapy.domain.providers import Provider
@@ -87,18 +87,16 @@ class DashboardVerbs(OnConnection):
 
     def provider_page(self, page: ProviderPage) -> list[Provider]:
         """Return a page of providers, in its order."""
-        column = t.pidb.c[page.order]
-        query = _PROVIDERS.select().where(*_conditions(page))
+        query = _PROVIDERS.select()
+        if page.order == FAILURES:
+            counted = _failures(page.since, page.failing).where(t.fetchcounts.c.pid != EVERYBODY).subquery()
+            query = query.join(counted, counted.c.pid == t.pidb.c.pid)
+            column = counted.c.failed
+        else:
+            column = t.pidb.c[page.order]
+        query = query.where(*_conditions(page, column))
         ordered = column.desc() if page.falling else column.asc()
         return _PROVIDERS.read(self._c, query.order_by(ordered, t.pidb.c.pid).limit(page.limit))
-
-    def count_provider_states(self, pids: Collection[int] | None = None) -> dict[str, int]:
-        """Count providers, of some or all, by their states."""
-        p = t.pidb.c
-        query = select(p.state, func.count()).group_by(p.state)
-        if pids is not None:
-            query = query.where(p.pid.in_(sorted(pids)))
-        return {state: int(count) for state, count in self._c.execute(query)}
 
     def last_sets(self, pids: Iterable[int]) -> dict[int, ProviderSet]:
         """Return the newest set of each provider that sent one."""
@@ -120,14 +118,19 @@ class DashboardVerbs(OnConnection):
 
     def count_failures(self, pids: Iterable[int], since: int, results: Collection[str]) -> dict[int, int]:
         """Count fetches of providers that ended with one of the results, in spans from then on."""
-        c = t.fetchcounts.c
-        which = and_(c.pid.in_(sorted(pids)), c.begun >= since, c.result.in_(sorted(results)))
-        query = select(c.pid, func.sum(c.count)).where(which).group_by(c.pid)
+        query = _failures(since, results).where(t.fetchcounts.c.pid.in_(sorted(pids)))
         return {pid: int(count) for pid, count in self._c.execute(query)}
 
 
-def _conditions(page: ProviderPage) -> list[Any]:
-    p, column = t.pidb.c, t.pidb.c[page.order]
+def _failures(since: int, results: Collection[str]) -> Any:
+    """Return the query for providers with their failed fetches."""
+    c = t.fetchcounts.c
+    which = and_(c.begun >= since, c.result.in_(sorted(results)))
+    return select(c.pid, func.sum(c.count).label("failed")).where(which).group_by(c.pid)
+
+
+def _conditions(page: ProviderPage, column: Any) -> list[Any]:
+    p = t.pidb.c
     conditions: list[Any] = []
     if page.pids is not None:
         conditions.append(p.pid.in_(sorted(page.pids)) if page.pids else false())

@@ -1,0 +1,265 @@
+"""An operator on call, in a real browser without script: five tasks, the keyboard alone, light and dark, a phone.
+
+Providers and sites write what would run if anything did. ``LCC_SCREENSHOTS`` names a folder for pictures.
+"""
+
+import os
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from harness import PATIENCE, missing
+
+from lcc_scrapy.cache.last_outcomes import of_fetch
+from lcc_scrapy.dashboard import people
+from lcc_scrapy.db.records import Fetched, UrlErrorRecord
+from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.domain.users import Role, User
+from lcc_scrapy.login.passwords import hash_password
+from tests.web_process import serving
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+EVIL = '"><script>document.title="ran"</script><img src=x onerror=\'document.title="ran"\'>\u202e'
+PASSWORD = "correct horse battery"
+PROVIDERS, PAUSED, HOLDING, FAILING = 120, 7, 9, 11
+HELD, FAILED = 40, 500
+PAGES = {
+    "list": "/providers?order=failures&falling=1",
+    "provider": f"/providers/{FAILING}",
+    "held": f"/providers/{HOLDING}/confirm-removals",
+    "audit": "/audit",
+    "sign-in": "/sign-in",
+}
+
+
+def fill(store):
+    """Providers with hostile names; one is paused, one holds removals, one fails."""
+    now = int(time.time())
+    people.add(store, User("otto", Role.OPERATOR, "", hash_password(PASSWORD), now))
+    providers = [
+        (Provider(pid, "", name=f"{pid} {EVIL}", contact=EVIL, created=now), [f"http://h{pid}.example/"])
+        for pid in range(1, PROVIDERS + 1)
+    ]
+    documents = [_document(HOLDING, n, now) for n in range(HELD)]
+    with store.begin() as tx:
+        tx.insert_providers(providers)
+        tx.take("feed", HELD)
+        tx.insert_cached(documents)
+        tx.update_provider(HOLDING, {"heldremovals": HELD, "fileused": HELD})
+        tx.put_outcomes([of_fetch(_row(FAILING, n), 503, EVIL, now) for n in range(FAILED)])
+        tx.count_fetches({Fetched(FAILING, "failed", 503): FAILED, Fetched(3, "retrying", 503): 2}, now)
+        tx.add_errors([UrlErrorRecord(FAILING, 503, EVIL, f"http://h11.example/{EVIL}", "{}", now)], 100)
+
+
+def _row(pid, number):
+    url = f"http://h{pid}.example/{number}"
+    key = urlkey(pid, url, "text/html")
+    return QueuedUrl(
+        key, pid, url, "text/html", "", url, url, None, None, None, "", 1, number, FETCH, 1, 0, 0
+    )
+
+
+def _document(pid, number, now):
+    url = f"http://h{pid}.example/{number}{EVIL}"
+    return CachedUrl(
+        urlkey(pid, url, "text/html"), pid, url, "text/html", "", url, url, None, None, None, "", now, 1,
+        number + 1, 1000, "0" * 32, "0" * 64, "text/html", "utf-8", "", url, "", "", now, "push", number + 1,
+        1, 1, 0,
+    )  # fmt: skip
+
+
+@dataclass
+class Desk:
+    """A page in a browser; counts what is clicked and keeps what goes wrong."""
+
+    page: object
+    port: int
+    clicks: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def go(self, path):
+        self.page.goto(f"http://127.0.0.1:{self.port}/dashboard{path}")
+
+    def click(self, selector):
+        self.clicks += 1
+        self.page.click(selector)
+
+    def find(self, pid):
+        self.page.fill("#q", str(pid))
+        self.page.keyboard.press("Enter")
+        self.click(f"td >> text='{pid}'")
+
+    def text(self):
+        return self.page.inner_text("main")
+
+
+@contextmanager
+def desk(port, **options):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync"],
+            timeout=PATIENCE * 1000,
+        )
+        page = browser.new_context(**options).new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        made = Desk(page, port)
+        page.on("console", lambda said: made.wrong.append(said.text) if said.type == "error" else None)
+        yield made
+        browser.close()
+    assert [text for text in made.wrong if "Content Security Policy" in text] == []
+
+
+def sign_in(at):
+    at.go("/sign-in")
+    at.page.fill("#name", "otto")
+    at.page.fill("#password", PASSWORD)
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_selector("table.list")
+
+
+@pytest.fixture
+def house(make_lcc):
+    if CHROMIUM is None:
+        missing("chromium", "apt-get install chromium")
+    lcc = make_lcc()
+    store = SqlStore(lcc.shared_url)
+    fill(store)
+    store.close()
+    lcc.lcc("provider", "pause", str(PAUSED))
+    return lcc
+
+
+def in_browser(house, use, **options):
+    """Playwright wants a thread in which no event loop runs."""
+
+    def run():
+        with desk(port, **options) as at:
+            use(at)
+
+    with serving(house) as (port, _), ThreadPoolExecutor(1) as apart:
+        apart.submit(run).result()
+
+
+def test_five_tasks_of_an_operator_on_call(house):
+    took = {}
+
+    def task(at, name, do, said):
+        at.go("/providers")
+        at.clicks, begun = 0, time.perf_counter()
+        do()
+        assert said in at.text(), (name, at.text())
+        took[name] = (at.clicks, time.perf_counter() - begun)
+
+    def use(at):
+        sign_in(at)
+        task(at, "why is provider 7 not served", lambda: at.find(PAUSED), "his provider is paused: nothing")
+        task(at, "which providers fail", lambda: failing(at), "503")
+        task(at, "release held removals", lambda: release(at), f"Done: confirm-removals: {HELD} URLs")
+        task(at, "retry all 503", lambda: retry(at), f"Done: retry: {FAILED} URLs")
+        task(at, "who paused this", lambda: at.find(PAUSED), "\tpause\t")
+
+    in_browser(house, use, java_script_enabled=False)
+    for name, (clicks, seconds) in took.items():
+        print(f"{name}: {clicks} clicks, {seconds:.2f} s")
+    assert max(clicks for clicks, _ in took.values()) <= 5
+
+
+def failing(at):
+    at.click("th >> text='Failed fetches, 1 h'")
+    numbers = at.page.locator("tbody tr td:first-child").all_inner_texts()
+    assert [one.strip() for one in numbers] == [str(FAILING), "3"]
+    at.click(f"td >> text='{FAILING}'")
+
+
+def release(at):
+    at.click("th >> text='Held'")
+    at.click("tbody tr:first-child td:first-child a")
+    at.click("text=Confirm 40 held removals")
+    at.click("[name=sure]")
+    at.click("button:text('Confirm')")
+
+
+def retry(at):
+    at.click("th >> text='Failed fetches, 1 h'")
+    at.click("tbody tr:first-child td:first-child a")
+    at.page.fill("#code", "503")
+    at.click("button:text('Retry failed URLs')")
+
+
+def test_the_keyboard_alone_is_enough(house):
+    def use(at):
+        press = at.page.keyboard
+        at.go("/sign-in")
+        tab_to(at, "#name")
+        press.type("otto")
+        tab_to(at, "#password")
+        press.type(PASSWORD)
+        press.press("Enter")
+        at.page.wait_for_selector("table.list")
+        tab_to(at, "#q")
+        press.type(str(PAUSED))
+        press.press("Enter")
+        tab_to(at, f"a[href$='/providers/{PAUSED}']")
+        press.press("Enter")
+        tab_to(at, "button:text('Resume')")
+        press.press("Enter")
+        at.page.wait_for_selector("text=Done: resume")
+
+    in_browser(house, use)
+
+
+def tab_to(at, selector):
+    """Press the tabulator until an element has the focus, and see that the focus can be seen."""
+    at.page.wait_for_selector(selector)
+    for _ in range(60):
+        at.page.keyboard.press("Tab")
+        if at.page.locator(selector).first.evaluate("one => one === document.activeElement"):
+            width = at.page.locator(selector).first.evaluate("one => getComputedStyle(one).outlineWidth")
+            assert width == "3px", (selector, width)
+            return
+    raise AssertionError(f"{selector} is not reached")
+
+
+def test_nothing_serious_is_found_on_any_page_at_any_width_in_light_and_dark(house):
+    from axe_playwright_python.sync_playwright import Axe
+
+    looked, axe = [], Axe()
+
+    def look(at, name, width, scheme):
+        page = at.page
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        found = [
+            one for one in axe.run(page).response["violations"] if one["impact"] in {"serious", "critical"}
+        ]
+        assert found == [], (name, width, scheme, [(one["id"], one["nodes"][:2]) for one in found])
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, (name, width, wide)
+        assert page.title() != "ran"
+        looked.append(name)
+        if folder := os.environ.get("LCC_SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / f"dashboard-{name}-{width}-{scheme}.png", full_page=True)
+
+    def use(at):
+        sign_in(at)
+        for name, path in PAGES.items():
+            at.go(path)
+            for width in (1440, 390):
+                for scheme in ("light", "dark"):
+                    look(at, name, width, scheme)
+
+    in_browser(house, use)
+    assert len(looked) == 4 * len(PAGES)

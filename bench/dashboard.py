@@ -18,8 +18,8 @@ from statistics import median
 from urllib.parse import urlencode
 
 from crawling import running, tables
-from crawling.command_line import parser
-from crawling.filling import fill
+from crawling.command_line import CHECKOUT, parser
+from crawling.filling import fill, path_of
 from crawling.lcc import Lcc, database, no_mariadb, no_postgresql
 from crawling.running import Failed
 from crawling.site import Site
@@ -114,7 +114,7 @@ def measure(lcc: Lcc, kind: str, given: argparse.Namespace) -> list[tuple[str, .
     """Fill an LCC and get its pages, in turns."""
     lcc.command("init")
     with Site(lcc.folder / "site", [1000]) as site:
-        fill(lcc.environment, site, given.providers, 2, given.documents)
+        fill(lcc.environment | path_of(CHECKOUT), site, given.providers, 2, given.documents)
     fill_more(lcc.database_url, given.providers)
     paths = pages_of(given.providers)
     took: dict[str, list[tuple[float, int]]] = {name: [] for name in paths}

@@ -247,6 +247,7 @@ def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterabl
     yield "bandwidth", f"{printing.size(one.bandwidth)}/s" if one.bandwidth else "no limit of its own"
     yield "hours", f"{printing.hours(one.timeofday)} ({one.timezone or config.timezone})"
     yield "priority", one.priority
+    yield "at a time", f"{one.atonce} fetch{'es' if one.atonce > 1 else ''}"
     yield "group", one.turngroup or "none: it has a turn of its own"
     yield "mimetypes", one.mimetypes or f"{' '.join(config.policy.mimetypes)} (LCC_MIMETYPES)"
     yield "declared", one.declared or f"{config.policy.declared} (LCC_DECLARED)"

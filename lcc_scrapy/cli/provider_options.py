@@ -13,6 +13,7 @@ from lcc_scrapy.cli.context import Failure
 from lcc_scrapy.domain import addresses, timeslots
 from lcc_scrapy.domain.entries import is_type_pattern
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.providers import AT_ONCE_MAX
 from lcc_scrapy.domain.roots import Root
 
 if TYPE_CHECKING:
@@ -132,6 +133,13 @@ _OPTIONS = (
         "--priority",
         type=click.Choice(["0", "1", "2"]),
         help="2 is fetched first, then 1, then 0 (default).",
+    ),
+    click.option(
+        "--at-once",
+        "atonce",
+        type=click.IntRange(1, AT_ONCE_MAX),
+        metavar="N",
+        help="URLs that are fetched at a time, with consent of its owner; 1 (default) = one after the other.",
     ),
     click.option(
         "--group",

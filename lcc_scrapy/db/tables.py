@@ -154,6 +154,7 @@ pidb = Table(
     _column("countedsince", BigInteger),
     _column("mimetypes", _ascii(1024)),
     _column("orphans", _ascii(16)),
+    _column("atonce", SmallInteger),
 )
 
 proots = Table(

@@ -68,6 +68,10 @@ def graver(standing: str, reason: str) -> str:
     return str(max(reason, standing, key=gravity))
 
 
+AT_ONCE_MAX = 64
+"""Fetches at a time that a provider may permit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """One row of ``pidb``. Limits of 0 mean "no limit"; ``fullsetsallowed`` None = unlimited, 0 = none."""
@@ -122,10 +126,12 @@ class Provider:
     """Patterns of the types that its documents may have, blanks between them; empty = those of all others."""
 
     orphans: str = Orphans.KEEP
+    atonce: int = 1
+    """How many of its URLs may be fetched at a time."""
 
     @property
     def turnkey(self) -> str:
-        """The key under which only one fetch may be in flight: the provider's group, or itself."""
+        """The key of the turn in which it is fetched from: its group's, or its own."""
         return self.turngroup or str(self.pid)
 
     def accepted_types(self, others: tuple[str, ...]) -> tuple[str, ...]:

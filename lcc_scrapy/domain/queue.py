@@ -104,6 +104,11 @@ class Ticket:
     last_modified: str = ""
     trip: Trip = field(default_factory=Trip, compare=False, repr=False)
 
+    @property
+    def host(self) -> str:
+        """Return the host (``host:port``, as submitted) that is asked first."""
+        return self.row.furl.partition("://")[2].partition("/")[0]
+
 
 # --- outcomes of a fetch -------------------------------------------------------------------------
 

@@ -31,17 +31,19 @@ class Pacing(IntEnum):
     OWN = 2
 
 
+Key = tuple[str, int, bytes]
+"""A turn, the token of its lease, and the key of the URL that is fetched in it."""
+
+
 @dataclass(slots=True, eq=False)
 class Fetch:
     """A fetch under way; times are epoch seconds, 0 = never.
 
-    ``pass_``: the turn and the token of its lease. ``charged`` are the bytes of all its answers.
-    ``transferred`` of ``size`` bytes (0 = not known) of the answer under way have arrived; ``paced_since`` is
-    when it first had to wait for bandwidth.
+    ``charged`` are the bytes of all its answers. ``transferred`` of ``size`` bytes (0 = not known) of the
+    answer under way have arrived; ``paced_since`` is when it first had to wait for bandwidth.
     """
 
-    pass_: tuple[str, int]
-    urlkey: bytes
+    key: Key
     priority: int
     begun: float
     pacing: Pacing = Pacing.NONE
@@ -61,7 +63,7 @@ class Slots:
 
     total: int
     paced: int
-    _under_way: dict[tuple[str, int], Fetch] = field(default_factory=dict)
+    _under_way: dict[Key, Fetch] = field(default_factory=dict)
     _common: Counter[int] = field(default_factory=Counter)
     _own: int = 0
     _ended: set[str] = field(default_factory=set)
@@ -69,9 +71,9 @@ class Slots:
     def __len__(self) -> int:
         return len(self._under_way)
 
-    def get(self, pass_: tuple[str, int]) -> Fetch | None:
-        """Return the fetch of a turn."""
-        return self._under_way.get(pass_)
+    def get(self, key: Key) -> Fetch | None:
+        """Return a fetch that is under way."""
+        return self._under_way.get(key)
 
     def count(self, *kinds: Pacing) -> int:
         """Return how many fetches are of some kinds."""
@@ -91,15 +93,15 @@ class Slots:
 
     def begin(self, fetch: Fetch) -> None:
         """Take a slot."""
-        self._under_way[fetch.pass_] = fetch
+        self._under_way[fetch.key] = fetch
 
-    def end(self, pass_: tuple[str, int]) -> None:
+    def end(self, key: Key) -> None:
         """Leave, whatever came of the fetch."""
-        fetch = self._under_way.pop(pass_, None)
+        fetch = self._under_way.pop(key, None)
         if fetch is not None:
             self._count(fetch, -1)
             if fetch.told:
-                self._ended.add(pass_[0])
+                self._ended.add(key[0])
 
     def give_on(self, fetch: Fetch, pacing: Pacing, now: float) -> bool:
         """Note that a fetch waits for bandwidth; tells whether another one may have a slot for it now."""
@@ -126,12 +128,15 @@ class Slots:
     # --- what is told of them --------------------------------------------------------------------
 
     def to_tell(self, now: float, limit: int) -> list[Fetch]:
-        """Return fetches that take long and of which nothing was told for long, up to ``limit``."""
-        due = (
-            fetch
-            for fetch in self._under_way.values()
-            if now - fetch.begun >= LONG and now - fetch.told >= TOLD_AGAIN
-        )
+        """Return fetches that take long and of which nothing was told for long, up to ``limit``.
+
+        Of each turn it is the one that began first.
+        """
+        first: dict[str, Fetch] = {}
+        for fetch in self._under_way.values():
+            if now - fetch.begun >= LONG:
+                first.setdefault(fetch.key[0], fetch)
+        due = (fetch for fetch in first.values() if now - fetch.told >= TOLD_AGAIN)
         return sorted(due, key=lambda fetch: fetch.told)[:limit]
 
     def ended(self) -> frozenset[str]:

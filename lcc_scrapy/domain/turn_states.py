@@ -38,7 +38,7 @@ class Event(StrEnum):
     READ_ENDS = "the read ends"
     READ_FAILS = "the read fails"
     HAND_OUT = "a URL is handed out"
-    FETCH_ENDS = "the fetch ends"
+    FETCH_ENDS = "the last fetch ends"
     ALL_SETTLED = "all outcomes are durable"
     LEAVE = "another worker wants it"
     GIVE_BACK = "it is given back"
@@ -78,6 +78,7 @@ WINDOW: Table = {
 
 FETCHES: Table = {
     (_S.IDLE, _E.HAND_OUT): _S.FETCHING,
+    (_S.FETCHING, _E.HAND_OUT): _S.FETCHING,
     (_S.SETTLING, _E.HAND_OUT): _S.FETCHING,
     (_S.FETCHING, _E.FETCH_ENDS): _S.SETTLING,
     (_S.SETTLING, _E.ALL_SETTLED): _S.IDLE,
@@ -86,7 +87,10 @@ FETCHES: Table = {
     (_S.FETCHING, _E.LOSE): _S.GONE,
     (_S.SETTLING, _E.LOSE): _S.GONE,
 }
-"""One fetch at a time; the next one may begin while outcomes of those before are made durable."""
+"""The next fetch may begin while outcomes of those before are made durable.
+
+How many may be under way, ``turns.Turn.may_begin`` says: one, if the provider did not permit more.
+"""
 
 _KNOWN_TO = {
     event: tuple(any(known is event for _, known in table) for table in (WINDOW, FETCHES)) for event in Event

@@ -33,7 +33,7 @@ One = TypeVar("One")
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A provider (or group) from which one URL at a time is fetched.
+    """A provider (or group) from which ``at_once`` URLs at a time are fetched, begun in their order.
 
     ``window`` holds its next tickets in order; ``more`` tells whether the store may hold further ones.
     ``look_at`` is when the store is to be asked again although nothing happens: an hour opens, or a URL
@@ -41,7 +41,9 @@ class Turn:
     with another number is stale. ``standing`` tells in which queue that is: priority, whether among those
     with a limit, and until when it is delayed (0 = it is ready). ``spacing`` is what the site asks to be left
     alone for (seconds) after the fetch under way, ``spaced_until`` when that is over. ``session`` is the
-    session of the fetch under way.
+    session of the fetch that began last. ``answering`` are hosts that answered last time and did not ask to
+    be left alone, ``spaced`` those that did: others than ``answering`` get one fetch at a time, whatever
+    ``at_once`` is.
     """
 
     key: str
@@ -49,7 +51,10 @@ class Turn:
     priority: int = 0
     pace: Pace = field(default_factory=Pace)
     window: deque[Ticket] = field(default_factory=deque)
-    fetching: Ticket | None = None
+    at_once: int = 1
+    fetching: dict[bytes, Ticket] = field(default_factory=dict)
+    answering: set[str] = field(default_factory=set)
+    spaced: set[str] = field(default_factory=set)
     more: bool = True
     look_at: float = NEVER
     backoff: Backoff = NO_BACKOFF
@@ -58,6 +63,22 @@ class Turn:
     spacing: float = 0.0
     spaced_until: float = 0.0
     session: "Session" = (0, 0, 0.0)
+
+    def may_begin(self) -> bool:
+        """Tell whether another fetch may begin beside those that are under way."""
+        if not self.fetching:
+            return True
+        if len(self.fetching) >= self.at_once or not self.window:
+            return False
+        first = self.window[0]
+        return first.host in self.answering and first.row.urlkey not in self.fetching
+
+    def space(self, ticket: Ticket, seconds: float) -> None:
+        """Leave the site alone for so long after the fetches under way; 0 = it does not ask for that."""
+        self.spacing = seconds if len(self.fetching) == 1 else max(self.spacing, seconds)
+        if seconds:
+            self.spaced.add(ticket.host)
+            self.answering.discard(ticket.host)
 
     def free_at(self) -> float:
         """Return when bandwidth and host let this turn go on."""
@@ -139,7 +160,8 @@ class Turns(Generic[AnyTurn]):
         turn = self._turns.pop(key, None)
         if turn is not None:
             turn.window.clear()
-            turn.fetching, turn.waiting = None, 0
+            turn.fetching.clear()
+            turn.waiting = 0
 
     def refill(
         self, key: str, tickets: Iterable[Ticket], now: float, *, more: bool, look_at: float = NEVER
@@ -186,8 +208,10 @@ class Turns(Generic[AnyTurn]):
                 if number == turn.waiting and self._may_start(turn, now):
                     if turn.session[0] != number:
                         turn.session = (number, SESSION - 1, now + SESSION_SECONDS)
-                    turn.fetching = turn.window.popleft()
-                    return turn.fetching
+                    ticket = turn.window.popleft()
+                    turn.fetching[ticket.row.urlkey] = ticket
+                    self._queue(turn, now)
+                    return ticket
         return None
 
     def _first(self, priority: int, now: float, is_open: "IsOpen") -> _Queue | None:
@@ -234,25 +258,35 @@ class Turns(Generic[AnyTurn]):
     def done(self, ticket: Ticket, now: float) -> None:
         """End the fetch of a ticket, whatever came of it; the turn queues for its next one."""
         turn = self._turns.get(ticket.turnkey)
-        if turn is not None and turn.fetching is ticket:
-            turn.fetching = None
-            turn.spaced_until, turn.spacing = now + turn.spacing, 0.0
+        if turn is not None and turn.fetching.get(ticket.row.urlkey) is ticket:
+            del turn.fetching[ticket.row.urlkey]
+            turn.spaced_until = max(turn.spaced_until, now + turn.spacing)
+            if not turn.fetching:
+                turn.spacing = 0.0
             if not self._continue(turn, now):
                 self._queue(turn, now)
 
     def host_failed(self, ticket: Ticket, now: float, retry_after: float = 0.0) -> float:
-        """Delay the whole turn after a failure of its host; return how long it has been failing."""
+        """Delay the whole turn after a failure of its host; return how long it has been failing.
+
+        What fails beside others while the turn waits already is the same failure.
+        """
         turn = self._turns.get(ticket.turnkey)
         if turn is None:
             return 0.0
-        turn.backoff = turn.backoff.failed_again(now, retry_after, self.backoff)
+        turn.answering.discard(ticket.host)
+        if turn.at_once == 1 or turn.backoff.not_before <= now:
+            turn.backoff = turn.backoff.failed_again(now, retry_after, self.backoff)
         return now - turn.backoff.failing_since
 
-    def host_answered(self, ticket: Ticket) -> None:
-        """Forget earlier failures of the host: it answered."""
+    def host_answered(self, ticket: Ticket, now: float) -> None:
+        """Forget earlier failures of the host: it answered, unless it has failed since that fetch began."""
         turn = self._turns.get(ticket.turnkey)
-        if turn is not None:
-            turn.backoff = NO_BACKOFF
+        if turn is None or (turn.at_once > 1 and turn.backoff.not_before > now):
+            return
+        turn.backoff = NO_BACKOFF
+        if turn.at_once > 1 and ticket.host not in turn.spaced:
+            turn.answering.add(ticket.host)
 
     def requeue(self, turn: Turn, now: float) -> None:
         """Look at a turn again after its window, limits or priority changed.
@@ -288,7 +322,7 @@ class Turns(Generic[AnyTurn]):
         return min(self._start_at if waiting else NEVER, delayed)
 
     def _queue(self, turn: Turn, now: float) -> None:
-        if turn.waiting or turn.fetching is not None:
+        if turn.waiting or not turn.may_begin():
             return
         priority, limited, at = turn.standing = turn.standing_at(now)
         if at == NEVER:
@@ -304,7 +338,7 @@ class Turns(Generic[AnyTurn]):
     def _continue(self, turn: Turn, now: float) -> bool:
         """Put a turn back to the head of its queue while its session lasts: its connection is open now."""
         number, left, until = turn.session
-        if not left or now >= until or len(self._turns) < self._crowd:
+        if turn.fetching or turn.waiting or not left or now >= until or len(self._turns) < self._crowd:
             return False
         standing = turn.standing_at(now)
         queue = self._ready[standing[0]][standing[1]]
@@ -334,7 +368,7 @@ class Turns(Generic[AnyTurn]):
 
     def _may_start(self, turn: Turn, now: float) -> bool:
         turn.waiting = 0
-        if turn.fetching is not None or not turn.window:
+        if not turn.window or not turn.may_begin():
             return False
         if turn.opens_at(now) > now:
             self._queue(turn, now)

@@ -73,8 +73,7 @@ class Dispatcher:
             if turn is None or not self._hand_out(ticket, turn, now):
                 self.turns.done(ticket, now)
             elif ticket.row.operation != NOTHING:
-                pass_ = ticket.turnkey, ticket.token
-                self.slots.begin(Fetch(pass_, ticket.row.urlkey, turn.priority, now))
+                self.slots.begin(Fetch(TurnPass.of(ticket).key, turn.priority, now))
                 return ticket
             else:
                 self._end(ticket, turn)
@@ -140,7 +139,7 @@ class Dispatcher:
     def _pause(self, pass_: TurnPass, turn: HeldTurn, now: float, size: int) -> float:
         """Return the seconds that a fetch has to pause for; if it has to, it gives its slot on."""
         common, own = self.turns.pauses(turn, now)
-        pause, fetch = max(common, own), self.slots.get((pass_.turnkey, pass_.token))
+        pause, fetch = max(common, own), self.slots.get(pass_.key)
         if fetch is not None:
             fetch.charged += size
             fetch.transferred += size
@@ -150,7 +149,7 @@ class Dispatcher:
 
     def charged(self, ticket: Ticket) -> int:
         """Return the bytes that were charged so far for the fetch under way."""
-        fetch = self.slots.get((ticket.turnkey, ticket.token))
+        fetch = self.slots.get(TurnPass.of(ticket).key)
         return fetch.charged if fetch is not None else 0
 
     def expect(self, pass_: TurnPass | None, size: int) -> float:
@@ -161,7 +160,7 @@ class Dispatcher:
         turn = self.leases.of(pass_)
         if pass_ is None or turn is None:
             return 0.0
-        fetch = self.slots.get((pass_.turnkey, pass_.token))
+        fetch = self.slots.get(pass_.key)
         if fetch is not None:
             fetch.transferred, fetch.size = 0, size
         return size / turn.pace.limit if turn.pace.limit else 0.0
@@ -169,8 +168,9 @@ class Dispatcher:
     def space(self, pass_: TurnPass | None, seconds: float) -> None:
         """Leave the site alone for so long after the fetch under way, as it asks (``Crawl-delay``)."""
         turn = self.leases.of(pass_)
-        if turn is not None:
-            turn.spacing = seconds
+        ticket = turn.fetching.get(pass_.urlkey) if turn is not None and pass_ is not None else None
+        if turn is not None and ticket is not None:
+            turn.space(ticket, seconds)
 
     def host_failed(self, ticket: Ticket, retry_after: float = 0.0) -> float:
         """Delay a whole turn; returns for how many seconds its host has been failing."""
@@ -181,7 +181,7 @@ class Dispatcher:
     def host_answered(self, ticket: Ticket) -> None:
         """Note that the host of a turn answered."""
         if self.leases.of(ticket) is not None:
-            self.turns.host_answered(ticket)
+            self.turns.host_answered(ticket, self.now())
 
     # --- its end -------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Dispatcher:
         Returns the bytes that were charged for it.
         """
         charged = self.charged(ticket)
-        self.slots.end((ticket.turnkey, ticket.token))
+        self.slots.end(TurnPass.of(ticket).key)
         turn = self.leases.of(ticket)
         if turn is not None:
             self._end(ticket, turn)
@@ -215,9 +215,9 @@ class Dispatcher:
         return charged
 
     def _end(self, ticket: Ticket, turn: HeldTurn) -> None:
-        if turn.fetching is ticket:
-            turn.fetch_ended()
+        if turn.fetching.get(ticket.row.urlkey) is ticket:
             self.turns.done(ticket, self.now())
+            turn.fetch_ended()
 
     def settle(self, outcome: Outcome, done: Done = lambda _: None) -> None:
         """Make an outcome durable; ``done`` is called when it is, or with the ``Failure``."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from lcc_scrapy.db.records import StoredTurn
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.domain.retries import Backoff
+from lcc_scrapy.domain.slots import Key
 from lcc_scrapy.domain.turn_states import Event, State, TurnState
 from lcc_scrapy.domain.turns import NEVER, Turn
 from lcc_scrapy.queue.leases import Member
@@ -16,10 +17,21 @@ FOREVER = float(1 << 40)
 
 @dataclass(frozen=True, slots=True)
 class TurnPass:
-    """What a request carries to show whose turn pays for its bytes."""
+    """What a request carries to show whose turn pays for its bytes, and for which URL."""
 
     turnkey: str
     token: int
+    urlkey: bytes
+
+    @classmethod
+    def of(cls, ticket: Ticket) -> "TurnPass":
+        """Return the pass of a ticket."""
+        return cls(ticket.turnkey, ticket.token, ticket.row.urlkey)
+
+    @property
+    def key(self) -> Key:
+        """Return under which key its fetch is found among those under way."""
+        return self.turnkey, self.token, self.urlkey
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -59,8 +71,9 @@ class HeldTurn(Turn):
         return True
 
     def fetch_ended(self) -> None:
-        """Note that the fetch under way has ended."""
-        self.state.happens(Event.FETCH_ENDS)
+        """Note that a fetch has ended, which is not among those under way any more."""
+        if not self.fetching:
+            self.state.happens(Event.FETCH_ENDS)
         self._is_all_settled()
 
     def settled(self, ticket: Ticket) -> None:

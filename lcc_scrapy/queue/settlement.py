@@ -252,7 +252,8 @@ class Settlement:
         return queue.is_recheck(row) and row.urlkey not in self._batch.cached
 
     def _host_answered(self, turnkey: str) -> None:
-        if self._turns[turnkey].failures:
+        turn = self._turns[turnkey]
+        if turn.failures and turn.not_before <= self._now:  # else it failed after that fetch began
             self._batch.tx.change_turn(turnkey, asdict(NO_BACKOFF))
 
     def _served(self, served: Served, row: QueuedUrl) -> Settled:

@@ -320,10 +320,11 @@ class TurnLeases:
         self._turn_of[member.provider.pid] = turn
 
     def _agree(self, turn: HeldTurn) -> None:
-        """Give a turn the limit and the priority that its active members have together."""
+        """Give a turn the limits and the priority that its active members have together."""
         active = [one.provider for one in turn.members.values() if one.provider.state == State.ACTIVE]
         turn.priority = max((one.priority for one in active), default=0)
         turn.pace.change(self.time.now(), shared_limit(one.bandwidth for one in active))
+        turn.at_once = min((one.atonce for one in active), default=1)
         self.turns.requeue(turn, self.time.now())
 
     def _forget(self, turn: HeldTurn, event: Event) -> bool:
@@ -405,6 +406,6 @@ class TurnLeases:
 
 
 def _long(fetch: Fetch, owner: str) -> LongFetch:
-    turnkey, token = fetch.pass_
+    turnkey, token, urlkey = fetch.key
     begun, since = int(fetch.begun), int(fetch.paced_since)
-    return LongFetch(turnkey, owner, token, fetch.urlkey, begun, since, fetch.transferred, fetch.size)
+    return LongFetch(turnkey, owner, token, urlkey, begun, since, fetch.transferred, fetch.size)

@@ -113,7 +113,7 @@ class House:
         ticket = ticket or self.ticket
         assert ticket is not None
         with suppress(LeaseLost):
-            self.manager.charge(TurnPass(ticket.turnkey, ticket.token), size)
+            self.manager.charge(TurnPass.of(ticket), size)
         self.manager.fetch_ended(ticket)
         now = int(self.clock.seconds())
         if code:
@@ -195,8 +195,10 @@ def test_what_a_site_asks_for_delays_the_next_fetch_of_its_turn_only(house: Hous
     assert house.next() == "a"
     ticket = house.ticket
     assert ticket is not None
-    house.manager.space(TurnPass(ticket.turnkey, ticket.token), 20)
-    house.manager.space(TurnPass(ticket.turnkey, ticket.token + 1), 500)  # a turn that was lost
+    house.manager.space(TurnPass.of(ticket), 20)
+    house.manager.space(
+        TurnPass(ticket.turnkey, ticket.token + 1, ticket.row.urlkey), 500
+    )  # a turn that was lost
     house.clock.advance(3)
     house.finish()
     assert house.next() == "x"
@@ -215,7 +217,7 @@ def test_the_longer_of_bandwidth_and_crawl_delay_counts(house: House) -> None:
         assert house.next() is not None
         ticket = house.ticket
         assert ticket is not None
-        house.manager.space(TurnPass(ticket.turnkey, ticket.token), seconds)
+        house.manager.space(TurnPass.of(ticket), seconds)
         house.finish(size=5000)
         house.clock.advance(waited - 0.1)
         assert house.next() is None
@@ -229,7 +231,7 @@ def test_what_a_site_asked_for_outlasts_a_turn_that_was_given_back(house: House)
     assert house.next() == "a"
     ticket = house.ticket
     assert ticket is not None
-    house.manager.space(TurnPass(ticket.turnkey, ticket.token), 40)
+    house.manager.space(TurnPass.of(ticket), 40)
     house.finish()
     house.push(1, "b")
     assert house.next() is None
@@ -479,7 +481,7 @@ def test_a_clock_that_is_moved_neither_holds_up_a_turn_nor_lets_it_go_on_too_ear
     assert house.next() == "c"
     house.moved += step
     house.clock.advance(2)
-    house.manager.charge(TurnPass(house.ticket.turnkey, house.ticket.token), 10)  # its lease holds
+    house.manager.charge(TurnPass.of(house.ticket), 10)  # its lease holds
     house.clock.advance(6)
     assert house.next() is None
     house.clock.advance(2)
@@ -543,7 +545,7 @@ def test_a_body_is_cut_off_when_its_turn_was_taken_over(house: House) -> None:
     house.worker("1/1", dead={"1/0"}).start()
     house.clock.advance(2.1)
     with pytest.raises(LeaseLost):
-        house.manager.charge(TurnPass(ticket.turnkey, ticket.token), 1000)
+        house.manager.charge(TurnPass.of(ticket), 1000)
 
 
 # --- groups, several workers, a pause of everything ---------------------------------------------------
@@ -963,7 +965,7 @@ def test_nothing_is_handed_out_while_one_commit_s_worth_is_not_durable(house: Ho
 def charged(house: House, size: int, ticket: Ticket | None = None) -> float:
     ticket = ticket or house.ticket
     assert ticket is not None
-    return house.manager.charge(TurnPass(ticket.turnkey, ticket.token), size)
+    return house.manager.charge(TurnPass.of(ticket), size)
 
 
 def crowd(house: House, count: int, **values: Any) -> None:
@@ -1152,7 +1154,7 @@ def test_a_fetch_that_takes_long_is_told_of_until_it_has_ended() -> None:
     assert house.next() == "p1"
     ticket = house.ticket
     assert ticket is not None
-    assert house.manager.expect(TurnPass(ticket.turnkey, ticket.token), 30_000) == 100.0
+    assert house.manager.expect(TurnPass.of(ticket), 30_000) == 100.0
     charged(house, 9000)
     with house.store.read() as tx:
         assert tx.long_fetch("1") is None
@@ -1186,7 +1188,7 @@ def test_a_length_says_nothing_where_there_is_no_limit(house: House) -> None:
     house.push(1, "a")
     assert house.next() == "a"
     assert house.ticket is not None
-    assert house.manager.expect(TurnPass("1", house.ticket.token), 10**9) == 0.0
+    assert house.manager.expect(TurnPass("1", house.ticket.token, b"k"), 10**9) == 0.0
     assert house.manager.expect(None, 10**9) == 0.0
 
 

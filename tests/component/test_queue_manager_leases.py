@@ -1,5 +1,6 @@
 """Leases of the Queue Manager: what a worker keeps, gives back, loses, and tells when it does."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -38,7 +39,7 @@ def fetching(house: House, *names: str, **values: Any) -> TurnPass:
     house.push(1, *names)
     assert house.next() == names[0]
     assert house.ticket is not None
-    return TurnPass(house.ticket.turnkey, house.ticket.token)
+    return TurnPass.of(house.ticket)
 
 
 # --- which leases hold ---------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ def test_nothing_is_handed_out_once_the_lease_has_all_but_ended(house: House) ->
 def test_no_byte_is_charged_to_a_turn_that_is_not_ours(house: House, other: dict[str, Any]) -> None:
     turn = fetching(house, *"ab")
     with pytest.raises(LeaseLost):
-        house.manager.charge(TurnPass(**{"turnkey": turn.turnkey, "token": turn.token, **other}), 10)
+        house.manager.charge(replace(turn, **other), 10)
     assert house.manager.charged(house.ticket) == 0
 
 
@@ -258,7 +259,7 @@ def test_a_ticket_that_may_not_be_used_now_leaves_its_turn_free(house: House) ->
     by_hand = house.manager.windows.readers = ByHand()
     member = house.manager.turns.get("1").members.pop(1)
     assert house.next() is None
-    assert house.manager.turns.get("1").fetching is None
+    assert house.manager.turns.get("1").fetching == {}
     assert len(by_hand.jobs) == 1, "what may be used is looked for"
     house.manager.turns.get("1").members[1] = member
     house.manager.windows.read_anew(house.manager.turns.those(["1"]))
@@ -598,7 +599,7 @@ def test_a_fetch_that_ends_twice_leaves_the_next_one_of_its_turn_alone(house: Ho
     turn = house.manager.turns.get(first.turnkey)
     before = turn.state.fetches
     house.manager.fetch_ended(first)
-    assert (turn.state.fetches, turn.fetching) == (before, house.ticket)
+    assert (turn.state.fetches, turn.fetching) == (before, {house.ticket.row.urlkey: house.ticket})
 
 
 def test_an_outcome_of_a_turn_that_was_lost_is_settled_and_its_fetch_is_told(house: House) -> None:

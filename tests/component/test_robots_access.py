@@ -211,9 +211,9 @@ async def test_crawl_delay_goes_to_the_turn_within_its_bound(
     parts: Any = SimpleNamespace(manager=manager, config=SimpleNamespace(crawl_delay_max=most))
     worker = SimpleNamespace(space=partial(Worker.space, parts))
     monkeypatch.setattr(middlewares, "worker_of", lambda _: worker)
-    request = Request(f"{HOST}/open", meta={TURN: TurnPass("7", 1)})
+    request = Request(f"{HOST}/open", meta={TURN: TurnPass("7", 1, b"k")})
     await asking(Site(robots_txt=answer())).process_request(request)
-    assert told == [(TurnPass("7", 1), kept)]
+    assert told == [(TurnPass("7", 1, b"k"), kept)]
 
 
 @in_a_loop

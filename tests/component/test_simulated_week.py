@@ -290,7 +290,7 @@ class Week:
             self.clock.callLater(takes, self.finish, ticket)
 
     def finish(self, ticket: Ticket) -> None:
-        self.manager.charge(TurnPass(ticket.turnkey, ticket.token), 100)
+        self.manager.charge(TurnPass.of(ticket), 100)
         self.manager.fetch_ended(ticket)
         now = int(self.clock.seconds())
         answer = Answer(200, ticket.row.furl, "text/html", "", "", "", "[]", "", "", now)

@@ -37,6 +37,9 @@ OWNERS = ("1/0", "1/1", "2/0")
 PIDS = (1, 2, 3, 4, 5)
 """The last two are a group: one turn."""
 
+PERMITTED = {"3": 3, "farm": 2}
+"""How many fetches some turns may have at a time; in the group, one member permits 4."""
+
 NAMES = [f"n{number:02d}" for number in range(12)]
 some_names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=6, unique=True)
 
@@ -104,7 +107,7 @@ class Process:
 
     def may_go_on(self, ticket: Ticket) -> bool:
         try:
-            self.manager.charge(TurnPass(ticket.turnkey, ticket.token), 1)
+            self.manager.charge(TurnPass.of(ticket), 1)
         except LeaseLost:
             return False
         return True
@@ -136,7 +139,9 @@ class Life(RuleBasedStateMachine):
         self.failed: set[tuple[int, str]] = set()
         self.workers: dict[str, Process] = {}
         for pid in PIDS:
-            self.house.provider(pid, turngroup="farm" if pid in PIDS[-2:] else "")
+            self.house.provider(
+                pid, turngroup="farm" if pid in PIDS[-2:] else "", atonce={3: 3, 4: 4, 5: 2}.get(pid, 1)
+            )
         self.start(OWNERS[0])
 
     def start(self, owner: str) -> None:
@@ -159,8 +164,9 @@ class Life(RuleBasedStateMachine):
         if ticket is None:
             return False
         for other in self.awake():
-            for one in list(other.flying):
-                assert one.turnkey != ticket.turnkey or not other.may_go_on(one), "two fetches at a time"
+            others = [one for one in other.flying if one.turnkey == ticket.turnkey and other.may_go_on(one)]
+            most = PERMITTED.get(ticket.turnkey, 1) - 1 if other is worker else 0
+            assert len(others) <= most, "too many fetches at a time"
         known = (ticket.token, ticket.row.urlkey)
         assert known not in worker.unsettled, "handed out twice"
         first = self.first_of(ticket, worker)
@@ -201,6 +207,7 @@ class Life(RuleBasedStateMachine):
         if code:
             self.failed.add((ticket.row.pid, ticket.row.furl.rsplit("/", 1)[1]))
         real, self.house.manager = self.house.manager, worker.manager
+        worker.manager.host_answered(ticket)
         self.house.finish(ticket, code=code)
         self.house.manager = real
 
@@ -281,8 +288,8 @@ class Life(RuleBasedStateMachine):
     def every_turn_stands_where_its_tables_say(self) -> None:
         for worker in self.workers.values() if hasattr(self, "workers") else ():
             for turn in worker.manager.turns:
-                assert (turn.state.fetches is State.FETCHING) is (turn.fetching is not None)
-                assert turn.is_idle() is (turn.fetching is None and not turn.out)
+                assert (turn.state.fetches is State.FETCHING) is bool(turn.fetching)
+                assert turn.is_idle() is (not turn.fetching and not turn.out)
                 assert not (turn.is_leaving() and turn.is_idle()), "it has left nothing under way, and stays"
                 assert not (turn.is_leaving() and turn.window), "it would hand out more"
 

@@ -11,7 +11,7 @@ KEY = b"k" * 16
 
 
 def begin(places, number, priority=0, pacing=Pacing.NONE):
-    fetch = Fetch((str(number), 1), KEY, priority, NOW)
+    fetch = Fetch((str(number), 1, KEY), priority, NOW)
     places.begin(fetch)
     places.give_on(fetch, pacing, NOW)
     return fetch
@@ -29,7 +29,7 @@ def test_as_many_fetches_run_as_there_are_places():
     assert places.is_open(0, limited=False)
     begin(places, "b")
     assert not any(places.is_open(priority, limited) for priority in (0, 1, 2) for limited in (False, True))
-    places.end(("b", 1))
+    places.end(("b", 1, KEY))
     assert places.is_open(0, limited=True)
 
 
@@ -43,7 +43,7 @@ def test_beyond_the_bound_of_paced_ones_only_turns_with_a_limit_wait():
     places = filled(*[Pacing.OWN] * 3)
     assert not places.is_open(2, limited=True)
     assert places.is_open(0, limited=False)
-    places.end(("0", 1))
+    places.end(("0", 1, KEY))
     assert places.is_open(0, limited=True)
 
 
@@ -71,9 +71,9 @@ def test_giving_on_tells_whether_it_changed_anything_and_notes_the_first_moment(
 
 def test_an_end_that_comes_twice_counts_once():
     places = filled(Pacing.OWN, Pacing.NONE)
-    places.end(("0", 1))
-    places.end(("0", 1))
-    places.end(("1", 2))  # another lease
+    places.end(("0", 1, KEY))
+    places.end(("0", 1, KEY))
+    places.end(("1", 2, KEY))  # another lease
     assert (len(places), places.count(Pacing.OWN)) == (1, 0)
 
 
@@ -89,15 +89,15 @@ STEPS = st.lists(
 def test_whatever_happens_the_bounds_hold(steps, total, paced):
     places, known = Slots(total, paced), {}
     for step, number, priority, limited in steps:
-        pass_ = (str(number), 1)
-        if step == "begin" and pass_ not in known and places.is_open(priority, limited):
-            known[pass_] = (Fetch(pass_, KEY, priority, NOW), limited)
-            places.begin(known[pass_][0])
+        key = (str(number), 1, KEY)
+        if step == "begin" and key not in known and places.is_open(priority, limited):
+            known[key] = (Fetch(key, priority, NOW), limited)
+            places.begin(known[key][0])
         elif step == "end":
-            places.end(pass_)
-            known.pop(pass_, None)
-        elif pass_ in known and isinstance(step, Pacing) and (known[pass_][1] or step != Pacing.OWN):
-            places.give_on(known[pass_][0], step, NOW)
+            places.end(key)
+            known.pop(key, None)
+        elif key in known and isinstance(step, Pacing) and (known[key][1] or step != Pacing.OWN):
+            places.give_on(known[key][0], step, NOW)
         kinds = [fetch.pacing for fetch, _ in known.values()]
         assert [places.count(kind) for kind in Pacing] == [kinds.count(kind) for kind in Pacing]
         assert kinds.count(Pacing.NONE) <= total
@@ -118,7 +118,7 @@ def test_what_takes_long_is_told_of_now_and_again_until_it_has_ended():
     assert places.to_tell(NOW + LONG + 1, 10) == []
     assert places.to_tell(NOW + LONG + TOLD_AGAIN, 10) == [fetch]
     assert places.ended() == frozenset()
-    places.end(("a", 1))
+    places.end(("a", 1, KEY))
     assert places.ended() == {"a"}
     places.forget({"a"})
     assert places.ended() == frozenset()
@@ -126,7 +126,7 @@ def test_what_takes_long_is_told_of_now_and_again_until_it_has_ended():
 
 def test_what_was_never_told_of_needs_no_word_at_its_end():
     places = filled(Pacing.OWN)
-    places.end(("0", 1))
+    places.end(("0", 1, KEY))
     assert places.ended() == frozenset()
 
 
@@ -134,7 +134,7 @@ def test_no_more_are_told_of_at_a_time_than_asked_for_those_least_lately_first()
     places = Slots(50, 10)
     for number in range(30):
         begin(places, number).told = NOW - 100 + number
-    assert [fetch.pass_[0] for fetch in places.to_tell(NOW + LONG, 3)] == ["0", "1", "2"]
+    assert [fetch.key[0] for fetch in places.to_tell(NOW + LONG, 3)] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])
@@ -143,7 +143,7 @@ def test_a_clock_that_is_moved_makes_nothing_long(step):
     begin(places, "a", pacing=Pacing.OWN)
     places.moved(step)
     assert places.to_tell(NOW + step + LONG - 1, 10) == []
-    assert places.get(("a", 1)).paced_since == NOW + step
+    assert places.get(("a", 1, KEY)).paced_since == NOW + step
 
 
 @pytest.mark.parametrize("step", [3600, -3600])

@@ -217,10 +217,133 @@ def test_a_failing_host_is_tried_less_and_less_until_it_answers():
     assert (waits, failing) == ([60, 120, 240], [0, 60, 180])
     got = turns.next(now)
     assert name(got) == "a0"
-    turns.host_answered(got)
+    turns.host_answered(got, now)
     turns.done(got, now)
     assert name(turns.next(now)) == "a1"
     assert turns.get("a").backoff == NO_BACKOFF
+
+
+# --- several fetches at a time, which a provider has permitted -------------------------------------
+
+
+def permitted(at_once, *specs):
+    """Make turns of which the first permits several fetches at a time; its host has answered once."""
+    turns = turns_of(*specs)
+    key = specs[0][0]
+    turns.get(key).at_once = at_once
+    first = turns.next(NOW)
+    assert turns.next(NOW) is None or len(specs) > 1, "one until its host has answered"
+    turns.host_answered(first, NOW)
+    turns.done(first, NOW)
+    return turns
+
+
+def begun(turns, now=NOW):
+    """Begin all that may be."""
+    return list(iter(lambda: turns.next(now), None))
+
+
+def test_so_many_fetches_run_as_are_permitted_begun_in_their_order():
+    turns = permitted(3, ("a", 9))
+    running = begun(turns)
+    assert list(map(name, running)) == ["a1", "a2", "a3"]
+    turns.done(running[1], NOW)
+    assert list(map(name, begun(turns))) == ["a4"]
+
+
+def test_each_fetch_waits_for_its_round_in_the_ring():
+    turns = turns_of(("a", 9), ("b", 9))
+    turns.get("a").at_once = 3
+    first, second = turns.next(NOW), turns.next(NOW)
+    for one in (first, second):
+        turns.host_answered(one, NOW)
+        turns.done(one, NOW)
+    assert list(map(name, begun(turns))) == ["a1", "b1", "a2", "a3"]
+
+
+def test_a_permission_that_is_withdrawn_holds_from_then_on():
+    turns = permitted(3, ("a", 9))
+    running = begun(turns)
+    turns.get("a").at_once = 1
+    for one in running:
+        assert begun(turns) == []
+        turns.done(one, NOW)
+    assert list(map(name, begun(turns))) == ["a4"]
+
+
+def test_what_fails_together_is_one_failure_of_the_host_and_earlier_answers_do_not_undo_it():
+    turns = permitted(4, ("a", 9))
+    first, second, third, fourth = begun(turns)
+    assert turns.host_failed(first, NOW) == 0
+    assert turns.host_failed(second, NOW + 1) == 1
+    turns.host_answered(third, NOW + 2)
+    for one in (first, second, third, fourth):
+        turns.done(one, NOW + 2)
+    assert turns.get("a").backoff == Backoff(NOW + 60, 1, NOW)
+    assert [begun(turns, NOW + 59), len(begun(turns, NOW + 60))] == [[], 1], "one, to see whether it answers"
+
+
+def test_a_site_that_asks_for_time_between_fetches_gets_one_at_a_time():
+    turns = permitted(3, ("a", 9))
+    running = begun(turns)
+    turns.get("a").space(running[0], 10)
+    turns.get("a").space(running[1], 0)
+    now = NOW
+    for one in running:
+        now += 1
+        turns.host_answered(one, now)
+        turns.done(one, now)
+        assert begun(turns, now) == []
+    assert begun(turns, now + 9.9) == []
+    (alone,) = begun(turns, now + 10)
+    turns.host_answered(alone, now + 10)
+    turns.done(alone, now + 10)
+    assert len(begun(turns, now + 10)) == 1, "it did not ask again, but has asked before"
+
+
+def test_a_ticket_that_is_put_back_is_not_handed_out_before_its_fetch_ends():
+    turns = permitted(3, ("a", 9))
+    running = begun(turns)
+    turns.put_back(running[0], NOW)
+    turns.done(running[1], NOW)
+    assert begun(turns) == []
+    turns.done(running[0], NOW)
+    assert list(map(name, begun(turns))) == ["a1", "a4"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["next", "done", "back", "failed", "answered", "1", "5"]), st.integers(0, 9)
+        )
+    ),
+    st.integers(1, 5),
+)
+def test_there_are_never_more_fetches_than_permitted_nor_one_twice(steps, at_once):
+    turns, running, now = turns_of(("a", 60)), [], NOW
+    turn = turns.get("a")
+    turn.at_once = at_once
+    for step, which in steps:
+        now += 1000
+        one = running[which % len(running)] if running else None
+        if step == "next":
+            got = turns.next(now)
+            if got is not None:
+                assert len(running) < turn.at_once
+                running.append(got)
+        elif step in {"1", "5"}:
+            turn.at_once = int(step)
+        elif one is not None:
+            running.remove(one)
+            if step == "failed":
+                turns.host_failed(one, now)
+            if step == "answered":
+                turns.host_answered(one, now)
+            if step == "back":
+                turns.put_back(one, now)
+            turns.done(one, now)
+        assert list(turn.fetching.values()) == running
+        assert len({one.row.urlkey for one in running}) == len(running)
 
 
 def test_retry_after_is_honoured():
@@ -313,7 +436,7 @@ def test_verbs_about_unknown_turns_do_nothing():
     stranger = ticket("x", 0)
     turns.done(stranger, NOW)
     turns.put_back(stranger, NOW)
-    turns.host_answered(stranger)
+    turns.host_answered(stranger, NOW)
     turns.refill("x", [stranger], NOW, more=True)
     assert (turns.host_failed(stranger, NOW), turns.next(NOW), turns.wake_at()) == (0.0, None, float("inf"))
 
@@ -539,7 +662,7 @@ def test_a_turn_that_was_dropped_holds_no_tickets_any_more():
     turns = turns_of(("a", 2))
     turn = turns.get("a")
     turns.drop("a")
-    assert (len(turn.window), turn.fetching, turn.waiting) == (0, None, 0)
+    assert (len(turn.window), turn.fetching, turn.waiting) == (0, {}, 0)
 
 
 def test_of_some_turns_those_are_given_that_are_held():

@@ -200,12 +200,25 @@ class Life(RuleBasedStateMachine):
             self.fly(self.one_of(awake, data))
 
     @precondition(lambda self: any(worker.flying for worker in self.awake()))
+    @rule(data=st.data())
+    def its_host_answers_and_all_that_may_are_handed_out(self, data: st.DataObject) -> None:
+        """Where several are permitted, that is when they begin."""
+        worker, ticket = self.a_fetch(data)
+        worker.flying.remove(ticket)
+        self.fetched(worker, ticket)
+        while self.fly(worker):
+            pass
+
+    @precondition(lambda self: any(worker.flying for worker in self.awake()))
     @rule(data=st.data(), code=st.sampled_from([0, 0, 0, 500]))
     def a_fetch_ends(self, data: st.DataObject, code: int) -> None:
         worker, ticket = self.a_fetch(data)
         worker.flying.remove(ticket)
         if code:
             self.failed.add((ticket.row.pid, ticket.row.furl.rsplit("/", 1)[1]))
+        self.fetched(worker, ticket, code)
+
+    def fetched(self, worker: Process, ticket: Ticket, code: int = 0) -> None:
         real, self.house.manager = self.house.manager, worker.manager
         worker.manager.host_answered(ticket)
         self.house.finish(ticket, code=code)
@@ -316,9 +329,7 @@ class Life(RuleBasedStateMachine):
         raise AssertionError(f"left behind: {self.left()}")
 
     def finish(self, worker: Process, ticket: Ticket) -> None:
-        real, self.house.manager = self.house.manager, worker.manager
-        self.house.finish(ticket)
-        self.house.manager = real
+        self.fetched(worker, ticket)
         worker.work_off()
         worker.unsettled.clear()
 

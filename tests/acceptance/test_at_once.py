@@ -1,0 +1,145 @@
+"""Sites that permit several fetches at a time and others, in one crawl; with a kill in between."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.harness import Lcc, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+PERMITTED, PAGES, MANY = 4, 120, 600
+SECONDS = 0.05
+
+
+@dataclass
+class SlowSites:
+    """Sites on ports of their own, each of whose pages takes a while; ``crawl_delay`` is that of all."""
+
+    ports: dict[str, int] = field(default_factory=dict)
+    asked: dict[str, list[str]] = field(default_factory=dict)
+    most: dict[str, int] = field(default_factory=dict)
+    under_way: dict[str, int] = field(default_factory=dict)
+    robots: str = "User-agent: *\nDisallow:\n"
+
+    async def listen(self, name: str) -> asyncio.Server:
+        self.asked[name], self.most[name], self.under_way[name] = [], 0, 0
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                while head := await reader.readuntil(b"\r\n\r\n"):
+                    path = head.split()[1].decode()
+                    body = self.robots.encode() if path == "/robots.txt" else await self._page(name, path)
+                    kind = b"text/plain" if path == "/robots.txt" else b"text/html"
+                    writer.write(
+                        b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b"
+                        % (kind, len(body), body)
+                    )
+                    await writer.drain()
+            except (asyncio.IncompleteReadError, ConnectionError):
+                pass
+            finally:
+                writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        self.ports[name] = server.sockets[0].getsockname()[1]
+        return server
+
+    async def _page(self, name: str, path: str) -> bytes:
+        self.asked[name].append(path)
+        self.under_way[name] += 1
+        self.most[name] = max(self.most[name], self.under_way[name])
+        await asyncio.sleep(SECONDS)
+        self.under_way[name] -= 1
+        return f"<title>{path}</title>".encode()
+
+
+@contextmanager
+def serving(*names: str, robots: str = "") -> Iterator[SlowSites]:
+    sites, ready, stopping = SlowSites(), threading.Event(), asyncio.Event()
+    sites.robots = robots or sites.robots
+    loops = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        servers = [await sites.listen(name) for name in names]
+        ready.set()
+        await stopping.wait()
+        for server in servers:
+            server.close()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    ready.wait()
+    try:
+        yield sites
+    finally:
+        loops[0].call_soon_threadsafe(stopping.set)
+        thread.join()
+
+
+def paths(count: int) -> list[str]:
+    return [f"/{number:04d}.html" for number in range(count)]
+
+
+def provide(lcc: Lcc, sites: SlowSites, pid: int, name: str, count: int, *options: str) -> None:
+    root = f"http://127.0.0.1:{sites.ports[name]}"
+    lcc.add_provider(pid, f"{root}/", *options)
+    urls = [{"curl": f"{root}{path}", "mimetype": "text/html"} for path in paths(count)]
+    assert lcc.push_urls(pid, urls).returncode == 0
+
+
+def test_a_site_is_fetched_from_so_often_at_a_time_as_it_permits_and_others_once(
+    make_lcc: Callable[..., Lcc],
+) -> None:
+    with serving("wide", "narrow") as sites:
+        lcc = make_lcc()
+        lcc.start()
+        provide(lcc, sites, 1, "wide", PAGES, "--at-once", str(PERMITTED))
+        provide(lcc, sites, 2, "narrow", PAGES)
+        lcc.wait_until_fetched()
+    assert sites.most == {"wide": PERMITTED, "narrow": 1}
+    assert sites.asked == {"wide": paths(PAGES), "narrow": paths(PAGES)}, "begun in their order, each once"
+
+
+def test_a_site_that_asks_for_time_between_fetches_gets_one_at_a_time(make_lcc: Callable[..., Lcc]) -> None:
+    with serving("slow", robots="User-agent: *\nCrawl-delay: 0.2\n") as sites:
+        lcc = make_lcc()
+        lcc.start()
+        provide(lcc, sites, 1, "slow", 15, "--at-once", str(PERMITTED))
+        lcc.wait_until_fetched()
+    assert sites.most == {"slow": 1}
+
+
+def test_after_a_kill_all_is_fetched_and_little_twice(make_lcc: Callable[..., Lcc]) -> None:
+    with serving("wide") as sites:
+        lcc = make_lcc(LCC_COMMIT_PAGES="50")
+        lcc.start()
+        provide(lcc, sites, 1, "wide", MANY, "--at-once", str(PERMITTED))
+        wait_for(lambda: len(sites.asked["wide"]) > MANY // 3, 60, "a third")
+        lcc.stop(signal.SIGKILL)
+        before = len(sites.asked["wide"])
+        lcc.start()
+        lcc.wait_until_fetched()
+    assert before < MANY
+    assert sorted(set(sites.asked["wide"])) == paths(MANY)
+    assert len(sites.asked["wide"]) - MANY <= 50 + PERMITTED, "what was not durable, and what was under way"
+    assert sites.most["wide"] <= 2 * PERMITTED, (
+        "a site may not have noticed yet that the killed ones are over"
+    )
+    assert lcc.lcc("verify").returncode == 0
+
+
+@pytest.mark.parametrize("wrong", ["0", "65", "many"])
+def test_what_is_no_number_of_fetches_is_refused(make_lcc: Callable[..., Lcc], wrong: str) -> None:
+    lcc = make_lcc()
+    lcc.add_provider(1, "http://127.0.0.1:9/")
+    refused = lcc.lcc("provider", "set", "1", "--at-once", wrong, check=False)
+    assert refused.returncode == 2
+    assert "--at-once" in refused.stderr
+    assert "1 fetch\n" in lcc.lcc("provider", "show", "1").stdout

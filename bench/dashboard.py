@@ -27,7 +27,7 @@ from web import web
 
 from lcc_scrapy.dashboard import people
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import Fetched, ProviderSet
+from lcc_scrapy.db.records import EVERYBODY, Fetched, ProviderSet
 from lcc_scrapy.db.sql.rows import RowsOf
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.users import Role, User
@@ -46,6 +46,7 @@ def pages_of(providers: int) -> dict[str, str]:
     """Return the pages, by what they are."""
     listed, middle = "/dashboard/providers", providers // 2
     return {
+        "overview": "/dashboard",
         "providers": listed,
         "by failed fetches": f"{listed}?order=failures&falling=1",
         "by queue": f"{listed}?order=nurlproc&falling=1",
@@ -70,6 +71,9 @@ def fill_more(url: str, providers: int) -> None:
         ]
         connection = tx._c  # type: ignore[attr-defined]  # noqa: SLF001 - many rows by the short way
         RowsOf(t.psets, ProviderSet).insert(connection, rows)
+    for span in range(145):
+        with store.begin() as tx:
+            tx.count_fetches({Fetched(EVERYBODY, *one): 1000 for one in COUNTS}, now - now % 600 - 600 * span)
     for span in range(3):
         with store.begin() as tx:
             tx.count_fetches(

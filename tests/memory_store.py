@@ -1317,6 +1317,13 @@ class MemoryTx:
                 found[result, code] += count
         return dict(found)
 
+    def fetch_spans(self, since: int, pid: int) -> dict[tuple[int, str], int]:
+        found: Counter[tuple[int, str]] = Counter()
+        for (whose, result, _code, begun), count in self._t.fetchcounts.items():
+            if begun >= since and whose == pid:
+                found[begun, result] += count
+        return dict(found)
+
     def forget_fetch_counts(self, before: int, limit: int = 1000) -> int:
         old = [key for key in self._t.fetchcounts if key[-1] < before][:limit]
         _drop(self._t.fetchcounts, old)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import audit_log
+from lcc_scrapy.dashboard import audit_log, fetches
 from lcc_scrapy.dashboard.access import Visitor
 from lcc_scrapy.dashboard.layout import facts, form_key, link, shown, table
 from lcc_scrapy.dashboard.provider_list import next_slot, used
@@ -16,14 +16,13 @@ from lcc_scrapy.db.records import PAUSED, Head, ProviderSet, StoredTurn, UrlErro
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.audit import EVERYBODY, AuditEntry
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.shown import hours, moment, size
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.providers.registration import find
-from lcc_scrapy.queue.fetch_counts import FAILING, of_late
+from lcc_scrapy.queue.fetch_counts import of_late
 from lcc_scrapy.web import html
 
 ROWS = 10
@@ -86,7 +85,7 @@ def body(page: Shown, whose: Visitor, now: float, zone: tzinfo) -> Markup:
         facts(_facts(page, now, zone)),
         Markup("<h2>Hours</h2><p>{} ({})</p>").format(hours(page.provider.timeofday), str(its_zone)),
         week(page.provider.timeofday, now, its_zone),
-        Markup("<h2>Fetches</h2>"), _fetches(page.fetched),
+        Markup("<h2>Fetches</h2>"), fetches.results(page.fetched),
         Markup("<h2>Newest sets</h2>"), _sets(page.sets),
         Markup("<h2>Next in the queue</h2>"), _queue(page.queue),
         Markup("<h2>Newest errors</h2>"), _errors(page.errors),
@@ -154,22 +153,6 @@ def _day(day: int, mask: str, this: int) -> Markup:
         Markup('<td class="{}"></td>').format(kind) if kind else Markup("<td></td>") for kind in kinds
     )
     return Markup("<tr><th>{}</th>{}</tr>").format(_DAYS[day], cells)
-
-
-def _fetches(fetched: Mapping[str, Any]) -> Markup:
-    """Return what became of fetches, and which codes failed ones had."""
-    results = [name for name in fetched["day"] if name != "since" and fetched["day"][name]["total"]]
-    rows: list[list[object]] = []
-    for name in results:
-        rows.append([name, fetched["hour"][name]["total"], fetched["day"][name]["total"]])
-        if name in FAILING:
-            hour, day = fetched["hour"][name]["codes"], fetched["day"][name]["codes"]
-            rows += [
-                [f"{code} {text_of(int(code))}", hour.get(code, 0), count] for code, count in day.items()
-            ]
-    if not rows:
-        return Markup("<p>Nothing was fetched within a day.</p>")
-    return table(["Result", "Last hour", "Last day"], rows)
 
 
 def _sets(sets: Sequence[ProviderSet]) -> Markup:

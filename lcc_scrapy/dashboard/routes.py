@@ -1,16 +1,18 @@
 """``/dashboard``: the pages of operators in ``lcc web``. They need no script."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from http import HTTPStatus
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import audit_log, provider_list, provider_page
+from lcc_scrapy.dashboard import audit_log, overview, provider_list, provider_page
 from lcc_scrapy.dashboard.access import (
     COOKIE,
     FORM_KEY,
@@ -25,6 +27,7 @@ from lcc_scrapy.dashboard.actions import FIELDS, Actions, Wish
 from lcc_scrapy.dashboard.layout import page
 from lcc_scrapy.dashboard.password_checks import PasswordChecks
 from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.login_limits import ThrottleRules
@@ -33,6 +36,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.listeners.peers import neighbourhood
+from lcc_scrapy.ops.status import Here
 from lcc_scrapy.providers.registration import NoSuchProvider, find
 from lcc_scrapy.web import html
 from lcc_scrapy.web.access import lcc_of
@@ -62,6 +66,7 @@ class NoSuchPage(LccError):
 
 _NUMBER_MAX = 2**62
 _DIGITS_MAX = 18
+_DOCID = re.compile("[0-9a-fA-F]{32}")
 _STATUSES: Mapping[type[LccError], HTTPStatus] = {
     NotPrivate: HTTPStatus.FORBIDDEN,
     CrossSite: HTTPStatus.FORBIDDEN,
@@ -77,7 +82,10 @@ Handler = Callable[[Request, Visitor, Values], Response]
 
 
 class Terms(NamedTuple):
-    """What the dashboard goes by; ``zone`` is that of providers without one of their own."""
+    """What the dashboard goes by.
+
+    ``zone`` is that of providers without one of their own; ``here`` is what of the LCC lies on this machine.
+    """
 
     rules: DashboardRules
     login: ThrottleRules
@@ -86,6 +94,8 @@ class Terms(NamedTuple):
     zone: tzinfo
     proxies: Networks
     web_url: str
+    here: Here
+    alarms: AlarmRules
 
 
 def make_dashboard(store: Store, terms: Terms) -> APIRouter:
@@ -104,6 +114,7 @@ def make_dashboard(store: Store, terms: Terms) -> APIRouter:
     router.add_api_route(f"{PATH}/sign-in", made.sign_in, methods=["POST"], response_class=Response)
     add("/sign-out", made.sign_out, frozenset())
     add("", made.home)
+    add("/find", made.find)
     add("/providers", made.providers)
     add("/providers/{number}", made.provider)
     add(f"/providers/{{number}}/{Action.CONFIRM_REMOVALS}", made.held)
@@ -160,9 +171,7 @@ class _Dashboard:
             right = await self._checks.check(address, name, user.password if user else "", password)
             if user is None or not right:
                 return _sign_in_page(request, NotSignedIn("this name and password do not belong together"))
-            return await to_thread.run_sync(
-                self._access.begin, request, _to(f"{PATH}/providers"), user, _now(request)
-            )
+            return await to_thread.run_sync(self._access.begin, request, _to(PATH), user, _now(request))
         except LccError as error:
             return _trouble(error, None)
 
@@ -174,9 +183,18 @@ class _Dashboard:
     # --- pages -----------------------------------------------------------------------------------
 
     def home(self, request: Request, whose: Visitor, values: Values) -> Response:
-        """Go to the providers."""
-        del request, whose, values
-        return _to(f"{PATH}/providers")
+        """Show the overview; who sees some providers only gets these."""
+        del values
+        if whose.user.pids is not None:
+            return _to(f"{PATH}/providers")
+        now = _now(request)
+        shown = overview.read(self._store, self._terms.here, self._terms.alarms.workers, now)
+        return page("Overview", overview.body(shown, now), whose)
+
+    def find(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Go to a provider, a URL, or the providers that are found."""
+        del whose, values
+        return _to(found_at(request.query_params.get("q", "").strip()))
 
     def providers(self, request: Request, whose: Visitor, values: Values) -> Response:
         """List providers."""
@@ -227,6 +245,15 @@ class _Dashboard:
         with self._store.read() as tx:
             found = tx.audits(before, audit_log.LIMIT + 1, whose.user.pids)
         return page("Audit log", audit_log.body(found), whose)
+
+
+def found_at(text: str) -> str:
+    """Return the page that a search is for: of a provider's number, a URL, a docid, or else a list."""
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX:
+        return f"{PATH}/providers/{int(text)}"
+    if "://" in text or _DOCID.fullmatch(text):
+        return f"{PATH}/urls?{urlencode({'url': text})}"
+    return f"{PATH}/providers?{urlencode({'q': text})}"
 
 
 def _now(request: Request) -> int:

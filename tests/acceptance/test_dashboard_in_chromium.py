@@ -16,10 +16,11 @@ from harness import PATIENCE, missing
 
 from lcc_scrapy.cache.last_outcomes import of_fetch
 from lcc_scrapy.dashboard import people
-from lcc_scrapy.db.records import Fetched, UrlErrorRecord
+from lcc_scrapy.db.records import EVERYBODY, Fetched, ProviderSet, UrlErrorRecord
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import Role, User
@@ -34,6 +35,7 @@ PASSWORD = "correct horse battery"
 PROVIDERS, PAUSED, HOLDING, FAILING = 120, 7, 9, 11
 HELD, FAILED = 40, 500
 PAGES = {
+    "overview": "",
     "list": "/providers?order=failures&falling=1",
     "provider": f"/providers/{FAILING}",
     "held": f"/providers/{HOLDING}/confirm-removals",
@@ -57,7 +59,13 @@ def fill(store):
         tx.insert_cached(documents)
         tx.update_provider(HOLDING, {"heldremovals": HELD, "fileused": HELD})
         tx.put_outcomes([of_fetch(_row(FAILING, n), 503, EVIL, now) for n in range(FAILED)])
+        for ago in range(0, 80_000, 5000):
+            counts = {Fetched(EVERYBODY, "stored", 0): 90 + ago % 7, Fetched(EVERYBODY, "failed", 503): 9}
+            tx.count_fetches(counts, span_of(now - ago))
         tx.count_fetches({Fetched(FAILING, "failed", 503): FAILED, Fetched(3, "retrying", 503): 2}, now)
+        tx.insert_psets([ProviderSet(1, FAILING, 1, "", "", False, 1, "absorbed", 1, started=now - 900)])
+        tx.insert_queued([_row(FAILING, EVIL)])
+        tx.add_to_parts({(FAILING, "", 1): 1}, {FAILING: 1})
         tx.add_errors([UrlErrorRecord(FAILING, 503, EVIL, f"http://h11.example/{EVIL}", "{}", now)], 100)
 
 
@@ -127,7 +135,7 @@ def sign_in(at):
     at.page.fill("#name", "otto")
     at.page.fill("#password", PASSWORD)
     at.page.keyboard.press("Enter")
-    at.page.wait_for_selector("table.list")
+    at.page.wait_for_selector("nav")
 
 
 @pytest.fixture
@@ -208,11 +216,9 @@ def test_the_keyboard_alone_is_enough(house):
         tab_to(at, "#password")
         press.type(PASSWORD)
         press.press("Enter")
-        at.page.wait_for_selector("table.list")
+        at.page.wait_for_selector("nav")
         tab_to(at, "#q")
         press.type(str(PAUSED))
-        press.press("Enter")
-        tab_to(at, f"a[href$='/providers/{PAUSED}']")
         press.press("Enter")
         tab_to(at, "button:text('Resume')")
         press.press("Enter")

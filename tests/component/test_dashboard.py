@@ -1,18 +1,23 @@
 """The dashboard: signing in, what each role sees and does, and what hostile providers and sites try."""
 
+import html
 import re
 
 import pytest
 from argon2 import PasswordHasher
 
 from lcc_scrapy.dashboard import people
+from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, WorkerRow
+from lcc_scrapy.domain.alarms import Alarm
+from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
+from tests.web_house import NOW
 
-PAGES = ["/providers", "/providers/7", "/providers/7/confirm-removals", "/audit"]
+PAGES = ["", "/providers", "/providers/7", "/providers/7/confirm-removals", "/audit"]
 FIELDS = {
     Action.PAUSE: {}, Action.RESUME: {}, Action.RETRY: {"code": "503"}, Action.WANT_FULL: {"reason": "old files"},
     Action.CONFIRM_REMOVALS: {"sure": "yes"},
@@ -27,7 +32,9 @@ def quick_passwords(monkeypatch):
 
 @pytest.fixture
 def house():
-    return DashboardHouse()
+    made = DashboardHouse()
+    made.waiting()
+    return made
 
 
 # --- signing in ----------------------------------------------------------------------------------
@@ -183,7 +190,7 @@ def test_what_providers_wrote_stays_text(house):
             shown = client.get(f"/dashboard{path}").text
             for wrong in ("<script", "<img", "\u202e"):
                 assert wrong not in shown
-            if path in {"/providers", "/providers/7"}:
+            if path in {"", "/providers", "/providers/7"}:
                 assert "&lt;script&gt;" in shown
                 assert "\\u202e" in shown
 
@@ -191,7 +198,7 @@ def test_what_providers_wrote_stays_text(house):
 def test_what_stands_in_an_address_is_not_repeated_as_markup(house):
     with house.browser("otto") as client:
         for query in ("?done=<script>&count=1", "?done=pause&count=<script>", "?q=%22%3E<script>"):
-            for path in ("/providers", "/providers/7"):
+            for path in ("", "/find", "/providers", "/providers/7"):
                 assert "<script" not in client.get(f"/dashboard{path}{query}").text
 
 
@@ -342,3 +349,112 @@ def test_providers_are_found_by_number_name_root_and_state(house):
         }
         for query, found in wanted.items():
             assert listed(client.get(f"/dashboard/providers?{query}").text) == found, query
+
+
+# --- the overview --------------------------------------------------------------------------------
+
+QUIET = NOW - NOW % 600 + 300
+"""Within a span of counts."""
+
+
+def counted(house, ago, **results):
+    counts = {Fetched(EVERYBODY, name, {"failed": 404}.get(name, 0)): n for name, n in results.items()}
+    with house.store.begin() as tx:
+        tx.count_fetches(counts, span_of(QUIET - ago))
+
+
+def at_work(house, number, **values):
+    with house.store.begin() as tx:
+        tx.put_worker(WorkerRow(f"2/{number}", 1, 2, 4711, NOW, house.now + 60, 8, 3, 5, **values))
+
+
+def overview_of(house):
+    with house.browser("otto") as client:
+        return said(client.get("/dashboard").text)
+
+
+def test_the_overview_says_first_what_keeps_fetching_from_going_on(tmp_path):
+    house = DashboardHouse(folder=tmp_path)
+    assert "0 crawl processes are at work, 2 are expected: start `lcc crawl`" in html.unescape(
+        overview_of(house)
+    )
+    at_work(house, 0)
+    assert "1 crawl processes are at work, 2 are expected" in overview_of(house)
+    at_work(house, 1)
+    shown = overview_of(house)
+    assert "Nothing is wrong" in shown
+    assert "they hold 10 turns" in shown
+    at_work(house, 1, idle=f"no room {EVIL}")
+    with house.store.begin() as tx:
+        tx.set_info(PAUSED, "1")
+        tx.set_info("alarm held", Alarm(1, True, NOW, True, NOW).text)
+        tx.set_info("alarm disk", Alarm(2, False, NOW, False, NOW).text)
+    alerts = re.findall(r'role="alert">([^<]*)', overview_of(house))
+    assert [one.split(":")[0] for one in alerts] == [
+        "All fetching is paused",
+        "Worker 2/1 hands out no URL",
+        "Alarm since 2027-01-15 08",
+    ]
+    assert "removals are held" in alerts[2]
+
+
+def test_the_overview_counts_what_waits_and_what_is_held(tmp_path):
+    house = DashboardHouse(folder=tmp_path)
+    house.waiting(started=NOW - 7300)
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "1.set").write_bytes(b"x" * 2000)
+    with house.browser("otto") as client:
+        post(client, "/providers/8/pause")
+    shown = overview_of(house)
+    for told in (
+        "of provider <a",
+        "for 2 h 1 min",
+        "1 sets, 2.0 kB",
+        ">3</a>",
+        ">2 active</a>",
+        ">1 paused</a>",
+        f"free at {tmp_path}",
+    ):
+        assert told in shown, told
+
+
+def test_charts_have_their_numbers_in_words_and_in_a_table(house):
+    house.now = QUIET
+    counted(house, 0, stored=30, failed=10)
+    counted(house, 4000, stored=7)
+    shown = overview_of(house)
+    assert "40 fetches since Fri 07:00Z, 10 of them failed" in shown
+    assert "47 fetches since Thu 08:00Z, 10 of them failed" in shown
+    assert shown.count("<svg") == shown.count('role="img"') == shown.count("<desc") == 2
+    assert len(re.findall('<rect class="tried"', shown)) == 1 + 2
+    assert len(re.findall('<rect class="failed"', shown)) == 1 + 1
+    assert 'height="25.0"' in shown
+    assert "404 " in shown
+    hour = re.search(r"<tbody>(.*?)</tbody>", shown)[1]
+    assert hour.count("<tr>") == 7
+
+
+def test_an_owner_gets_the_own_providers_instead_of_the_overview(house):
+    with house.browser("sven") as client:
+        told = client.get("/dashboard", follow_redirects=False)
+        assert (told.status_code, told.headers["location"]) == (303, "/dashboard/providers")
+        assert "Overview" not in client.get("/dashboard").text
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("7", "/providers/7"),
+        (" 007 ", "/providers/7"),
+        ("http://a/?b=c&d", "/urls?url=http%3A%2F%2Fa%2F%3Fb%3Dc%26d"),
+        ("0" * 31 + "F", "/urls?url=" + "0" * 31 + "F"),
+        ("0" * 31 + "g", "/providers?q=" + "0" * 31 + "g"),
+        ("//evil.example\r\nX: y", "/providers?q=%2F%2Fevil.example%0D%0AX%3A+y"),
+        ("\u0667", "/providers?q=%D9%A7"),
+        ("", "/providers?q="),
+    ],
+)
+def test_a_search_leads_to_a_provider_a_url_or_the_list(house, text, where):
+    with house.browser("otto") as client:
+        told = client.get("/dashboard/find", params={"q": text}, follow_redirects=False)
+    assert (told.status_code, told.headers["location"]) == (303, f"/dashboard{where}")

@@ -1,5 +1,6 @@
 """The dashboard on a store in memory: users, providers with hostile names, and a browser for each user."""
 
+import json
 import re
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,8 +11,9 @@ from zoneinfo import ZoneInfo
 
 from lcc_scrapy.dashboard import people
 from lcc_scrapy.dashboard.routes import Terms, make_dashboard
-from lcc_scrapy.db.records import ProviderSet, UrlErrorRecord
+from lcc_scrapy.db.records import DocumentLink, ProviderSet, UrlErrorRecord
 from lcc_scrapy.domain.alarm_rules import AlarmRules
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.free_space import Reserve
@@ -20,6 +22,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import User
+from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.machine.ballast import Ballast
 from lcc_scrapy.machine.free_space import Disks
@@ -41,7 +44,7 @@ class DashboardHouse(WebHouse):
         disks = Disks([folder], Reserve(0, 0), Ballast(folder, 0))
         terms = Terms(
             self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url,
-            Here(folder, folder, [folder / "spool"], disks), AlarmRules(workers=2),
+            Here(folder, folder, [folder / "spool"], disks), AlarmRules(workers=2), 0,
         )  # fmt: skip
         self.app = make_app(self.lcc, [make_dashboard(self.store, terms)])
         for name, role, pids in (
@@ -76,6 +79,30 @@ class DashboardHouse(WebHouse):
             tx.insert_queued([row])
             tx.add_to_parts({(pid, "", psetid): 1}, {pid: 1})
         return row
+
+    def document(self, pid=7, name=EVIL, bodies=(b"hello",), mimetype="text/html"):
+        """Store a document that had these contents, the newest last; returns its row."""
+        url = f"http://www.example.org/{pid}/{name}"
+        key = urlkey(pid, url, mimetype)
+        with self.store.begin() as tx:
+            seqs = [tx.take("feed", 1) for _ in bodies]
+            row = CachedUrl(
+                key, pid, url, mimetype, "", None, url, None, None, None, "", NOW, 1, 0, 0, "0" * 32, "0" * 64,
+                mimetype, "utf-8", "", url, "", "", NOW, "push", 0, 0, 0, 0,
+            )  # fmt: skip
+            rows = [
+                replace(row, seq=seq, fetched_fileid=seq, fetched_len=len(body))
+                for seq, body in zip(seqs, bodies, strict=True)
+            ]
+            headers = json.dumps([["X-Evil", EVIL], ["Set-Cookie", "a=b"]])
+            tx.insert_cached(rows[-1:], {key: UrlMeta(key, "HTTP/1.1 200 OK", headers, "192.0.2.9", NOW)})
+            tx.insert_versions([version_of(row, NOW) for row in rows[:-1]])
+            tx.put_links(
+                {key: [DocumentLink(f"http://www.example.org/{EVIL}{n}", EVIL, True) for n in range(31)]}
+            )
+        self.shelf.contents[key] = bodies[-1]
+        self.shelf.earlier |= dict(zip(seqs, bodies, strict=True))
+        return rows[-1]
 
     def state(self, pid):
         with self.store.read() as tx:

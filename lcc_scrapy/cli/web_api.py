@@ -40,7 +40,7 @@ def dashboard_terms(config: "Config") -> Terms:
     """Return what the dashboard goes by."""
     return Terms(
         config.dashboard, config.login, config.policy, config.queue_max, config.timezone, config.web.proxies,
-        config.web_url, here(config), config.alarms,
+        config.web_url, here(config), config.alarms, config.turns.paced,
     )  # fmt: skip
 
 

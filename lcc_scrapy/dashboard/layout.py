@@ -21,7 +21,7 @@ _FRAME = Markup(
 _LAYOUT = html.Layout(_STYLE, _FRAME)
 _HEADERS = {"X-Frame-Options": "DENY"}
 _NOTHING = Markup("")
-_PAGES = {"/dashboard/providers": "Providers", "/dashboard/audit": "Audit log"}
+_PAGES = {"/dashboard/providers": "Providers", "/dashboard/urls": "URLs", "/dashboard/audit": "Audit log"}
 _PAGES_OF_ALL = {"/dashboard": "Overview"}
 """Of who sees all providers."""
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from lcc_scrapy.dashboard import audit_log, fetches
 from lcc_scrapy.dashboard.access import Visitor
-from lcc_scrapy.dashboard.layout import facts, form_key, link, shown, table
+from lcc_scrapy.dashboard.layout import facts, form_key, link, link_to_url, shown, table
 from lcc_scrapy.dashboard.provider_list import next_slot, used
 from lcc_scrapy.db.records import PAUSED, Head, ProviderSet, StoredTurn, UrlErrorRecord
 from lcc_scrapy.db.tx import Tx
@@ -123,7 +123,7 @@ def _facts(page: Shown, now: float, zone: tzinfo) -> list[tuple[str, object]]:
         ("Documents", used(one.fileused, one.filesmax, str)),
         ("Space", used(one.spaceused, one.spacemax, size)),
         ("Queue", f"{one.nurlproc} URLs"),
-        *([("Oldest waiting", f"{oldest['url']}, since {moment(oldest['since'])}")] if oldest else []),
+        *([("Oldest waiting", _oldest(oldest))] if oldest else []),
         ("Next slot", next_slot(one, page.turn, now, zone)),
         ("Bandwidth", f"{size(one.bandwidth)}/s" if one.bandwidth else "no limit of its own"),
         ("Priority", str(one.priority)),
@@ -131,6 +131,10 @@ def _facts(page: Shown, now: float, zone: tzinfo) -> list[tuple[str, object]]:
         ("Full set wanted", one.fullsetwanted or "no"),
         ("Last login", f"{moment(one.lastconntime)} from {one.lastconnip}" if one.lastconntime else "never"),
     ]
+
+
+def _oldest(oldest: Mapping[str, Any]) -> Markup:
+    return Markup("{}since {}").format(link_to_url(oldest["url"]), moment(oldest["since"]))
 
 
 def week(mask: str, now: float, zone: tzinfo) -> Markup:
@@ -168,14 +172,18 @@ def _sets(sets: Sequence[ProviderSet]) -> Markup:
 def _queue(rows: Sequence[QueuedUrl]) -> Markup:
     if not rows:
         return Markup("<p>Nothing waits that could be fetched now.</p>")
-    made = [[one.furl, one.operation, one.psetid, one.tries, hours(one.timeofday)] for one in rows]
+    made = [
+        [link_to_url(one.furl), one.operation, one.psetid, one.tries, hours(one.timeofday)] for one in rows
+    ]
     return table(["URL", "Operation", "Set", "Tries", "Hours"], made)
 
 
 def _errors(errors: Sequence[UrlErrorRecord]) -> Markup:
     if not errors:
         return Markup("<p>None since its last login.</p>")
-    return table(["At", "Code", "Text", "URL"], [[moment(e.at), e.code, e.text, e.url] for e in errors])
+    return table(
+        ["At", "Code", "Text", "URL"], [[moment(e.at), e.code, e.text, link_to_url(e.url)] for e in errors]
+    )
 
 
 # --- actions -------------------------------------------------------------------------------------
@@ -225,7 +233,8 @@ def held_body(one: Provider, rows: Sequence[CachedUrl], whose: Visitor) -> Marku
     if not one.heldremovals:
         return Markup("<p>No removals are held.</p>") + link(f"/dashboard/providers/{one.pid}", "Back")
     listed = table(
-        ["URL", "Fetched", "Bytes"], [[r.furl, moment(r.fetched_time or 0), r.fetched_len] for r in rows]
+        ["URL", "Fetched", "Bytes"],
+        [[link_to_url(r.furl), moment(r.fetched_time or 0), r.fetched_len] for r in rows],
     )
     more = one.heldremovals - len(rows)
     box = Markup(

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import audit_log, overview, provider_list, provider_page
+from lcc_scrapy.dashboard import audit_log, content_page, overview, provider_list, provider_page, url_page
 from lcc_scrapy.dashboard.access import (
     COOKIE,
     FORM_KEY,
@@ -24,7 +24,7 @@ from lcc_scrapy.dashboard.access import (
     check_form,
 )
 from lcc_scrapy.dashboard.actions import FIELDS, Actions, Wish
-from lcc_scrapy.dashboard.layout import page
+from lcc_scrapy.dashboard.layout import find_form, page, shown
 from lcc_scrapy.dashboard.password_checks import PasswordChecks
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.alarm_rules import AlarmRules
@@ -33,11 +33,16 @@ from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.users import Action
+from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
 from lcc_scrapy.listeners.peers import neighbourhood
+from lcc_scrapy.machine.data_directory import running_workers
 from lcc_scrapy.ops.status import Here
 from lcc_scrapy.providers.registration import NoSuchProvider, find
+from lcc_scrapy.queue.explanation import Surroundings
 from lcc_scrapy.web import html
 from lcc_scrapy.web.access import lcc_of
 from lcc_scrapy.web.forms import CrossSite, check_origin, read_form
@@ -75,6 +80,9 @@ _STATUSES: Mapping[type[LccError], HTTPStatus] = {
     ShareUsedUp: HTTPStatus.TOO_MANY_REQUESTS,
     NotForYou: HTTPStatus.FORBIDDEN,
     NoSuchPage: HTTPStatus.NOT_FOUND,
+    ContentGone: HTTPStatus.NOT_FOUND,
+    ContentElsewhere: HTTPStatus.NOT_FOUND,
+    ContentLost: HTTPStatus.NOT_FOUND,
 }
 
 Values = dict[str, str]
@@ -85,6 +93,7 @@ class Terms(NamedTuple):
     """What the dashboard goes by.
 
     ``zone`` is that of providers without one of their own; ``here`` is what of the LCC lies on this machine.
+    ``paced``: how many bodies a worker may have under way that are behind a limit.
     """
 
     rules: DashboardRules
@@ -96,6 +105,7 @@ class Terms(NamedTuple):
     web_url: str
     here: Here
     alarms: AlarmRules
+    paced: int
 
 
 def make_dashboard(store: Store, terms: Terms) -> APIRouter:
@@ -120,6 +130,9 @@ def make_dashboard(store: Store, terms: Terms) -> APIRouter:
     add(f"/providers/{{number}}/{Action.CONFIRM_REMOVALS}", made.held)
     for action in Action:
         add(f"/providers/{{number}}/{action}", made.doer(action), FIELDS[action])
+    add("/urls", made.url)
+    add("/urls/{docid}/text", made.text)
+    add("/urls/{docid}/changes", made.changes)
     add("/audit", made.audit)
     return router
 
@@ -237,6 +250,48 @@ class _Dashboard:
             return _to(f"{PATH}/providers/{pid}?done={action}&count={count}")
 
         return do
+
+    def url(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show what is known of a URL."""
+        del values
+        url = request.query_params.get("url", "").strip()[:URL_MAX]
+        form = find_form(url if url.isprintable() else "")
+        if not url:
+            return page("Find a URL", form, whose)
+        found = url_page.read(self._store, url, self._surroundings(request), whose.user)
+        title = f"URL: {shown(url)}"
+        if not found:
+            told = html.alert(url_page.where(self._store, url, whose.user))
+            return page(title, form + told, whose, HTTPStatus.NOT_FOUND)
+        return page(title, form + url_page.body(found, _now(request)), whose)
+
+    def text(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show the text of a document, or of an earlier content."""
+        del values
+        url, contents, place = self._content(request, whose)
+        text = content_page.text_of(contents[place], lcc_of(request).open)
+        return page("Text", content_page.text_body(url, contents[place], text), whose)
+
+    def changes(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show what the content behind an earlier one changed."""
+        del values
+        url, contents, place = self._content(request, whose)
+        opened = lcc_of(request).open
+        old, new = contents[place], contents[max(place - 1, 0)]
+        texts = content_page.text_of(old, opened), content_page.text_of(new, opened)
+        return page("What changed", content_page.changes_body(url, old, texts), whose)
+
+    def _content(self, request: Request, whose: Visitor) -> tuple[str, list[Version], int]:
+        docid, seq = str(request.path_params["docid"]), request.query_params.get("version")
+        if not _DOCID.fullmatch(docid):
+            raise NoSuchPage
+        with self._store.read() as tx:
+            url, contents = content_page.contents_of(tx, docid, whose.user)
+        return url, contents, content_page.place_of(contents, _number(seq) if seq else None)
+
+    def _surroundings(self, request: Request) -> Surroundings:
+        running = bool(running_workers(self._terms.here.data_dir))
+        return Surroundings(lcc_of(request).now(), self._terms.zone, running, paced=self._terms.paced)
 
     def audit(self, request: Request, whose: Visitor, values: Values) -> Response:
         """Show who did what; provider-owners see what concerns their providers."""

@@ -2,6 +2,8 @@
 
 import html
 import re
+from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 from argon2 import PasswordHasher
@@ -9,6 +11,7 @@ from argon2 import PasswordHasher
 from lcc_scrapy.dashboard import people
 from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, WorkerRow
 from lcc_scrapy.domain.alarms import Alarm
+from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
@@ -17,7 +20,10 @@ from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
 from tests.web_house import NOW
 
-PAGES = ["", "/providers", "/providers/7", "/providers/7/confirm-removals", "/audit"]
+STORED = {"url": f"http://www.example.org/7/stored {EVIL}"}
+DOCID = urlkey(7, STORED["url"], "text/html").hex()
+OF_DOCUMENT = [f"/urls?{urlencode(STORED)}", f"/urls/{DOCID}/text", f"/urls/{DOCID}/changes?version=1"]
+PAGES = ["", *OF_DOCUMENT, "/providers", "/providers/7", "/providers/7/confirm-removals", "/audit"]
 FIELDS = {
     Action.PAUSE: {}, Action.RESUME: {}, Action.RETRY: {"code": "503"}, Action.WANT_FULL: {"reason": "old files"},
     Action.CONFIRM_REMOVALS: {"sure": "yes"},
@@ -34,7 +40,12 @@ def quick_passwords(monkeypatch):
 def house():
     made = DashboardHouse()
     made.waiting()
+    made.document(7, f"stored {EVIL}", [f"<title>{EVIL}</title><p>{text(n)}".encode() for n in range(2)])
     return made
+
+
+def text(number):
+    return html.escape(f"{number} {EVIL}. All the same.")
 
 
 # --- signing in ----------------------------------------------------------------------------------
@@ -190,16 +201,28 @@ def test_what_providers_wrote_stays_text(house):
             shown = client.get(f"/dashboard{path}").text
             for wrong in ("<script", "<img", "\u202e"):
                 assert wrong not in shown
-            if path in {"", "/providers", "/providers/7"}:
+            if path in {"", *OF_DOCUMENT, "/providers", "/providers/7"}:
                 assert "&lt;script&gt;" in shown
                 assert "\\u202e" in shown
 
 
 def test_what_stands_in_an_address_is_not_repeated_as_markup(house):
     with house.browser("otto") as client:
-        for query in ("?done=<script>&count=1", "?done=pause&count=<script>", "?q=%22%3E<script>"):
-            for path in ("", "/find", "/providers", "/providers/7"):
+        for query in (
+            "?done=<script>&count=1",
+            "?done=pause&count=<script>",
+            "?q=%22%3E<script>",
+            "?url=%22%3E<script>",
+        ):
+            for path in ("", "/find", "/urls", "/providers", "/providers/7"):
                 assert "<script" not in client.get(f"/dashboard{path}{query}").text
+
+
+def test_no_page_is_shown_to_who_is_not_signed_in(house):
+    with house.browser() as client:
+        for path in PAGES:
+            told = client.get(f"/dashboard{path}")
+            assert (told.status_code, "example.org" in told.text) == (401, False)
 
 
 # --- roles ---------------------------------------------------------------------------------------
@@ -230,7 +253,7 @@ def test_no_action_reaches_the_provider_of_somebody_else(house):
 
 
 def said(page):
-    return re.search(r"<main>(.*)</main>", page)[1]
+    return re.search(r"<main>(.*)</main>", page, re.DOTALL)[1]
 
 
 def test_no_page_tells_of_the_provider_of_somebody_else(house):
@@ -458,3 +481,131 @@ def test_a_search_leads_to_a_provider_a_url_or_the_list(house, text, where):
     with house.browser("otto") as client:
         told = client.get("/dashboard/find", params={"q": text}, follow_redirects=False)
     assert (told.status_code, told.headers["location"]) == (303, f"/dashboard{where}")
+
+
+# --- one URL -------------------------------------------------------------------------------------
+
+
+def url_page(client, url):
+    told = client.get("/dashboard/urls", params={"url": url})
+    return told.status_code, html.unescape(said(told.text))
+
+
+def test_the_page_of_a_url_tells_all_that_is_known_of_a_document(house):
+    with house.browser("otto") as client:
+        for name in (STORED["url"], DOCID):
+            status, shown = url_page(client, name)
+            assert status == 200
+            for told in (
+                "cached",
+                "HTTP/1.1 200 OK",
+                "X-Evil: ",
+                "What its site answered",
+                "And 1 more.",
+                "nofollow",
+                f"/dashboard/urls/{DOCID}/text",
+                f"/dashboard/urls/{DOCID}/changes?version=1",
+            ):
+                assert told in shown, told
+
+
+def test_the_page_of_a_url_says_why_it_waits(house):
+    with house.browser("otto") as client:
+        post(client, "/providers/7/pause")
+        shown = url_page(client, house.waiting(name="x", psetid=2).furl)[1]
+        assert "its provider is paused" in shown
+        assert "1 before it" in shown
+
+
+def test_what_is_not_known_lies_in_somebodys_roots_or_in_nobodys(house):
+    with house.browser("otto") as client:
+        status, shown = url_page(client, "http://www.example.org/8/x")
+        assert (status, "roots of provider 8" in shown) == (404, True)
+        for url in (
+            "http://elsewhere/",
+            "x",
+            "\0",
+            "0" * 32,
+            "http://" + "a" * 9000,
+            "http://[/",
+            "\ud7ff\U0010ffff",
+        ):
+            status, shown = url_page(client, url)
+            assert (status, "roots" in shown) == (404, False)
+
+
+def test_one_url_may_be_many_documents_of_which_some_are_shown(house):
+    for number in range(11):
+        house.document(8, "many", mimetype=f"text/x{number}")
+    with house.browser("otto") as client:
+        shown = url_page(client, "http://www.example.org/8/many")[1]
+    assert (shown.count("<h2>"), "There are more" in shown) == (10, True)
+
+
+def test_an_owner_learns_nothing_of_urls_of_somebody_else(house):
+    other, waits = house.document(8, "secret", [b"old", b"new"]), house.waiting(8, "waits", psetid=2)
+    house.document(7, "../8/secret")
+    with house.browser("sven") as client:
+        for path in (
+            "/urls?url={}",
+            "/urls/{}/text",
+            "/urls/{}/changes?version=3",
+            "/urls/{}/text?version=3",
+        ):
+            answers = set()
+            for docid in (other.docid, waits.urlkey.hex(), "0" * 32):
+                told = client.get("/dashboard" + path.format(docid))
+                answers.add((told.status_code, said(told.text).replace(docid, "")))
+            assert [status for status, _ in answers] == [404], path
+        never = url_page(client, "http://www.example.org/8/never-was")
+        assert (never[0], "roots" in never[1]) == (404, False)
+        for url in (other.furl, waits.furl):
+            assert url_page(client, url) == (404, never[1].replace("http://www.example.org/8/never-was", url))
+
+
+def test_of_a_url_of_two_providers_an_owner_sees_the_own_part(house):
+    with house.store.begin() as tx:
+        row = next(iter(tx.cached([bytes.fromhex(DOCID)]).values()))
+        tx.insert_cached([replace(row, urlkey=b"8" * 16, pid=8, seq=90)])
+    with house.browser("otto") as client:
+        assert url_page(client, STORED["url"])[1].count("<h2>") == 2
+    with house.browser("sven") as client:
+        shown = url_page(client, STORED["url"])[1]
+        assert (shown.count("<h2>"), "Provider 8" in shown) == (1, False)
+
+
+def test_texts_are_shown_without_markup_and_cut(house):
+    long = house.document(8, "long", [b"<p>" + b"word " * 20_000, b"\x00\xff", b"<p>newest"])
+    with house.browser("otto") as client:
+        newest, cut = (
+            client.get(f"/dashboard/urls/{long.docid}/text{which}") for which in ("", "?version=3")
+        )
+        assert "<pre>newest</pre>" in newest.text
+        assert "This is the beginning." in cut.text
+        assert len(cut.content) < 50_000
+        for wrong in ("?version=99", "?version=1", "?version=x", f"?version={'9' * 30}"):
+            assert client.get(f"/dashboard/urls/{long.docid}/text{wrong}").status_code == 404
+        for docid in ("x", "..", "0" * 33, f"{long.docid}%00"):
+            assert client.get(f"/dashboard/urls/{docid}/text").status_code == 404
+
+
+def test_what_is_no_text_is_not_shown(house):
+    picture = house.document(8, "p", [b"GIF89a<script>"], mimetype="image/gif")
+    with house.browser("otto") as client:
+        shown = client.get(f"/dashboard/urls/{picture.docid}/text").text
+    assert ("It has no text: it is image/gif." in shown, "GIF89a" in shown) == (True, False)
+
+
+def test_changes_are_those_to_the_next_content(house):
+    row = house.document(8, "c", [b"<p>One. Two.", b"<p>One. Three.", b"<p>One. Three."])
+    with house.browser("otto") as client:
+        first, second = (client.get(f"/dashboard/urls/{row.docid}/changes?version={n}").text for n in (3, 4))
+    assert "<del>-Two.</del>" in first
+    assert "<ins>+Three.</ins>" in first
+    assert "same sentences" in second
+
+
+def test_a_content_that_is_lost_is_said(house):
+    house.shelf.contents.clear()
+    with house.browser("otto") as client:
+        assert client.get(f"/dashboard/urls/{DOCID}/text").status_code == 404

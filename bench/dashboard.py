@@ -42,8 +42,8 @@ COUNTS = (("stored", 0), ("unchanged", 304), ("failed", 404), ("retrying", 503))
 HELD = 120
 
 
-def pages_of(providers: int) -> dict[str, str]:
-    """Return the pages, by what they are."""
+def pages_of(providers: int, docid: str) -> dict[str, str]:
+    """Return the pages, by what they are; ``docid`` is that of some document."""
     listed, middle = "/dashboard/providers", providers // 2
     return {
         "overview": "/dashboard",
@@ -54,6 +54,8 @@ def pages_of(providers: int) -> dict[str, str]:
         "search": f"{listed}?q=p{middle}/",
         "one provider": f"{listed}/{middle}",
         "held removals": f"{listed}/1/confirm-removals",
+        "one URL": f"/dashboard/urls?url={docid}",
+        "its text": f"/dashboard/urls/{docid}/text",
         "audit log": "/dashboard/audit",
     }
 
@@ -88,6 +90,15 @@ def fill_more(url: str, providers: int) -> None:
     store.close()
 
 
+def some_docid(url: str) -> str:
+    """Return a document of some provider."""
+    store = SqlStore(url)
+    with store.read() as tx:
+        found = tx.documents(b"\x80", 1)[0].docid
+    store.close()
+    return found
+
+
 class Client:
     """An operator's browser, on one connection."""
 
@@ -120,7 +131,7 @@ def measure(lcc: Lcc, kind: str, given: argparse.Namespace) -> list[tuple[str, .
     with Site(lcc.folder / "site", [1000]) as site:
         fill(lcc.environment | path_of(CHECKOUT), site, given.providers, 2, given.documents)
     fill_more(lcc.database_url, given.providers)
-    paths = pages_of(given.providers)
+    paths = pages_of(given.providers, some_docid(lcc.database_url))
     took: dict[str, list[tuple[float, int]]] = {name: [] for name in paths}
     with web(lcc) as port:
         client = Client(port)

@@ -3,27 +3,31 @@
 Providers and sites write what would run if anything did. ``LCC_SCREENSHOTS`` names a folder for pictures.
 """
 
+import html
+import json
 import os
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from harness import PATIENCE, missing
 
 from lcc_scrapy.cache.last_outcomes import of_fetch
 from lcc_scrapy.dashboard import people
-from lcc_scrapy.db.records import EVERYBODY, Fetched, ProviderSet, UrlErrorRecord
+from lcc_scrapy.db.records import EVERYBODY, DocumentLink, Fetched, ProviderSet, UrlErrorRecord
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import Role, User
+from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.login.passwords import hash_password
 from tests.web_process import serving
 
@@ -34,8 +38,14 @@ EVIL = '"><script>document.title="ran"</script><img src=x onerror=\'document.tit
 PASSWORD = "correct horse battery"
 PROVIDERS, PAUSED, HOLDING, FAILING = 120, 7, 9, 11
 HELD, FAILED = 40, 500
+STORED = f"http://h{HOLDING}.example/0{EVIL}"
+DOCID = urlkey(HOLDING, STORED, "text/html").hex()
 PAGES = {
     "overview": "",
+    "url": f"/urls?{urlencode({'url': STORED})}",
+    "waiting-url": f"/urls?{urlencode({'url': f'http://h{FAILING}.example/{EVIL}'})}",
+    "text": f"/urls/{DOCID}/text",
+    "changes": f"/urls/{DOCID}/changes?version={HELD + 1}",
     "list": "/providers?order=failures&falling=1",
     "provider": f"/providers/{FAILING}",
     "held": f"/providers/{HOLDING}/confirm-removals",
@@ -44,7 +54,7 @@ PAGES = {
 }
 
 
-def fill(store):
+def fill(store, path_of):
     """Providers with hostile names; one is paused, one holds removals, one fails."""
     now = int(time.time())
     people.add(store, User("otto", Role.OPERATOR, "", hash_password(PASSWORD), now))
@@ -53,10 +63,19 @@ def fill(store):
         for pid in range(1, PROVIDERS + 1)
     ]
     documents = [_document(HOLDING, n, now) for n in range(HELD)]
+    header = json.dumps([["X-Evil", EVIL]])
+    answers = {bytes.fromhex(DOCID): UrlMeta(bytes.fromhex(DOCID), "HTTP/1.1 200 OK", header, "", now)}
+    before = replace(version_of(documents[0], now), seq=HELD + 1, fetched_fileid=HELD + 1)
+    for fileid, word in ((documents[0].fetched_fileid, "new"), (HELD + 1, "old")):
+        path = path_of(1, fileid)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"<title>{EVIL}</title><p>The same. {word} &lt;script&gt; {html.escape(EVIL)}.")
     with store.begin() as tx:
         tx.insert_providers(providers)
         tx.take("feed", HELD)
-        tx.insert_cached(documents)
+        tx.insert_cached(documents, answers)
+        tx.insert_versions([before])
+        tx.put_links({documents[0].urlkey: [DocumentLink(f"http://h9.example/{EVIL}", EVIL)]})
         tx.update_provider(HOLDING, {"heldremovals": HELD, "fileused": HELD})
         tx.put_outcomes([of_fetch(_row(FAILING, n), 503, EVIL, now) for n in range(FAILED)])
         for ago in range(0, 80_000, 5000):
@@ -144,7 +163,7 @@ def house(make_lcc):
         missing("chromium", "apt-get install chromium")
     lcc = make_lcc()
     store = SqlStore(lcc.shared_url)
-    fill(store)
+    fill(store, lcc.path_of)
     store.close()
     lcc.lcc("provider", "pause", str(PAUSED))
     return lcc
@@ -263,6 +282,7 @@ def test_nothing_serious_is_found_on_any_page_at_any_width_in_light_and_dark(hou
         sign_in(at)
         for name, path in PAGES.items():
             at.go(path)
+            assert (name == "changes") is (at.page.locator("ins").count() > 0), (name, at.text())
             for width in (1440, 390):
                 for scheme in ("light", "dark"):
                     look(at, name, width, scheme)

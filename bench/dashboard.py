@@ -47,6 +47,7 @@ def pages_of(providers: int, docid: str) -> dict[str, str]:
     listed, middle = "/dashboard/providers", providers // 2
     return {
         "overview": "/dashboard",
+        "workers": "/dashboard/workers",
         "providers": listed,
         "by failed fetches": f"{listed}?order=failures&falling=1",
         "by queue": f"{listed}?order=nurlproc&falling=1",

@@ -1628,6 +1628,13 @@ class MemoryTx:
     def long_fetch(self, turnkey: str) -> LongFetch | None:
         return self._t.fetches.get(turnkey)
 
+    def long_fetches(self, turnkeys: Iterable[str]) -> dict[str, LongFetch]:
+        return {key: one for key in turnkeys if (one := self.long_fetch(key))}
+
+    def busiest_turns(self, owner: str, limit: int) -> list[StoredTurn]:
+        held = (row for row in self._t.turns.values() if row.owner == owner)
+        return sorted(held, key=lambda row: (-row.waiting, row.turnkey))[:limit]
+
     def count_above(self, owner: str, priority: int) -> int:
         rows = self._t.turns.values()
         return sum(row.owner == owner and row.priority > priority and row.waiting > 0 for row in rows)

@@ -22,7 +22,7 @@ _LAYOUT = html.Layout(_STYLE, _FRAME)
 _HEADERS = {"X-Frame-Options": "DENY"}
 _NOTHING = Markup("")
 _PAGES = {"/dashboard/providers": "Providers", "/dashboard/urls": "URLs", "/dashboard/audit": "Audit log"}
-_PAGES_OF_ALL = {"/dashboard": "Overview"}
+_PAGES_OF_ALL = {"/dashboard": "Overview", "/dashboard/workers": "Workers"}
 """Of who sees all providers."""
 
 FIND_MAX = 2000

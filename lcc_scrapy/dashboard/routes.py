@@ -12,7 +12,15 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import audit_log, content_page, overview, provider_list, provider_page, url_page
+from lcc_scrapy.dashboard import (
+    audit_log,
+    content_page,
+    overview,
+    provider_list,
+    provider_page,
+    url_page,
+    workers,
+)
 from lcc_scrapy.dashboard.access import (
     COOKIE,
     FORM_KEY,
@@ -133,6 +141,7 @@ def make_dashboard(store: Store, terms: Terms) -> APIRouter:
     add("/urls", made.url)
     add("/urls/{docid}/text", made.text)
     add("/urls/{docid}/changes", made.changes)
+    add("/workers", made.workers)
     add("/audit", made.audit)
     return router
 
@@ -292,6 +301,14 @@ class _Dashboard:
     def _surroundings(self, request: Request) -> Surroundings:
         running = bool(running_workers(self._terms.here.data_dir))
         return Surroundings(lcc_of(request).now(), self._terms.zone, running, paced=self._terms.paced)
+
+    def workers(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show the crawl processes; for who sees some providers only there is no such page."""
+        del values
+        if whose.user.pids is not None:
+            raise NoSuchPage
+        now = _now(request)
+        return page("Workers", workers.body(workers.read(self._store, self._terms.here, now), now), whose)
 
     def audit(self, request: Request, whose: Visitor, values: Values) -> Response:
         """Show who did what; provider-owners see what concerns their providers."""

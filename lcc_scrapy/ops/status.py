@@ -69,6 +69,7 @@ def workers_of(tx: Tx, here: Here, now: int) -> list[dict[str, Any]]:
             "worker": worker.owner,
             "process": worker.process,
             "since": worker.started,
+            "expires": worker.expires,
             "places": worker.places,
             "in_use": worker.in_use,
             "paced": worker.paced,

@@ -19,7 +19,15 @@ from harness import PATIENCE, missing
 
 from lcc_scrapy.cache.last_outcomes import of_fetch
 from lcc_scrapy.dashboard import people
-from lcc_scrapy.db.records import EVERYBODY, DocumentLink, Fetched, ProviderSet, UrlErrorRecord
+from lcc_scrapy.db.records import (
+    EVERYBODY,
+    DocumentLink,
+    Fetched,
+    ProviderSet,
+    TurnDelta,
+    UrlErrorRecord,
+    WorkerRow,
+)
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.entries import urlkey
@@ -42,6 +50,7 @@ STORED = f"http://h{HOLDING}.example/0{EVIL}"
 DOCID = urlkey(HOLDING, STORED, "text/html").hex()
 PAGES = {
     "overview": "",
+    "workers": "/workers",
     "url": f"/urls?{urlencode({'url': STORED})}",
     "waiting-url": f"/urls?{urlencode({'url': f'http://h{FAILING}.example/{EVIL}'})}",
     "text": f"/urls/{DOCID}/text",
@@ -85,6 +94,9 @@ def fill(store, path_of):
         tx.insert_psets([ProviderSet(1, FAILING, 1, "", "", False, 1, "absorbed", 1, started=now - 900)])
         tx.insert_queued([_row(FAILING, EVIL)])
         tx.add_to_parts({(FAILING, "", 1): 1}, {FAILING: 1})
+        tx.put_worker(WorkerRow("2/0", 1, 2, 4711, now, now + 86_400, 8, 3, 5, job=EVIL, idle=EVIL))
+        tx.add_to_turns({EVIL[:64]: TurnDelta(waiting=3)})
+        tx.lease_turns([EVIL[:64]], "2/0", 1)
         tx.add_errors([UrlErrorRecord(FAILING, 503, EVIL, f"http://h11.example/{EVIL}", "{}", now)], 100)
 
 

@@ -9,7 +9,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from lcc_scrapy.dashboard import people
-from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, WorkerRow
+from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, LongFetch, TurnDelta, WorkerRow
 from lcc_scrapy.domain.alarms import Alarm
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.fetch_counts import span_of
@@ -23,7 +23,15 @@ from tests.web_house import NOW
 STORED = {"url": f"http://www.example.org/7/stored {EVIL}"}
 DOCID = urlkey(7, STORED["url"], "text/html").hex()
 OF_DOCUMENT = [f"/urls?{urlencode(STORED)}", f"/urls/{DOCID}/text", f"/urls/{DOCID}/changes?version=1"]
-PAGES = ["", *OF_DOCUMENT, "/providers", "/providers/7", "/providers/7/confirm-removals", "/audit"]
+PAGES = [
+    "",
+    "/workers",
+    *OF_DOCUMENT,
+    "/providers",
+    "/providers/7",
+    "/providers/7/confirm-removals",
+    "/audit",
+]
 FIELDS = {
     Action.PAUSE: {}, Action.RESUME: {}, Action.RETRY: {"code": "503"}, Action.WANT_FULL: {"reason": "old files"},
     Action.CONFIRM_REMOVALS: {"sure": "yes"},
@@ -462,6 +470,38 @@ def test_an_owner_gets_the_own_providers_instead_of_the_overview(house):
         told = client.get("/dashboard", follow_redirects=False)
         assert (told.status_code, told.headers["location"]) == (303, "/dashboard/providers")
         assert "Overview" not in client.get("/dashboard").text
+
+
+def test_workers_are_shown_with_the_turns_that_have_most_waiting(house):
+    with house.browser("otto") as client:
+        assert "No crawl process is at work" in client.get("/dashboard/workers").text
+        at_work(house, 0, job=f"job {EVIL}", job_ms=70, idle=EVIL)
+        with house.store.begin() as tx:
+            tx.add_to_turns(
+                {str(key): TurnDelta(waiting=key) for key in range(100, 111)} | {EVIL: TurnDelta(999)}
+            )
+            tx.lease_turns([EVIL, *map(str, range(100, 111))], "2/0", 3)
+            tx.put_fetches(
+                [
+                    LongFetch("110", "2/0", 3, b"k" * 16, NOW - 90, 0, 2000, 0),
+                    LongFetch("109", "2/0", 2, b"k" * 16, NOW - 95, 0, 2000, 0),
+                ]
+            )
+        shown = client.get("/dashboard/workers").text
+        assert "2027-01-15 08:01:00Z" in shown
+        assert re.findall(r'href="/dashboard/providers/(\d+)"', shown) == [
+            str(key) for key in range(110, 101, -1)
+        ]
+        assert ("for 1 min 30 s, 2.0 kB" in shown, "1 min 35 s" in shown) == (True, False)
+        assert "<script" not in shown
+
+
+def test_no_owner_sees_workers(house):
+    at_work(house, 0)
+    with house.browser("sven") as client:
+        told, never = client.get("/dashboard/workers"), client.get("/dashboard/providers/x")
+        assert (told.status_code, said(told.text)) == (404, said(never.text))
+        assert "Workers" not in told.text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lcc_scrapy.db.auditing import Audited
-from lcc_scrapy.db.records import FAILURES, Fetched, ProviderPage, ProviderSet
+from lcc_scrapy.db.records import FAILURES, Fetched, ProviderPage, ProviderSet, TurnDelta
 from lcc_scrapy.domain.audit import AuditEntry
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.providers import Provider, State
@@ -147,3 +147,14 @@ def test_newest_sets_turns_and_failures_are_told_by_provider(store):
         assert tx.count_failures([7], 1200, {"failed"}) == {7: 1}
         assert tx.turns_of(["7"]) == {}
         assert (tx.last_sets([]), tx.count_failures([], 0, {"failed"})) == ({}, {})
+
+
+def test_of_the_turns_of_a_worker_those_with_most_urls_come_first(store):
+    with store.begin() as tx:
+        waiting = {"7": 5, "8": 9, "9": 5, "group": 1, "10": 100}
+        tx.add_to_turns({turnkey: TurnDelta(waiting=count) for turnkey, count in waiting.items()})
+        tx.lease_turns(["7", "8", "9", "group"], "1/0", 3)
+        tx.lease_turns(["10"], "1/1", 3)
+    with store.read() as tx:
+        assert [one.turnkey for one in tx.busiest_turns("1/0", 3)] == ["8", "7", "9"]
+        assert tx.busiest_turns("2/0", 3) == []

@@ -91,12 +91,16 @@ def fill(store, path_of):
             counts = {Fetched(EVERYBODY, "stored", 0): 90 + ago % 7, Fetched(EVERYBODY, "failed", 503): 9}
             tx.count_fetches(counts, span_of(now - ago))
         tx.count_fetches({Fetched(FAILING, "failed", 503): FAILED, Fetched(3, "retrying", 503): 2}, now)
-        tx.insert_psets([ProviderSet(1, FAILING, 1, "", "", False, 1, "absorbed", 1, started=now - 900)])
-        tx.insert_queued([_row(FAILING, EVIL)])
-        tx.add_to_parts({(FAILING, "", 1): 1}, {FAILING: 1})
+        psetid = tx.take("psetid", 1)
+        waits = replace(_row(FAILING, EVIL), psetid=psetid, position=1, tries=0)
+        pset = ProviderSet(psetid, FAILING, 1, "", "", False, 1, "absorbed", 1, started=now - 900)
+        tx.insert_psets([pset])
+        tx.insert_queued([waits])
+        tx.add_to_parts({(FAILING, "", psetid): 1}, {FAILING: 1})
+        tx.update_provider(FAILING, {"nurlproc": 1})
+        tx.add_to_turns({str(FAILING): TurnDelta(waiting=1)})
         tx.put_worker(WorkerRow("2/0", 1, 2, 4711, now, now + 86_400, 8, 3, 5, job=EVIL, idle=EVIL))
-        tx.add_to_turns({EVIL[:64]: TurnDelta(waiting=3)})
-        tx.lease_turns([EVIL[:64]], "2/0", 1)
+        tx.lease_turns([str(FAILING)], "2/0", 1)
         tx.add_errors([UrlErrorRecord(FAILING, 503, EVIL, f"http://h11.example/{EVIL}", "{}", now)], 100)
 
 

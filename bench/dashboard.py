@@ -56,7 +56,7 @@ def pages_of(providers: int, docid: str) -> dict[str, str]:
         "one provider": f"{listed}/{middle}",
         "held removals": f"{listed}/1/confirm-removals",
         "one URL": f"/dashboard/urls?url={docid}",
-        "its text": f"/dashboard/urls/{docid}/text",
+        "changes": "/dashboard/changes",
         "audit log": "/dashboard/audit",
     }
 

@@ -512,6 +512,13 @@ class MemoryTx:
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
 
+    def newest_changes(
+        self, limit: int, among: int, pids: Collection[int] | None = None
+    ) -> list[CachedUrl | Tombstone]:
+        last = self.peek(FEED)
+        rows = (row for row in self.changes(last - among, among) if pids is None or row.pid in pids)
+        return list(rows)[::-1][:limit]
+
     def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
         return {seq: self._t.moved[seq] for seq in seqs if seq in self._t.moved}
 
@@ -1390,6 +1397,9 @@ class MemoryTx:
 
     def session(self, digest: str) -> Session | None:
         return self._t.sessions.get(digest)
+
+    def sessions(self, digests: Iterable[str]) -> dict[str, Session]:
+        return {digest: one for digest in digests if (one := self.session(digest))}
 
     def end_session(self, digest: str) -> None:
         self._t.sessions.pop(digest, None)

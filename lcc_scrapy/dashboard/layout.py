@@ -19,9 +19,17 @@ _FRAME = Markup(
     "<style>{style}</style></head><body><header>{nav}</header><main><h1>{title}</h1>{body}</main></body></html>"
 )
 _LAYOUT = html.Layout(_STYLE, _FRAME)
+_LIVE = html.Layout(_STYLE, _FRAME, "script-src 'self'; connect-src 'self'")
+"""Of the one page that a script goes on with."""
+
 _HEADERS = {"X-Frame-Options": "DENY"}
 _NOTHING = Markup("")
-_PAGES = {"/dashboard/providers": "Providers", "/dashboard/urls": "URLs", "/dashboard/audit": "Audit log"}
+_PAGES = {
+    "/dashboard/providers": "Providers",
+    "/dashboard/urls": "URLs",
+    "/dashboard/changes": "Changes",
+    "/dashboard/audit": "Audit log",
+}
 _PAGES_OF_ALL = {"/dashboard": "Overview", "/dashboard/workers": "Workers"}
 """Of who sees all providers."""
 
@@ -29,9 +37,12 @@ FIND_MAX = 2000
 """Characters of what is looked for."""
 
 
-def page(title: str, body: Markup, whose: Visitor | None, status: int = HTTPStatus.OK) -> Response:
-    """Return a page for who asks; None = nobody is signed in."""
-    return _LAYOUT.page(title, body, _nav(whose), status, _HEADERS)
+def page(
+    title: str, body: Markup, whose: Visitor | None, status: int = HTTPStatus.OK, *, live: bool = False
+) -> Response:
+    """Return a page for who asks; None = nobody is signed in. ``live``: a script of this server may run."""
+    layout = _LIVE if live else _LAYOUT
+    return layout.page(title, body, _nav(whose), status, _HEADERS)
 
 
 def _nav(whose: Visitor | None) -> Markup:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from lcc_scrapy.dashboard import (
     audit_log,
+    changes,
     content_page,
     overview,
     provider_list,
@@ -32,8 +33,10 @@ from lcc_scrapy.dashboard.access import (
     check_form,
 )
 from lcc_scrapy.dashboard.actions import FIELDS, Actions, Wish
+from lcc_scrapy.dashboard.events import Events
 from lcc_scrapy.dashboard.layout import find_form, page, shown
 from lcc_scrapy.dashboard.password_checks import PasswordChecks
+from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
@@ -140,8 +143,11 @@ def make_dashboard(store: Store, terms: Terms) -> APIRouter:
         add(f"/providers/{{number}}/{action}", made.doer(action), FIELDS[action])
     add("/urls", made.url)
     add("/urls/{docid}/text", made.text)
-    add("/urls/{docid}/changes", made.changes)
+    add("/urls/{docid}/changes", made.compared)
     add("/workers", made.workers)
+    add("/changes", made.newest)
+    router.add_api_route(f"{PATH}/changes/events", made.live.answer, methods=["GET"], response_class=Response)
+    router.add_api_route(f"{PATH}/changes.js", made.script, methods=["GET"], response_class=Response)
     add("/audit", made.audit)
     return router
 
@@ -154,6 +160,7 @@ class _Dashboard:
         self._checks = PasswordChecks(terms.login)
         self._actions = Actions(store, terms.policy, terms.queue_max)
         self._acting: CapacityLimiter | None = None
+        self.live = Events(store, self._access)
 
     async def answered(self, request: Request, handler: Handler, fields: frozenset[str] | None) -> Response:
         """Answer a request of who is signed in; what goes wrong is a page too."""
@@ -281,7 +288,7 @@ class _Dashboard:
         text = content_page.text_of(contents[place], lcc_of(request).open)
         return page("Text", content_page.text_body(url, contents[place], text), whose)
 
-    def changes(self, request: Request, whose: Visitor, values: Values) -> Response:
+    def compared(self, request: Request, whose: Visitor, values: Values) -> Response:
         """Show what the content behind an earlier one changed."""
         del values
         url, contents, place = self._content(request, whose)
@@ -309,6 +316,18 @@ class _Dashboard:
             raise NoSuchPage
         now = _now(request)
         return page("Workers", workers.body(workers.read(self._store, self._terms.here, now), now), whose)
+
+    def newest(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show the newest changes; a script adds what comes."""
+        del request, values
+        with self._store.read() as tx:
+            after = tx.peek(FEED)
+            found = tx.newest_changes(changes.LIMIT, changes.AMONG, whose.user.pids)
+        return page("Changes", changes.body(found, after), whose, live=True)
+
+    async def script(self) -> Response:
+        """Return the only script."""
+        return Response(changes.SCRIPT, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
 
     def audit(self, request: Request, whose: Visitor, values: Values) -> Response:
         """Show who did what; provider-owners see what concerns their providers."""

@@ -9,17 +9,19 @@ import pytest
 from argon2 import PasswordHasher
 
 from lcc_scrapy.dashboard import people
+from lcc_scrapy.dashboard.access import Access
 from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, LongFetch, TurnDelta, WorkerRow
 from lcc_scrapy.domain.alarms import Alarm
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
-from lcc_scrapy.domain.users import Action
+from lcc_scrapy.domain.users import Action, digest_of
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
 from tests.web_house import NOW
 
+OUR_SCRIPT = '<script src="/dashboard/changes.js" defer></script>'
 STORED = {"url": f"http://www.example.org/7/stored {EVIL}"}
 DOCID = urlkey(7, STORED["url"], "text/html").hex()
 OF_DOCUMENT = [f"/urls?{urlencode(STORED)}", f"/urls/{DOCID}/text", f"/urls/{DOCID}/changes?version=1"]
@@ -206,10 +208,10 @@ def test_what_providers_wrote_stays_text(house):
     with house.browser("otto") as client:
         post(client, "/providers/7/want-full", reason="x<script>")
         for path in PAGES:
-            shown = client.get(f"/dashboard{path}").text
+            shown = client.get(f"/dashboard{path}").text.replace(OUR_SCRIPT, "")
             for wrong in ("<script", "<img", "\u202e"):
                 assert wrong not in shown
-            if path in {"", *OF_DOCUMENT, "/providers", "/providers/7"}:
+            if path in {"", "/changes", *OF_DOCUMENT, "/providers", "/providers/7"}:
                 assert "&lt;script&gt;" in shown
                 assert "\\u202e" in shown
 
@@ -649,3 +651,60 @@ def test_a_content_that_is_lost_is_said(house):
     house.shelf.contents.clear()
     with house.browser("otto") as client:
         assert client.get(f"/dashboard/urls/{DOCID}/text").status_code == 404
+
+
+# --- changes -------------------------------------------------------------------------------------
+
+
+def test_the_page_of_changes_runs_the_one_script_of_this_server_and_no_other_page_does(house):
+    with house.browser("otto") as client:
+        for path in [*PAGES, "/sign-in"]:
+            policy = client.get(f"/dashboard{path}").headers["content-security-policy"]
+            assert ("script-src 'self'; connect-src 'self'" in policy) is (path == "/changes")
+        script = client.get("/dashboard/changes.js")
+        assert script.headers["content-type"].startswith("text/javascript")
+        assert script.headers["x-content-type-options"] == "nosniff"
+        for wrong in ("innerHTML", "insertAdjacentHTML", "eval", "document.write"):
+            assert wrong not in script.text
+
+
+def test_the_newest_changes_come_first_and_go_on_where_the_script_begins(house):
+    house.document(8, "newest")
+    with house.browser("otto") as client:
+        shown = client.get("/dashboard/changes").text
+        assert re.findall(r"urls\?url=([0-9a-f]{32})", shown)[1] == DOCID
+        assert 'data-after="3" data-most="100"' in shown
+        assert "/8/newest</a>" in shown
+
+
+def test_an_owner_sees_changes_of_own_providers_only(house):
+    other = house.document(8, "secret")
+    with house.browser("sven") as client:
+        shown = client.get("/dashboard/changes").text
+        assert (DOCID in shown, other.docid in shown, "secret" in shown) == (True, False, False)
+
+
+def test_events_are_for_who_is_signed_in(house):
+    with house.browser() as client:
+        told = client.get("/dashboard/changes/events")
+        assert (told.status_code, told.headers["content-type"]) == (403, "text/plain; charset=utf-8")
+    with house.browser(address="192.0.2.7") as client:
+        assert client.get("/dashboard/changes/events").status_code == 403
+
+
+def test_of_sessions_it_is_known_which_are_as_they_were(house):
+    access = Access(house.store, house.rules, (), "")
+    with house.browser("otto") as client, house.store.read() as tx:
+        otto, digest = tx.user("otto"), digest_of(client.cookies["lcc_dashboard"])
+        sven = tx.user("sven")
+        seen = [
+            (otto, digest),
+            (otto, ""),
+            (sven, ""),
+            (otto, "0" * 64),
+            (replace(otto, role="viewer"), digest),
+        ]
+        assert access.still_good(seen, NOW) == [True, True, True, False, False]
+        assert access.still_good(seen, NOW + 3600) == [False, True, True, False, False]
+        people.change(house.store, "sven", providers="8")
+        assert access.still_good(seen, NOW)[2] is False

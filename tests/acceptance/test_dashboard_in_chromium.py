@@ -51,10 +51,11 @@ DOCID = urlkey(HOLDING, STORED, "text/html").hex()
 PAGES = {
     "overview": "",
     "workers": "/workers",
+    "changes": "/changes",
     "url": f"/urls?{urlencode({'url': STORED})}",
     "waiting-url": f"/urls?{urlencode({'url': f'http://h{FAILING}.example/{EVIL}'})}",
     "text": f"/urls/{DOCID}/text",
-    "changes": f"/urls/{DOCID}/changes?version={HELD + 1}",
+    "compared": f"/urls/{DOCID}/changes?version={HELD + 1}",
     "list": "/providers?order=failures&falling=1",
     "provider": f"/providers/{FAILING}",
     "held": f"/providers/{HOLDING}/confirm-removals",
@@ -242,6 +243,28 @@ def retry(at):
     at.click("button:text('Retry failed URLs')")
 
 
+def test_changes_appear_as_they_happen_as_text(house):
+    def use(at):
+        sign_in(at)
+        at.go("/changes")
+        at.page.wait_for_selector("text=New changes appear")
+        before = at.page.locator("tbody tr").count()
+        store = SqlStore(house.shared_url)
+        with store.begin() as tx:
+            seq = tx.take("feed", 1)
+            tx.insert_cached([replace(_document(FAILING, seq, int(time.time())), seq=seq, confirmed_seq=seq)])
+        store.close()
+        row = at.page.locator(f"tbody tr:first-child:has-text('h{FAILING}.example/{seq}')")
+        row.wait_for()
+        assert "<script>" in row.inner_text()
+        assert at.page.locator("tbody tr").count() == before + 1
+        assert at.page.title() == "Changes - LCC"
+        row.locator("a").last.click()
+        at.page.wait_for_selector("h2:has-text('Provider 11')")
+
+    in_browser(house, use)
+
+
 def test_the_keyboard_alone_is_enough(house):
     def use(at):
         press = at.page.keyboard
@@ -298,7 +321,7 @@ def test_nothing_serious_is_found_on_any_page_at_any_width_in_light_and_dark(hou
         sign_in(at)
         for name, path in PAGES.items():
             at.go(path)
-            assert (name == "changes") is (at.page.locator("ins").count() > 0), (name, at.text())
+            assert (name == "compared") is (at.page.locator("ins").count() > 0), (name, at.text())
             for width in (1440, 390):
                 for scheme in ("light", "dark"):
                     look(at, name, width, scheme)

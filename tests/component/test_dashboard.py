@@ -706,5 +706,5 @@ def test_of_sessions_it_is_known_which_are_as_they_were(house):
         ]
         assert access.still_good(seen, NOW) == [True, True, True, False, False]
         assert access.still_good(seen, NOW + 3600) == [False, True, True, False, False]
-        people.change(house.store, "sven", providers="8")
+        people.change(house.store, "sven", pids={8})
         assert access.still_good(seen, NOW)[2] is False

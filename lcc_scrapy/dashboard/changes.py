@@ -12,7 +12,7 @@ from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.selection import happened
 from lcc_scrapy.domain.shown import moment
 
-LIMIT = 100
+LIMIT = 50
 """Changes that are shown."""
 
 AMONG = 10_000

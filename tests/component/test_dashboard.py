@@ -673,7 +673,7 @@ def test_the_newest_changes_come_first_and_go_on_where_the_script_begins(house):
     with house.browser("otto") as client:
         shown = client.get("/dashboard/changes").text
         assert re.findall(r"urls\?url=([0-9a-f]{32})", shown)[1] == DOCID
-        assert 'data-after="3" data-most="100"' in shown
+        assert 'data-after="3" data-most="50"' in shown
         assert "/8/newest</a>" in shown
 
 

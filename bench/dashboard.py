@@ -27,7 +27,7 @@ from web import web
 
 from lcc_scrapy.dashboard import people
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import Fetched, ProviderSet
+from lcc_scrapy.db.records import EVERYBODY, Fetched, ProviderSet
 from lcc_scrapy.db.sql.rows import RowsOf
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.users import Role, User
@@ -42,10 +42,12 @@ COUNTS = (("stored", 0), ("unchanged", 304), ("failed", 404), ("retrying", 503))
 HELD = 120
 
 
-def pages_of(providers: int) -> dict[str, str]:
-    """Return the pages, by what they are."""
+def pages_of(providers: int, docid: str) -> dict[str, str]:
+    """Return the pages, by what they are; ``docid`` is that of some document."""
     listed, middle = "/dashboard/providers", providers // 2
     return {
+        "overview": "/dashboard",
+        "workers": "/dashboard/workers",
         "providers": listed,
         "by failed fetches": f"{listed}?order=failures&falling=1",
         "by queue": f"{listed}?order=nurlproc&falling=1",
@@ -53,6 +55,8 @@ def pages_of(providers: int) -> dict[str, str]:
         "search": f"{listed}?q=p{middle}/",
         "one provider": f"{listed}/{middle}",
         "held removals": f"{listed}/1/confirm-removals",
+        "one URL": f"/dashboard/urls?url={docid}",
+        "changes": "/dashboard/changes",
         "audit log": "/dashboard/audit",
     }
 
@@ -70,6 +74,9 @@ def fill_more(url: str, providers: int) -> None:
         ]
         connection = tx._c  # type: ignore[attr-defined]  # noqa: SLF001 - many rows by the short way
         RowsOf(t.psets, ProviderSet).insert(connection, rows)
+    for span in range(145):
+        with store.begin() as tx:
+            tx.count_fetches({Fetched(EVERYBODY, *one): 1000 for one in COUNTS}, now - now % 600 - 600 * span)
     for span in range(3):
         with store.begin() as tx:
             tx.count_fetches(
@@ -82,6 +89,15 @@ def fill_more(url: str, providers: int) -> None:
         tx.update_provider(1, {"heldremovals": len(held)})
     people.add(store, User("otto", Role.OPERATOR, "", hash_password(PASSWORD), now))
     store.close()
+
+
+def some_docid(url: str) -> str:
+    """Return a document of some provider."""
+    store = SqlStore(url)
+    with store.read() as tx:
+        found = tx.documents(b"\x80", 1)[0].docid
+    store.close()
+    return found
 
 
 class Client:
@@ -116,7 +132,7 @@ def measure(lcc: Lcc, kind: str, given: argparse.Namespace) -> list[tuple[str, .
     with Site(lcc.folder / "site", [1000]) as site:
         fill(lcc.environment | path_of(CHECKOUT), site, given.providers, 2, given.documents)
     fill_more(lcc.database_url, given.providers)
-    paths = pages_of(given.providers)
+    paths = pages_of(given.providers, some_docid(lcc.database_url))
     took: dict[str, list[tuple[float, int]]] = {name: [] for name in paths}
     with web(lcc) as port:
         client = Client(port)

@@ -1,37 +1,51 @@
 """The dashboard on a store in memory: users, providers with hostile names, and a browser for each user."""
 
+import json
 import re
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from ipaddress import ip_network
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from lcc_scrapy.dashboard import people
 from lcc_scrapy.dashboard.routes import Terms, make_dashboard
-from lcc_scrapy.db.records import UrlErrorRecord
+from lcc_scrapy.db.records import DocumentLink, ProviderSet, UrlErrorRecord
+from lcc_scrapy.domain.alarm_rules import AlarmRules
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
+from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.free_space import Reserve
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import User
+from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.login.passwords import hash_password
+from lcc_scrapy.machine.ballast import Ballast
+from lcc_scrapy.machine.free_space import Disks
+from lcc_scrapy.ops.status import Here
 from lcc_scrapy.web.app import make_app
 from tests.web_house import NOW, WebHouse
 
 PASSWORD = "correct horse battery"
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
+NOWHERE = Path("nowhere")
 HASH = cache(hash_password)
 
 
 class DashboardHouse(WebHouse):
-    def __init__(self, proxies="", header="", web_url="", login=None):
+    def __init__(self, proxies="", header="", web_url="", login=None, folder=NOWHERE):
         super().__init__()
         networks = tuple(map(ip_network, proxies.split()))
         self.rules = DashboardRules(header, 3600.0)
+        disks = Disks([folder], Reserve(0, 0), Ballast(folder, 0))
         terms = Terms(
-            self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url
-        )
+            self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url,
+            Here(folder, folder, [folder / "spool"], disks), AlarmRules(workers=2), 0,
+        )  # fmt: skip
         self.app = make_app(self.lcc, [make_dashboard(self.store, terms)])
         for name, role, pids in (
             ("vera", "viewer", ""),
@@ -52,6 +66,43 @@ class DashboardHouse(WebHouse):
         with self.store.begin() as tx:
             tx.insert_provider(replace(made, **values), [f"{root}{pid}/" for root in roots])
             tx.add_errors([UrlErrorRecord(pid, 404, EVIL, f"http://x/{EVIL}", "{}", NOW)], 100)
+
+    def waiting(self, pid=7, name=EVIL, psetid=1, started=NOW - 7300):
+        """Let a URL wait in the queue."""
+        url = f"http://www.example.org/{pid}/{name}"
+        key = urlkey(pid, url, "text/html")
+        row = QueuedUrl(
+            key, pid, url, "text/html", "", url, url, None, None, None, "", psetid, 1, FETCH, 0, 0, 0
+        )
+        with self.store.begin() as tx:
+            tx.insert_psets([ProviderSet(psetid, pid, 1, "", "", False, 1, "absorbed", 1, started=started)])
+            tx.insert_queued([row])
+            tx.add_to_parts({(pid, "", psetid): 1}, {pid: 1})
+        return row
+
+    def document(self, pid=7, name=EVIL, bodies=(b"hello",), mimetype="text/html"):
+        """Store a document that had these contents, the newest last; returns its row."""
+        url = f"http://www.example.org/{pid}/{name}"
+        key = urlkey(pid, url, mimetype)
+        with self.store.begin() as tx:
+            seqs = [tx.take("feed", 1) for _ in bodies]
+            row = CachedUrl(
+                key, pid, url, mimetype, "", None, url, None, None, None, "", NOW, 1, 0, 0, "0" * 32, "0" * 64,
+                mimetype, "utf-8", "", url, "", "", NOW, "push", 0, 0, 0, 0,
+            )  # fmt: skip
+            rows = [
+                replace(row, seq=seq, fetched_fileid=seq, fetched_len=len(body))
+                for seq, body in zip(seqs, bodies, strict=True)
+            ]
+            headers = json.dumps([["X-Evil", EVIL], ["Set-Cookie", "a=b"]])
+            tx.insert_cached(rows[-1:], {key: UrlMeta(key, "HTTP/1.1 200 OK", headers, "192.0.2.9", NOW)})
+            tx.insert_versions([version_of(row, NOW) for row in rows[:-1]])
+            tx.put_links(
+                {key: [DocumentLink(f"http://www.example.org/{EVIL}{n}", EVIL, True) for n in range(31)]}
+            )
+        self.shelf.contents[key] = bodies[-1]
+        self.shelf.earlier |= dict(zip(seqs, bodies, strict=True))
+        return rows[-1]
 
     def state(self, pid):
         with self.store.read() as tx:

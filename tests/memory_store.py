@@ -512,6 +512,13 @@ class MemoryTx:
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
 
+    def newest_changes(
+        self, limit: int, among: int, pids: Collection[int] | None = None
+    ) -> list[CachedUrl | Tombstone]:
+        last = self.peek(FEED)
+        rows = (row for row in self.changes(last - among, among) if pids is None or row.pid in pids)
+        return list(rows)[::-1][:limit]
+
     def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
         return {seq: self._t.moved[seq] for seq in seqs if seq in self._t.moved}
 
@@ -1317,6 +1324,13 @@ class MemoryTx:
                 found[result, code] += count
         return dict(found)
 
+    def fetch_spans(self, since: int, pid: int) -> dict[tuple[int, str], int]:
+        found: Counter[tuple[int, str]] = Counter()
+        for (whose, result, _code, begun), count in self._t.fetchcounts.items():
+            if begun >= since and whose == pid:
+                found[begun, result] += count
+        return dict(found)
+
     def forget_fetch_counts(self, before: int, limit: int = 1000) -> int:
         old = [key for key in self._t.fetchcounts if key[-1] < before][:limit]
         _drop(self._t.fetchcounts, old)
@@ -1383,6 +1397,9 @@ class MemoryTx:
 
     def session(self, digest: str) -> Session | None:
         return self._t.sessions.get(digest)
+
+    def sessions(self, digests: Iterable[str]) -> dict[str, Session]:
+        return {digest: one for digest in digests if (one := self.session(digest))}
 
     def end_session(self, digest: str) -> None:
         self._t.sessions.pop(digest, None)
@@ -1620,6 +1637,13 @@ class MemoryTx:
 
     def long_fetch(self, turnkey: str) -> LongFetch | None:
         return self._t.fetches.get(turnkey)
+
+    def long_fetches(self, turnkeys: Iterable[str]) -> dict[str, LongFetch]:
+        return {key: one for key in turnkeys if (one := self.long_fetch(key))}
+
+    def busiest_turns(self, owner: str, limit: int) -> list[StoredTurn]:
+        held = (row for row in self._t.turns.values() if row.owner == owner)
+        return sorted(held, key=lambda row: (-row.waiting, row.turnkey))[:limit]
 
     def count_above(self, owner: str, priority: int) -> int:
         rows = self._t.turns.values()

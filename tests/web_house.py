@@ -34,6 +34,7 @@ class Shelf:
         self.generation = 1
         self.told = []
         self.contents = {}
+        self.earlier = {}
         self.came = {}
         self.forgot = 0
         self.trouble = None
@@ -99,7 +100,7 @@ class Shelf:
     def open(self, row):
         if row.urlkey not in self.contents:
             raise ContentGone("read on")
-        return io.BytesIO(self.contents[row.urlkey])
+        return io.BytesIO(self.earlier.get(row.seq, self.contents[row.urlkey]))
 
     def _fail(self):
         if self.trouble:

@@ -26,6 +26,7 @@ from lcc_scrapy.machine.ballast import Ballast
 from lcc_scrapy.machine.data_directory import DataDirectory
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.ops.machines import MachineAddresses
+from lcc_scrapy.ops.status import Here
 
 if TYPE_CHECKING:
     from lcc_scrapy.feed.remote_content import OtherMachines
@@ -125,6 +126,12 @@ def disks_of(config: Config, *folders: Path) -> Disks:
     """Return the disks of the data directory and of others."""
     reserve = Reserve(config.disk_min_free, config.ballast)
     return Disks([config.data_dir, *folders], reserve, Ballast(config.data_dir, config.ballast))
+
+
+def here(config: Config) -> Here:
+    """Return what of the LCC lies on this machine."""
+    disks = disks_of(config, config.content_dir, config.spool_dir)
+    return Here(config.data_dir, config.content_dir, config.spool_dirs, disks)
 
 
 def machine_number(config: Config, store: Store) -> int:

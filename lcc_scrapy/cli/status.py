@@ -1,10 +1,7 @@
 """``lcc status`` and ``lcc errors``: what the LCC is doing, and what went wrong for a provider."""
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,52 +36,32 @@ def status(lcc: Lcc, *, as_json: bool) -> None:
 
 
 def _facts(lcc: Lcc) -> dict[str, Any]:
-    from lcc_scrapy.db.records import NOT_ACCEPTED, PAUSED, REFUSED_TYPES
+    from lcc_scrapy.app.opening import here
     from lcc_scrapy.feed.store_feed import head_of
+    from lcc_scrapy.ops.status import read
     from lcc_scrapy.providers.registration import all_providers
-    from lcc_scrapy.queue.fetch_counts import of_late
 
+    now = int(time.time())
     with lcc.store() as store:
         providers = all_providers(store)
+        facts = read(store, here(lcc.config), now)
         with store.read() as tx:
-            totals, tallies = tx.totals(), tx.tallies()
-        with store.read() as tx:
-            head, workers = head_of(tx), _workers(lcc, tx)
-            unses, cursors = _unses(tx), _cursors(tx, head.seq)
-            paused = bool(tx.info(PAUSED))
-            missed = push_misses.all_facts(tx, providers, int(time.time()), lcc.config.policy.push_grace)
-        with store.read() as tx:
-            fetched_of_late = of_late(tx, int(time.time()))
-    held = {provider.pid: provider.heldremovals for provider in providers if provider.heldremovals}
+            head, totals = head_of(tx), tx.totals()
+            cursors = _cursors(tx, head.seq)
+            missed = push_misses.all_facts(tx, providers, now, lcc.config.policy.push_grace)
     return {
         "lcc": head.lcc,
         "generation": head.generation,
         "data_dir": str(lcc.config.data_dir),
-        "queued": totals["queued"],
-        "documents": totals["cached"],
-        "bytes": totals["bytes"],
+        **facts,
         "versions": totals["versions"],
-        "refused_types": tallies.get(REFUSED_TYPES, 0) + tallies.get(NOT_ACCEPTED, 0),
         "doomed_files": totals["doomed"],
-        "held_removals": sum(held.values()),
-        "held_by_provider": held,
+        "held_by_provider": {one.pid: one.heldremovals for one in providers if one.heldremovals},
         "expiring": {one.pid: one.fileused for one in providers if _is_expiring(one)},
         "not_pushed": missed,
-        "fetched": fetched_of_late,
         "seq": head.seq,
         "cursors": cursors,
-        "providers": dict(Counter(provider.state for provider in providers)),
         "full_sets_wanted": sum(bool(provider.fullsetwanted) for provider in providers),
-        "spool": _spools(lcc.config.spool_dirs),
-        **_disks(lcc),
-        "unses": unses,
-        "paused": paused,
-        "workers": workers,
-        "places": sum(worker["places"] for worker in workers),
-        "in_use": sum(worker["in_use"] for worker in workers),
-        "paced": sum(worker["paced"] for worker in workers),
-        "turns": sum(worker["turns"] for worker in workers),
-        "bytes_per_second": sum(worker["bytes_per_second"] for worker in workers),
     }
 
 
@@ -93,63 +70,12 @@ def _is_expiring(provider: "Provider") -> bool:
     return provider.fullsetwanted == Wanted.EXPIRED_FILES and provider.fileused > 0
 
 
-def _workers(lcc: Lcc, tx: "Tx") -> list[dict[str, Any]]:
-    """Return the crawl processes at work, on whatever machine, as they last said of themselves.
-
-    Of those on this machine that ended without a word, their locks tell.
-    """
-    from lcc_scrapy.content.identity import machine_identity
-    from lcc_scrapy.machine.data_directory import running_workers
-
-    now = int(time.time())
-    here = tx.machine(machine_identity(lcc.config.content_dir) or "")
-    running = set(running_workers(lcc.config.data_dir).values())
-    return [
-        {
-            "worker": worker.owner,
-            "process": worker.process,
-            "since": worker.started,
-            "places": worker.places,
-            "in_use": worker.in_use,
-            "paced": worker.paced,
-            "turns": worker.held,
-            "bytes_per_second": worker.rate,
-            "longest_job": worker.job,
-            "longest_job_ms": worker.job_ms,
-            "idle": worker.idle,
-        }
-        for worker in tx.workers()
-        if worker.expires > now and (worker.machineid != here or worker.process in running)
-    ]
-
-
-def _unses(tx: "Tx") -> list[dict[str, object]]:
-    return [{"uns": uns.uns, "host": uns.note, "seen": uns.seen} for uns in tx.unses()]
-
-
 def _cursors(tx: "Tx", head: int) -> list[dict[str, object]]:
     """Return the named cursors of `lcc web`, and how many changes each is behind at most."""
     return [
         {"owner": one.owner, "name": one.name, "behind": max(head - one.seq, 0), "moved": one.at}
         for one in tx.named_cursors()
     ]
-
-
-def _disks(lcc: Lcc) -> dict[str, Any]:
-    """Return the free space of the disks, and what keeps intake and fetching from going on."""
-    from lcc_scrapy.app.opening import disks_of
-
-    disks = disks_of(lcc.config, lcc.config.content_dir, lcc.config.spool_dir)
-    free = {str(folder): size for folder, size in disks.free().items()}
-    return {"disks": free, "short": disks.shortage()}
-
-
-def _spools(folders: Sequence[Path]) -> dict[str, int]:
-    sizes = []
-    for path in (path for folder in folders for path in folder.glob("*.set")):
-        with suppress(FileNotFoundError):  # absorbed at this moment
-            sizes.append(path.stat().st_size)
-    return {"sets": len(sizes), "bytes": sum(sizes)}
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:

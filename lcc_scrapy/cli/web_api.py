@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from lcc_scrapy.annotation import aci_routes, recipient_routes, urd_routes
 from lcc_scrapy.annotation.owner_pages import make_pages
 from lcc_scrapy.annotation.recipients import Recipients
-from lcc_scrapy.app.opening import contents_of, other_machines
+from lcc_scrapy.app.opening import contents_of, here, other_machines
 from lcc_scrapy.dashboard.routes import Terms, make_dashboard
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.feed.library import Library
@@ -40,7 +40,7 @@ def dashboard_terms(config: "Config") -> Terms:
     """Return what the dashboard goes by."""
     return Terms(
         config.dashboard, config.login, config.policy, config.queue_max, config.timezone, config.web.proxies,
-        config.web_url,
+        config.web_url, here(config), config.alarms, config.turns.paced,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ server.
 """
 
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import Request, Response
@@ -78,6 +79,14 @@ class Access:
             raise NotSignedIn("sign in to go on")
         return Visitor(user, hmac.digest(shown.encode(), _PURPOSE, "sha256").hex())
 
+    def still_good(self, seen: Sequence[tuple[User, str]], now: int) -> list[bool]:
+        """Tell of users with the digests of their sessions ("" = by a proxy) whether all is as it was."""
+        with self._store.read() as tx:
+            users = {one.name: one for one in tx.users()}
+            sessions = tx.sessions({digest for _, digest in seen if digest})
+        alive = {digest for digest, session in sessions.items() if now < session.expires} | {""}
+        return [users.get(user.name) == user and digest in alive for user, digest in seen]
+
     def user(self, name: str) -> User | None:
         """Return a user; None = there is none of this name."""
         if not is_name(name):
@@ -140,6 +149,11 @@ class Access:
 
     def _is_secure(self, request: Request) -> bool:
         return request.url.scheme == "https" or self._web_url.startswith("https://")
+
+
+def session_digest(request: Request, whose: Visitor) -> str:
+    """Return the digest of who is signed in, "" = a proxy says so."""
+    return "" if whose.by_proxy else digest_of(request.cookies.get(COOKIE, ""))
 
 
 def check_form(request: Request, whose: Visitor, given: dict[str, str]) -> dict[str, str]:

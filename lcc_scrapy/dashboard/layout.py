@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import urlencode
 
 from fastapi import Response
 from markupsafe import Markup
@@ -18,20 +19,37 @@ _FRAME = Markup(
     "<style>{style}</style></head><body><header>{nav}</header><main><h1>{title}</h1>{body}</main></body></html>"
 )
 _LAYOUT = html.Layout(_STYLE, _FRAME)
+_LIVE = html.Layout(_STYLE, _FRAME, "script-src 'self'; connect-src 'self'")
+"""Of the one page that a script goes on with."""
+
 _HEADERS = {"X-Frame-Options": "DENY"}
 _NOTHING = Markup("")
-_PAGES = {"/dashboard/providers": "Providers", "/dashboard/audit": "Audit log"}
+_PAGES = {
+    "/dashboard/providers": "Providers",
+    "/dashboard/urls": "URLs",
+    "/dashboard/changes": "Changes",
+    "/dashboard/audit": "Audit log",
+}
+_PAGES_OF_ALL = {"/dashboard": "Overview", "/dashboard/workers": "Workers"}
+"""Of who sees all providers."""
+
+FIND_MAX = 2000
+"""Characters of what is looked for."""
 
 
-def page(title: str, body: Markup, whose: Visitor | None, status: int = HTTPStatus.OK) -> Response:
-    """Return a page for who asks; None = nobody is signed in."""
-    return _LAYOUT.page(title, body, _nav(whose), status, _HEADERS)
+def page(
+    title: str, body: Markup, whose: Visitor | None, status: int = HTTPStatus.OK, *, live: bool = False
+) -> Response:
+    """Return a page for who asks; None = nobody is signed in. ``live``: a script of this server may run."""
+    layout = _LIVE if live else _LAYOUT
+    return layout.page(title, body, _nav(whose), status, _HEADERS)
 
 
 def _nav(whose: Visitor | None) -> Markup:
     if whose is None:
         return _NOTHING
-    links = Markup("").join(link(path, called) for path, called in _PAGES.items())
+    pages = _PAGES if whose.user.pids is not None else _PAGES_OF_ALL | _PAGES
+    links = Markup("").join(link(path, called) for path, called in pages.items())
     who = Markup('<span class="soft">{} ({})</span>').format(whose.user.name, whose.user.role)
     out = _NOTHING if whose.by_proxy else html.button("/dashboard/sign-out", "Sign out", form_key(whose))
     return Markup("<nav>{}</nav>{}{}").format(Markup(" ").join([links]), who, out)
@@ -45,6 +63,20 @@ def form_key(whose: Visitor) -> Markup:
 def link(path: str, called: object) -> Markup:
     """Return a link to a page of the dashboard."""
     return Markup('<a href="{}">{}</a> ').format(path, shown(called))
+
+
+def link_to_url(url: str) -> Markup:
+    """Return a link to what is known of a URL."""
+    return link(f"/dashboard/urls?{urlencode({'url': url})}", url)
+
+
+def find_form(value: str = "") -> Markup:
+    """Return the form that finds a URL or a provider."""
+    return Markup(
+        '<form class="search" method="get" action="/dashboard/find" role="search"><label for="q">Find</label>'
+        '<input id="q" name="q" type="search" size="40" value="{}" maxlength="{}"'
+        ' placeholder="URL, docid, or number or name of a provider"><button>Find</button></form>'
+    ).format(value, FIND_MAX)
 
 
 def shown(value: object) -> str:

@@ -8,22 +8,21 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import audit_log
+from lcc_scrapy.dashboard import audit_log, fetches
 from lcc_scrapy.dashboard.access import Visitor
-from lcc_scrapy.dashboard.layout import facts, form_key, link, shown, table
+from lcc_scrapy.dashboard.layout import facts, form_key, link, link_to_url, shown, table
 from lcc_scrapy.dashboard.provider_list import next_slot, used
 from lcc_scrapy.db.records import PAUSED, Head, ProviderSet, StoredTurn, UrlErrorRecord
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.audit import EVERYBODY, AuditEntry
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.shown import hours, moment, size
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.providers.registration import find
-from lcc_scrapy.queue.fetch_counts import FAILING, of_late
+from lcc_scrapy.queue.fetch_counts import of_late
 from lcc_scrapy.web import html
 
 ROWS = 10
@@ -86,7 +85,7 @@ def body(page: Shown, whose: Visitor, now: float, zone: tzinfo) -> Markup:
         facts(_facts(page, now, zone)),
         Markup("<h2>Hours</h2><p>{} ({})</p>").format(hours(page.provider.timeofday), str(its_zone)),
         week(page.provider.timeofday, now, its_zone),
-        Markup("<h2>Fetches</h2>"), _fetches(page.fetched),
+        Markup("<h2>Fetches</h2>"), fetches.results(page.fetched),
         Markup("<h2>Newest sets</h2>"), _sets(page.sets),
         Markup("<h2>Next in the queue</h2>"), _queue(page.queue),
         Markup("<h2>Newest errors</h2>"), _errors(page.errors),
@@ -124,7 +123,7 @@ def _facts(page: Shown, now: float, zone: tzinfo) -> list[tuple[str, object]]:
         ("Documents", used(one.fileused, one.filesmax, str)),
         ("Space", used(one.spaceused, one.spacemax, size)),
         ("Queue", f"{one.nurlproc} URLs"),
-        *([("Oldest waiting", f"{oldest['url']}, since {moment(oldest['since'])}")] if oldest else []),
+        *([("Oldest waiting", _oldest(oldest))] if oldest else []),
         ("Next slot", next_slot(one, page.turn, now, zone)),
         ("Bandwidth", f"{size(one.bandwidth)}/s" if one.bandwidth else "no limit of its own"),
         ("Priority", str(one.priority)),
@@ -132,6 +131,10 @@ def _facts(page: Shown, now: float, zone: tzinfo) -> list[tuple[str, object]]:
         ("Full set wanted", one.fullsetwanted or "no"),
         ("Last login", f"{moment(one.lastconntime)} from {one.lastconnip}" if one.lastconntime else "never"),
     ]
+
+
+def _oldest(oldest: Mapping[str, Any]) -> Markup:
+    return Markup("{}since {}").format(link_to_url(oldest["url"]), moment(oldest["since"]))
 
 
 def week(mask: str, now: float, zone: tzinfo) -> Markup:
@@ -156,22 +159,6 @@ def _day(day: int, mask: str, this: int) -> Markup:
     return Markup("<tr><th>{}</th>{}</tr>").format(_DAYS[day], cells)
 
 
-def _fetches(fetched: Mapping[str, Any]) -> Markup:
-    """Return what became of fetches, and which codes failed ones had."""
-    results = [name for name in fetched["day"] if name != "since" and fetched["day"][name]["total"]]
-    rows: list[list[object]] = []
-    for name in results:
-        rows.append([name, fetched["hour"][name]["total"], fetched["day"][name]["total"]])
-        if name in FAILING:
-            hour, day = fetched["hour"][name]["codes"], fetched["day"][name]["codes"]
-            rows += [
-                [f"{code} {text_of(int(code))}", hour.get(code, 0), count] for code, count in day.items()
-            ]
-    if not rows:
-        return Markup("<p>Nothing was fetched within a day.</p>")
-    return table(["Result", "Last hour", "Last day"], rows)
-
-
 def _sets(sets: Sequence[ProviderSet]) -> Markup:
     if not sets:
         return Markup("<p>It sent none of late.</p>")
@@ -185,14 +172,18 @@ def _sets(sets: Sequence[ProviderSet]) -> Markup:
 def _queue(rows: Sequence[QueuedUrl]) -> Markup:
     if not rows:
         return Markup("<p>Nothing waits that could be fetched now.</p>")
-    made = [[one.furl, one.operation, one.psetid, one.tries, hours(one.timeofday)] for one in rows]
+    made = [
+        [link_to_url(one.furl), one.operation, one.psetid, one.tries, hours(one.timeofday)] for one in rows
+    ]
     return table(["URL", "Operation", "Set", "Tries", "Hours"], made)
 
 
 def _errors(errors: Sequence[UrlErrorRecord]) -> Markup:
     if not errors:
         return Markup("<p>None since its last login.</p>")
-    return table(["At", "Code", "Text", "URL"], [[moment(e.at), e.code, e.text, e.url] for e in errors])
+    return table(
+        ["At", "Code", "Text", "URL"], [[moment(e.at), e.code, e.text, link_to_url(e.url)] for e in errors]
+    )
 
 
 # --- actions -------------------------------------------------------------------------------------
@@ -242,7 +233,8 @@ def held_body(one: Provider, rows: Sequence[CachedUrl], whose: Visitor) -> Marku
     if not one.heldremovals:
         return Markup("<p>No removals are held.</p>") + link(f"/dashboard/providers/{one.pid}", "Back")
     listed = table(
-        ["URL", "Fetched", "Bytes"], [[r.furl, moment(r.fetched_time or 0), r.fetched_len] for r in rows]
+        ["URL", "Fetched", "Bytes"],
+        [[link_to_url(r.furl), moment(r.fetched_time or 0), r.fetched_len] for r in rows],
     )
     more = one.heldremovals - len(rows)
     box = Markup(

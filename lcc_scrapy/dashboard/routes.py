@@ -1,16 +1,27 @@
 """``/dashboard``: the pages of operators in ``lcc web``. They need no script."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from http import HTTPStatus
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import audit_log, provider_list, provider_page
+from lcc_scrapy.dashboard import (
+    audit_log,
+    changes,
+    content_page,
+    overview,
+    provider_list,
+    provider_page,
+    url_page,
+    workers,
+)
 from lcc_scrapy.dashboard.access import (
     COOKIE,
     FORM_KEY,
@@ -22,18 +33,27 @@ from lcc_scrapy.dashboard.access import (
     check_form,
 )
 from lcc_scrapy.dashboard.actions import FIELDS, Actions, Wish
-from lcc_scrapy.dashboard.layout import page
+from lcc_scrapy.dashboard.events import Events
+from lcc_scrapy.dashboard.layout import find_form, page, shown
 from lcc_scrapy.dashboard.password_checks import PasswordChecks
+from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.users import Action
+from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
 from lcc_scrapy.listeners.peers import neighbourhood
+from lcc_scrapy.machine.data_directory import running_workers
+from lcc_scrapy.ops.status import Here
 from lcc_scrapy.providers.registration import NoSuchProvider, find
+from lcc_scrapy.queue.explanation import Surroundings
 from lcc_scrapy.web import html
 from lcc_scrapy.web.access import lcc_of
 from lcc_scrapy.web.forms import CrossSite, check_origin, read_form
@@ -62,6 +82,7 @@ class NoSuchPage(LccError):
 
 _NUMBER_MAX = 2**62
 _DIGITS_MAX = 18
+_DOCID = re.compile("[0-9a-fA-F]{32}")
 _STATUSES: Mapping[type[LccError], HTTPStatus] = {
     NotPrivate: HTTPStatus.FORBIDDEN,
     CrossSite: HTTPStatus.FORBIDDEN,
@@ -70,6 +91,9 @@ _STATUSES: Mapping[type[LccError], HTTPStatus] = {
     ShareUsedUp: HTTPStatus.TOO_MANY_REQUESTS,
     NotForYou: HTTPStatus.FORBIDDEN,
     NoSuchPage: HTTPStatus.NOT_FOUND,
+    ContentGone: HTTPStatus.NOT_FOUND,
+    ContentElsewhere: HTTPStatus.NOT_FOUND,
+    ContentLost: HTTPStatus.NOT_FOUND,
 }
 
 Values = dict[str, str]
@@ -77,7 +101,11 @@ Handler = Callable[[Request, Visitor, Values], Response]
 
 
 class Terms(NamedTuple):
-    """What the dashboard goes by; ``zone`` is that of providers without one of their own."""
+    """What the dashboard goes by.
+
+    ``zone`` is that of providers without one of their own; ``here`` is what of the LCC lies on this machine.
+    ``paced``: how many bodies a worker may have under way that are behind a limit.
+    """
 
     rules: DashboardRules
     login: ThrottleRules
@@ -86,6 +114,9 @@ class Terms(NamedTuple):
     zone: tzinfo
     proxies: Networks
     web_url: str
+    here: Here
+    alarms: AlarmRules
+    paced: int
 
 
 def make_dashboard(store: Store, terms: Terms) -> APIRouter:
@@ -104,11 +135,19 @@ def make_dashboard(store: Store, terms: Terms) -> APIRouter:
     router.add_api_route(f"{PATH}/sign-in", made.sign_in, methods=["POST"], response_class=Response)
     add("/sign-out", made.sign_out, frozenset())
     add("", made.home)
+    add("/find", made.find)
     add("/providers", made.providers)
     add("/providers/{number}", made.provider)
     add(f"/providers/{{number}}/{Action.CONFIRM_REMOVALS}", made.held)
     for action in Action:
         add(f"/providers/{{number}}/{action}", made.doer(action), FIELDS[action])
+    add("/urls", made.url)
+    add("/urls/{docid}/text", made.text)
+    add("/urls/{docid}/changes", made.compared)
+    add("/workers", made.workers)
+    add("/changes", made.newest)
+    router.add_api_route(f"{PATH}/changes/events", made.live.answer, methods=["GET"], response_class=Response)
+    router.add_api_route(f"{PATH}/changes.js", made.script, methods=["GET"], response_class=Response)
     add("/audit", made.audit)
     return router
 
@@ -121,6 +160,7 @@ class _Dashboard:
         self._checks = PasswordChecks(terms.login)
         self._actions = Actions(store, terms.policy, terms.queue_max)
         self._acting: CapacityLimiter | None = None
+        self.live = Events(store, self._access)
 
     async def answered(self, request: Request, handler: Handler, fields: frozenset[str] | None) -> Response:
         """Answer a request of who is signed in; what goes wrong is a page too."""
@@ -160,9 +200,7 @@ class _Dashboard:
             right = await self._checks.check(address, name, user.password if user else "", password)
             if user is None or not right:
                 return _sign_in_page(request, NotSignedIn("this name and password do not belong together"))
-            return await to_thread.run_sync(
-                self._access.begin, request, _to(f"{PATH}/providers"), user, _now(request)
-            )
+            return await to_thread.run_sync(self._access.begin, request, _to(PATH), user, _now(request))
         except LccError as error:
             return _trouble(error, None)
 
@@ -174,9 +212,18 @@ class _Dashboard:
     # --- pages -----------------------------------------------------------------------------------
 
     def home(self, request: Request, whose: Visitor, values: Values) -> Response:
-        """Go to the providers."""
-        del request, whose, values
-        return _to(f"{PATH}/providers")
+        """Show the overview; who sees some providers only gets these."""
+        del values
+        if whose.user.pids is not None:
+            return _to(f"{PATH}/providers")
+        now = _now(request)
+        shown = overview.read(self._store, self._terms.here, self._terms.alarms.workers, now)
+        return page("Overview", overview.body(shown, now), whose)
+
+    def find(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Go to a provider, a URL, or the providers that are found."""
+        del whose, values
+        return _to(found_at(request.query_params.get("q", "").strip()))
 
     def providers(self, request: Request, whose: Visitor, values: Values) -> Response:
         """List providers."""
@@ -220,6 +267,68 @@ class _Dashboard:
 
         return do
 
+    def url(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show what is known of a URL."""
+        del values
+        url = request.query_params.get("url", "").strip()[:URL_MAX]
+        form = find_form(url if url.isprintable() else "")
+        if not url:
+            return page("Find a URL", form, whose)
+        found = url_page.read(self._store, url, self._surroundings(request), whose.user)
+        title = f"URL: {shown(url)}"
+        if not found:
+            told = html.alert(url_page.where(self._store, url, whose.user))
+            return page(title, form + told, whose, HTTPStatus.NOT_FOUND)
+        return page(title, form + url_page.body(found, _now(request)), whose)
+
+    def text(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show the text of a document, or of an earlier content."""
+        del values
+        url, contents, place = self._content(request, whose)
+        text = content_page.text_of(contents[place], lcc_of(request).open)
+        return page("Text", content_page.text_body(url, contents[place], text), whose)
+
+    def compared(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show what the content behind an earlier one changed."""
+        del values
+        url, contents, place = self._content(request, whose)
+        opened = lcc_of(request).open
+        old, new = contents[place], contents[max(place - 1, 0)]
+        texts = content_page.text_of(old, opened), content_page.text_of(new, opened)
+        return page("What changed", content_page.changes_body(url, old, texts), whose)
+
+    def _content(self, request: Request, whose: Visitor) -> tuple[str, list[Version], int]:
+        docid, seq = str(request.path_params["docid"]), request.query_params.get("version")
+        if not _DOCID.fullmatch(docid):
+            raise NoSuchPage
+        with self._store.read() as tx:
+            url, contents = content_page.contents_of(tx, docid, whose.user)
+        return url, contents, content_page.place_of(contents, _number(seq) if seq else None)
+
+    def _surroundings(self, request: Request) -> Surroundings:
+        running = bool(running_workers(self._terms.here.data_dir))
+        return Surroundings(lcc_of(request).now(), self._terms.zone, running, paced=self._terms.paced)
+
+    def workers(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show the crawl processes; for who sees some providers only there is no such page."""
+        del values
+        if whose.user.pids is not None:
+            raise NoSuchPage
+        now = _now(request)
+        return page("Workers", workers.body(workers.read(self._store, self._terms.here, now), now), whose)
+
+    def newest(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show the newest changes; a script adds what comes."""
+        del request, values
+        with self._store.read() as tx:
+            after = tx.peek(FEED)
+            found = tx.newest_changes(changes.LIMIT, changes.AMONG, whose.user.pids)
+        return page("Changes", changes.body(found, after), whose, live=True)
+
+    async def script(self) -> Response:
+        """Return the only script."""
+        return Response(changes.SCRIPT, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+
     def audit(self, request: Request, whose: Visitor, values: Values) -> Response:
         """Show who did what; provider-owners see what concerns their providers."""
         del values
@@ -227,6 +336,15 @@ class _Dashboard:
         with self._store.read() as tx:
             found = tx.audits(before, audit_log.LIMIT + 1, whose.user.pids)
         return page("Audit log", audit_log.body(found), whose)
+
+
+def found_at(text: str) -> str:
+    """Return the page that a search is for: of a provider's number, a URL, a docid, or else a list."""
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX:
+        return f"{PATH}/providers/{int(text)}"
+    if "://" in text or _DOCID.fullmatch(text):
+        return f"{PATH}/urls?{urlencode({'url': text})}"
+    return f"{PATH}/providers?{urlencode({'q': text})}"
 
 
 def _now(request: Request) -> int:

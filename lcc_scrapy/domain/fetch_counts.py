@@ -1,5 +1,9 @@
 """Spans of time in which fetches are counted: short enough to tell of the last hour."""
 
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
 SPAN = 600
 """Seconds of a span; spans begin at its multiples."""
 
@@ -17,3 +21,31 @@ def since(now: int, seconds: int) -> int:
     What is counted from there on is up to a span more.
     """
     return span_of(now - seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Of the time from ``begun`` on (epoch seconds): fetches that ended, and those that failed."""
+
+    begun: int
+    tried: int
+    failed: int
+
+
+def columns(
+    counts: Mapping[tuple[int, str], int], now: int, seconds: int, step: int, failing: Collection[str]
+) -> list[Column]:
+    """Return what was counted within so many seconds until now, by ``step`` seconds, oldest first.
+
+    ``counts`` are by (beginning of a span, result); ``step`` is a multiple of ``SPAN``. The last column goes
+    on.
+    """
+    first = since(now, seconds)
+    tried: Counter[int] = Counter()
+    failed: Counter[int] = Counter()
+    for (begun, result), count in counts.items():
+        place = (begun - first) // step
+        tried[place] += count
+        failed[place] += count if result in failing else 0
+    places = range((now - first) // step + 1)
+    return [Column(first + step * place, tried[place], failed[place]) for place in places]

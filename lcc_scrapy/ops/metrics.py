@@ -3,9 +3,7 @@
 No query reads more than the providers, the parts of sets, the named cursors and the workers.
 """
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from lcc_scrapy.cache.misses import counts_of
@@ -16,6 +14,7 @@ from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.selection import happened
 from lcc_scrapy.feed.store_feed import StoreFeed
 from lcc_scrapy.ops import alert_metrics
+from lcc_scrapy.ops.status import sizes_of_sets
 from lcc_scrapy.web.ports import Measure
 
 _ENDS = (("annotated", AE_PAGES), ("skipped", AE_SKIPPED), ("failed", AE_FAILED))
@@ -60,17 +59,9 @@ def _of_the_spools(folders: Sequence[Path]) -> Iterator[Measure]:
     here = [folder for folder in folders if folder.is_dir()]
     if not here:
         return
-    sizes = [size for folder in here for size in _sizes(folder)]
+    sizes = list(sizes_of_sets(here))
     yield _one("lcc_spool_sets", "Sets that wait in the spools of this machine", len(sizes))
     yield _one("lcc_spool_bytes", "Their size", sum(sizes))
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".set"):
-                with suppress(FileNotFoundError):  # absorbed at this moment
-                    yield entry.stat().st_size
 
 
 def _of_the_processes(store: Store, now: int) -> Iterator[Measure]:

@@ -1,7 +1,9 @@
 """Why a URL is where it is: everything the LCC knows of it, and the one reason why it still waits."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 from lcc_scrapy.cache.last_outcomes import removal_reason, storable
@@ -122,14 +124,18 @@ class Surroundings:
         return self.running or bool(self.alive())
 
 
-def explain(store: Store, url: str, around: Surroundings, pid: int | None = None) -> list[Known]:
-    """Return what is known of a URL (conceptual URL, fetch URL or docid), one entry per key."""
+def explain(
+    store: Store, url: str, around: Surroundings, pids: Collection[int] | None = None, most: int | None = None
+) -> list[Known]:
+    """Return what is known of a URL (conceptual URL, fetch URL or docid), one entry per key.
+
+    ``pids``: what these providers sent; None = any. ``most`` entries; None = all.
+    """
     with store.read() as tx:
-        keys = _keys(tx, url)
+        keys = {key: facts for key, facts in _keys(tx, url).items() if pids is None or facts[0] in pids}
         around = replace(around, workers=tuple(tx.workers()), paused=bool(tx.info(PAUSED)))
-        known = [one for key, facts in sorted(keys.items()) if (one := _known(tx, key, facts))]
-        known = [one for one in known if pid in {None, one.pid}]
-        return [_with_reason(tx, one, around) for one in known]
+        known = (one for key, facts in sorted(keys.items()) if (one := _known(tx, key, facts)))
+        return [_with_reason(tx, one, around) for one in islice(known, most)]
 
 
 Facts = tuple[int, str, str]

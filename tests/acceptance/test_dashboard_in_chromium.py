@@ -3,26 +3,39 @@
 Providers and sites write what would run if anything did. ``LCC_SCREENSHOTS`` names a folder for pictures.
 """
 
+import html
+import json
 import os
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from harness import PATIENCE, missing
 
 from lcc_scrapy.cache.last_outcomes import of_fetch
 from lcc_scrapy.dashboard import people
-from lcc_scrapy.db.records import Fetched, UrlErrorRecord
+from lcc_scrapy.db.records import (
+    EVERYBODY,
+    DocumentLink,
+    Fetched,
+    ProviderSet,
+    TurnDelta,
+    UrlErrorRecord,
+    WorkerRow,
+)
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import Role, User
+from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.login.passwords import hash_password
 from tests.web_process import serving
 
@@ -33,7 +46,16 @@ EVIL = '"><script>document.title="ran"</script><img src=x onerror=\'document.tit
 PASSWORD = "correct horse battery"
 PROVIDERS, PAUSED, HOLDING, FAILING = 120, 7, 9, 11
 HELD, FAILED = 40, 500
+STORED = f"http://h{HOLDING}.example/0{EVIL}"
+DOCID = urlkey(HOLDING, STORED, "text/html").hex()
 PAGES = {
+    "overview": "",
+    "workers": "/workers",
+    "changes": "/changes",
+    "url": f"/urls?{urlencode({'url': STORED})}",
+    "waiting-url": f"/urls?{urlencode({'url': f'http://h{FAILING}.example/{EVIL}'})}",
+    "text": f"/urls/{DOCID}/text",
+    "compared": f"/urls/{DOCID}/changes?version={HELD + 1}",
     "list": "/providers?order=failures&falling=1",
     "provider": f"/providers/{FAILING}",
     "held": f"/providers/{HOLDING}/confirm-removals",
@@ -42,7 +64,7 @@ PAGES = {
 }
 
 
-def fill(store):
+def fill(store, path_of):
     """Providers with hostile names; one is paused, one holds removals, one fails."""
     now = int(time.time())
     people.add(store, User("otto", Role.OPERATOR, "", hash_password(PASSWORD), now))
@@ -51,13 +73,35 @@ def fill(store):
         for pid in range(1, PROVIDERS + 1)
     ]
     documents = [_document(HOLDING, n, now) for n in range(HELD)]
+    header = json.dumps([["X-Evil", EVIL]])
+    answers = {bytes.fromhex(DOCID): UrlMeta(bytes.fromhex(DOCID), "HTTP/1.1 200 OK", header, "", now)}
+    before = replace(version_of(documents[0], now), seq=HELD + 1, fetched_fileid=HELD + 1)
+    for fileid, word in ((documents[0].fetched_fileid, "new"), (HELD + 1, "old")):
+        path = path_of(1, fileid)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"<title>{EVIL}</title><p>The same. {word} &lt;script&gt; {html.escape(EVIL)}.")
     with store.begin() as tx:
         tx.insert_providers(providers)
         tx.take("feed", HELD)
-        tx.insert_cached(documents)
+        tx.insert_cached(documents, answers)
+        tx.insert_versions([before])
+        tx.put_links({documents[0].urlkey: [DocumentLink(f"http://h9.example/{EVIL}", EVIL)]})
         tx.update_provider(HOLDING, {"heldremovals": HELD, "fileused": HELD})
         tx.put_outcomes([of_fetch(_row(FAILING, n), 503, EVIL, now) for n in range(FAILED)])
+        for ago in range(0, 80_000, 5000):
+            counts = {Fetched(EVERYBODY, "stored", 0): 90 + ago % 7, Fetched(EVERYBODY, "failed", 503): 9}
+            tx.count_fetches(counts, span_of(now - ago))
         tx.count_fetches({Fetched(FAILING, "failed", 503): FAILED, Fetched(3, "retrying", 503): 2}, now)
+        psetid = tx.take("psetid", 1)
+        waits = replace(_row(FAILING, EVIL), psetid=psetid, position=1, tries=0)
+        pset = ProviderSet(psetid, FAILING, 1, "", "", False, 1, "absorbed", 1, started=now - 900)
+        tx.insert_psets([pset])
+        tx.insert_queued([waits])
+        tx.add_to_parts({(FAILING, "", psetid): 1}, {FAILING: 1})
+        tx.update_provider(FAILING, {"nurlproc": 1})
+        tx.add_to_turns({str(FAILING): TurnDelta(waiting=1)})
+        tx.put_worker(WorkerRow("2/0", 1, 2, 4711, now, now + 86_400, 8, 3, 5, job=EVIL, idle=EVIL))
+        tx.lease_turns([str(FAILING)], "2/0", 1)
         tx.add_errors([UrlErrorRecord(FAILING, 503, EVIL, f"http://h11.example/{EVIL}", "{}", now)], 100)
 
 
@@ -127,7 +171,7 @@ def sign_in(at):
     at.page.fill("#name", "otto")
     at.page.fill("#password", PASSWORD)
     at.page.keyboard.press("Enter")
-    at.page.wait_for_selector("table.list")
+    at.page.wait_for_selector("nav")
 
 
 @pytest.fixture
@@ -136,7 +180,7 @@ def house(make_lcc):
         missing("chromium", "apt-get install chromium")
     lcc = make_lcc()
     store = SqlStore(lcc.shared_url)
-    fill(store)
+    fill(store, lcc.path_of)
     store.close()
     lcc.lcc("provider", "pause", str(PAUSED))
     return lcc
@@ -199,6 +243,28 @@ def retry(at):
     at.click("button:text('Retry failed URLs')")
 
 
+def test_changes_appear_as_they_happen_as_text(house):
+    def use(at):
+        sign_in(at)
+        at.go("/changes")
+        at.page.wait_for_selector("text=New changes appear")
+        before = at.page.locator("tbody tr").count()
+        store = SqlStore(house.shared_url)
+        with store.begin() as tx:
+            seq = tx.take("feed", 1)
+            tx.insert_cached([replace(_document(FAILING, seq, int(time.time())), seq=seq, confirmed_seq=seq)])
+        store.close()
+        row = at.page.locator(f"tbody tr:first-child:has-text('h{FAILING}.example/{seq}')")
+        row.wait_for()
+        assert "<script>" in row.inner_text()
+        assert at.page.locator("tbody tr").count() == before + 1
+        assert at.page.title() == "Changes - LCC"
+        row.locator("a").last.click()
+        at.page.wait_for_selector("h2:has-text('Provider 11')")
+
+    in_browser(house, use)
+
+
 def test_the_keyboard_alone_is_enough(house):
     def use(at):
         press = at.page.keyboard
@@ -208,11 +274,9 @@ def test_the_keyboard_alone_is_enough(house):
         tab_to(at, "#password")
         press.type(PASSWORD)
         press.press("Enter")
-        at.page.wait_for_selector("table.list")
+        at.page.wait_for_selector("nav")
         tab_to(at, "#q")
         press.type(str(PAUSED))
-        press.press("Enter")
-        tab_to(at, f"a[href$='/providers/{PAUSED}']")
         press.press("Enter")
         tab_to(at, "button:text('Resume')")
         press.press("Enter")
@@ -257,6 +321,7 @@ def test_nothing_serious_is_found_on_any_page_at_any_width_in_light_and_dark(hou
         sign_in(at)
         for name, path in PAGES.items():
             at.go(path)
+            assert (name == "compared") is (at.page.locator("ins").count() > 0), (name, at.text())
             for width in (1440, 390):
                 for scheme in ("light", "dark"):
                     look(at, name, width, scheme)

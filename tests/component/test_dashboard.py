@@ -1,18 +1,39 @@
 """The dashboard: signing in, what each role sees and does, and what hostile providers and sites try."""
 
+import html
 import re
+from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
 from argon2 import PasswordHasher
 
 from lcc_scrapy.dashboard import people
+from lcc_scrapy.dashboard.access import Access
+from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, LongFetch, TurnDelta, WorkerRow
+from lcc_scrapy.domain.alarms import Alarm
+from lcc_scrapy.domain.entries import urlkey
+from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
-from lcc_scrapy.domain.users import Action
+from lcc_scrapy.domain.users import Action, digest_of
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
+from tests.web_house import NOW
 
-PAGES = ["/providers", "/providers/7", "/providers/7/confirm-removals", "/audit"]
+OUR_SCRIPT = '<script src="/dashboard/changes.js" defer></script>'
+STORED = {"url": f"http://www.example.org/7/stored {EVIL}"}
+DOCID = urlkey(7, STORED["url"], "text/html").hex()
+OF_DOCUMENT = [f"/urls?{urlencode(STORED)}", f"/urls/{DOCID}/text", f"/urls/{DOCID}/changes?version=1"]
+PAGES = [
+    "",
+    "/workers",
+    *OF_DOCUMENT,
+    "/providers",
+    "/providers/7",
+    "/providers/7/confirm-removals",
+    "/audit",
+]
 FIELDS = {
     Action.PAUSE: {}, Action.RESUME: {}, Action.RETRY: {"code": "503"}, Action.WANT_FULL: {"reason": "old files"},
     Action.CONFIRM_REMOVALS: {"sure": "yes"},
@@ -27,7 +48,14 @@ def quick_passwords(monkeypatch):
 
 @pytest.fixture
 def house():
-    return DashboardHouse()
+    made = DashboardHouse()
+    made.waiting()
+    made.document(7, f"stored {EVIL}", [f"<title>{EVIL}</title><p>{text(n)}".encode() for n in range(2)])
+    return made
+
+
+def text(number):
+    return html.escape(f"{number} {EVIL}. All the same.")
 
 
 # --- signing in ----------------------------------------------------------------------------------
@@ -180,19 +208,31 @@ def test_what_providers_wrote_stays_text(house):
     with house.browser("otto") as client:
         post(client, "/providers/7/want-full", reason="x<script>")
         for path in PAGES:
-            shown = client.get(f"/dashboard{path}").text
+            shown = client.get(f"/dashboard{path}").text.replace(OUR_SCRIPT, "")
             for wrong in ("<script", "<img", "\u202e"):
                 assert wrong not in shown
-            if path in {"/providers", "/providers/7"}:
+            if path in {"", "/changes", *OF_DOCUMENT, "/providers", "/providers/7"}:
                 assert "&lt;script&gt;" in shown
                 assert "\\u202e" in shown
 
 
 def test_what_stands_in_an_address_is_not_repeated_as_markup(house):
     with house.browser("otto") as client:
-        for query in ("?done=<script>&count=1", "?done=pause&count=<script>", "?q=%22%3E<script>"):
-            for path in ("/providers", "/providers/7"):
+        for query in (
+            "?done=<script>&count=1",
+            "?done=pause&count=<script>",
+            "?q=%22%3E<script>",
+            "?url=%22%3E<script>",
+        ):
+            for path in ("", "/find", "/urls", "/providers", "/providers/7"):
                 assert "<script" not in client.get(f"/dashboard{path}{query}").text
+
+
+def test_no_page_is_shown_to_who_is_not_signed_in(house):
+    with house.browser() as client:
+        for path in PAGES:
+            told = client.get(f"/dashboard{path}")
+            assert (told.status_code, "example.org" in told.text) == (401, False)
 
 
 # --- roles ---------------------------------------------------------------------------------------
@@ -223,7 +263,7 @@ def test_no_action_reaches_the_provider_of_somebody_else(house):
 
 
 def said(page):
-    return re.search(r"<main>(.*)</main>", page)[1]
+    return re.search(r"<main>(.*)</main>", page, re.DOTALL)[1]
 
 
 def test_no_page_tells_of_the_provider_of_somebody_else(house):
@@ -342,3 +382,329 @@ def test_providers_are_found_by_number_name_root_and_state(house):
         }
         for query, found in wanted.items():
             assert listed(client.get(f"/dashboard/providers?{query}").text) == found, query
+
+
+# --- the overview --------------------------------------------------------------------------------
+
+QUIET = NOW - NOW % 600 + 300
+"""Within a span of counts."""
+
+
+def counted(house, ago, **results):
+    counts = {Fetched(EVERYBODY, name, {"failed": 404}.get(name, 0)): n for name, n in results.items()}
+    with house.store.begin() as tx:
+        tx.count_fetches(counts, span_of(QUIET - ago))
+
+
+def at_work(house, number, **values):
+    with house.store.begin() as tx:
+        tx.put_worker(WorkerRow(f"2/{number}", 1, 2, 4711, NOW, house.now + 60, 8, 3, 5, **values))
+
+
+def overview_of(house):
+    with house.browser("otto") as client:
+        return said(client.get("/dashboard").text)
+
+
+def test_the_overview_says_first_what_keeps_fetching_from_going_on(tmp_path):
+    house = DashboardHouse(folder=tmp_path)
+    assert "0 crawl processes are at work, 2 are expected: start `lcc crawl`" in html.unescape(
+        overview_of(house)
+    )
+    at_work(house, 0)
+    assert "1 crawl processes are at work, 2 are expected" in overview_of(house)
+    at_work(house, 1)
+    shown = overview_of(house)
+    assert "Nothing is wrong" in shown
+    assert "they hold 10 turns" in shown
+    at_work(house, 1, idle=f"no room {EVIL}")
+    with house.store.begin() as tx:
+        tx.set_info(PAUSED, "1")
+        tx.set_info("alarm held", Alarm(1, True, NOW, True, NOW).text)
+        tx.set_info("alarm disk", Alarm(2, False, NOW, False, NOW).text)
+    alerts = re.findall(r'role="alert">([^<]*)', overview_of(house))
+    assert [one.split(":")[0] for one in alerts] == [
+        "All fetching is paused",
+        "Worker 2/1 hands out no URL",
+        "Alarm since 2027-01-15 08",
+    ]
+    assert "removals are held" in alerts[2]
+
+
+def test_the_overview_counts_what_waits_and_what_is_held(tmp_path):
+    house = DashboardHouse(folder=tmp_path)
+    house.waiting(started=NOW - 7300)
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "1.set").write_bytes(b"x" * 2000)
+    with house.browser("otto") as client:
+        post(client, "/providers/8/pause")
+    shown = overview_of(house)
+    for told in (
+        "of provider <a",
+        "for 2 h 1 min",
+        "1 sets, 2.0 kB",
+        ">3</a>",
+        ">2 active</a>",
+        ">1 paused</a>",
+        f"free at {tmp_path}",
+    ):
+        assert told in shown, told
+
+
+def test_charts_have_their_numbers_in_words_and_in_a_table(house):
+    house.now = QUIET
+    counted(house, 0, stored=30, failed=10)
+    counted(house, 4000, stored=7)
+    shown = overview_of(house)
+    assert "40 fetches since Fri 07:00Z, 10 of them failed" in shown
+    assert "47 fetches since Thu 08:00Z, 10 of them failed" in shown
+    assert shown.count("<svg") == shown.count('role="img"') == shown.count("<desc") == 2
+    assert len(re.findall('<rect class="tried"', shown)) == 1 + 2
+    assert len(re.findall('<rect class="failed"', shown)) == 1 + 1
+    assert 'height="25.0"' in shown
+    assert "404 " in shown
+    hour = re.search(r"<tbody>(.*?)</tbody>", shown)[1]
+    assert hour.count("<tr>") == 7
+
+
+def test_an_owner_gets_the_own_providers_instead_of_the_overview(house):
+    with house.browser("sven") as client:
+        told = client.get("/dashboard", follow_redirects=False)
+        assert (told.status_code, told.headers["location"]) == (303, "/dashboard/providers")
+        assert "Overview" not in client.get("/dashboard").text
+
+
+def test_workers_are_shown_with_the_turns_that_have_most_waiting(house):
+    with house.browser("otto") as client:
+        assert "No crawl process is at work" in client.get("/dashboard/workers").text
+        at_work(house, 0, job=f"job {EVIL}", job_ms=70, idle=EVIL)
+        with house.store.begin() as tx:
+            tx.add_to_turns(
+                {str(key): TurnDelta(waiting=key) for key in range(100, 111)} | {EVIL: TurnDelta(999)}
+            )
+            tx.lease_turns([EVIL, *map(str, range(100, 111))], "2/0", 3)
+            tx.put_fetches(
+                [
+                    LongFetch("110", "2/0", 3, b"k" * 16, NOW - 90, 0, 2000, 0),
+                    LongFetch("109", "2/0", 2, b"k" * 16, NOW - 95, 0, 2000, 0),
+                ]
+            )
+        shown = client.get("/dashboard/workers").text
+        assert "2027-01-15 08:01:00Z" in shown
+        assert re.findall(r'href="/dashboard/providers/(\d+)"', shown) == [
+            str(key) for key in range(110, 101, -1)
+        ]
+        assert ("for 1 min 30 s, 2.0 kB" in shown, "1 min 35 s" in shown) == (True, False)
+        assert "<script" not in shown
+
+
+def test_no_owner_sees_workers(house):
+    at_work(house, 0)
+    with house.browser("sven") as client:
+        told, never = client.get("/dashboard/workers"), client.get("/dashboard/providers/x")
+        assert (told.status_code, said(told.text)) == (404, said(never.text))
+        assert "Workers" not in told.text
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("7", "/providers/7"),
+        (" 007 ", "/providers/7"),
+        ("http://a/?b=c&d", "/urls?url=http%3A%2F%2Fa%2F%3Fb%3Dc%26d"),
+        ("0" * 31 + "F", "/urls?url=" + "0" * 31 + "F"),
+        ("0" * 31 + "g", "/providers?q=" + "0" * 31 + "g"),
+        ("//evil.example\r\nX: y", "/providers?q=%2F%2Fevil.example%0D%0AX%3A+y"),
+        ("\u0667", "/providers?q=%D9%A7"),
+        ("", "/providers?q="),
+    ],
+)
+def test_a_search_leads_to_a_provider_a_url_or_the_list(house, text, where):
+    with house.browser("otto") as client:
+        told = client.get("/dashboard/find", params={"q": text}, follow_redirects=False)
+    assert (told.status_code, told.headers["location"]) == (303, f"/dashboard{where}")
+
+
+# --- one URL -------------------------------------------------------------------------------------
+
+
+def url_page(client, url):
+    told = client.get("/dashboard/urls", params={"url": url})
+    return told.status_code, html.unescape(said(told.text))
+
+
+def test_the_page_of_a_url_tells_all_that_is_known_of_a_document(house):
+    with house.browser("otto") as client:
+        for name in (STORED["url"], DOCID):
+            status, shown = url_page(client, name)
+            assert status == 200
+            for told in (
+                "cached",
+                "HTTP/1.1 200 OK",
+                "X-Evil: ",
+                "What its site answered",
+                "And 1 more.",
+                "nofollow",
+                f"/dashboard/urls/{DOCID}/text",
+                f"/dashboard/urls/{DOCID}/changes?version=1",
+            ):
+                assert told in shown, told
+
+
+def test_the_page_of_a_url_says_why_it_waits(house):
+    with house.browser("otto") as client:
+        post(client, "/providers/7/pause")
+        shown = url_page(client, house.waiting(name="x", psetid=2).furl)[1]
+        assert "its provider is paused" in shown
+        assert "1 before it" in shown
+
+
+def test_what_is_not_known_lies_in_somebodys_roots_or_in_nobodys(house):
+    with house.browser("otto") as client:
+        status, shown = url_page(client, "http://www.example.org/8/x")
+        assert (status, "roots of provider 8" in shown) == (404, True)
+        for url in (
+            "http://elsewhere/",
+            "x",
+            "\0",
+            "0" * 32,
+            "http://" + "a" * 9000,
+            "http://[/",
+            "\ud7ff\U0010ffff",
+        ):
+            status, shown = url_page(client, url)
+            assert (status, "roots" in shown) == (404, False)
+
+
+def test_one_url_may_be_many_documents_of_which_some_are_shown(house):
+    for number in range(11):
+        house.document(8, "many", mimetype=f"text/x{number}")
+    with house.browser("otto") as client:
+        shown = url_page(client, "http://www.example.org/8/many")[1]
+    assert (shown.count("<h2>"), "There are more" in shown) == (10, True)
+
+
+def test_an_owner_learns_nothing_of_urls_of_somebody_else(house):
+    other, waits = house.document(8, "secret", [b"old", b"new"]), house.waiting(8, "waits", psetid=2)
+    house.document(7, "../8/secret")
+    with house.browser("sven") as client:
+        for path in (
+            "/urls?url={}",
+            "/urls/{}/text",
+            "/urls/{}/changes?version=3",
+            "/urls/{}/text?version=3",
+        ):
+            answers = set()
+            for docid in (other.docid, waits.urlkey.hex(), "0" * 32):
+                told = client.get("/dashboard" + path.format(docid))
+                answers.add((told.status_code, said(told.text).replace(docid, "")))
+            assert [status for status, _ in answers] == [404], path
+        never = url_page(client, "http://www.example.org/8/never-was")
+        assert (never[0], "roots" in never[1]) == (404, False)
+        for url in (other.furl, waits.furl):
+            assert url_page(client, url) == (404, never[1].replace("http://www.example.org/8/never-was", url))
+
+
+def test_of_a_url_of_two_providers_an_owner_sees_the_own_part(house):
+    with house.store.begin() as tx:
+        row = next(iter(tx.cached([bytes.fromhex(DOCID)]).values()))
+        tx.insert_cached([replace(row, urlkey=b"8" * 16, pid=8, seq=90)])
+    with house.browser("otto") as client:
+        assert url_page(client, STORED["url"])[1].count("<h2>") == 2
+    with house.browser("sven") as client:
+        shown = url_page(client, STORED["url"])[1]
+        assert (shown.count("<h2>"), "Provider 8" in shown) == (1, False)
+
+
+def test_texts_are_shown_without_markup_and_cut(house):
+    long = house.document(8, "long", [b"<p>" + b"word " * 20_000, b"\x00\xff", b"<p>newest"])
+    with house.browser("otto") as client:
+        newest, cut = (
+            client.get(f"/dashboard/urls/{long.docid}/text{which}") for which in ("", "?version=3")
+        )
+        assert "<pre>newest</pre>" in newest.text
+        assert "This is the beginning." in cut.text
+        assert len(cut.content) < 50_000
+        for wrong in ("?version=99", "?version=1", "?version=x", f"?version={'9' * 30}"):
+            assert client.get(f"/dashboard/urls/{long.docid}/text{wrong}").status_code == 404
+        for docid in ("x", "..", "0" * 33, f"{long.docid}%00"):
+            assert client.get(f"/dashboard/urls/{docid}/text").status_code == 404
+
+
+def test_what_is_no_text_is_not_shown(house):
+    picture = house.document(8, "p", [b"GIF89a<script>"], mimetype="image/gif")
+    with house.browser("otto") as client:
+        shown = client.get(f"/dashboard/urls/{picture.docid}/text").text
+    assert ("It has no text: it is image/gif." in shown, "GIF89a" in shown) == (True, False)
+
+
+def test_changes_are_those_to_the_next_content(house):
+    row = house.document(8, "c", [b"<p>One. Two.", b"<p>One. Three.", b"<p>One. Three."])
+    with house.browser("otto") as client:
+        first, second = (client.get(f"/dashboard/urls/{row.docid}/changes?version={n}").text for n in (3, 4))
+    assert "<del>-Two.</del>" in first
+    assert "<ins>+Three.</ins>" in first
+    assert "same sentences" in second
+
+
+def test_a_content_that_is_lost_is_said(house):
+    house.shelf.contents.clear()
+    with house.browser("otto") as client:
+        assert client.get(f"/dashboard/urls/{DOCID}/text").status_code == 404
+
+
+# --- changes -------------------------------------------------------------------------------------
+
+
+def test_the_page_of_changes_runs_the_one_script_of_this_server_and_no_other_page_does(house):
+    with house.browser("otto") as client:
+        for path in [*PAGES, "/sign-in"]:
+            policy = client.get(f"/dashboard{path}").headers["content-security-policy"]
+            assert ("script-src 'self'; connect-src 'self'" in policy) is (path == "/changes")
+        script = client.get("/dashboard/changes.js")
+        assert script.headers["content-type"].startswith("text/javascript")
+        assert script.headers["x-content-type-options"] == "nosniff"
+        for wrong in ("innerHTML", "insertAdjacentHTML", "eval", "document.write"):
+            assert wrong not in script.text
+
+
+def test_the_newest_changes_come_first_and_go_on_where_the_script_begins(house):
+    house.document(8, "newest")
+    with house.browser("otto") as client:
+        shown = client.get("/dashboard/changes").text
+        assert re.findall(r"urls\?url=([0-9a-f]{32})", shown)[1] == DOCID
+        assert 'data-after="3" data-most="50"' in shown
+        assert "/8/newest</a>" in shown
+
+
+def test_an_owner_sees_changes_of_own_providers_only(house):
+    other = house.document(8, "secret")
+    with house.browser("sven") as client:
+        shown = client.get("/dashboard/changes").text
+        assert (DOCID in shown, other.docid in shown, "secret" in shown) == (True, False, False)
+
+
+def test_events_are_for_who_is_signed_in(house):
+    with house.browser() as client:
+        told = client.get("/dashboard/changes/events")
+        assert (told.status_code, told.headers["content-type"]) == (403, "text/plain; charset=utf-8")
+    with house.browser(address="192.0.2.7") as client:
+        assert client.get("/dashboard/changes/events").status_code == 403
+
+
+def test_of_sessions_it_is_known_which_are_as_they_were(house):
+    access = Access(house.store, house.rules, (), "")
+    with house.browser("otto") as client, house.store.read() as tx:
+        otto, digest = tx.user("otto"), digest_of(client.cookies["lcc_dashboard"])
+        sven = tx.user("sven")
+        seen = [
+            (otto, digest),
+            (otto, ""),
+            (sven, ""),
+            (otto, "0" * 64),
+            (replace(otto, role="viewer"), digest),
+        ]
+        assert access.still_good(seen, NOW) == [True, True, True, False, False]
+        assert access.still_good(seen, NOW + 3600) == [False, True, True, False, False]
+        people.change(house.store, "sven", pids={8})
+        assert access.still_good(seen, NOW)[2] is False

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from lcc_scrapy.db.auditing import Audited
-from lcc_scrapy.db.records import FAILURES, Fetched, ProviderPage, ProviderSet
+from lcc_scrapy.db.records import FAILURES, Fetched, ProviderPage, ProviderSet, TurnDelta
 from lcc_scrapy.domain.audit import AuditEntry
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.users import Session, User
 from lcc_scrapy.providers import registration
+from tests.contract.little_lcc import removal
 
 NOW = 1_800_000_000
 LAST = 2**62
@@ -33,6 +34,8 @@ def test_a_user_goes_with_its_sessions(store):
         tx.delete_user("otto")
     with store.read() as tx:
         assert (tx.user("otto"), tx.session("ottootto")) == (None, None)
+        assert set(tx.sessions(["annaanna", "ottootto", "x"])) == {"annaanna"}
+        assert tx.sessions([]) == {}
         assert tx.session("annaanna") == Session("annaanna", "anna", NOW, NOW + 10)
     with store.begin() as tx:
         tx.forget_sessions(NOW + 10)
@@ -147,3 +150,28 @@ def test_newest_sets_turns_and_failures_are_told_by_provider(store):
         assert tx.count_failures([7], 1200, {"failed"}) == {7: 1}
         assert tx.turns_of(["7"]) == {}
         assert (tx.last_sets([]), tx.count_failures([], 0, {"failed"})) == ({}, {})
+
+
+def test_of_the_turns_of_a_worker_those_with_most_urls_come_first(store):
+    with store.begin() as tx:
+        waiting = {"7": 5, "8": 9, "9": 5, "group": 1, "10": 100}
+        tx.add_to_turns({turnkey: TurnDelta(waiting=count) for turnkey, count in waiting.items()})
+        tx.lease_turns(["7", "8", "9", "group"], "1/0", 3)
+        tx.lease_turns(["10"], "1/1", 3)
+    with store.read() as tx:
+        assert [one.turnkey for one in tx.busiest_turns("1/0", 3)] == ["8", "7", "9"]
+        assert tx.busiest_turns("2/0", 3) == []
+
+
+def test_the_newest_changes_are_looked_for_among_the_newest(lcc):
+    lcc.add(8)
+    lcc.store_pages("a", "b", "c")
+    lcc.push(removal("a"))
+    seqs = {name: lcc.cached(name).seq for name in "bc"}
+    with lcc.store.read() as tx:
+        newest, c, b = tx.newest_changes(10, 100)
+        assert (newest.op, c.seq, b.seq) == ("remove", seqs["c"], seqs["b"])
+        assert tx.newest_changes(1, 100) == [newest]
+        assert tx.newest_changes(10, newest.seq - c.seq + 1) == [newest, c]
+        assert tx.newest_changes(10, 100, {lcc.cached("b").pid}) == [newest, c, b]
+        assert tx.newest_changes(10, 100, {8}) == tx.newest_changes(10, 100, set()) == []

@@ -3,10 +3,10 @@
 import pytest
 
 from lcc_scrapy.db.records import EVERYBODY, Fetched
-from lcc_scrapy.domain.fetch_counts import DAY, HOUR, SPAN, since, span_of
+from lcc_scrapy.domain.fetch_counts import DAY, HOUR, SPAN, columns, since, span_of
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.ops.housekeeping import sweep
-from lcc_scrapy.queue.fetch_counts import in_words, of_late
+from lcc_scrapy.queue.fetch_counts import FAILING, in_words, of_late
 from tests.contract.little_lcc import PID, update
 
 OTHER = 8
@@ -29,6 +29,28 @@ def test_counts_are_added_up_since_a_span(store, counted):
         assert tx.fetch_counts(since(counted, HOUR), PID) == {("stored", 0): 5, ("failed", 404): 1}
         assert tx.fetch_counts(since(counted, DAY), OTHER) == {("failed", 404): 4}
         assert tx.fetch_counts(counted + SPAN, PID) == tx.fetch_counts(0, EVERYBODY) == {}
+
+
+def test_counts_are_told_by_spans(store, counted):
+    first, last = span_of(counted - HOUR), span_of(counted)
+    with store.read() as tx:
+        assert tx.fetch_spans(since(counted, HOUR), PID) == {
+            (first, "stored"): 2,
+            (last, "stored"): 3,
+            (last, "failed"): 1,
+        }
+        assert tx.fetch_spans(last + 1, PID) == tx.fetch_spans(0, EVERYBODY) == {}
+
+
+def test_columns_of_a_chart_have_every_count_once_and_leave_no_gap(store, counted):
+    with store.read() as tx:
+        spans = tx.fetch_spans(since(counted, DAY), OTHER)
+    day = columns(spans, counted, DAY, HOUR, FAILING)
+    assert [one.begun for one in day] == [since(counted, DAY) + HOUR * n for n in range(25)]
+    assert [(n, one.tried, one.failed) for n, one in enumerate(day) if one.tried] == [
+        (0, 1, 1), (22, 1, 1), (23, 1, 1), (24, 1, 1),
+    ]  # fmt: skip
+    assert [one.tried for one in columns(spans, counted, HOUR, SPAN, FAILING)] == [1, 0, 0, 0, 0, 0, 1]
 
 
 def test_what_is_older_than_a_day_is_forgotten_by_housekeeping_in_portions(store, counted):

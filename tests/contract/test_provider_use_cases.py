@@ -170,7 +170,10 @@ def test_every_view_of_a_url_is_explained_and_a_provider_can_be_picked(lcc):
     lcc.push(update("a"), update("a", mimetype="text/plain"))
     lcc.push(update("a"), pid=8)
     assert len(ask(lcc, url("a"))) == 3
-    assert [one.pid for one in ask(lcc, url("a"), pid=8)] == [8]
+    assert [one.pid for one in ask(lcc, url("a"), pids={8})] == [8]
+    assert ask(lcc, url("a"), pids=frozenset()) == []
+    assert len(ask(lcc, url("a"), most=2)) == 2
+    assert ask(lcc, "\0") == ask(lcc, url("\0")) == []
 
 
 def test_what_a_spider_found_tells_when_it_is_due(lcc):

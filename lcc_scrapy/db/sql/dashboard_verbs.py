@@ -48,6 +48,10 @@ class DashboardVerbs(OnConnection):
         """Return a session."""
         return next(iter(_SESSIONS.by_keys(self._c, [digest])), None)
 
+    def sessions(self, digests: Iterable[str]) -> dict[str, Session]:
+        """Return those of several sessions that there are."""
+        return {one.digest: one for one in _SESSIONS.by_keys(self._c, set(digests))}
+
     def end_session(self, digest: str) -> None:
         """End a session."""
         _SESSIONS.delete(self._c, [digest])

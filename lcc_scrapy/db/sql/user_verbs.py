@@ -43,6 +43,15 @@ class UserVerbs(OnConnection):
         rows = self._c.execute(query.group_by(c.result, c.code))
         return {(result, code): int(count) for result, code, count in rows}
 
+    def fetch_spans(self, since: int, pid: int) -> dict[tuple[int, str], int]:
+        """Return how often each (beginning of a span, result) of a provider was counted from then on."""
+        c = t.fetchcounts.c
+        query = select(c.begun, c.result, func.sum(c.count)).where(c.pid == pid, c.begun >= since)
+        return {
+            (begun, result): int(count)
+            for begun, result, count in self._c.execute(query.group_by(c.begun, c.result))
+        }
+
     def forget_fetch_counts(self, before: int, limit: int = 1000) -> int:
         """Remove some of what was counted in spans that began before then; return how many rows."""
         c = t.fetchcounts.c

@@ -1,5 +1,6 @@
-"""``lcc health`` as the image and ``compose.yaml`` ask it, of real servers."""
+"""The health checks of ``contrib/compose``, of real servers: ``lcc health`` as the image asks it, and that of Redis."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,9 +11,10 @@ import yaml
 
 from tests import dockerfile
 from tests.forkserver import run
-from tests.harness import BIN, wait_for
+from tests.harness import BIN, missing, wait_for
 from tests.mariadb_server import mariadb_server
 from tests.ports import free_port
+from tests.redis_server import redis_of_a_test
 
 COMPOSE = yaml.safe_load(dockerfile.FILE.with_name("compose.yaml").read_text())
 SERVERS = {
@@ -96,3 +98,23 @@ def test_without_a_health_file_it_says_what_to_set(make_lcc):
     lcc = make_lcc()
     done = check(lcc)
     assert (done.returncode, "LCC_HEALTH_FILE is empty" in done.stderr) == (1, True)
+
+
+def test_a_redis_that_is_away_is_not_healthy():
+    kind, *command = COMPOSE["services"]["redis"]["healthcheck"]["test"]
+    assert kind == "CMD"
+    with redis_of_a_test() as (client, _):
+        found = client.get_connection_kwargs()
+    if shutil.which(command[0]) is None:
+        missing("redis-cli", "apt-get install redis-tools")
+    where = {"there": (found["host"], found["port"]), "away": ("127.0.0.1", free_port())}
+    status = {
+        name: subprocess.run(
+            [command[0], "-h", host, "-p", str(port), *command[1:]],
+            capture_output=True,
+            check=False,
+            timeout=300,
+        ).returncode
+        for name, (host, port) in where.items()
+    }
+    assert status == {"there": 0, "away": 1}

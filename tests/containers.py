@@ -9,9 +9,12 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.harness import wait_for
 
 SOURCE = Path(__file__).parents[1]
 DOCKERFILE = SOURCE / "contrib/compose/Dockerfile"
@@ -114,10 +117,22 @@ class Podman:
         )
 
     def close(self) -> None:
-        self("rm", "--all", "--force", "--time", "0", check=False)
+        """End and remove everything, and wait for the processes that clean up after containers."""
+        self("stop", "--all", "--time", "0", check=False)
+        wait_for(lambda: not _processes_of(self._folder), 60, "podman's last processes")
+        self("rm", "--all", "--force", check=False)
         for mounted in sorted(_mounted_below(self._folder), reverse=True):
-            subprocess.run(["umount", "--lazy", mounted], check=False, timeout=60)
+            subprocess.run(["umount", mounted], check=True, timeout=60)
         shutil.rmtree(self._folder)
+
+
+def _processes_of(folder: Path) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if f"{folder}/".encode() in (process / "cmdline").read_bytes():
+                found.append(process.name)
+    return found
 
 
 def _package_index() -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.containers import Podman, skip_unless_possible
+from tests.containers import BASE, Podman, skip_unless_possible
 from tests.harness import BIN, PASSWORD, Nginx, answers, wait_for
 from tests.mariadb_server import mariadb_server
 from tests.ports import free_port
@@ -103,6 +103,10 @@ class House:
         """Return the process id, seen from outside, of the one that is 1 inside."""
         return int(self.podman.inspect(name)["State"]["Pid"])
 
+    def children(self, name):
+        process = self.process(name)
+        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
 
 SERVERS = {"crawl": ("crawl", "--workers", "2", "--no-uns"), "uns": ("uns",), "web": ("web",)}
 
@@ -132,9 +136,10 @@ def house(tmp_path_factory):
             made.push()
             assert made.document("index.html") == b"<p>the first"
             first = time.monotonic() - ready
-            size = podman.size("lcc") / 1e6
+            size, base = (podman.size(image) / 1e6 for image in ("lcc", BASE))
             print(
-                f"\nimage: {size:.0f} MB, built in {built - began:.0f} s; init to first document: {first:.1f} s"
+                f"\nimage: {size:.0f} MB with a base of {base:.0f} MB, built in {built - began:.0f} s;"
+                f" from `lcc init` to the first document: {first:.1f} s"
             )
             yield made
     finally:
@@ -179,6 +184,15 @@ def test_a_server_that_stands_still_is_not_healthy(house, name):
     finally:
         os.kill(process, signal.SIGCONT)
     wait_for(lambda: house.is_healthy(name), 60, "health")
+
+
+def test_a_crawl_process_that_stands_still_is_replaced_by_lcc_crawl(house):
+    frozen, other = children = house.children("crawl")
+    os.kill(frozen, signal.SIGSTOP)
+    wait_for(lambda: frozen not in house.children("crawl"), WATCHDOG + 60, "the kill")
+    wait_for(lambda: len(house.children("crawl")) == len(children), 60, "another one")
+    assert other in house.children("crawl")
+    assert house.is_healthy("crawl")
 
 
 def test_without_its_database_no_server_is_healthy_and_all_of_them_live(house):

@@ -227,6 +227,18 @@ def test_a_server_that_is_told_to_stop_ends_well_and_goes_on_when_it_is_started_
     wait_for(lambda: house.is_healthy(name), 60, "health")
 
 
+def test_a_backup_has_database_and_contents(house):
+    house.lcc("db", "backup", "--force", "/var/lib/lcc/backup.sqlite")
+    tar = house.podman.run(
+        *("lcc", "-cvf", "/dev/null", "backup.sqlite", "data/lcc.json", "data/content"),
+        options=(*DATA, "--entrypoint", "tar"),
+    )
+    packed = tar.stdout.splitlines()
+    assert {"backup.sqlite", "data/lcc.json", "data/content/machine-id"} <= set(packed)
+    contents = [name for name in packed if name.startswith("data/content/") and not name.endswith("/")]
+    assert len(contents) > len(house.documents())
+
+
 def test_an_image_has_no_wheel_no_index_and_no_cache(house):
     said = house.podman("history", "--no-trunc", "lcc").stdout
     assert "PIP_INDEX_URL" not in said

@@ -146,7 +146,7 @@ class Worker:
         self._settling_process: SettlingProcess | None = None
         self._waking: Waking | None = None
         self._subscriber: Subscriber | None = None
-        self._signs_of_life = SignsOfLife()
+        self._signs_of_life = SignsOfLife(health_file=config.health_file)
         self._publisher: Publisher | None = None
 
     def now(self) -> int:

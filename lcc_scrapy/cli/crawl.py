@@ -39,13 +39,15 @@ def crawl(lcc: Lcc, *, workers: int, spider: str, arguments: tuple[str, ...], no
     """  # noqa: D301
     from lcc_scrapy.cli.supervisor import Supervisor
     from lcc_scrapy.machine import logs
+    from lcc_scrapy.machine.watchdog import SignsOfLife
 
     _ = lcc.home
     _check_database(lcc)
     logs.begin(lcc.settings, lcc.config.log_format)
     listens = _serves_uns(lcc, spider) and not no_uns and bool(lcc.config.uns_listen.endpoints)
     crawls, its_uns = _programs(lcc, workers, spider, arguments, listens=listens)
-    status = Supervisor(crawls, its_uns, lcc.config.watchdog).run()
+    signs_of_life = SignsOfLife(health_file=lcc.config.health_file)
+    status = Supervisor(crawls, its_uns, lcc.config.watchdog, signs_of_life).run()
     if status:
         kind = Unworkable if status == UNWORKABLE else Failure
         raise kind(f"a crawl process could not begin: it ended with status {status}")

@@ -27,11 +27,11 @@ _COMMANDS = {
     "alarms": "alarms", "alerts": "alerts", "annotate": "annotate", "ask": "ask", "audit": "audit",
     "crawl": "crawl", "db": "database", "directives": "directives", "doctor": "doctor", "errors": "status",
     "explain": "explain", "export": "export", "fetch": "fetch", "files": "files", "follow": "follow",
-    "front": "front", "indexnow": "indexnow", "init": "initialise", "log": "log", "mail": "mail",
-    "meta": "meta", "path": "path", "provider": "provider", "query": "query", "recipient": "recipient",
-    "refetch": "again", "registration": "registration", "retry": "again", "select": "select",
-    "source": "source", "status": "status", "token": "token", "tracker": "tracker", "uns": "uns",
-    "urd": "urd", "user": "user", "verify": "verify", "versions": "meta", "web": "web",
+    "front": "front", "health": "health", "indexnow": "indexnow", "init": "initialise", "log": "log",
+    "mail": "mail", "meta": "meta", "path": "path", "provider": "provider", "query": "query",
+    "recipient": "recipient", "refetch": "again", "registration": "registration", "retry": "again",
+    "select": "select", "source": "source", "status": "status", "token": "token", "tracker": "tracker",
+    "uns": "uns", "urd": "urd", "user": "user", "verify": "verify", "versions": "meta", "web": "web",
 }  # fmt: skip
 """The commands, each with the module of this package in which it is found under its name."""
 

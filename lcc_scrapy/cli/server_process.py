@@ -54,7 +54,7 @@ class ServerProcess(ABC):
         self._reads = self._store
         """What content users read from, where they can: LCC_READ_DATABASE_URL."""
         self._reloader = Reloader(reactor, settings, self)
-        self._signs_of_life = SignsOfLife()
+        self._signs_of_life = SignsOfLife(health_file=config.health_file)
         self._ending = False
         self._refusal: BaseException | None = None
         self._trouble = ""

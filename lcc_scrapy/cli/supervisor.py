@@ -57,9 +57,15 @@ class Supervisor:
     One whose event loop stands still for ``watchdog`` seconds is killed, and starts again; 0 = it is not.
     """
 
-    def __init__(self, crawls: list[Program], uns: Program | None = None, watchdog: float = 0.0) -> None:
+    def __init__(
+        self,
+        crawls: list[Program],
+        uns: Program | None = None,
+        watchdog: float = 0.0,
+        signs_of_life: SignsOfLife | None = None,
+    ) -> None:
         self._watchdog = watchdog
-        self._signs_of_life = SignsOfLife()
+        self._signs_of_life = signs_of_life or SignsOfLife()
         self._crawls = [_Child(program) for program in crawls]
         self._uns = _Child(uns, KeptSockets()) if uns is not None else None
         self._children = [*([self._uns] if self._uns else []), *self._crawls]

@@ -77,6 +77,7 @@ class Service:
     proxies: Networks = shared.web_proxies()
     silence: float = shared.http_silence()
     stop_seconds: float = shared.stop_timeout()
+    health_file: str = shared.health_file()
     certificate: str = setting("LCC_HTTP_CERTIFICATE", "", str, "File with the certificate and its chain (PEM) for `lcc web` and `lcc files`; empty = plain HTTP. SIGHUP reads it again.")
     key: str = setting("LCC_HTTP_KEY", "", str, "File with its private key (PEM); empty = it is in the same file.")
     allow_plain_remote: bool = setting("LCC_HTTP_ALLOW_PLAIN_REMOTE", "no", read.flag, "Permit `lcc web` and `lcc files` to listen beyond loopback without TLS.")

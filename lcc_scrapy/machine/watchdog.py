@@ -1,13 +1,16 @@
-"""Signs of life of an event loop: for systemd (sd_notify(3)), and for `lcc crawl`, which started the process.
+"""Signs of life of an event loop: for systemd (sd_notify(3)), for `lcc crawl`, and for `lcc health`.
 
-Whoever watches restarts a process whose event loop stands still. Both ways are given by the environment:
-NOTIFY_SOCKET and WATCHDOG_USEC by systemd, LCC_WATCHDOG_FD by `lcc crawl`.
+systemd and `lcc crawl` restart a process whose event loop stands still. Both are named by the environment:
+NOTIFY_SOCKET and WATCHDOG_USEC by systemd, LCC_WATCHDOG_FD by `lcc crawl`. `lcc health` looks at the time of
+LCC_HEALTH_FILE.
 """
 
 import os
 import socket
+import time
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from lcc_scrapy.machine.wake_file import Clock
@@ -17,7 +20,11 @@ READY, STOPPING, _ALIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
 EVERY = 5.0
 """Seconds between two signs of life at most."""
 
+SILENCE = 120.0
+"""Seconds without a sign of life after which `lcc health` calls a process dead where LCC_WATCHDOG is 0."""
+
 _SIGN = b"."
+_MODE = 0o640
 
 
 class ServiceManager:
@@ -42,12 +49,16 @@ class ServiceManager:
 
 
 class SignsOfLife:
-    """Gives signs of life from an event loop, from ``start`` to ``end``."""
+    """Gives signs of life from an event loop, from ``start`` to ``end``.
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    The time of ``health_file`` is one; a process that `lcc crawl` watches leaves that file to `lcc crawl`.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ, *, health_file: str = "") -> None:
         self._manager = ServiceManager(environment)
         descriptor = environment.get(DESCRIPTOR, "")
         self._descriptor = int(descriptor) if descriptor.isdecimal() else None
+        self._file = Path(health_file) if health_file and self._descriptor is None else None
         watched = self._manager.watchdog
         self._every = min(EVERY, watched / 3) if watched else EVERY
         self._clock: Clock | None = None
@@ -91,6 +102,17 @@ class SignsOfLife:
         if self._descriptor is not None:
             with suppress(OSError):  # nobody reads it at the moment
                 os.write(self._descriptor, _SIGN)
+        if self._file is not None:
+            with suppress(OSError):  # `lcc health` will miss it
+                self._file.touch(_MODE)
+
+
+def silence_of(health_file: str) -> float | None:
+    """Return for how many seconds no sign of life came into a file, None where none ever did."""
+    try:
+        return max(time.time() - Path(health_file).stat().st_mtime, 0.0)
+    except FileNotFoundError:
+        return None
 
 
 class Watched:

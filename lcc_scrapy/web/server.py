@@ -182,7 +182,7 @@ class Server(uvicorn.Server):
         """Run; raises ``ConfigurationError`` when it cannot listen."""
         endpoint = self._endpoint
         sockets = None if endpoint.path else [_listening(endpoint)]
-        self._signs_of_life = SignsOfLife()
+        self._signs_of_life = SignsOfLife(health_file=self._service.health_file)
         if sockets:
             _log.info("listening on %s", _shown(sockets[0]))
         self.run(sockets)

@@ -25,6 +25,7 @@ from tests.web_process import serving
 
 REPOSITORY = Path(__file__).parents[2]
 RULES = REPOSITORY / "contrib/prometheus/lcc-rules.yml"
+COMPOSE = REPOSITORY / "contrib/compose"
 BOARD = REPOSITORY / "contrib/grafana/lcc.json"
 PROGRAMS = REPOSITORY / ".corpora/prometheus/usr/bin"
 _METRIC = re.compile(r"\blcc_[a-z0-9_]+")
@@ -75,7 +76,12 @@ real = pytest.mark.skipif(not os.environ.get("LCC_PROMETHEUS"), reason="set LCC_
 def test_promtool_accepts_rules_their_tests_and_the_configuration(tmp_path: Path) -> None:
     folder = shutil.copytree(RULES.parent, tmp_path / "prometheus")
     (folder / "lcc-token").write_text("token")
-    for words in (["check", "config", "prometheus.yml"], ["test", "rules", "lcc-rules-test.yml"]):
+    shutil.copy(COMPOSE / "prometheus.yml", folder / "of-compose.yml")
+    for words in (
+        ["check", "config", "prometheus.yml"],
+        ["check", "config", "of-compose.yml"],
+        ["test", "rules", "lcc-rules-test.yml"],
+    ):
         done = subprocess.run(
             [PROGRAMS / "promtool", *words], cwd=folder, capture_output=True, text=True, check=False
         )
@@ -129,12 +135,22 @@ def test_a_real_prometheus_scrapes_a_crawl_and_every_expression_can_be_asked(
             }
             empty = [text for text in board if not told[text] and text not in user]
             assert empty == []
+            assert _health_check(port) == 0
             health = _get(port, "rules")["data"]["groups"][0]["rules"]
             assert {rule["name"] for rule in health if rule["health"] == "err"} == set()
         finally:
             process.kill()
             process.wait(300)
+        assert _health_check(port) != 0
     lcc.stop()
+
+
+def _health_check(port: int) -> int:
+    """Run the health check of ``compose.yaml`` at a port; returns its exit status."""
+    services = yaml.safe_load((COMPOSE / "compose.yaml").read_text())["services"]
+    _, *words = services["prometheus"]["healthcheck"]["test"]
+    command = [word.replace(":9090/", f":{port}/") for word in words]
+    return subprocess.run(command, capture_output=True, check=False, timeout=300).returncode
 
 
 def push(lcc: Lcc, site: Site, root: str, numbers: range) -> None:

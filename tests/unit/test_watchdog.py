@@ -2,12 +2,13 @@
 
 import os
 import socket
+import time
 from contextlib import closing
 
 import pytest
 from twisted.internet.task import Clock
 
-from lcc_scrapy.machine.watchdog import DESCRIPTOR, EVERY, ServiceManager, SignsOfLife, Watched
+from lcc_scrapy.machine.watchdog import DESCRIPTOR, EVERY, ServiceManager, SignsOfLife, Watched, silence_of
 
 
 @pytest.fixture
@@ -102,3 +103,35 @@ def test_a_parent_that_does_not_read_does_not_hold_its_child_up():
     clock.pump([EVERY] * 70_000)  # more than a pipe holds
     assert watched.silence(1.0) == 0.0
     watched.close()
+
+
+def test_the_time_of_the_health_file_is_renewed_as_long_as_the_loop_runs(tmp_path):
+    file, clock = tmp_path / "health", Clock()
+    assert silence_of(str(file)) is None
+    signs = SignsOfLife({}, health_file=str(file))
+    signs.start(clock)
+    os.utime(file, (1, time.time() - 300))
+    assert 300 <= silence_of(str(file)) < 400
+    clock.advance(EVERY)
+    assert silence_of(str(file)) < 100
+    signs.end()
+    os.utime(file, (1, time.time() - 300))
+    clock.advance(10 * EVERY)
+    assert silence_of(str(file)) >= 300
+
+
+def test_a_clock_that_was_set_back_does_not_make_a_negative_silence(tmp_path):
+    file = tmp_path / "health"
+    SignsOfLife({}, health_file=str(file)).give(0.0)
+    os.utime(file, (1, time.time() + 300))
+    assert silence_of(str(file)) == 0.0
+
+
+def test_a_child_leaves_the_health_file_to_its_parent(tmp_path):
+    with closing(Watched()) as watched:
+        SignsOfLife(watched.environment({}), health_file=str(tmp_path / "health")).start(Clock())
+    assert not (tmp_path / "health").exists()
+
+
+def test_a_health_file_that_cannot_be_written_holds_nobody_up(tmp_path):
+    SignsOfLife({}, health_file=str(tmp_path / "nowhere" / "health")).start(Clock())

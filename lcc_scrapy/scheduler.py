@@ -87,7 +87,7 @@ class ProviderScheduler(BaseScheduler):
         found = is_found(ticket.row)
         meta = {
             TICKET: ticket,
-            TURN: TurnPass(ticket.turnkey, ticket.token),
+            TURN: TurnPass(ticket.turnkey, ticket.token, ticket.row.pid),
             PRIVATE_HOSTS: member.private_hosts,
             TYPES: member.provider.accepted_types(self._worker.config.policy.mimetypes) if found else None,
             "verbatim_url": True,

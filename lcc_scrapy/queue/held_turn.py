@@ -16,10 +16,11 @@ FOREVER = float(1 << 40)
 
 @dataclass(frozen=True, slots=True)
 class TurnPass:
-    """What a request carries to show whose turn pays for its bytes."""
+    """What a request carries to show whose turn pays for its bytes, and for which provider they are."""
 
     turnkey: str
     token: int
+    pid: int = 0
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

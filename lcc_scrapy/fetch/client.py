@@ -313,7 +313,7 @@ def _translated(error: BaseException, url: str) -> Exception:
     What this process lacks itself is ``Exhausted``.
     """
     cause = error.cause if isinstance(error, NoConnection) else error
-    text = f"{url}: {error or 'no connection in time'}"
+    text = f"{url}: {str(error) or 'no connection in time'}"
     if _is_exhausted(cause):
         return Exhausted(text)
     if isinstance(error, NoProxy):

@@ -470,8 +470,17 @@ class Worker:
 
     def renew_certificates(self) -> Deferred[int]:
         """Read credentials again, and certificates of the UNS; the result is how many these are."""
-        self.credentials.read(self.config.credentials_file)
+        self._read_credentials()
         return succeed(0) if self._intake_service is None else self._intake_service.renew_certificates()
+
+    def _read_credentials(self) -> None:
+        try:
+            self.credentials.read(self.config.credentials_file)
+        except ConfigurationError as error:
+            _log.error("SIGHUP: the old credentials stay in use: %s", error)
+        else:
+            if self.config.credentials_file:
+                _log.info("SIGHUP: credentials read again")
 
     def shutdown_begins(self) -> None:
         """Start nothing new; what is in flight has ``LCC_STOP_TIMEOUT`` to end."""

@@ -157,7 +157,8 @@ class Getter:
         except LeaseLost as error:
             raise FetchAborted(str(error)) from error
         except (HttpError, NoConnection, TimeoutError, TooLarge, decoding.BadCoding) as error:
-            raise self._told(error, f"{url} by its proxy" if access.proxy else str(url)) from error
+            is_proxys = access.proxy and not isinstance(error, NoProxy)  # of which NoProxy tells itself
+            raise self._told(error, f"{url} by its proxy" if is_proxys else str(url)) from error
         except asyncio.CancelledError:
             if not self._worker.aborting:
                 raise

@@ -8,11 +8,11 @@ from scrapy.settings import Settings
 
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.robots import (
-    Asker,
     KEPT_BYTES,
     LEAST_BYTES,
     MAX_BYTES,
     NO_RULES,
+    Asker,
     RobotsAnswer,
     RobotsTxt,
     _Known,

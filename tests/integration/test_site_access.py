@@ -1,12 +1,11 @@
 """Proxies, passwords and client certificates: the real Squid and nginx, and proxies that do what none should."""
 
-import asyncio
 import contextlib
+import gzip
 import itertools
-import json
 import shutil
+import signal
 import socket
-import sqlite3
 import ssl
 import subprocess
 import sys
@@ -15,23 +14,24 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from scrapy import Request
 
+from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, TURN
 from lcc_scrapy.fetch.turn import code_of
 from lcc_scrapy.http.credentials import Credentials
 from lcc_scrapy.queue.held_turn import TurnPass
-from tests.certificates import Authority
+from tests.certificates import DAY, NOW, Authority
 from tests.faults.handling import LOOPS, Handling, run
 from tests.faults.test_secrets import Search, canary
 from tests.harness import Lcc, missing, wait_for
 from tests.integration.site import Site, page
 from tests.ports import free_port
-from tests.squid import squid
+from tests.squid import Squid, squid
 
 SEVEN, EIGHT = 7, 8
 
@@ -165,10 +165,10 @@ BAD_PROXIES = {
     "407": (b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n", UNREACHED, UNREACHED, "the proxy: 407 Who are you"),
     "502": (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\nno", 502, UNREACHED, "the proxy: 502 Bad Gateway"),
     "403": (b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", 403, UNREACHED, "the proxy: 403 No"),
-    "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n", BROKEN, UNREACHED, "by its proxy"),
-    "nothing": (b"", BROKEN, UNREACHED, "by its proxy"),
-    "half a head": (b"HTTP/1.1 200 OK\r\nX:", BROKEN, UNREACHED, "by its proxy"),
-    "garbage behind the head": (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nSSH-2.0-x\r\n", BROKEN, UNREACHED, "by its proxy"),
+    "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n", BROKEN, UNREACHED, ": the proxy: "),
+    "nothing": (b"", BROKEN, UNREACHED, ": the proxy: "),
+    "half a head": (b"HTTP/1.1 200 OK\r\nX:", BROKEN, UNREACHED, ": the proxy: "),
+    "garbage behind the head": (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nSSH-2.0-x\r\n", BROKEN, UNREACHED, ": the proxy: "),
 }  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def test_a_bad_answer_of_a_proxy_is_told_as_one(tmp_path: Path, name: str) -> No
         got, secure = scene.fetch((SEVEN, "http://www.example.org/x"), (SEVEN, "https://www.example.org/x"))
     assert (got.code, secure.code) == (plain, tunnelled)
     assert text in secure.text
-    assert got.code < 600 or text in got.text
+    assert got.code < 600 or text in got.text or "by its proxy: " in got.text
     assert str(port) not in got.text + secure.text
     assert told[0].startswith(b"GET http://www.example.org/x HTTP/1.1\r\n")
     assert told[-1].startswith(b"CONNECT www.example.org:443 HTTP/1.1\r\n")
@@ -218,7 +218,7 @@ def test_a_proxy_that_is_not_there_is_no_connection(tmp_path: Path) -> None:
     scene = Scene(tmp_path, proxy_for(free_port()) + nowhere)
     got, unknown = scene.fetch((SEVEN, "http://www.example.org/x"), (EIGHT, "http://www.example.org/x"))
     assert (got.code, unknown.code) == (UNREACHED, UNREACHED)
-    assert got.text == "http://www.example.org/x by its proxy: the proxy: Connection refused"
+    assert got.text == "http://www.example.org/x: the proxy: Connection refused"
     assert unknown.text.endswith("the proxy: its name is not found")
 
 
@@ -381,7 +381,7 @@ class Nginx:
     def seen(self, name: str) -> list[str]:
         return (self.folder / f"{name}.log").read_text().splitlines()
 
-    def __enter__(self) -> "Nginx":
+    def __enter__(self) -> Self:
         program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
         if program is None:
             missing("nginx", "apt-get install nginx-light")
@@ -402,12 +402,19 @@ def _answers(port: int) -> bool:
 
 
 PLAIN, TUNNEL, BASIC, CLIENT, WRONG, DOWN = range(1, 7)
+ROOTS = {
+    PLAIN: ["open"],
+    TUNNEL: ["tls"],
+    BASIC: ["basic", "tls"],
+    CLIENT: ["client"],
+    WRONG: ["tls"],
+    DOWN: ["open"],
+}
 
 
-def operators_file(
-    nginx: Nginx, open_squid: int, closed_squid: int, down: int, password: str, token: str
-) -> str:
-    """Provider by provider, what is needed."""
+def operators_file(nginx: Nginx, proxies: tuple[int, int, int], password: str, token: str) -> str:
+    """Return what each provider needs; the ports are of a proxy, of one with a password, and of none."""
+    open_squid, closed_squid, down = proxies
     return f"""
 [provider.{PLAIN}]
 proxy = "http://127.0.0.1:{open_squid}"
@@ -437,14 +444,67 @@ proxy = "http://127.0.0.1:{down}"
 """
 
 
-def test_a_crawl_reaches_what_demands_more(
+@dataclass
+class Crawl:
+    """A crawl of providers that reach their sites in different ways; ``secrets`` are to be found nowhere."""
+
+    lcc: Lcc
+    nginx: Nginx
+    secrets: tuple[str, ...]
+
+    def begin(self) -> None:
+        self.lcc.register(
+            *(Provider(pid, "", allowprivate=True) for pid in ROOTS),
+            roots=[[f"{self.nginx.url(name)}/" for name in names] for names in ROOTS.values()],
+        )
+        self.lcc.start()
+        for pid, names in ROOTS.items():
+            self._push(pid, f"{self.nginx.url(names[0])}/page.html")
+        self._push(BASIC, f"{self.nginx.url('basic')}/away.html")
+
+    def _push(self, pid: int, url: str) -> None:
+        assert self.lcc.push_urls(pid, [{"curl": url, "mimetype": "text/html"}]).returncode == 0
+
+    def explained(self, pid: int, page: str = "page.html") -> str:
+        """Wait until something is known of a provider's page; returns what ``lcc explain`` says."""
+        url = f"{self.nginx.url(ROOTS[pid][0])}/{page}"
+
+        def told() -> str:
+            return self.lcc.lcc("explain", url, "--provider", str(pid)).stdout
+
+        wait_for(lambda: "fetched " in told() or "its host failed once" in told(), 120, f"{pid}: {page}")
+        return told()
+
+    def search(self) -> None:
+        """Look for secrets in what commands say, in exports, logs, files and rows."""
+        search = Search(*self.secrets)
+        assert search.run(self.lcc, "lcc", "doctor") == 0
+        for name in self.nginx.port:
+            search.run(self.lcc, "lcc", "explain", f"{self.nginx.url(name)}/page.html", "--json")
+        for name in ("all.warc.gz", "all.jsonl"):
+            kind = name.split(".")[1]
+            assert search.run(self.lcc, "lcc", "export", "--format", kind, "-o", name) == 0
+        search.text("export", gzip.decompress((self.lcc.cwd / "all.warc.gz").read_bytes()))
+        assert self.lcc.stop() == 0
+        search.folder(self.lcc.folder)
+        search.sqlite(self.lcc.folder / "lcc-data/lcc.sqlite")
+        search.report()
+
+
+@pytest.fixture
+def crawl(
     make_lcc: Callable[..., Lcc], ours: Authority, tmp_path: Path
-) -> None:
+) -> Iterator[tuple[Crawl, Squid, Squid]]:
+    """Give a crawl, a Squid that serves everybody, and one that demands a password."""
     password, token = canary("password"), canary("token")
+    secrets = [
+        text for word in (password, token) for text in (word, b64encode(f"lcc:{word}".encode()).decode())
+    ]
     script = tmp_path / "checks.py"
     script.write_text(CHECKS.replace("{password}", password))
     closed = KNOWN_ONLY.format(python=sys.executable, script=script)
-    (ours.issue("the LCC").write(tmp_path / "lcc") / "key.pem").chmod(0o600)
+    key = ours.issue("the LCC").write(tmp_path / "lcc") / "key.pem"
+    key.chmod(0o600)
     folders = [tmp_path / "open", tmp_path / "closed"]
     for folder in folders:
         folder.mkdir()
@@ -453,85 +513,52 @@ def test_a_crawl_reaches_what_demands_more(
         squid(folders[0], SQUID_LOG.format(folder=folders[0])) as one,
         squid(folders[1], SQUID_LOG.format(folder=folders[1]), closed) as other,
     ):
-        text = operators_file(nginx, one.port, other.port, free_port(), password, token)
+        text = operators_file(nginx, (one.port, other.port, free_port()), password, token)
         lcc = make_lcc(
             LCC_CREDENTIALS_FILE=written(tmp_path, text), LCC_RETRY_DELAYS="", LCC_HOST_BACKOFF="1h"
         )
         lcc.settings |= {"SSL_CERT_FILE": str(tmp_path / "ours.pem"), "LOG_LEVEL": "DEBUG"}
-        roots = {
-            PLAIN: ["open"], TUNNEL: ["tls"], BASIC: ["basic", "tls"], CLIENT: ["client"], WRONG: ["tls"], DOWN: ["open"],
-        }  # fmt: skip
-        lcc.register(
-            *(Provider(pid, "", allowprivate=True) for pid in roots),
-            roots=[[f"{nginx.url(name)}/" for name in names] for names in roots.values()],
-        )
-        lcc.start()
-        for pid, names in roots.items():
-            urls = [f"{nginx.url(names[0])}/page.html"] + (
-                [f"{nginx.url('basic')}/away.html"] * (pid == BASIC)
-            )
-            assert (
-                lcc.push_urls(pid, [{"curl": url, "mimetype": "text/html"} for url in urls]).returncode == 0
-            )
-
-        def explained(pid: int, name: str, page: str = "page.html") -> dict[str, Any]:
-            told = lcc.lcc("explain", f"{nginx.url(name)}/{page}", "--provider", str(pid), "--json").stdout
-            return dict(json.loads(told)[0])
-
-        for pid, name in ((PLAIN, "open"), (TUNNEL, "tls"), (BASIC, "basic"), (CLIENT, "client")):
-            wait_for(lambda pid=pid, name=name: explained(pid, name)["cached"], 120, f"provider {pid}")
-        wait_for(lambda: explained(BASIC, "basic", "away.html")["cached"], 120, "the redirect")
-        waiting = [
-            lambda pid=pid, name=name: (
-                lcc.lcc("explain", f"{nginx.url(name)}/page.html", "--provider", str(pid)).stdout
-            )
-            for pid, name in ((WRONG, "tls"), (DOWN, "open"))
-        ]
-        for look in waiting:
-            wait_for(lambda look=look: "its host failed once" in look(), 120, "the failure")
-        refused, down = (look() for look in waiting)
-        assert "602 " in refused and "the proxy: 407 Proxy Authentication Required" in refused
-        assert "602 " in down and "the proxy: Connection refused" in down
-        search = Search(password, token, b64encode(f"lcc:{password}".encode()).decode())
-        search.words += (b64encode(f"lcc:{token}".encode()).decode(), *key_lines(tmp_path / "lcc/key.pem"))
-        assert search.run(lcc, "lcc", "doctor") == 0
-        for name in ("open", "tls", "basic", "client"):
-            search.run(lcc, "lcc", "explain", f"{nginx.url(name)}/page.html", "--json")
-        search.run(lcc, "lcc", "export", "--format", "warc", "-o", str(lcc.folder / "all.warc.gz"))
-        assert lcc.stop() == 0
-        check_squids(nginx, one.folder, other.folder)
-        check_nginx(nginx, token)
-    search.text("log", lcc.log_text())
-    search.folder(lcc.folder)
-    search.sqlite(lcc.folder / "lcc-data/lcc.sqlite")
-    search.report()
-    with contextlib.closing(sqlite3.connect(lcc.folder / "lcc-data/lcc.sqlite")) as database:
-        peers = dict(
-            database.execute("select u.pid, m.peer from lccmeta m join lccurl u on u.urlkey = m.urlkey")
-        )
-    assert (peers[PLAIN], peers[TUNNEL], peers[CLIENT]) == ("", "", "127.0.0.1")
+        yield Crawl(lcc, nginx, (*secrets, *key.read_text().splitlines()[1:-1])), one, other
 
 
-def key_lines(path: Path) -> list[str]:
-    return path.read_text().splitlines()[1:-1]
+def test_a_crawl_reaches_what_demands_more(crawl: tuple[Crawl, Squid, Squid]) -> None:
+    scene, one, other = crawl
+    scene.begin()
+    for pid in (PLAIN, TUNNEL, BASIC, CLIENT):
+        assert "fetched " in scene.explained(pid)
+    assert "fetched " in scene.explained(BASIC, "away.html")
+    refused, down = scene.explained(WRONG), scene.explained(DOWN)
+    assert "602 No connection to the host" in refused
+    assert "the proxy: 407 Proxy Authentication Required" in refused
+    assert "602 No connection to the host" in down
+    assert "the proxy: Connection refused" in down
+    check_nginx(scene.nginx, scene.secrets[3])
+    peers = "select u.pid, m.peer from lccmeta m join lccurl u on u.urlkey = m.urlkey where u.pid < 5"
+    assert set(scene.lcc.sql(peers)) == {
+        (PLAIN, ""),
+        (TUNNEL, ""),
+        (BASIC, "127.0.0.1"),
+        (CLIENT, "127.0.0.1"),
+    }
+    scene.search()
+    check_squids(scene.nginx, one.folder, other)
 
 
-def check_squids(nginx: Nginx, open_squid: Path, closed_squid: Path) -> None:
+def check_squids(nginx: Nginx, open_squid: Path, closed: Squid) -> None:
     """All fetches of a provider came by its proxy, robots.txt included, and nobody else's did."""
     plain = (open_squid / "seen.log").read_text().split("\n")
     asked = [line for line in plain if "squid-internal-mgr" not in line]
     assert asked[:2] == [f"GET {nginx.url('open')}/{name} 200 -" for name in ("robots.txt", "page.html")]
     assert len(asked) == 3  # the last line is empty
-    tunnels = (closed_squid / "seen.log").read_text().split("\n")
-    made = [line for line in tunnels if line.startswith("CONNECT")]
-    assert f"CONNECT 127.0.0.1:{nginx.port['tls']} 200 lcc" in made
-    assert any(" 407 " in line for line in made)
-    assert all(line.startswith("CONNECT 127.0.0.1:") for line in made)
+    made = f"CONNECT 127.0.0.1:{nginx.port['tls']} 200 lcc"  # which is logged when the tunnel has ended
+    wait_for(lambda: made in closed.log("seen.log"), 60, made)
+    tunnels = [line for line in closed.log("seen.log").splitlines() if "squid-internal-mgr" not in line]
+    assert sorted(tunnels) == [made, made.replace("200", "407")]
 
 
-def check_nginx(nginx: Nginx, token: str) -> None:
+def check_nginx(nginx: Nginx, basic: str) -> None:
     """Each site saw what is its own, and nothing else."""
-    own = f"auth=Basic {b64encode(f'lcc:{token}'.encode()).decode()} proxy=- user=lcc client=- via=-"
+    own = f"auth=Basic {basic} proxy=- user=lcc client=- via=-"
     assert sorted(nginx.seen("basic")) == sorted(
         [f"/robots.txt 200 {own}", f"/page.html 200 {own}", f"/away.html 302 {own}"]
     )
@@ -542,3 +569,86 @@ def check_nginx(nginx: Nginx, token: str) -> None:
     dn = "auth=- proxy=- user=- client=CN=the LCC via=-"
     assert nginx.seen("client") == [f"/robots.txt 200 {dn}", f"/page.html 200 {dn}"]
     assert all("auth=- proxy=- user=- client=- via=1.1 squid.test" in line for line in nginx.seen("open"))
+
+
+# --- the operator's file -------------------------------------------------------------------------
+
+
+def test_a_file_with_a_mistake_keeps_a_crawl_from_starting(
+    make_lcc: Callable[..., Lcc], tmp_path: Path
+) -> None:
+    file = written(tmp_path, '[provider.7]\nproxy = "socks5://127.0.0.1:1080"\n')
+    lcc = make_lcc(LCC_CREDENTIALS_FILE=file)
+    said = f"LCC_CREDENTIALS_FILE: {file}: provider.7: proxy: expected http://HOST:PORT or https://HOST:PORT"
+    assert said in lcc.refused()
+    assert said in lcc.lcc("doctor", check=False).stdout
+    assert "cannot read" in lcc.lcc("-s", "LCC_CREDENTIALS_FILE=/nowhere", "doctor", check=False).stdout
+
+
+def test_doctor_says_how_sites_are_reached_and_what_is_wrong(
+    make_lcc: Callable[..., Lcc], ours: Authority, tmp_path: Path
+) -> None:
+    ours.issue("lcc", ends=NOW - DAY / 2).write(tmp_path / "lcc")
+    certificate = 'client_certificate = "lcc/cert.pem"\nclient_key = "lcc/key.pem"\n'
+    text = proxy_for(3128) + logged_in("https://www.example.com") + certificate
+    file = written(tmp_path, text)
+    said = make_lcc(LCC_CREDENTIALS_FILE=file).lcc("doctor", check=False).stdout
+    assert "ok       credentials: provider 7: by http://127.0.0.1:3128; https://www.example.com with" in said
+    assert "problem  rights: the client key for https://www.example.com: other users may read" in said
+    assert "problem  certificate: of provider 7 for https://www.example.com: it expired " in said
+    assert f"ok       rights: LCC_CREDENTIALS_FILE: {file}" in said
+    (tmp_path / "lcc/key.pem").write_text("no key")
+    said = make_lcc(LCC_CREDENTIALS_FILE=file).lcc("doctor", check=False).stdout
+    assert f"{tmp_path}/lcc/cert.pem and {tmp_path}/lcc/key.pem cannot be used" in said
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_asked_for_it(tmp_path: Path, ours: Authority) -> None:
+    lcc = ours.issue("lcc")
+    lcc.write(tmp_path / "lcc")
+    (tmp_path / "lcc/key.pem").write_bytes(lcc.key_pem(b"secret"))
+    text = '[provider.7."https://h"]\nclient_certificate = "lcc/cert.pem"\nclient_key = "lcc/key.pem"\n'
+    with pytest.raises(ConfigurationError, match="cannot be used"):
+        Credentials(written(tmp_path, text))
+
+
+def test_a_password_is_changed_while_a_crawl_runs(
+    make_lcc: Callable[..., Lcc], site: Site, tmp_path: Path
+) -> None:
+    origin = f"http://127.0.0.1:{site.listen()}"
+    for path in ("/1", "/2", "/3"):
+        site.put(path, page(path))
+    lcc = make_lcc(LCC_CREDENTIALS_FILE=written(tmp_path, logged_in(origin, "first")))
+    lcc.register(Provider(SEVEN, "", allowprivate=True), roots=[[f"{origin}/"]])
+    lcc.start()
+    for path, text, told in (
+        ("/1", "", ""),
+        ("/2", logged_in(origin, "second"), "SIGHUP: credentials read again"),
+        ("/3", "no TOML", "SIGHUP: the old credentials stay in use: LCC_CREDENTIALS_FILE: "),
+    ):
+        if told:
+            written(tmp_path, text)
+            lcc.crawl.send_signal(signal.SIGHUP)
+            wait_for(lambda told=told: told in lcc.log_text(), 60, told)
+        assert lcc.push_urls(SEVEN, [{"curl": origin + path, "mimetype": "text/html"}]).returncode == 0
+        wait_for(lambda path=path: site.asked(path), 60, path)
+    assert [site.asked(path)[0].headers["authorization"] for path in ("/1", "/2", "/3")] == [
+        said("first"),
+        said("second"),
+        said("second"),
+    ]
+    assert lcc.stop() == 0
+
+
+def test_sources_are_read_with_the_same_credentials(
+    make_lcc: Callable[..., Lcc], site: Site, tmp_path: Path
+) -> None:
+    origin = f"http://127.0.0.1:{site.listen()}"
+    body = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{}/a</loc></url></urlset>'
+    site.put("/sitemap.xml", page(body.format(origin), content_type="application/xml"))
+    lcc = make_lcc(LCC_CREDENTIALS_FILE=written(tmp_path, logged_in(origin)))
+    lcc.register(Provider(SEVEN, "", allowprivate=True), roots=[[f"{origin}/"]])
+    lcc.lcc("source", "add", str(SEVEN), "--sitemap", f"{origin}/sitemap.xml")
+    lcc.lcc("source", "run", str(SEVEN))
+    assert [visit.headers.get("authorization") for visit in site.visits] == [said("lcc")] * 2
+    Path(lcc.settings["LCC_CREDENTIALS_FILE"]).write_text(proxy_for(free_port()))
+    assert "the proxy: Connection refused" in lcc.lcc("source", "run", str(SEVEN), check=False).stderr

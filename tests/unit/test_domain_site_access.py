@@ -105,7 +105,8 @@ def test_without_tls_a_password_is_sent_if_the_operator_says_so() -> None:
     text = '[provider.7]\nproxy = "http://p"\nproxy_user = "u"\nplain_text = true\n'
     text += site('user = "v"\nplain_text = true', "http://www.example.com")
     found = parse(text)[7]
-    assert found.proxy is not None and found.proxy.authorization == basic("u", "")
+    assert found.proxy is not None
+    assert found.proxy.authorization == basic("u", "")
     assert next(iter(found.sites.values())).authorization == basic("v", "")
 
 

@@ -521,6 +521,7 @@ def crawl(
         yield Crawl(lcc, nginx, (*secrets, *key.read_text().splitlines()[1:-1])), one, other
 
 
+@pytest.mark.slow
 def test_a_crawl_reaches_what_demands_more(crawl: tuple[Crawl, Squid, Squid]) -> None:
     scene, one, other = crawl
     scene.begin()
@@ -574,6 +575,7 @@ def check_nginx(nginx: Nginx, basic: str) -> None:
 # --- the operator's file -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_file_with_a_mistake_keeps_a_crawl_from_starting(
     make_lcc: Callable[..., Lcc], tmp_path: Path
 ) -> None:
@@ -611,6 +613,7 @@ def test_a_key_with_a_password_is_refused_and_nobody_asked_for_it(tmp_path: Path
         Credentials(written(tmp_path, text))
 
 
+@pytest.mark.slow
 def test_a_password_is_changed_while_a_crawl_runs(
     make_lcc: Callable[..., Lcc], site: Site, tmp_path: Path
 ) -> None:
@@ -639,6 +642,7 @@ def test_a_password_is_changed_while_a_crawl_runs(
     assert lcc.stop() == 0
 
 
+@pytest.mark.slow
 def test_sources_are_read_with_the_same_credentials(
     make_lcc: Callable[..., Lcc], site: Site, tmp_path: Path
 ) -> None:

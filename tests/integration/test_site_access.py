@@ -270,6 +270,27 @@ def test_connections_are_not_shared_by_who_comes_another_way(
     assert site.connections[port] == 2  # those of which the handshake ended
 
 
+def test_a_connection_to_a_proxy_serves_who_comes_by_it(site: Site, tmp_path: Path) -> None:
+    """Two proxies, and none: each gets what its own way brings, from the same host, whatever is kept open."""
+    kept = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n"
+    port = site.listen()
+    site.put("/x", page("own"))
+
+    def proxying(body: bytes) -> Callable[[socket.socket], None]:
+        def act(peer: socket.socket) -> None:
+            while peer.recv(65536):
+                peer.sendall(kept + body)
+
+        return act
+
+    with serving(proxying(b"one")) as one, serving(proxying(b"two")) as two:
+        scene = Scene(tmp_path, proxy_for(one) + proxy_for(two, pid=EIGHT))
+        pids = [SEVEN, 9, EIGHT, SEVEN, EIGHT, 9]
+        found = scene.fetch(*((pid, f"http://127.0.0.1:{port}/x") for pid in pids))
+    assert [got.text for got in found] == ["one", "own", "two", "one", "two", "own"]
+    assert site.connections[port] == 1
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_may_speak_tls(site: Site, ours: Authority, tmp_path: Path, loop: str, scheme: str) -> None:

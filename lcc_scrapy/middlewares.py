@@ -11,7 +11,8 @@ from lcc_scrapy.app.wiring import worker_of
 from lcc_scrapy.domain.roots import HttpUrl, parsed_again
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING
 from lcc_scrapy.fetch.download_handler import IN_MEMORY, PRIVATE_HOSTS, TURN, header_of, may_be_private
-from lcc_scrapy.fetch.robots import MOST_READ, RobotsAnswer, RobotsTxt
+from lcc_scrapy.fetch.robots import MOST_READ, Asker, RobotsAnswer, RobotsTxt
+from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.settings import headers_to_give
 
 SITEMAPS = "lcc_sitemaps"
@@ -43,13 +44,17 @@ class LccRobotsMiddleware:
         if request.meta.get("dont_obey_robotstxt"):
             return
         url = parsed_again(request.url)
-        private = may_be_private(url, request)
-        permission = self._robots.known(url, private=private)
+        asker = Asker(may_be_private(url, request), self._viewer(url, request))
+        permission = self._robots.known(url, asker)
         if permission is None:
-            permission = await self._robots.permission(url, partial(self._ask, request), private=private)
+            permission = await self._robots.permission(url, partial(self._ask, request), asker)
         request.meta[SITEMAPS] = permission.sitemaps
         if self._worker is not None:
             self._worker.space(request.meta.get(TURN), permission.crawl_delay)
+
+    def _viewer(self, url: HttpUrl, request: Request) -> int:
+        turn: TurnPass | None = request.meta.get(TURN)
+        return 0 if self._worker is None or turn is None else self._worker.credentials.viewer(turn.pid, url)
 
     async def _ask(self, cause: Request, target: HttpUrl) -> RobotsAnswer:
         response = await self._crawler.engine.download_async(self._request(target, cause))

@@ -20,7 +20,7 @@ LIBRARIES = ("libecap3", "libltdl7", "libnfnetlink0", "libnetfilter-conntrack3",
 
 CONFIGURATION = """
 http_port 127.0.0.1:{port}
-http_access allow all
+{access}
 visible_hostname squid.test
 pid_filename none
 cache_log {folder}/cache.log
@@ -41,12 +41,13 @@ buffered_logs off
 
 
 class Squid:
-    """One Squid; ``rules`` are further lines of its configuration."""
+    """One Squid; ``rules`` are further lines of its configuration, ``access`` says whom it serves."""
 
-    def __init__(self, folder: Path, rules: str) -> None:
+    def __init__(self, folder: Path, rules: str, access: str = "http_access allow all") -> None:
         self.folder = folder
         self.port = free_port()
         self._rules = rules
+        self._access = access
         self._process = None
 
     def start(self) -> None:
@@ -58,6 +59,7 @@ class Squid:
         configuration.write_text(
             CONFIGURATION.format(
                 port=self.port,
+                access=self._access,
                 folder=self.folder,
                 common=CORPORA / "squid-common/usr/share/squid",
                 errors=CORPORA / "squid-langpack/usr/share/squid-langpack/en",
@@ -122,9 +124,9 @@ class Squid:
 
 
 @contextmanager
-def squid(folder: Path, rules: str):
+def squid(folder: Path, rules: str, access: str = "http_access allow all"):
     """Run a Squid."""
-    made = Squid(folder, rules)
+    made = Squid(folder, rules, access)
     try:
         made.start()
         yield made

@@ -46,6 +46,7 @@ from lcc_scrapy.domain.queue import Outcome
 from lcc_scrapy.domain.robots import product_token
 from lcc_scrapy.fetchlog.minute import MinuteLog
 from lcc_scrapy.fetchlog.writing import FetchLog, RotatingFile, file_of
+from lcc_scrapy.http.credentials import Credentials
 from lcc_scrapy.intake.absorbing import Step
 from lcc_scrapy.listeners.endpoints import shown
 from lcc_scrapy.machine.data_directory import DataDirectory, WorkerSlot
@@ -129,6 +130,7 @@ class Worker:
         self.refused = False
         self.on_abort: list[Callable[[], object]] = []
         self.manager: QueueManager
+        self.credentials = Credentials()
         self.content: ContentFiles
         self._contents: ContentStore
         self.resources: Resources
@@ -193,6 +195,7 @@ class Worker:
         self._reloader = Reloader(reactor, self._crawler.settings, self)
         self._reloader.install()
         try:
+            self.credentials = Credentials(config.credentials_file, verify=self._verifies())
             if config.settling_process:
                 self._settling_process = SettlingProcess()  # it imports while all else is opened
             yield self._thread.run(self._open_store)
@@ -391,11 +394,16 @@ class Worker:
             touched=lambda: self._touched(visits.pid),
         )
 
+    def _verifies(self) -> bool:
+        return self._crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
+
     def _make_sources(self) -> DueSources:
         config, settings = self.config, self._crawler.settings
-        verify = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
-        work = in_thread(self._thread)
-        runner = runner_of(config, self._store, work, settings["USER_AGENT"], settings, verify=verify)
+        work, verify = in_thread(self._thread), self._verifies()
+        agent = settings["USER_AGENT"]
+        runner = runner_of(
+            config, self._store, work, agent, settings, credentials=self.credentials, verify=verify
+        )
         runner.touched = self._touched
         short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
         return DueSources(runner, self._thread, self._reactor, config.poll, short)
@@ -461,8 +469,18 @@ class Worker:
             self._delete_manager.outcomes_kept = config.outcomes_kept
 
     def renew_certificates(self) -> Deferred[int]:
-        """Read the certificates of the UNS again; the result is how many there are."""
+        """Read credentials again, and certificates of the UNS; the result is how many these are."""
+        self._read_credentials()
         return succeed(0) if self._intake_service is None else self._intake_service.renew_certificates()
+
+    def _read_credentials(self) -> None:
+        try:
+            self.credentials.read(self.config.credentials_file)
+        except ConfigurationError as error:
+            _log.error("SIGHUP: the old credentials stay in use: %s", error)
+        else:
+            if self.config.credentials_file:
+                _log.info("SIGHUP: credentials read again")
 
     def shutdown_begins(self) -> None:
         """Start nothing new; what is in flight has ``LCC_STOP_TIMEOUT`` to end."""

@@ -69,6 +69,7 @@ def _of_machine(config: "Config") -> Iterator["Finding"]:
     folders = {"LCC_DATA_DIR": config.data_dir, "LCC_CONTENT_DIR": config.content_dir}
     yield from checks.folders({**folders, "LCC_SPOOL_DIR": config.spool_dir})
     yield from checks.secret_files(_secret_files(config))
+    yield from checks.credentials(config.credentials_file, time.time())
     if config.data_dir.is_dir():
         yield from checks.disks(disks_of(config, config.content_dir, config.spool_dir))
     if config.content_url:
@@ -82,6 +83,7 @@ def _secret_files(config: "Config") -> dict[str, str]:
         "LCC_READ_DATABASE_URL_FILE": config.read_database_url_file,
         "LCC_FILES_TOKEN_FILE": config.files_token_file,
         "LCC_MAIL_PASSWORD_FILE": config.mail.password_file,
+        "LCC_CREDENTIALS_FILE": config.credentials_file,
     }
     return {name: file for name, file in named.items() if file}
 

@@ -221,7 +221,7 @@ def _hop(hop: "Hop") -> dict[str, Any]:
 
 def _lines(facts: dict[str, Any], hops: list["Hop"], verdict: "Verdict") -> Iterator[tuple[str, object]]:
     for hop in hops:
-        said = f"{hop.answer.status} from {hop.answer.peer}" if hop.answer else hop.error
+        said = f"{hop.answer.status} from {hop.answer.peer or 'its proxy'}" if hop.answer else hop.error
         yield "request" if hop.document else "robots.txt", f"{hop.url}: {said}, {hop.seconds:.3f} s"
     yield from (("header", f"{name}: {value}") for name, value in facts["headers"])
     if facts["length"] is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from lcc_scrapy.domain.roots import HttpUrl
     from lcc_scrapy.domain.sources import Report, Source
+    from lcc_scrapy.http.credentials import Credentials
     from lcc_scrapy.sources.discovery import Offer, Subject
     from lcc_scrapy.sources.registry import Registry
 
@@ -211,7 +212,9 @@ async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> Non
     from lcc_scrapy.sources.websub import UNSUBSCRIBE
     from lcc_scrapy.sources.work import at_once
 
-    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc), lcc.settings)
+    runner = runner_of(
+        lcc.config, registry.store, at_once, _agent(lcc), lcc.settings, credentials=_credentials(lcc)
+    )
     assert runner.subscriber is not None
     its = subject_of(registry.store, HttpUrl.parse(leaving.url)).whose
     try:
@@ -259,7 +262,7 @@ async def _discover(lcc: Lcc, site: "HttpUrl", subject: "Subject") -> "list[Offe
     from lcc_scrapy.sources.discovery import discover
     from lcc_scrapy.sources.opening import fetcher_of
 
-    fetcher = fetcher_of(lcc.config, _agent(lcc))
+    fetcher = fetcher_of(lcc.config, _agent(lcc), _credentials(lcc))
     try:
         return await discover(fetcher, site, subject.whose)
     finally:
@@ -314,7 +317,9 @@ async def _run(
     from lcc_scrapy.sources.registry import SourceRefused
     from lcc_scrapy.sources.work import at_once
 
-    runner = runner_of(lcc.config, registry.store, at_once, _agent(lcc), lcc.settings)
+    runner = runner_of(
+        lcc.config, registry.store, at_once, _agent(lcc), lcc.settings, credentials=_credentials(lcc)
+    )
     runner.told = lambda report: shown(report.queued)
     done = []
     try:
@@ -333,6 +338,12 @@ def _agent(lcc: Lcc) -> str:
     """Return the User-Agent, which a project may have set."""
     its_own = lcc.settings.getpriority("USER_AGENT")
     return str(lcc.settings["USER_AGENT"]) if its_own else lcc.config.agent
+
+
+def _credentials(lcc: Lcc) -> "Credentials":
+    from lcc_scrapy.http.credentials import Credentials
+
+    return Credentials(lcc.config.credentials_file)
 
 
 def _report_facts(one: "Source", report: "Report", why: str) -> dict[str, Any]:

@@ -98,6 +98,7 @@ class Config:
     watchdog: float = setting("LCC_WATCHDOG", "2m", read.duration, "How long the event loop of a process that `lcc crawl` started may stand still; then the process is killed and started again. 0 = it is never killed. `lcc health` calls a process dead after the same time.")
     health_file: str = shared.health_file()
     contact: str = setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent.")
+    credentials_file: str = setting("LCC_CREDENTIALS_FILE", "", str.strip, "File that says by which proxy, with which password or client certificate sites of providers are reached ([access to sites](site-access.md)); read again on SIGHUP. Empty = directly, without.", LIVE)
     query_listen: QueryListenRules = group(QueryListenRules)
     query_threads: int = setting("LCC_QUERY_THREADS", "4", read.at_least_one, "Threads in which answers are read from database and disk, a portion of one answer at a time; each needs a database connection.")
     query: QueryLimits = group(QueryLimits)

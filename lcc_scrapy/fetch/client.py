@@ -14,11 +14,10 @@ import errno
 import os
 import socket
 import ssl
-from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -36,13 +35,22 @@ from lcc_scrapy.content.sink import Sink, TooLarge
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.compression import NONE, coding_for
 from lcc_scrapy.domain.entries import accepts, served_mimetype
-from lcc_scrapy.domain.errors import Exhausted, LeaseLost
+from lcc_scrapy.domain.errors import ConfigurationError, Exhausted, LeaseLost
 from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.domain.site_access import Proxy, Secret, basic, proxy_of
 from lcc_scrapy.fetch.pacing import FetchAborted, Pacer
 from lcc_scrapy.http.answer import Answer, BadBody, HttpError
 from lcc_scrapy.http.connection import Connection, Silence
-from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing, tls_context
-from lcc_scrapy.http.request import Origin, Request
+from lcc_scrapy.http.credentials import DIRECT, Access, request_to
+from lcc_scrapy.http.outgoing import (
+    NoConnection,
+    NoProxy,
+    NotPublic,
+    Outgoing,
+    refused_by_proxy,
+    tls_context,
+)
+from lcc_scrapy.http.request import Request
 from lcc_scrapy.queue.held_turn import TurnPass
 
 BODIES_OF_COMPONENTS = 64_000_000
@@ -61,7 +69,8 @@ LEAST_WINDOW, LARGEST_WINDOW = 8_192, 200_000
 """Bytes. Every system grants the largest; beyond it the operating system's own measure serves better."""
 
 ACCEPT_ENCODING = ", ".join(decoding.ACCEPTED)
-_PASS_WORD = b"proxy-authorization"
+PROXY_REFUSES = 407
+_PROXY_AUTHORIZATION = b"proxy-authorization"
 
 Made = TypeVar("Made")
 Fields = Sequence[tuple[bytes, bytes]]
@@ -90,7 +99,8 @@ class TypeNotAccepted(DownloadCancelledError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete answer. ``version`` is that of HTTP, ``peer`` the address from which it came.
+    """A complete answer. ``version`` is that of HTTP, ``peer`` the address of the site, empty = a
+    proxy knows it.
 
     ``headers`` are as they came, without the Content-Encoding of a body that was decoded.
     """
@@ -127,7 +137,8 @@ class Getter:
     ) -> Reply:
         """Get one URL, redirects not followed; raises Scrapy's download exceptions, or ``FetchAborted``.
 
-        ``turn`` pays for what is transferred, ``private_hosts`` (``host:port``) may have private addresses,
+        ``turn`` pays for what is transferred, and its provider's proxy, passwords and client certificates are
+        used; ``proxy`` is that of a component. ``private_hosts`` (``host:port``) may have private addresses,
         ``types`` are patterns of the mimetypes wanted (None = any), ``in_memory`` the largest body in bytes
         where all of it is wanted in memory at once (0 = as configured): no limit holds it up. Must run in a
         task: that is what is cancelled when the process stops.
@@ -137,15 +148,17 @@ class Getter:
         if self._worker.aborting:
             raise FetchAborted("the process stops")
         self._under_way.add(task)
+        access = self._access(url, headers, turn, proxy)
         try:
-            request = _request(url, headers, method, data, proxy)
+            request = request_to(url, headers, access, method, data)
             return await self._exchange(
                 request, private=url.netloc in private_hosts, turn=turn, types=types, in_memory=in_memory
             )
         except LeaseLost as error:
             raise FetchAborted(str(error)) from error
         except (HttpError, NoConnection, TimeoutError, TooLarge, decoding.BadCoding) as error:
-            raise self._told(error, str(url)) from error
+            is_proxys = access.proxy and not isinstance(error, NoProxy)  # of which NoProxy tells itself
+            raise self._told(error, f"{url} by its proxy" if is_proxys else str(url)) from error
         except asyncio.CancelledError:
             if not self._worker.aborting:
                 raise
@@ -153,6 +166,12 @@ class Getter:
             raise FetchAborted("the process stops") from None
         finally:
             self._under_way.discard(task)
+
+    def _access(self, url: HttpUrl, headers: Fields, turn: TurnPass | None, proxy: str | None) -> Access:
+        access = DIRECT if turn is None else self._worker.credentials.of(turn.pid, url)
+        if access.proxy is not None or proxy is None:
+            return access
+        return access._replace(proxy=_proxy(proxy, headers))
 
     def _told(self, error: Exception, url: str) -> Exception:
         told = _translated(error, url)
@@ -182,9 +201,10 @@ class Getter:
             largest=LARGEST_WINDOW,
         )
         try:
+            _check_proxy(request, connection.answer)
             _check_type(types, connection.answer)
             body = await self._read_body(connection, turn, in_memory)
-            return _reply(connection, body)
+            return _reply(connection, body, "" if request.origin.proxy else connection.peer)
         finally:
             pool.release(connection)
 
@@ -232,30 +252,23 @@ def _beside(work: Callable[[], Made]) -> "asyncio.Future[Made]":
     return asyncio.get_running_loop().run_in_executor(None, work)
 
 
-def _request(url: HttpUrl, headers: Fields, method: str, data: bytes, proxy: str | None) -> Request:
-    target, tls = f"{url.path}?{url.query}" if url.query else url.path, url.scheme == "https"
-    if proxy is None:
-        return Request(Origin(url.host, url.port, tls), target, headers, method, data)
-    way, pass_word = _proxy(proxy)
-    pass_word = next((value for name, value in headers if name.lower() == _PASS_WORD), pass_word)
-    own = [field for field in headers if field[0].lower() != _PASS_WORD]
-    if tls:
-        return Request(Origin(url.host, url.port, tls, way, pass_word), target, own, method, data)
-    own += [(b"Proxy-Authorization", pass_word)] if pass_word else []
-    return Request(Origin(url.host, url.port, tls, way), str(url), own, method, data)
-
-
-def _proxy(url: str) -> tuple[tuple[str, int], bytes]:
-    """Return host and port of a proxy and what to tell it; only HTTP ones are known."""
+def _proxy(url: str, headers: Fields) -> Proxy:
+    """Return a proxy that a component named; its user is in the URL, or in Proxy-Authorization."""
+    scheme, _, rest = url.rpartition("://")
+    user, _, host = rest.rpartition("@")
     try:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        port = parts.port or 80
-    except ValueError as error:
-        raise UnsupportedURLSchemeError(f"proxy: {error}") from error
-    if parts.scheme != "http" or not parts.hostname:
-        raise UnsupportedURLSchemeError(f"proxy: {parts.scheme}, where only http proxies are used")
-    user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-    return (parts.hostname, port), b"Basic " + b64encode(user.encode()) if parts.username else b""
+        proxy = proxy_of("proxy", f"{scheme or 'http'}://{host}")
+    except ConfigurationError as error:
+        raise UnsupportedURLSchemeError(str(error)) from None
+    name, _, password = user.partition(":")
+    said = basic(unquote(name), unquote(password)) if name else Secret()
+    said = next((Secret(value) for field, value in headers if field.lower() == _PROXY_AUTHORIZATION), said)
+    return proxy._replace(authorization=said)
+
+
+def _check_proxy(request: Request, answer: Answer) -> None:
+    if request.origin.proxy and answer.status == PROXY_REFUSES:
+        raise refused_by_proxy(f"{answer.status} {answer.reason}".rstrip())
 
 
 def _mimetype(answer: Answer) -> str:
@@ -273,12 +286,12 @@ def _window_for(limit: int) -> int:
     return window if limit and window <= LARGEST_WINDOW else 0
 
 
-def _reply(connection: Connection, body: Body) -> Reply:
+def _reply(connection: Connection, body: Body, peer: str) -> Reply:
     answer = connection.answer
     headers: Fields = answer.headers
     if decoding.is_decoded(answer.field(b"content-encoding")):
         headers = [field for field in headers if field[0].lower() != b"content-encoding"]
-    return Reply(answer.status, answer.reason, headers, answer.version, connection.peer, body)
+    return Reply(answer.status, answer.reason, headers, answer.version, peer, body)
 
 
 _SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (
@@ -301,9 +314,11 @@ def _translated(error: BaseException, url: str) -> Exception:
     What this process lacks itself is ``Exhausted``.
     """
     cause = error.cause if isinstance(error, NoConnection) else error
-    text = f"{url}: {error}"
+    text = f"{url}: {str(error) or 'no connection in time'}"
     if _is_exhausted(cause):
         return Exhausted(text)
+    if isinstance(error, NoProxy):
+        return DownloadConnectionRefusedError(text)
     return next(theirs for ours, theirs in _SCRAPYS if isinstance(cause, ours))(text)
 
 

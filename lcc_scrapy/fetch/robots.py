@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urljoin
 
 from scrapy.crawler import Crawler
@@ -126,8 +127,20 @@ class Permission:
 
 NO_RULES = Permission()
 
-_Host = tuple[str, str, bool]
-"""Scheme, host with port, and whether private addresses are permitted: not everybody may ask everywhere."""
+
+class Asker(NamedTuple):
+    """For whom a host's rules are good: not everybody may ask everywhere, or is told the same.
+
+    ``private``: private addresses are permitted. ``viewer``: the provider that alone reaches the host in its
+    way, by a proxy or with credentials; 0 = all reach it in the same way.
+    """
+
+    private: bool = False
+    viewer: int = 0
+
+
+_Host = tuple[str, str, Asker]
+"""Scheme, host with port, and who asks."""
 
 
 @dataclass(slots=True)
@@ -149,24 +162,24 @@ class RobotsTxt:
         self._kept = 0
         self._looking: dict[_Host, asyncio.Task[_Known]] = {}
 
-    def known(self, url: HttpUrl, *, private: bool) -> Permission | None:
+    def known(self, url: HttpUrl, asker: Asker) -> Permission | None:
         """Return what holds for a URL, None where its host has to be asked; raises ``RobotsForbidden``."""
-        host = (url.scheme, url.netloc, private)
+        host = (url.scheme, url.netloc, asker)
         known = self._known.get(host)
         if known is None or known.until <= time.monotonic():
             return None
         self._known.move_to_end(host)
         return self._judged(known, url)
 
-    async def permission(self, url: HttpUrl, ask: Ask, *, private: bool) -> Permission:
+    async def permission(self, url: HttpUrl, ask: Ask, asker: Asker) -> Permission:
         """Return what holds for a URL, looking its host's rules up by ``ask`` when they are not known.
 
         Raises ``RobotsForbidden``, or what kept robots.txt from being read.
         """
-        known = self.known(url, private=private)
+        known = self.known(url, asker)
         if known is not None:
             return known
-        host = (url.scheme, url.netloc, private)
+        host = (url.scheme, url.netloc, asker)
         looking = self._looking.get(host)
         if looking is None:
             looking = asyncio.ensure_future(self._look_up(host, url, ask))

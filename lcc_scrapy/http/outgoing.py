@@ -7,6 +7,7 @@ address that is tried, whichever URL, redirect or resolver it came from.
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 import threading
@@ -19,7 +20,8 @@ import aiohappyeyeballs
 from aiohappyeyeballs import AddrInfoType
 
 from lcc_scrapy.domain.addresses import is_public
-from lcc_scrapy.http.answer import Answer, BadHead, HttpError
+from lcc_scrapy.domain.site_access import Proxy
+from lcc_scrapy.http.answer import BadHead, HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.pool import Pool
 from lcc_scrapy.http.request import Origin, Request
@@ -52,6 +54,25 @@ class NoConnection(Exception):
     def __init__(self, cause: OSError) -> None:
         super().__init__(str(cause) or type(cause).__name__)
         self.cause = cause
+
+
+class NoProxy(NoConnection):
+    """The proxy on the way cannot be reached, or does not do its work.
+
+    ``said`` is what it answered, empty = nothing. The text does not say where it is: providers may read it.
+    """
+
+    def __init__(self, cause: OSError, said: str = "") -> None:
+        super().__init__(cause)
+        self.args = (f"the proxy: {said or _in_words(cause)}",)
+
+
+def _in_words(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failure ({error.reason})"
+    if isinstance(error, socket.gaierror):
+        return "its name is not found"
+    return os.strerror(error.errno) if error.errno else "no connection"
 
 
 class _PublicSocket(socket.socket):
@@ -94,13 +115,56 @@ class Outgoing:
         """Return the pool; failing to connect raises ``NoConnection`` in it."""
         pool = self._pools.get(private)
         if pool is None:
-            pool = self._pools[private] = Pool(self._way(private=private).connect, self._connections)
+            connect = partial(self._connect, private=private)
+            pool = self._pools[private] = Pool(connect, self._connections)
         return pool
+
+    async def _connect(
+        self, origin: Origin, gone: Callable[[Connection], None], *, private: bool
+    ) -> Connection:
+        """Connect, through the origin's proxy if it has one; raises ``NoConnection``."""
+        try:
+            if origin.proxy is None:
+                return await self._way(private=private).connect(
+                    origin.host, origin.port, gone, self._tls_to(origin)
+                )
+            if not private:
+                _check_literal(origin)
+            connection = await self._to_proxy(origin.proxy, gone, private=private)
+            return await self._through(connection, origin, gone) if origin.tls else connection
+        except OSError as error:
+            raise NoConnection(error) from error
+
+    async def _to_proxy(
+        self, proxy: Proxy, gone: Callable[[Connection], None], *, private: bool
+    ) -> Connection:
+        way = self._way(private=private or proxy.private)
+        try:
+            return await way.connect(proxy.host, proxy.port, gone, self._tls if proxy.tls else None)
+        except NotPublic:
+            raise
+        except OSError as error:
+            raise NoProxy(error) from error
+
+    def _tls_to(self, origin: Origin) -> ssl.SSLContext | None:
+        return (origin.identity or self._tls) if origin.tls else None
+
+    async def _through(
+        self, proxy: Connection, origin: Origin, gone: Callable[[Connection], None]
+    ) -> Connection:
+        """Have a proxy make a tunnel, and speak TLS with whoever is at its end."""
+        try:
+            await _make_tunnel(proxy, origin)
+            tls = origin.identity or self._tls
+            return await proxy.within(tls, origin.host.rstrip("."), Connection(gone))
+        except BaseException:
+            proxy.close()
+            raise
 
     def _way(self, *, private: bool) -> "_Way":
         way = self._ways.get(private)
         if way is None:
-            way = self._ways[private] = _Way(socket.socket if private else _PublicSocket, self._tls)
+            way = self._ways[private] = _Way(socket.socket if private else _PublicSocket)
         return way
 
     async def stream(self, host: str, port: int, *, private: bool = False, unread: int = UNREAD) -> Stream:
@@ -144,20 +208,22 @@ def tls_context(*, verify: bool = True) -> ssl.SSLContext:
 class _Way:
     """Makes connections with one kind of socket."""
 
-    def __init__(self, make: type[socket.socket], tls: ssl.SSLContext) -> None:
+    def __init__(self, make: type[socket.socket]) -> None:
         self._make = make
-        self._tls = tls
         self._names = _Names(public_first=make is _PublicSocket)
 
-    async def connect(self, origin: Origin, gone: Callable[[Connection], None]) -> Connection:
-        """Connect, through the origin's proxy if it has one; raises ``NoConnection``."""
-        try:
-            if origin.proxy is None:
-                return await self._directly(origin.host, origin.port, gone, tls=origin.tls)
-            connection = await self._directly(*origin.proxy, gone, tls=False)
-            return await self._through(connection, origin, gone) if origin.tls else connection
-        except OSError as error:
-            raise NoConnection(error) from error
+    async def connect(
+        self, host: str, port: int, gone: Callable[[Connection], None], tls: ssl.SSLContext | None
+    ) -> Connection:
+        """Connect for HTTP, with TLS if there is any."""
+        made = await self._connected(host, port)
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(gone),
+            sock=made,
+            ssl=tls,
+            server_hostname=host.rstrip(".") if tls else None,
+        )
+        return connection
 
     async def stream(self, host: str, port: int, unread: int) -> Stream:
         """Connect, and read and write bytes."""
@@ -181,38 +247,37 @@ class _Way:
             socket_factory=partial(_made, self._make),
         )
 
-    async def _directly(
-        self, host: str, port: int, gone: Callable[[Connection], None], *, tls: bool
-    ) -> Connection:
-        made = await self._connected(host, port)
-        _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(gone),
-            sock=made,
-            ssl=self._tls if tls else None,
-            server_hostname=host.rstrip(".") if tls else None,
-        )
-        return connection
 
-    async def _through(
-        self, proxy: Connection, origin: Origin, gone: Callable[[Connection], None]
-    ) -> Connection:
-        """Have a proxy make a tunnel, and speak TLS with whoever is at its end."""
-        shown = [(b"Proxy-Authorization", origin.pass_word)] if origin.pass_word else []
-        asked = Request(origin, origin.authority, [(b"Host", origin.authority.encode()), *shown], "CONNECT")
-        try:
-            await proxy.ask(asked.encoded(), bodiless=True, patience=0.0, deadline=0.0)
-            _check_tunnel(proxy.answer)
-            return await proxy.within(self._tls, origin.host.rstrip("."), Connection(gone))
-        except BaseException as error:
-            proxy.close()
-            if isinstance(error, HttpError):
-                raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy: {error}") from error
-            raise
+async def _make_tunnel(proxy: Connection, origin: Origin) -> None:
+    """Have a proxy connect to an origin; raises ``NoProxy``."""
+    assert origin.proxy is not None
+    said = origin.proxy.authorization
+    fields = [(b"Host", origin.authority.encode()), *([(b"Proxy-Authorization", said)] if said else [])]
+    asked = Request(origin, origin.authority, fields, "CONNECT")
+    try:
+        await proxy.ask(asked.encoded(), bodiless=True, patience=0.0, deadline=0.0)
+        _check_tunnel(proxy)
+    except HttpError as error:
+        raise refused_by_proxy(str(error)) from error
 
 
-def _check_tunnel(answer: Answer) -> None:
+def refused_by_proxy(said: str) -> NoProxy:
+    """Return the error of a proxy that answers, and says that it does not do what it was asked."""
+    return NoProxy(ConnectionRefusedError(errno.ECONNREFUSED, said), said)
+
+
+def _check_tunnel(proxy: Connection) -> None:
+    answer = proxy.answer
     if not 200 <= answer.status < 300:  # noqa: PLR2004
-        raise BadHead(f"{answer.status} {answer.reason}")
+        raise BadHead(f"{answer.status} {answer.reason}".rstrip())
+    if not proxy.usable:
+        raise BadHead("it ended the tunnel at once")
+
+
+def _check_literal(origin: Origin) -> None:
+    """Refuse a private address that a proxy would be told to connect to; names are the proxy's to look up."""
+    if _literal(origin.host, origin.port) is not None:
+        _checked((origin.host, origin.port))
 
 
 class _Names:

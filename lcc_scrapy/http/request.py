@@ -1,8 +1,11 @@
 """The head of a request, as bytes on the wire."""
 
+import ssl
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
+
+from lcc_scrapy.domain.site_access import Proxy
 
 REPEATABLE = frozenset({"GET", "HEAD"})
 """Methods that do no harm when they are sent twice."""
@@ -12,17 +15,16 @@ _USUAL_PORTS = {False: 80, True: 443}
 
 
 class Origin(NamedTuple):
-    """Whom connections are kept for. ``host`` is a name or an address, without brackets.
+    """Whom connections are kept for, and by which way. ``host`` is a name or an address, without brackets.
 
-    ``proxy`` is the host and port of an HTTP proxy on the way, ``pass_word`` what it wants to see in a
-    Proxy-Authorization where there has to be a tunnel.
+    ``identity`` is TLS with a client certificate; None = without one.
     """
 
     host: str
     port: int
     tls: bool = False
-    proxy: tuple[str, int] | None = None
-    pass_word: bytes = b""
+    proxy: Proxy | None = None
+    identity: ssl.SSLContext | None = None
 
     @property
     def authority(self) -> str:

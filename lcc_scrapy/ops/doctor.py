@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from cryptography.x509 import load_pem_x509_certificate
+
 from lcc_scrapy.content.objects import ContentObjects
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.http.credentials import Credentials, providers_in
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.machine.open_files import needed
 
@@ -80,6 +83,26 @@ def secret_files(named: Mapping[str, str]) -> Iterator[Finding]:
             yield problem("rights", f"{name}: other users may read {path}: chmod o= it")
         else:
             yield Finding("rights", State.OK, f"{name}: {path}")
+
+
+def credentials(path: str, now: float) -> Iterator[Finding]:
+    """Check the file that says how sites are reached, with what it names; an empty path = there is none."""
+    try:
+        Credentials(path)
+        providers = providers_in(path)
+    except LccError as error:
+        yield problem("credentials", error)
+        return
+    for pid, provider in providers.items():
+        yield Finding("credentials", State.OK, f"provider {pid}: {provider}")
+        for origin, site in provider.sites.items():
+            if site.certificate:
+                yield from secret_files({f"the client key for {origin}": site.key_file})
+                yield certificate(f"of provider {pid} for {origin}", _expires(site.certificate), now)
+
+
+def _expires(path: str) -> float:
+    return load_pem_x509_certificate(Path(path).read_bytes()).not_valid_after_utc.timestamp()
 
 
 def objects(url: str) -> Finding:

@@ -17,16 +17,17 @@ FOREVER = float(1 << 40)
 
 @dataclass(frozen=True, slots=True)
 class TurnPass:
-    """What a request carries to show whose turn pays for its bytes, and for which URL."""
+    """What a request carries to show whose turn pays for its bytes, for which URL of which provider."""
 
     turnkey: str
     token: int
     urlkey: bytes
+    pid: int
 
     @classmethod
     def of(cls, ticket: Ticket) -> "TurnPass":
         """Return the pass of a ticket."""
-        return cls(ticket.turnkey, ticket.token, ticket.row.urlkey)
+        return cls(ticket.turnkey, ticket.token, ticket.row.urlkey, ticket.row.pid)
 
     @property
     def key(self) -> Key:

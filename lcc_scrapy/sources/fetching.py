@@ -25,8 +25,9 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.sources import MOST_BYTES
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
-from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing
-from lcc_scrapy.http.request import Origin, Request
+from lcc_scrapy.http.credentials import Credentials, request_to
+from lcc_scrapy.http.outgoing import NoConnection, NoProxy, NotPublic, Outgoing
+from lcc_scrapy.http.request import Request
 
 REDIRECTS = 5
 IN_MEMORY = 256 * 1024
@@ -60,7 +61,7 @@ class Whose:
     """For whom something is fetched. ``hosts`` (``host:port``) are those of the provider's roots.
 
     ``anywhere``: other public hosts are good too. ``private``: addresses of ``hosts`` may be private.
-    ``bandwidth``: bytes per second, 0 = no limit.
+    ``bandwidth``: bytes per second, 0 = no limit. ``pid``: the provider, 0 = none.
     """
 
     hosts: Collection[str]
@@ -68,6 +69,7 @@ class Whose:
     obeys: bool = True
     bandwidth: int = 0
     anywhere: bool = False
+    pid: int = 0
 
     def permits(self, url: HttpUrl) -> bool:
         """Tell whether a URL may be asked for."""
@@ -115,6 +117,7 @@ class Fetcher:
     patience: float = 60.0
     deadline: float = 3600.0
     most: int = MOST_BYTES
+    credentials: Credentials = field(default_factory=Credentials)
     _robots: dict[str, tuple[float, Robots]] = field(default_factory=dict)
 
     async def get(self, url: str, whose: Whose, etag: str = "", modified: str = "") -> Fetched:
@@ -141,7 +144,8 @@ class Fetcher:
 
     async def robots(self, url: HttpUrl, whose: Whose) -> Robots:
         """Return the robots.txt of a URL's host (RFC 9309), asked for once a day."""
-        host, now = f"{url.scheme}://{url.netloc} {whose.private}", time.monotonic()
+        viewer, now = self.credentials.viewer(whose.pid, url), time.monotonic()
+        host = f"{url.scheme}://{url.netloc} {whose.private} {viewer}"
         until, rules = self._robots.get(host, (0.0, _NO_RULES))
         if until <= now:
             target = HttpUrl(url.scheme, url.host, url.port, "/robots.txt", "")
@@ -177,10 +181,9 @@ class Fetcher:
     ) -> Fetched:
         """Send one request, with ``data`` a POST; returns the answer whatever its status; no redirects."""
         head = {"User-Agent": self.agent, "Accept-Encoding": ", ".join(decoding.ACCEPTED), **dict(fields)}
-        target = f"{url.path}?{url.query}" if url.query else url.path
         encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in head.items()]
-        origin = Origin(url.host, url.port, url.scheme == "https")
-        request = Request(origin, target, encoded, "POST" if data else "GET", data)
+        access = self.credentials.of(whose.pid, url)
+        request = request_to(url, encoded, access, "POST" if data else "GET", data)
         private = whose.private and url.netloc in whose.hosts
         try:
             async with asyncio.timeout(self.deadline):
@@ -261,7 +264,7 @@ def joined(base: HttpUrl, location: str) -> HttpUrl:
 
 def reason(error: BaseException) -> str:
     """Return why nothing came, in a few words."""
-    cause = error.cause if isinstance(error, NoConnection) else error
+    cause = error.cause if isinstance(error, NoConnection) and not isinstance(error, NoProxy) else error
     if isinstance(cause, NotPublic):
         return "its address is private: see `lcc provider set --allow-private`"
     if isinstance(cause, socket.gaierror):

@@ -10,6 +10,7 @@ from typing import Any
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.http.credentials import Credentials
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.machine.wake_redis import waker
 from lcc_scrapy.sources.callbacks import CallbackService
@@ -23,10 +24,14 @@ from lcc_scrapy.sources.subscribing import Subscriber
 from lcc_scrapy.sources.work import Work, in_executor
 
 
-def fetcher_of(config: Config, agent: str, *, verify: bool = True) -> Fetcher:
+def fetcher_of(
+    config: Config, agent: str, credentials: Credentials | None = None, *, verify: bool = True
+) -> Fetcher:
     """Return what fetches; its connections open when they are first needed, inside an event loop."""
     outgoing = Outgoing(CONNECTIONS, tls_context(verify=verify))
-    return Fetcher(outgoing, agent, config.fetch_timeout, config.fetch_deadline)
+    fetcher = Fetcher(outgoing, agent, config.fetch_timeout, config.fetch_deadline)
+    fetcher.credentials = credentials or fetcher.credentials
+    return fetcher
 
 
 def runner_of(
@@ -36,11 +41,12 @@ def runner_of(
     agent: str,
     settings: Mapping[str, Any] = MappingProxyType({}),
     *,
+    credentials: Credentials | None = None,
     verify: bool = True,
 ) -> Runner:
     """Return what runs sources in this process; ``settings`` are Scrapy's, of which REDIS_* are read."""
     registry = Registry(store, this_process(), config.timezone, config.turns.backoff)
-    fetcher = fetcher_of(config, agent, verify=verify)
+    fetcher = fetcher_of(config, agent, credentials, verify=verify)
     subscriber = Subscriber(registry, work, fetcher, config.public_url)
     wake = waker(config.data_dir, config.wake_redis)
     return Runner(

@@ -321,7 +321,8 @@ def _note_urls(fileid: int, changes: Sequence[Change], tx: Tx) -> None:
 
 def whose_is(provider: Provider, roots: tuple[Root, ...]) -> Whose:
     """Return for whom files are fetched."""
-    return Whose(hosts(roots), provider.allowprivate, not provider.ignorerobots, provider.bandwidth)
+    obeys = not provider.ignorerobots
+    return Whose(hosts(roots), provider.allowprivate, obeys, provider.bandwidth, pid=provider.pid)
 
 
 def _removes(file: SourceFile) -> bool:

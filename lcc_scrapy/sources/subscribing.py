@@ -53,7 +53,7 @@ class Subscriber:
 
     async def ask(self, source: Source, mode: str, whose: Whose) -> None:
         """Send a request to a source's hub, which verifies it at the callback; raises ``CannotFetch``."""
-        hubs = Whose(whose.hosts, whose.private, anywhere=True)
+        hubs = Whose(whose.hosts, whose.private, anywhere=True, pid=whose.pid)
         url, data = HttpUrl.parse(source.hub), websub.form(source, self.public_url, mode)
         for _ in range(REDIRECTS + 1):
             with await self.fetcher.ask(url, hubs, _FORM, data=data, most=ANSWER_MAX) as answer:

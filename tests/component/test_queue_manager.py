@@ -196,9 +196,7 @@ def test_what_a_site_asks_for_delays_the_next_fetch_of_its_turn_only(house: Hous
     ticket = house.ticket
     assert ticket is not None
     house.manager.space(TurnPass.of(ticket), 20)
-    house.manager.space(
-        TurnPass(ticket.turnkey, ticket.token + 1, ticket.row.urlkey), 500
-    )  # a turn that was lost
+    house.manager.space(replace(TurnPass.of(ticket), token=ticket.token + 1), 500)  # a turn that was lost
     house.clock.advance(3)
     house.finish()
     assert house.next() == "x"
@@ -1188,7 +1186,7 @@ def test_a_length_says_nothing_where_there_is_no_limit(house: House) -> None:
     house.push(1, "a")
     assert house.next() == "a"
     assert house.ticket is not None
-    assert house.manager.expect(TurnPass("1", house.ticket.token, b"k"), 10**9) == 0.0
+    assert house.manager.expect(TurnPass("1", house.ticket.token, b"k", 1), 10**9) == 0.0
     assert house.manager.expect(None, 10**9) == 0.0
 
 

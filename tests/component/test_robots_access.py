@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial, wraps
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from lcc_scrapy.domain.robots import MAX_BYTES
 from lcc_scrapy.fetch import robots
 from lcc_scrapy.fetch.download_handler import TURN
 from lcc_scrapy.fetch.robots import RobotsForbidden, RobotsUnavailable
+from lcc_scrapy.http.credentials import Credentials
 from lcc_scrapy.middlewares import SITEMAPS, LccRobotsMiddleware
 from lcc_scrapy.queue.held_turn import TurnPass
 
@@ -209,11 +211,28 @@ async def test_crawl_delay_goes_to_the_turn_within_its_bound(
     told: list[tuple[object, float]] = []
     manager = SimpleNamespace(space=lambda turn, seconds: told.append((turn, seconds)))
     parts: Any = SimpleNamespace(manager=manager, config=SimpleNamespace(crawl_delay_max=most))
-    worker = SimpleNamespace(space=partial(Worker.space, parts))
+    worker = SimpleNamespace(space=partial(Worker.space, parts), credentials=Credentials())
     monkeypatch.setattr(middlewares, "worker_of", lambda _: worker)
-    request = Request(f"{HOST}/open", meta={TURN: TurnPass("7", 1, b"k")})
+    request = Request(f"{HOST}/open", meta={TURN: TurnPass("7", 1, b"k", 7)})
     await asking(Site(robots_txt=answer())).process_request(request)
-    assert told == [(TurnPass("7", 1, b"k"), kept)]
+    assert told == [(TurnPass("7", 1, b"k", 7), kept)]
+
+
+@in_a_loop
+async def test_who_reaches_a_host_in_a_way_of_its_own_asks_for_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What a site tells who logs in, and what a proxy says, is not what others are told."""
+    file = tmp_path / "credentials.toml"
+    file.write_text('[provider.7]\nproxy = "http://p"\n[provider.8."http://www.example.org"]\n')
+    worker = SimpleNamespace(space=lambda *_: None, credentials=Credentials(str(file)))
+    monkeypatch.setattr(middlewares, "worker_of", lambda _: worker)
+    site = Site(robots_txt=answer())
+    middleware = asking(site)
+    for pid in (7, 9, 7, 8, 0):
+        request = Request(f"{HOST}/open", meta={TURN: TurnPass(str(pid), 1, b"k", pid)})
+        await middleware.process_request(request)
+    assert len(site.asked) == 2  # of provider 7, and of all others: nothing is special about 8
 
 
 @in_a_loop

@@ -12,6 +12,7 @@ from lcc_scrapy.fetch.robots import (
     LEAST_BYTES,
     MAX_BYTES,
     NO_RULES,
+    Asker,
     RobotsAnswer,
     RobotsTxt,
     _Known,
@@ -58,15 +59,15 @@ async def test_an_answer_counts_by_what_is_kept_of_it() -> None:
     """Rules for other robots take nothing; those that count take several times their bytes."""
     lines = b"".join(b"Disallow: /folder/%d\n" % number for number in range(5000))
     made, url, ask = asked(b"User-agent: somebody\n" + lines)
-    await made.permission(url, ask, private=False)
+    await made.permission(url, ask, Asker())
     assert made._kept == LEAST_BYTES
     made, url, ask = asked(b"User-agent: *\n" + lines)
-    await made.permission(url, ask, private=False)
+    await made.permission(url, ask, Asker())
     assert 5 * len(lines) < made._kept < 20 * len(lines)
 
 
 @in_a_loop
 async def test_of_rules_that_are_widened_the_operator_is_told(caplog: pytest.LogCaptureFixture) -> None:
     made, url, ask = asked(b"User-agent: *\n" + b"".join(b"Disallow: /x*%d*y\n" % n for n in range(1000)))
-    await made.permission(url, ask, private=False)
+    await made.permission(url, ask, Asker())
     assert "robots.txt of www.example.org:80 has too many wildcards: 667 rules are widened" in caplog.text

@@ -16,6 +16,7 @@ from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.fetch import download_handler
 from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, LccDownloadHandler
 from lcc_scrapy.fetch.turn import code_of
+from lcc_scrapy.http.credentials import Credentials
 from lcc_scrapy.settings import apply_to
 from lcc_scrapy.spiders import LccSpider
 
@@ -29,7 +30,7 @@ PATIENCE = 120.0
 class Handling:
     """Makes handlers whose worker has nothing but a configuration, and runs what is done with them."""
 
-    def __init__(self, folder: Path, **config: Any) -> None:
+    def __init__(self, folder: Path, credentials: Credentials | None = None, **config: Any) -> None:
         defaults = {
             "agent": "lcc",
             "contact": "",
@@ -50,6 +51,7 @@ class Handling:
             aborting=False,
             on_abort=[],
             config=self.config,
+            credentials=credentials or Credentials(),
             content=SimpleNamespace(unfinished_path=lambda name: folder / name),
             manager=SimpleNamespace(limit=lambda _: 0, charge=self._charge, expect=lambda *_: 0.0),
         )

@@ -647,7 +647,7 @@ def test_a_proxy_that_makes_no_tunnel_is_no_connection(scene: Scene, answer: byt
         assert scene.fetch(meta={"proxy": f"http://127.0.0.1:{proxy}"})[0].code == REFUSED
 
 
-@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "https://127.0.0.1:1", "http://", "http://h:x"])
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://", "http://h:x", "http://h/path"])
 def test_only_http_proxies_are_used(scene: Scene, proxy: str) -> None:
     assert scene.fetch(meta={"proxy": proxy})[0].code == 705
 

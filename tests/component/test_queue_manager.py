@@ -1,6 +1,7 @@
 """The Queue Manager with a clock that the test moves and a store in memory: no threads, no sockets."""
 
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo

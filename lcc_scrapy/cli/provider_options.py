@@ -136,7 +136,6 @@ _OPTIONS = (
     ),
     click.option(
         "--at-once",
-        "atonce",
         type=click.IntRange(1, AT_ONCE_MAX),
         metavar="N",
         help="URLs that are fetched at a time, with consent of its owner; 1 (default) = one after the other.",
@@ -211,6 +210,7 @@ _OPTIONS = (
     ),
 )
 _COLUMN_OF = {
+    "at_once": "atonce",
     "group": "turngroup",
     "allow_private": "allowprivate",
     "ignore_robots": "ignorerobots",

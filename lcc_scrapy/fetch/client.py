@@ -147,8 +147,8 @@ class Getter:
         assert task is not None
         if self._worker.aborting:
             raise FetchAborted("the process stops")
-        self._under_way.add(task)
         access = self._access(url, headers, turn, proxy)
+        self._under_way.add(task)
         try:
             request = request_to(url, headers, access, method, data)
             return await self._exchange(

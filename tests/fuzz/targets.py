@@ -27,8 +27,8 @@ from lcc_scrapy.domain.robots import Robots
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK, parse_mask
 from lcc_scrapy.domain.uns_limits import Limits
-from lcc_scrapy.fetch.client import _request as outgoing_request
 from lcc_scrapy.http.answer import Answer, HttpError
+from lcc_scrapy.http.credentials import request_to
 from lcc_scrapy.push_api.json_reader import JsonLines, JsonObject
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Codec, Malformed
@@ -260,7 +260,7 @@ def _check_connection(root: HttpUrl, parsed: HttpUrl, plain: str, said: str) -> 
     assert (real.scheme, real.port) in {(root.scheme, root.port), ("https", 443)}, (said, asked)
     assert real.user is None, said
     assert real.password is None, said
-    sent = outgoing_request(parsed, [], "GET", b"", None)
+    sent = request_to(parsed, [])
     line = sent.target
     assert (sent.origin.host, sent.origin.port) == (real.raw_host, real.port), said
     assert sent.origin.tls == (real.scheme == "https"), said

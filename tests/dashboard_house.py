@@ -77,7 +77,7 @@ class DashboardHouse(WebHouse):
         with self.store.begin() as tx:
             tx.insert_psets([ProviderSet(psetid, pid, 1, "", "", False, 1, "absorbed", 1, started=started)])
             tx.insert_queued([row])
-            tx.add_to_parts({(pid, "", psetid): 1}, {pid: 1})
+            tx.add_to_parts({(psetid, "", pid): 1}, {pid: 1})
         return row
 
     def document(self, pid=7, name=EVIL, bodies=(b"hello",), mimetype="text/html"):

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from lcc_scrapy.alarms.watching import alarm_of
 from lcc_scrapy.dashboard import fetches
-from lcc_scrapy.dashboard.layout import facts, find_form, link, link_to_url
+from lcc_scrapy.dashboard.layout import facts, find_form, link, link_to_url, shown
 from lcc_scrapy.db.records import EVERYBODY
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.alarms import ADVICE, TITLES, Alarm, Rule
@@ -52,7 +52,7 @@ def read(store: Store, here: status.Here, expected: int, now: int) -> Shown:
 
 def body(page: Shown, now: int) -> Markup:
     """Return the page."""
-    said = list(_troubles(page))
+    said = list(map(shown, _troubles(page)))
     parts = [
         Markup("").join(map(html.alert, said)) if said else html.good("Nothing is wrong."),
         find_form(),

@@ -65,9 +65,9 @@ def body(told: Sequence[Told], now: int) -> Markup:
 
 
 def _document(one: Told, now: int) -> Markup:
-    return Markup("<h2>{}</h2>").format(f"Provider {one.known.pid}, {one.known.mimetype}") + Markup("").join(
-        [facts(_facts(one, now)), _contents(one), _header(one.header), _links(one)]
-    )
+    return Markup("<h2>{}</h2>").format(shown(f"Provider {one.known.pid}, {one.known.mimetype}")) + Markup(
+        ""
+    ).join([facts(_facts(one, now)), _contents(one), _header(one.header), _links(one)])
 
 
 def _facts(one: Told, now: int) -> Iterator[tuple[str, object]]:

@@ -97,7 +97,7 @@ def fill(store, path_of):
         pset = ProviderSet(psetid, FAILING, 1, "", "", False, 1, "absorbed", 1, started=now - 900)
         tx.insert_psets([pset])
         tx.insert_queued([waits])
-        tx.add_to_parts({(FAILING, "", psetid): 1}, {FAILING: 1})
+        tx.add_to_parts({(psetid, "", FAILING): 1}, {FAILING: 1})
         tx.update_provider(FAILING, {"nurlproc": 1})
         tx.add_to_turns({str(FAILING): TurnDelta(waiting=1)})
         tx.put_worker(WorkerRow("2/0", 1, 2, 4711, now, now + 86_400, 8, 3, 5, job=EVIL, idle=EVIL))

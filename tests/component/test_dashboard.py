@@ -205,13 +205,14 @@ def test_pages_run_nothing_lie_in_no_frame_and_are_kept_nowhere(house):
 
 
 def test_what_providers_wrote_stays_text(house):
+    at_work(house, 0, idle=EVIL, job=EVIL)
     with house.browser("otto") as client:
         post(client, "/providers/7/want-full", reason="x<script>")
         for path in PAGES:
             shown = client.get(f"/dashboard{path}").text.replace(OUR_SCRIPT, "")
             for wrong in ("<script", "<img", "\u202e"):
                 assert wrong not in shown
-            if path in {"", "/changes", *OF_DOCUMENT, "/providers", "/providers/7"}:
+            if path in {"", "/workers", "/changes", *OF_DOCUMENT, "/providers", "/providers/7"}:
                 assert "&lt;script&gt;" in shown
                 assert "\\u202e" in shown
 

@@ -75,7 +75,7 @@ FULL = (
     *on_both("crowds.py --providers 1 --urls 300000 --fetch 10000", 1),
     *on_both("queues.py --providers 5000 --long 200000 --seconds 10 --rounds 1", 2.5),
     Step("spider_gap.py --rounds 2", 1.3),
-    Step("at_once.py", 3),
+    Step("at_once.py --rounds 2", 2.5),
     *on_both("logins.py", 0.5),
     Step("lookups.py", 1),
     Step("paced.py", 1.5),

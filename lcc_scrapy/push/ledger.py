@@ -107,14 +107,19 @@ class Ledger:
     def again(self, login: InitAccepted, plan: Plan, submission: Submission) -> Again:
         """Mark what a login reports as refused; return what was refused and may be taken now.
 
-        A full set has it already.
+        A full set has it already. Should it not be accepted, the state says that something was refused: no
+        login tells it again.
         """
         self._verdict = Verdict()
-        if self._file is None or plan.start.full:
+        if self._file is None:
             return Again()
-        if login.error_count > len(login.errors):
-            self._header = replace(self._header, unlisted="yes")
         codes = refusals.reported(login, plan.start.urlprefix)
+        if login.error_count > len(login.errors) or (plan.start.full and codes):
+            self._header = replace(self._header, unlisted="yes")
+        if plan.start.full:
+            if self._header.unlisted:
+                self._file.note_login(login.seq, self._header.unlisted)
+            return Again()
         if codes or self._header.unlisted:
             self._sent = frozenset(map(quota.key_of_item, submission.items(full=False)))
         codes = {key: code for key, code in codes.items() if key not in self._sent}

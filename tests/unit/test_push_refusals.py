@@ -337,6 +337,21 @@ def test_a_full_set_brings_everything_and_settles_what_was_refused(lcc, provider
     assert provider.refused == 0
 
 
+def test_what_was_refused_while_a_full_set_got_lost_is_sent_again_when_it_may_be_taken(lcc, provider):
+    provider.site = {"a1": "1", "x1": "1"}
+    lcc.likes = "ax"
+    provider.push()
+    lcc.fetch()
+    lcc.narrow("a")
+    lcc.fate = "lost"
+    assert provider.push(full=True).status == 75
+    lcc.fate, lcc.most = "accepted", 101  # a revision never comes back
+    lcc.narrow("ax")
+    provider.push()
+    lcc.fetch()
+    assert lcc.held == provider.site
+
+
 def test_a_dry_run_changes_nothing(lcc, provider):
     provider.push()
     before = provider.state.read_text().replace('seq="1"', 'seq="2"')

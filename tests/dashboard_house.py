@@ -10,7 +10,8 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from lcc_scrapy.dashboard import people
-from lcc_scrapy.dashboard.routes import Terms, make_dashboard
+from lcc_scrapy.dashboard.pages import Terms
+from lcc_scrapy.dashboard.routes import make_dashboard
 from lcc_scrapy.db.records import DocumentLink, ProviderSet, UrlErrorRecord
 from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta

@@ -11,7 +11,8 @@ from lcc_scrapy.annotation import aci_routes, recipient_routes, urd_routes
 from lcc_scrapy.annotation.owner_pages import make_pages
 from lcc_scrapy.annotation.recipients import Recipients
 from lcc_scrapy.app.opening import contents_of, here, other_machines
-from lcc_scrapy.dashboard.routes import Terms, make_dashboard
+from lcc_scrapy.dashboard.pages import Terms
+from lcc_scrapy.dashboard.routes import make_dashboard
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.named_cursors import StoreCursors

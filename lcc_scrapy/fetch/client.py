@@ -69,7 +69,7 @@ LEAST_WINDOW, LARGEST_WINDOW = 8_192, 200_000
 """Bytes. Every system grants the largest; beyond it the operating system's own measure serves better."""
 
 ACCEPT_ENCODING = ", ".join(decoding.ACCEPTED)
-PROXY_REFUSES = 407
+PROXY_REFUSES, PASSWORD_REFUSED = 407, 401
 _PROXY_AUTHORIZATION = b"proxy-authorization"
 
 Made = TypeVar("Made")
@@ -95,6 +95,13 @@ class BodyTooLarge(DownloadCancelledError):
 
 class TypeNotAccepted(DownloadCancelledError):
     """The site serves a mimetype that is not wanted (703)."""
+
+
+class PasswordRefused(DownloadFailedError):
+    """The site does not know the password that an operator has for it: that says nothing of a page."""
+
+    def __init__(self) -> None:
+        super().__init__("the site refuses the password of LCC_CREDENTIALS_FILE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +159,12 @@ class Getter:
         try:
             request = request_to(url, headers, access, method, data)
             return await self._exchange(
-                request, private=url.netloc in private_hosts, turn=turn, types=types, in_memory=in_memory
+                request,
+                private=url.netloc in private_hosts,
+                known=bool(access.authorization),
+                turn=turn,
+                types=types,
+                in_memory=in_memory,
             )
         except LeaseLost as error:
             raise FetchAborted(str(error)) from error
@@ -188,6 +200,7 @@ class Getter:
         request: Request,
         *,
         private: bool,
+        known: bool,
         turn: TurnPass | None,
         types: tuple[str, ...] | None,
         in_memory: int,
@@ -202,6 +215,8 @@ class Getter:
         )
         try:
             _check_proxy(request, connection.answer)
+            if known and connection.answer.status == PASSWORD_REFUSED:
+                raise PasswordRefused
             _check_type(types, connection.answer)
             body = await self._read_body(connection, turn, in_memory)
             return _reply(connection, body, "" if request.origin.proxy else connection.peer)

@@ -31,6 +31,7 @@ from lcc_scrapy.fetch.client import (
     AddressRefused,
     BodyTooLarge,
     ConnectTimedOut,
+    PasswordRefused,
     TlsFailed,
     TypeNotAccepted,
 )
@@ -65,6 +66,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (DownloadConnectionRefusedError, 602),
     (ConnectTimedOut, 602),
     (DownloadTimeoutError, 603),
+    (PasswordRefused, 616),
     (BodyTooLarge, 604),
     (TypeNotAccepted, 703),
     (RobotsForbidden, 611),
@@ -76,7 +78,14 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
-_ANSWERED = (FetchFailed, RobotsForbidden, BodyTooLarge, TypeNotAccepted, ResponseDataLossError)
+_ANSWERED = (
+    FetchFailed,
+    PasswordRefused,
+    RobotsForbidden,
+    BodyTooLarge,
+    TypeNotAccepted,
+    ResponseDataLossError,
+)
 """Failures by which one can tell that the host answers."""
 
 

@@ -160,6 +160,15 @@ def answering(told: list[bytes], answer: bytes) -> Callable[[socket.socket], Non
     return act
 
 
+def test_a_site_that_refuses_the_password_says_nothing_of_its_pages(tmp_path: Path) -> None:
+    """Who asks without one is told what the site says."""
+    with serving(answering([], b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")) as port:
+        url = f"http://127.0.0.1:{port}"
+        refused, stranger = Scene(tmp_path, logged_in(url)).fetch((SEVEN, f"{url}/x"), (EIGHT, f"{url}/x"))
+    assert refused == Got(616, "the site refuses the password of LCC_CREDENTIALS_FILE")
+    assert stranger.code == 401
+
+
 UNREACHED, SLOW, BROKEN, REFUSED = 602, 603, 614, 615
 BAD_PROXIES = {
     "407": (b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n", UNREACHED, UNREACHED, "the proxy: 407 Who are you"),

@@ -87,7 +87,14 @@ def fill_more(url: str, providers: int) -> None:
         held = [dataclasses.replace(row, held=1) for row in tx.cached_of(1, b"", HELD)]
         tx.update_cached(held)
         tx.update_provider(1, {"heldremovals": len(held)})
-    people.add(store, User("otto", Role.OPERATOR, "", hash_password(PASSWORD), now))
+    store.close()
+    add_operator(url)
+
+
+def add_operator(url: str) -> None:
+    """Add the operator who looks at the pages."""
+    store = SqlStore(url)
+    people.add(store, User("otto", Role.OPERATOR, "", hash_password(PASSWORD), int(time.time())))
     store.close()
 
 
@@ -113,7 +120,8 @@ class Client:
         found = re.match("[^;]+", answer.headers.get("Set-Cookie", ""))
         if answer.status != http.HTTPStatus.SEE_OTHER or not found:
             raise Failed(f"signing in: {answer.status}")
-        self._headers = {"Cookie": found[0]}
+        self.cookie = found[0]
+        self._headers = {"Cookie": self.cookie}
 
     def get(self, path: str) -> tuple[float, int]:
         """Get a page; return seconds and bytes."""

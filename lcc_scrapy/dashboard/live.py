@@ -118,11 +118,13 @@ class Live:
 
     @staticmethod
     async def _next(viewer: Viewer) -> bytes:
+        """Return all that waits for a viewer, so that it is sent at once."""
         try:
             async with asyncio.timeout(HEARTBEAT):
-                return await viewer.waiting.get()
+                first = await viewer.waiting.get()
         except TimeoutError:
             return _NOTHING
+        return b"".join((first, *(viewer.waiting.get_nowait() for _ in range(viewer.waiting.qsize()))))
 
     def _begin(self, viewer: Viewer, after: int) -> None:
         if self._reading is None or self._reading.done():

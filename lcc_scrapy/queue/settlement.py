@@ -233,10 +233,10 @@ class Settlement:
             return Settled(outcome, DISCARDED)
         match outcome:
             case Served():
-                self._host_answered(outcome.ticket.turnkey)
+                self._host_answered(outcome.ticket)
                 return self._served(outcome, row)
             case NotModified():
-                self._host_answered(outcome.ticket.turnkey)
+                self._host_answered(outcome.ticket)
                 return self._not_modified(outcome, row)
             case Failed():
                 return self._failed(outcome, row)
@@ -251,10 +251,11 @@ class Settlement:
         """Tell whether a document that was to be looked at again is not there any more."""
         return queue.is_recheck(row) and row.urlkey not in self._batch.cached
 
-    def _host_answered(self, turnkey: str) -> None:
-        turn = self._turns[turnkey]
-        if turn.failures and turn.not_before <= self._now:  # else it failed after that fetch began
-            self._batch.tx.change_turn(turnkey, asdict(NO_BACKOFF))
+    def _host_answered(self, ticket: Ticket) -> None:
+        """Forget failures of the host, unless it failed beside this fetch."""
+        turn, provider = self._turns[ticket.turnkey], self._batch.providers[ticket.row.pid]
+        if turn.failures and (provider.atonce == 1 or turn.not_before <= self._now):
+            self._batch.tx.change_turn(ticket.turnkey, asdict(NO_BACKOFF))
 
     def _served(self, served: Served, row: QueuedUrl) -> Settled:
         said = queue.found_as(queue.declared_by(row, served), served.answer)

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ class SlowSites:
     most: dict[str, int] = field(default_factory=dict)
     under_way: dict[str, int] = field(default_factory=dict)
     robots: str = "User-agent: *\nDisallow:\n"
+    size: int = 0
 
     async def listen(self, name: str) -> asyncio.Server:
         self.asked[name], self.most[name], self.under_way[name] = [], 0, 0
@@ -56,12 +58,12 @@ class SlowSites:
         self.most[name] = max(self.most[name], self.under_way[name])
         await asyncio.sleep(SECONDS)
         self.under_way[name] -= 1
-        return f"<title>{path}</title>".encode()
+        return f"<title>{path}</title>".encode() + b"x" * self.size
 
 
 @contextmanager
-def serving(*names: str, robots: str = "") -> Iterator[SlowSites]:
-    sites, ready, stopping = SlowSites(), threading.Event(), asyncio.Event()
+def serving(*names: str, robots: str = "", size: int = 0) -> Iterator[SlowSites]:
+    sites, ready, stopping = SlowSites(size=size), threading.Event(), asyncio.Event()
     sites.robots = robots or sites.robots
     loops = []
 
@@ -114,6 +116,19 @@ def test_a_site_that_asks_for_time_between_fetches_gets_one_at_a_time(make_lcc: 
         provide(lcc, sites, 1, "slow", 15, "--at-once", str(PERMITTED))
         lcc.wait_until_fetched()
     assert sites.most == {"slow": 1}
+
+
+def test_its_bandwidth_is_that_of_all_fetches_together(make_lcc: Callable[..., Lcc]) -> None:
+    """How long it takes at least: a busy machine makes it longer only."""
+    with serving("wide", size=40_000) as sites:
+        lcc = make_lcc()
+        lcc.start()
+        begun = time.monotonic()
+        provide(lcc, sites, 1, "wide", 50, "--at-once", str(PERMITTED), "--bandwidth", "200k")
+        lcc.wait_until_fetched()
+        took = time.monotonic() - begun
+    assert sites.most["wide"] > 1
+    assert took > 0.9 * 50 * 40_000 / 200_000
 
 
 def test_after_a_kill_all_is_fetched_and_little_twice(make_lcc: Callable[..., Lcc]) -> None:

@@ -1,5 +1,6 @@
 """The downloader of Scrapy's engine: a request with a ticket is fetched in its turn, redirects included."""
 
+import logging
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.app.wiring import required_worker
+from lcc_scrapy.domain.providers import Render
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.engine.scrapy_internals import (
     handler_of,
@@ -20,14 +22,18 @@ from lcc_scrapy.engine.scrapy_internals import (
     way_through_middlewares,
 )
 from lcc_scrapy.engine.statistics import counter, tally_of
-from lcc_scrapy.fetch.download_handler import BODY, header_of
+from lcc_scrapy.fetch.download_handler import BODY, RENDITION, header_of
 from lcc_scrapy.fetch.turn import REDIRECTS, FetchFailed, TurnKeeper, first_target, redirect_target
 from lcc_scrapy.machine import logs
 from lcc_scrapy.middlewares import LccRobotsMiddleware
 from lcc_scrapy.queue.leases import Member
+from lcc_scrapy.rendering.page import NoBrowser
+from lcc_scrapy.rendering.renderer import PageRenderer
 from lcc_scrapy.scheduler import TICKET
 from lcc_scrapy.settings import has_scrapys_middlewares
 from lcc_scrapy.spider_middlewares import WithholdItems
+
+_log = logging.getLogger(__name__)
 
 
 class LccDownloader(Downloader):
@@ -44,7 +50,9 @@ class LccDownloader(Downloader):
         self._pass_middlewares = way_through_middlewares(
             self, LccRobotsMiddleware, self._enqueue_request, self._pass_all
         )
+        self._renderer = PageRenderer(crawler, self._worker, count)
         crawler.signals.connect(self._spider_opened, signals.spider_opened)
+        crawler.signals.connect(self._renderer.close, signals.spider_closed)
 
     def _spider_opened(self) -> None:
         scrape = scrape_in_sequence(self.crawler, WithholdItems)
@@ -75,12 +83,23 @@ class LccDownloader(Downloader):
             if isinstance(response, Request):
                 raise FetchFailed(616, "a middleware replaced the request")
             if response.status not in REDIRECTS:
+                await self._render(request, response, ticket, member)
                 return response  # type: ignore[no-any-return]
             request.meta.pop(BODY, None)
             location = header_of(response, "Location", "utf-8").strip()
             target = redirect_target(ticket.trip, response.url, response.status, location, member)
             request = request.replace(url=str(target))
         raise FetchFailed(606, request.url)
+
+    async def _render(self, request: Request, response: Response, ticket: Ticket, member: Member) -> None:
+        """Let a browser make something of a page, where its provider wants that."""
+        if member.provider.render != Render.YES:
+            return
+        try:
+            request.meta[RENDITION] = await self._renderer.rendition(request, response, member)
+        except NoBrowser as error:
+            _log.error("provider %(pid)d waits: %(error)s", {"pid": member.provider.pid, "error": str(error)})
+            self._turns.wait(ticket, error)
 
     async def _pass_all(self, request: Request) -> Response | Request:
         return await maybe_deferred_to_future(super().fetch(request))

@@ -29,6 +29,8 @@ class LccDocument(MutableMapping[str, Any]):
     answer: Answer
     content: Body
     response: Response
+    rendition: Body | None = None
+    """What a browser made of the page: HTML in UTF-8, in memory. None = it was not rendered."""
     fields: dict[str, Any] = field(default_factory=dict)
     withheld: list[Any] = field(default_factory=list)
     """What the callback yielded for it and has not gone to the pipelines yet."""

@@ -11,6 +11,7 @@ from lcc_scrapy import signals
 from lcc_scrapy.app.wiring import required_worker
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.queue import Served
+from lcc_scrapy.domain.rendering import rendition_of
 from lcc_scrapy.engine.scrapy_internals import error_of, forget_tree
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
@@ -55,7 +56,7 @@ class LccPipeline:
             await self._send_on(item)
         forget_tree(item.response)
         try:
-            settled = await self._worker.settle(Served(item.ticket, item.answer, item.content))
+            settled = await self._worker.settle(_served(item))
         except StoreUnavailable as error:  # the process stops: the URL stays in its place
             raise DropItem(str(error)) from error
         signals.announce(self._crawler, self._count, settled, item)
@@ -69,3 +70,9 @@ class LccPipeline:
         withheld, document.withheld = document.withheld, []
         for item in withheld:
             await self._crawler.engine.scraper.start_itemproc_async(item, response=document.response)
+
+
+def _served(item: LccDocument) -> Served:
+    made = item.rendition
+    rendition = None if made is None else rendition_of(item.ticket, item.answer, made)
+    return Served(item.ticket, item.answer, item.content, rendition=rendition)

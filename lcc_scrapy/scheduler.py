@@ -11,7 +11,9 @@ from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.app.wiring import Worker, required_worker
+from lcc_scrapy.domain.providers import Render
 from lcc_scrapy.domain.queue import Ticket, is_found
+from lcc_scrapy.domain.rendering import may_be_page
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING, Fields
@@ -97,7 +99,8 @@ class ProviderScheduler(BaseScheduler):
         request = TicketRequest(
             ticket.row.furl, callback=self._callback, errback=self._errback, meta=meta, dont_filter=True
         )
-        request.fields = [*self._fields, *_conditions(ticket)]
+        renders = member.provider.render == Render.YES and may_be_page(ticket.row.mimetype)
+        request.fields = [*self._fields, *(() if renders else _conditions(ticket))]
         return request
 
 

@@ -98,6 +98,7 @@ class Irrelevance:
             and row.seq == one.seq
             and row.pid in batch.providers
             and _may_go(row)
+            and not batch.has_rendition(row)  # that may concern somebody, and would go with it
         }
         told = {
             key for key, _, _ in tx.told_contents(same.keys(), {docbase_of(row) for row in same.values()})

@@ -11,7 +11,7 @@ from lcc_scrapy.content.files import FOLDER
 from lcc_scrapy.db.records import FileBlock
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.domain.queue import Outcome, Served
+from lcc_scrapy.domain.queue import Outcome, Served, bodies_of
 
 FILEID = "fileid"
 """The counter of file ids."""
@@ -46,7 +46,7 @@ def lock_blocks(tx: Tx, machineid: int, token: int, outcomes: Iterable[Outcome])
     So whoever locks a block knows that no file in it is about to get a row. ``token`` is that of the process
     whose blocks these are; raises ``BlocksLost`` when one of them is not any more.
     """
-    fileids = [one.fileid for one in outcomes if isinstance(one, Served) and one.fileid]
+    fileids = [one.fileid for one in bodies_of(outcomes) if one.fileid]
     lock_blocks_of(tx, machineid, token, fileids)
 
 
@@ -90,14 +90,16 @@ class FileIds:
         """Give served bodies their file ids (blocking). One that has an id keeps it: a settlement that is
         tried again writes the same files. Only an id of a block that was taken from us is given anew.
         """
-        used = {block_of(one.fileid) for one in outcomes if isinstance(one, Served) and one.fileid}
+        used = {block_of(one.fileid) for one in bodies_of(outcomes) if one.fileid}
         used &= self._clean.keys()
         return [self._numbered(one, used) if isinstance(one, Served) else one for one in outcomes]
 
     def _numbered(self, served: Served, used: set[int]) -> Served:
-        if served.fileid and block_of(served.fileid) in used:
-            return served
-        return Served(served.ticket, served.answer, served.body, self.next(used))
+        rendition = served.rendition and self._numbered(served.rendition, used)
+        fileid = served.fileid
+        if not (fileid and block_of(fileid) in used):
+            fileid = self.next(used)
+        return Served(served.ticket, served.answer, served.body, fileid, rendition)
 
     def next(self, used: set[int]) -> int:
         """Return an id (blocking); ``used`` are the blocks of ids that have no rows yet."""
@@ -122,7 +124,7 @@ class FileIds:
 
     def doubt(self, outcomes: Iterable[Outcome], why: BaseException) -> None:
         """Note that a commit of these outcomes failed, and may have left files."""
-        self.doubt_ids((one.fileid for one in outcomes if isinstance(one, Served)), why)
+        self.doubt_ids((one.fileid for one in bodies_of(outcomes)), why)
 
     def doubt_ids(self, fileids: Iterable[int], why: BaseException) -> None:
         """Do the same for file ids."""

@@ -47,7 +47,7 @@ def tell_owners(tx: Tx, furlkeys: Collection[bytes]) -> int:
 
     Their provider has to be locked. It locks ``FEED``, so it comes last in a transaction.
     """
-    at_urls = tx.cached_at(furlkeys).values() if furlkeys else ()
+    at_urls = tx.cached_at(furlkeys, renditions=True).values() if furlkeys else ()
     rows = sorted(chain.from_iterable(at_urls), key=attrgetter("urlkey"))
     if rows:
         first = tx.take(FEED, len(rows))

@@ -16,7 +16,7 @@ from lcc_scrapy.cli.provider_rename import rename_root
 from lcc_scrapy.cli.provider_roots import apply_roots
 from lcc_scrapy.domain.audit import EVERYBODY
 from lcc_scrapy.domain.mail_addresses import is_address
-from lcc_scrapy.domain.providers import Provider, State, Wanted, checked_reason
+from lcc_scrapy.domain.providers import Provider, Render, State, Wanted, checked_reason
 from lcc_scrapy.domain.revisits import bounds_of
 from lcc_scrapy.domain.users import Action
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from lcc_scrapy.db.tx import Store
 
 _PID = click.IntRange(1, 10**18 - 1)
+_RENDERS = {
+    Render.NEVER: "not used",
+    Render.YES: "its pages are rendered",
+    Render.ENDED: "not used any more: each rendition goes with the next fetch of its page",
+}
 _LISTED = (
     "pid", "name", "state", "priority", "documents", "space", "queued", "wanted", "last login", "roots",
 )  # fmt: skip
@@ -247,6 +252,7 @@ def _lines(lcc: Lcc, one: Provider, its: list[str], left: int | None) -> Iterabl
     yield "bandwidth", f"{printing.size(one.bandwidth)}/s" if one.bandwidth else "no limit of its own"
     yield "hours", f"{printing.hours(one.timeofday)} ({one.timezone or config.timezone})"
     yield "priority", one.priority
+    yield "browser", _RENDERS[Render(one.render)]
     yield "at a time", f"{one.atonce} fetch{'es' if one.atonce > 1 else ''}"
     yield "group", one.turngroup or "none: it has a turn of its own"
     yield "mimetypes", one.mimetypes or f"{' '.join(config.policy.mimetypes)} (LCC_MIMETYPES)"

@@ -13,7 +13,7 @@ from lcc_scrapy.cli.context import Failure
 from lcc_scrapy.domain import addresses, timeslots
 from lcc_scrapy.domain.entries import is_type_pattern
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.providers import AT_ONCE_MAX
+from lcc_scrapy.domain.providers import AT_ONCE_MAX, Render
 from lcc_scrapy.domain.roots import Root
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ def _group(_ctx: click.Context, _param: click.Parameter, text: str | None) -> st
     return text
 
 
+def _render(_ctx: click.Context, _param: click.Parameter, yes: bool | None) -> str | None:
+    return None if yes is None else Render.YES if yes else Render.ENDED
+
+
 def _allowed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
     from lcc_scrapy.domain.notations import share
 
@@ -139,6 +143,12 @@ _OPTIONS = (
         type=click.IntRange(1, AT_ONCE_MAX),
         metavar="N",
         help="URLs that are fetched at a time, with consent of its owner; 1 (default) = one after the other.",
+    ),
+    click.option(
+        "--render/--no-render",
+        default=None,
+        callback=_render,
+        help="Whether a browser renders its pages, for sites whose text and links come by JavaScript.",
     ),
     click.option(
         "--group",

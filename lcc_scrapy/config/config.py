@@ -33,6 +33,7 @@ from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
 from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.domain.render_rules import RenderRules
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
 from lcc_scrapy.domain.tracker_limits import TrackerRules
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
@@ -97,6 +98,7 @@ class Config:
     stop_timeout: float = shared.stop_timeout()
     watchdog: float = setting("LCC_WATCHDOG", "2m", read.duration, "How long the event loop of a process that `lcc crawl` started may stand still; then the process is killed and started again. 0 = it is never killed. `lcc health` calls a process dead after the same time.")
     health_file: str = shared.health_file()
+    render: RenderRules = group(RenderRules)
     contact: str = setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent.")
     credentials_file: str = setting("LCC_CREDENTIALS_FILE", "", str.strip, "File that says by which proxy, with which password or client certificate sites of providers are reached ([access to sites](site-access.md)); read again on SIGHUP. Empty = directly, without.", LIVE)
     query_listen: QueryListenRules = group(QueryListenRules)

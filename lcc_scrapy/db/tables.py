@@ -155,6 +155,7 @@ pidb = Table(
     _column("mimetypes", _ascii(1024)),
     _column("orphans", _ascii(16)),
     _column("atonce", SmallInteger),
+    _column("render", _ascii(16)),
 )
 
 proots = Table(

@@ -27,6 +27,9 @@ ANY_TYPE = "*/*"
 NO_TYPE = "application/octet-stream"
 """The mimetype of what is served without one (RFC 9110 section 8.3)."""
 
+RENDERED = "text/x-rendered-html"
+"""The mimetype of what a browser makes of a page: reserved, no site may declare or serve it."""
+
 SYNONYMS = {"c": "curl", "b": "burl", "f": "furl"}
 
 _HALF, _SHORT = 1 << 31, (1 << 16) - 1
@@ -62,6 +65,8 @@ class Origin(StrEnum):
     """Only in the queue: the same, because an operator asks for it."""
     INDEXNOW = "indexnow"
     """Only in the queue: submitted by IndexNow, which says no type; its document counts as pushed."""
+    RENDERED = "rendered"
+    """Only in the cache: a browser made it of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,8 @@ def plain_mimetype(text: str) -> str:
 def served_mimetype(text: str) -> str:
     """Return what a site says that it serves, as the mimetype of a key; a long one may have been cut."""
     mimetype = plain_mimetype(text)
-    return mimetype if len(mimetype) < MIMETYPE_MAX and _MIMETYPE.fullmatch(mimetype) else NO_TYPE
+    usable = len(mimetype) < MIMETYPE_MAX and _MIMETYPE.fullmatch(mimetype) and mimetype != RENDERED
+    return mimetype if usable else NO_TYPE
 
 
 def namehash(url: str) -> int:
@@ -240,7 +246,7 @@ def _mimetype(text: str) -> str:
         raise UrlRefused(702)
     if len(mimetype) > MIMETYPE_MAX:
         raise UrlRefused(707, f"mimetype of {len(mimetype)} characters, at most {MIMETYPE_MAX}")
-    if not _MIMETYPE.fullmatch(mimetype):
+    if not _MIMETYPE.fullmatch(mimetype) or mimetype == RENDERED:
         raise UrlRefused(706, f"mimetype {mimetype!r}")
     return mimetype
 

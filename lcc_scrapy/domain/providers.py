@@ -68,6 +68,15 @@ def graver(standing: str, reason: str) -> str:
     return str(max(reason, standing, key=gravity))
 
 
+class Render(StrEnum):
+    """Whether a browser renders the pages of a provider."""
+
+    NEVER = ""
+    YES = "yes"
+    ENDED = "ended"
+    """Not any more: each rendition goes with the next fetch of its page."""
+
+
 AT_ONCE_MAX = 64
 """Fetches at a time that a provider may permit."""
 
@@ -128,6 +137,9 @@ class Provider:
     orphans: str = Orphans.KEEP
     atonce: int = 1
     """How many of its URLs may be fetched at a time."""
+
+    render: str = Render.NEVER
+    """Whether a browser renders its pages."""
 
     @property
     def turnkey(self) -> str:

@@ -5,7 +5,7 @@ submission; its data is that of the newest; its *version* rises with every arriv
 settles a fetch can tell whether something arrived meanwhile.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
@@ -116,12 +116,16 @@ class Ticket:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A complete body was served; its ``fileid`` is given when it is settled."""
+    """A complete body was served; its ``fileid`` is given when it is settled.
+
+    ``rendition`` is what a browser made of the page, as if that had been served.
+    """
 
     ticket: Ticket
     answer: Answer
     body: Body
     fileid: int = 0
+    rendition: "Served | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,15 @@ class Delayed:
 
 
 Outcome = Served | NotModified | Failed | Cancelled | Delayed
+
+
+def bodies_of(outcomes: Iterable[Outcome]) -> Iterator[Served]:
+    """Yield all that is to have a content file: what was served, each before its rendition."""
+    for one in outcomes:
+        if isinstance(one, Served):
+            yield one
+            if one.rendition is not None:
+                yield one.rendition
 
 
 # --- arrival -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lcc_scrapy.domain.entries import EntryRules, Operation, accepts
+from lcc_scrapy.domain.entries import RENDERED, EntryRules, Operation, accepts
 from lcc_scrapy.domain.sent import form_of_run
 
 _URL = r"[A-Za-z0-9_.~/%:=&?+!$,;@()*-]+"
@@ -82,7 +82,7 @@ def read_run(
     """
     operations = set(columns.get("op", ("update",)))
     curls = _whole(columns["curl"], run_rules)
-    if len(operations) > 1 or curls is None:
+    if len(operations) > 1 or curls is None or RENDERED in columns["mimetype"]:
         return None
     if operations == {"remove"}:
         return EntryRun(Operation.REMOVE, curls, columns["mimetype"])

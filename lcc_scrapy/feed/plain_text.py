@@ -19,7 +19,7 @@ MOST = 10_000_000
 """Bytes of a document that are read; what comes behind them cannot be found."""
 
 _MARKUP = re.compile(
-    r"text/html|application/xhtml\+xml|(?:text|application)/xml|application/(?:rss|atom)\+xml"
+    r"text/(?:x-rendered-)?html|application/xhtml\+xml|(?:text|application)/xml|application/(?:rss|atom)\+xml"
 )
 _TEXT = re.compile(r"text/.*|application/(?:json|javascript)")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

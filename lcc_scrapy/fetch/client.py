@@ -138,6 +138,7 @@ class Getter:
         private_hosts: Collection[str] = (),
         types: tuple[str, ...] | None = None,
         in_memory: int = 0,
+        paced: bool = False,
         method: str = "GET",
         data: bytes = b"",
         proxy: str | None = None,
@@ -147,8 +148,8 @@ class Getter:
         ``turn`` pays for what is transferred, and its provider's proxy, passwords and client certificates are
         used; ``proxy`` is that of a component. ``private_hosts`` (``host:port``) may have private addresses,
         ``types`` are patterns of the mimetypes wanted (None = any), ``in_memory`` the largest body in bytes
-        where all of it is wanted in memory at once (0 = as configured): no limit holds it up. Must run in a
-        task: that is what is cancelled when the process stops.
+        where all of it is wanted in memory at once (0 = as configured): no limit holds it up unless it is
+        ``paced``. Must run in a task: that is what is cancelled when the process stops.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -165,6 +166,7 @@ class Getter:
                 turn=turn,
                 types=types,
                 in_memory=in_memory,
+                paced=paced,
             )
         except LeaseLost as error:
             raise FetchAborted(str(error)) from error
@@ -204,6 +206,7 @@ class Getter:
         turn: TurnPass | None,
         types: tuple[str, ...] | None,
         in_memory: int,
+        paced: bool,
     ) -> Reply:
         config, pool = self._worker.config, self._outgoing.pool(private=private)
         connection = await pool.ask(
@@ -218,19 +221,21 @@ class Getter:
             if known and connection.answer.status == PASSWORD_REFUSED:
                 raise PasswordRefused
             _check_type(types, connection.answer)
-            body = await self._read_body(connection, turn, in_memory)
+            body = await self._read_body(connection, turn, in_memory, paced=paced)
             return _reply(connection, body, "" if request.origin.proxy else connection.peer)
         finally:
             pool.release(connection)
 
-    async def _read_body(self, connection: Connection, turn: TurnPass | None, in_memory: int) -> Body:
+    async def _read_body(
+        self, connection: Connection, turn: TurnPass | None, in_memory: int, *, paced: bool
+    ) -> Body:
         memory, limit = self._worker.config.memory_body, self._worker.config.fetch_max_bytes
         if turn is None:
             memory = BODIES_OF_COMPONENTS
         coding = "" if in_memory else self._stored_coding(connection.answer)
         sink = Sink(self._worker.content, in_memory or memory, in_memory or limit, coding)
         try:
-            pacer = Pacer(self._worker, turn, connection, sink, waits=not in_memory)
+            pacer = Pacer(self._worker, turn, connection, sink, waits=paced or not in_memory)
             await self._pour(connection, sink, pacer)
             return await _beside(sink.finish) if sink.blocks else sink.finish()
         except BaseException:

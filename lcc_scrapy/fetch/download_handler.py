@@ -22,6 +22,9 @@ BODY = "lcc_body"
 REASON = "lcc_reason"
 """Key of ``request.meta``: the words behind the status of the answer, which a ``Response`` does not have."""
 
+RENDITION = "lcc_rendition"
+"""Key of ``request.meta`` under which the ``Body`` is found that a browser made of the page, if one did."""
+
 TURN = "lcc_turn"
 """Key of ``request.meta`` with the ``TurnPass`` of the turn whose bandwidth pays for a request."""
 
@@ -33,6 +36,9 @@ TYPES = "lcc_types"
 
 IN_MEMORY = "lcc_in_memory"
 """Key of ``request.meta``: the largest body in bytes, all of it wanted in memory."""
+
+PACED = "lcc_paced"
+"""Key of ``request.meta``: whether limits hold up a body that is wanted in memory, too."""
 
 STREAMED = "lcc-streamed"
 """Flag of a response whose body lies in a file instead of ``response.body``."""
@@ -111,6 +117,7 @@ class LccDownloadHandler(BaseDownloadHandler):
             private_hosts=meta.get(PRIVATE_HOSTS, ()),
             types=meta.get(TYPES),
             in_memory=meta.get(IN_MEMORY, 0),
+            paced=meta.get(PACED, False),
             method=request.method,
             data=request.body,
             proxy=meta.get("proxy"),

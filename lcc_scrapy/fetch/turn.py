@@ -46,6 +46,10 @@ _log = logging.getLogger(__name__)
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
+OUR_FAULT = 616
+"""The wire code of what is none of the site's doing."""
+
+
 class FetchFailed(IgnoreRequest):
     """A fetch ended without a document, for a reason of the LCC's own; ``code`` is the wire code."""
 
@@ -93,7 +97,7 @@ def code_of(error: BaseException) -> int:
     """Return the wire code of a failed fetch; what is none of the site's doing is 616."""
     if isinstance(error, FetchFailed):
         return error.code
-    return next((code for kind, code in _CODES if isinstance(error, kind)), 616)
+    return next((code for kind, code in _CODES if isinstance(error, kind)), OUR_FAULT)
 
 
 Fetch = Callable[[Ticket, Member], Awaitable[Response]]
@@ -167,6 +171,11 @@ class TurnKeeper:
         failing = manager.host_failed(ticket, _retry_after(answer) if answer is not None else 0.0)
         if failing < self._worker.config.host_patience:
             self._put_off(ticket, code, error)
+
+    def wait(self, ticket: Ticket, error: Exception) -> NoReturn:
+        """Let a turn wait, longer each time, because something of our own is missing that it needs."""
+        self._worker.manager.host_failed(ticket, 0.0)
+        self._put_off(ticket, OUR_FAULT, error)
 
     def _put_off(self, ticket: Ticket, code: int, error: Exception | None) -> NoReturn:
         self._worker.manager.delay(Delayed(ticket, code, str(error or "")[:200], self._worker.now()))

@@ -109,7 +109,9 @@ class Again:
         while True:
             with self._store.read() as tx:
                 rows = tx.cached_of(pid, after, PAGE)
-            done = self._ask(pid, [_document(row) for row in rows if selection.admits(row)])
+            done = self._ask(
+                pid, [_document(row) for row in rows if _is_fetched(row) and selection.admits(row)]
+            )
             yield done
             if done[NO_ROOM] or len(rows) < PAGE:
                 return
@@ -125,7 +127,7 @@ class Again:
         """Ask for the documents of a URL that a selection admits."""
         with self._store.read() as tx:
             rows = [row for one in spellings(url) for row in tx.find_url(one)[0]]
-        found = filter(selection.admits, rows)
+        found = (row for row in rows if _is_fetched(row) and selection.admits(row))
         return self._ask_all({row.urlkey: (row.pid, _document(row)) for row in found}, pids)
 
     def _ask_all(self, found: Mapping[bytes, tuple[int, _Asked]], pids: Sequence[int]) -> Counts:
@@ -221,6 +223,11 @@ def _failed(outcome: LastOutcome) -> _Asked:
     if entry is None:
         entry, verdict = UrlEntry(outcome.curl, outcome.mimetype, furl=outcome.furl), verdict or UNKNOWN
     return _Asked(entry, outcome.urlkey, origin_of(outcome), outcome.at, verdict=verdict)
+
+
+def _is_fetched(row: CachedUrl) -> bool:
+    """Tell whether a document comes from its site, and is no rendition."""
+    return row.origin != Origin.RENDERED
 
 
 def _document(row: CachedUrl) -> _Asked:

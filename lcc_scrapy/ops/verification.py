@@ -27,6 +27,7 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import Place, update_row
+from lcc_scrapy.domain.rendering import fetched_for
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.intake.absorbing import PSETID
 from lcc_scrapy.providers.recounting import Miscount, clear_stray_turns, miscount, put_right
@@ -212,12 +213,15 @@ class Verification:
 
     def _fetch_again(self, batch: UnitOfWork, keys: list[bytes]) -> None:
         """Take rows out of the cache, and queue their URLs in a set of their own."""
+        fetched = {key: fetched_for(batch.cached[key]) for key in keys}
+        batch.add({row.urlkey for row in fetched.values()} - set(keys))
         psetid = batch.tx.take(PSETID, 1)
         for position, key in enumerate(keys, 1):
-            row = batch.cached[key]
-            if key not in batch.queued:
+            row = fetched[key]
+            if row.urlkey not in batch.queued:
                 place = Place(psetid, position, row.origin)
-                batch.put_queued(replace(update_row(row.as_entry(), key, row.pid, place), seen=row.seen))
+                queued = update_row(row.as_entry(), row.urlkey, row.pid, place)
+                batch.put_queued(replace(queued, seen=row.seen))
             batch.drop_cached(key, CONTENT_LOST, guarded=False)
         batch.flush()
 

@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.domain.errors import NotDurable, StoreUnavailable
-from lcc_scrapy.domain.queue import Outcome, Served
+from lcc_scrapy.domain.queue import Outcome, bodies_of
 from lcc_scrapy.queue.settlement import Settled
 
 COMMIT_PAGES = 500
@@ -48,7 +48,7 @@ class _Waiting:
 
 
 def _bytes_in_memory(outcome: Outcome) -> int:
-    return len(outcome.body.to_store) if isinstance(outcome, Served) else 0
+    return sum(len(one.body.to_store) for one in bodies_of((outcome,)))
 
 
 class GroupCommit:

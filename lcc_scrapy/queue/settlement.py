@@ -7,7 +7,7 @@ and only those that are kept (seed 003 section 6 "Some Notes").
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count as numbers_from
 
@@ -34,7 +34,7 @@ from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.headers import length_of
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
-from lcc_scrapy.domain.providers import quota_refusal
+from lcc_scrapy.domain.providers import Render, quota_refusal
 from lcc_scrapy.domain.queue import (
     Cancelled,
     Delayed,
@@ -45,6 +45,7 @@ from lcc_scrapy.domain.queue import (
     Served,
     Ticket,
 )
+from lcc_scrapy.domain.rendering import NOT_RENDERED, rendition_key, rendition_row
 from lcc_scrapy.domain.retries import NO_BACKOFF
 from lcc_scrapy.domain.revisits import Bounds, bounds_of
 from lcc_scrapy.domain.sent import as_sent, values_of
@@ -219,9 +220,9 @@ class Settlement:
     def _with_file_ids(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
         """Give every served body a file id of its own, where it has none."""
         served = [one for one in outcomes if isinstance(one, Served) and not self._is_lost(one)]
-        nameless = sum(not one.fileid for one in served)
+        nameless = sum(not one.fileid for one in queue.bodies_of(served))
         fileids = numbers_from(self._batch.tx.take(FILEID, nameless) if nameless else 0)
-        ready = {id(one): _ready(one, one.fileid or next(fileids)) for one in served}
+        ready = {id(one): _ready(one, fileids) for one in served}
         return [ready.get(id(one), one) for one in outcomes]
 
     def _settle(self, outcome: Outcome) -> Settled:  # noqa: PLR0911 - one for each kind
@@ -291,6 +292,7 @@ class Settlement:
         self._leave_queue(served, row)
         self._visited(served.ticket.row, Visit(changed=fresh))
         self._drop_former(served.ticket.row, after)
+        self._put_rendition(served.rendition, said, changed=fresh)
         return Settled(served, STORED if fresh else CONFIRMED, after, wrong)
 
     def _count_change(
@@ -313,6 +315,20 @@ class Settlement:
         former = self._batch.cached.get(row.urlkey)
         if former is not None and former.origin != Origin.PUSH and after.urlkey != row.urlkey:
             self._batch.drop_cached(row.urlkey, "served as another type", guarded=False)
+
+    def _put_rendition(self, served: Served | None, page: QueuedUrl, *, changed: bool) -> None:
+        """Store what a browser made of a page; the former rendition goes where it is not of this page."""
+        said = rendition_row(page)
+        before, pid = self._batch.cached.get(said.urlkey), page.pid
+        if served is None or self._over_quota(pid, before, served):
+            if before is not None and (changed or self._batch.providers[pid].render != Render.YES):
+                self._batch.drop_cached(said.urlkey, NOT_RENDERED, guarded=False)
+            return
+        after = queue.stored_row(served, said, before, self._machineid)
+        if before is None or after.fetched_fileid != before.fetched_fileid:
+            self._kept.append(served)
+        self._batch.put_cached(after, tell=before is None or queue.users_notice(before, after))
+        self._batch.put_meta(_meta(served, after.urlkey))
 
     def _leave_queue(self, served: Served, row: QueuedUrl) -> None:
         if not queue.overtaken(row, served.ticket) or queue.answered_by(row, served.body):
@@ -409,17 +425,21 @@ def _told(code: int, detail: str) -> str:
 
 def _keys_of(outcomes: Sequence[Outcome]) -> list[bytes]:
     """Return the keys that outcomes are about: of their rows, and of found documents as they were served."""
-    served = (one for one in outcomes if isinstance(one, Served))
+    served = [one for one in outcomes if isinstance(one, Served)]
     stored = [queue.found_as(one.ticket.row, one.answer).urlkey for one in served]
-    return [outcome.ticket.row.urlkey for outcome in outcomes] + stored
+    rows = [one.ticket.row for one in served if one.rendition is not None]
+    renditions = [rendition_key(row.pid, row.curl) for row in rows]
+    return [*(outcome.ticket.row.urlkey for outcome in outcomes), *stored, *renditions]
 
 
-def _ready(served: Served, fileid: int) -> Served:
+def _ready(served: Served, fileids: Iterator[int]) -> Served:
     """Return a served body with its file id, and with an answer that the cache can hold."""
     answer = fitting(served.answer)
-    if fileid == served.fileid and answer is served.answer:
+    if served.fileid and answer is served.answer:
         return served
-    return Served(served.ticket, answer, served.body, fileid)
+    fileid = served.fileid or next(fileids)
+    rendition = served.rendition and _ready(served.rendition, fileids)
+    return Served(served.ticket, answer, served.body, fileid, rendition)
 
 
 def _meta(served: Served, key: bytes) -> UrlMeta:

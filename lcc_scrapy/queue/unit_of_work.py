@@ -21,6 +21,7 @@ from lcc_scrapy.domain.misses import DAY
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place, QueuedUrl
 from lcc_scrapy.domain.renaming import renamed_to
+from lcc_scrapy.domain.rendering import is_rendered, rendition_key
 
 if TYPE_CHECKING:
     from lcc_scrapy.domain.providers import Provider
@@ -83,10 +84,21 @@ class UnitOfWork:
         """Take further keys in, before anything about them has changed."""
         wanted = list(dict.fromkeys(keys))
         queued, cached = self.tx.queued(wanted, known), self.tx.cached(wanted)
+        cached |= self._renditions(cached.values())
         self.queued |= queued
         self._queued_before |= queued
         self.cached |= cached
         self._cached_before |= cached
+
+    def _renditions(self, pages: Iterable[CachedUrl]) -> dict[bytes, CachedUrl]:
+        """Return the renditions of pages: they go with them."""
+        rendering = {pid for pid, one in self.providers.items() if one.render}
+        keys = [rendition_key(page.pid, page.curl) for page in pages if page.pid in rendering]
+        return self.tx.cached(keys) if keys else {}
+
+    def has_rendition(self, page: CachedUrl) -> bool:
+        """Tell whether a browser made something of a page."""
+        return is_rendered(page.mimetype) and rendition_key(page.pid, page.curl) in self.cached
 
     # --- what the rules may do -------------------------------------------------------------------
 
@@ -122,6 +134,8 @@ class UnitOfWork:
             self._removed[row.pid] += guarded
             self._reasons[key] = reason
             self._tell(key)
+            if is_rendered(row.mimetype):
+                self.drop_cached(rendition_key(row.pid, row.curl), reason, guarded=False)
 
     def rename(self, rows: Mapping[bytes, CachedUrl]) -> None:
         """Give documents other names: their rows, by former keys. Contents and versions stay as they are.

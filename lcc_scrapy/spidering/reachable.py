@@ -7,6 +7,7 @@ from lcc_scrapy.db.records import FEED, Spidered
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import Origin, furlkey
+from lcc_scrapy.domain.rendering import rendition_key
 from lcc_scrapy.domain.roots import Root, fetch_url
 
 CHUNK = 250
@@ -57,6 +58,7 @@ class Reachable:
                 documents = tx.cached_of(self._pid, after, CHUNK)
                 pushed = [one for one in documents if one.origin in {Origin.PUSH, Origin.SOURCE}]
                 self._take_links(tx, [one.urlkey for one in pushed])
+                self._take_links(tx, [rendition_key(self._pid, one.curl) for one in pushed])
             if not documents:
                 return
             self.begins |= bool(pushed)

@@ -22,7 +22,7 @@ from lcc_scrapy.domain.queue import Outcome, Ticket
 from lcc_scrapy.engine.scrapy_internals import is_being_cancelled, send_heard_signals_only
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
-from lcc_scrapy.fetch.download_handler import BODY, REASON, fields_of
+from lcc_scrapy.fetch.download_handler import BODY, REASON, RENDITION, fields_of
 from lcc_scrapy.fetch.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.machine import logs
@@ -186,7 +186,7 @@ class LccSpider(Spider):
 
 def _document(response: Response) -> LccDocument:
     meta = response.meta
-    return LccDocument(meta[TICKET], kept_of(response, meta), meta[BODY], response)
+    return LccDocument(meta[TICKET], kept_of(response, meta), meta[BODY], response, meta.get(RENDITION))
 
 
 def _whose(ticket: Ticket) -> dict[str, int]:

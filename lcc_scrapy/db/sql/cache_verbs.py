@@ -53,6 +53,7 @@ _LOCK_BLOCK = _BLOCKS.select().where(*_ONE_BLOCK).with_for_update()
 _DROP_BLOCK = delete(t.fileblocks).where(*_ONE_BLOCK)
 
 _PUSHED = Origin.PUSH.value
+_RENDERED = Origin.RENDERED.value
 
 _NONE: ColumnElement[int] = literal_column("0")
 """As a parameter it would not tell databases that the index of some rows has all that are asked for."""
@@ -121,9 +122,11 @@ class CacheVerbs(CounterVerbs):
         return self._change(update(t.lccurl).where(u.seen < psetid).values(seen=psetid), u.urlkey, keys)
 
     def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
-        """Return (key, confirmed_time) of a provider's documents by rising key."""
+        """Return (key, confirmed_time) of a provider's documents by rising key, but renditions."""
         u = t.lccurl.c
-        query = select(u.urlkey, u.confirmed_time).where(u.pid == pid, u.urlkey > after)
+        query = select(u.urlkey, u.confirmed_time).where(
+            u.pid == pid, u.urlkey > after, u.origin != _RENDERED
+        )
         rows = self._c.execute(query.order_by(u.urlkey).limit(limit))
         return [(bytes(key), int(confirmed)) for key, confirmed in rows]
 

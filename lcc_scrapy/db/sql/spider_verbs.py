@@ -11,7 +11,7 @@ from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.cache_verbs import CACHED
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.queue import FETCH
 
 _SPIDERED = RowsOf(t.spidered, Spidered)
@@ -28,11 +28,18 @@ _LOCATE = update(t.qdb).where(t.qdb.c.id == bindparam("key")).values(furlkey=bin
 class SpiderVerbs(OnConnection):
     """Verbs about what spiders found, and how far they looked."""
 
-    def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
-        """Return the documents that are fetched from these URLs, by furlkey; if any."""
+    def cached_at(
+        self, furlkeys: Iterable[bytes], *, renditions: bool = False
+    ) -> dict[bytes, list[CachedUrl]]:
+        """Return the documents that are fetched from these URLs, by furlkey; if any.
+
+        ``renditions``: also what a browser made of them.
+        """
         c = t.lccurl.c
         found: dict[bytes, list[CachedUrl]] = {}
         query = select(c.furlkey, *CACHED.columns).order_by(c.furlkey, c.urlkey)
+        if not renditions:
+            query = query.where(c.origin != Origin.RENDERED.value)
         for lies_at, rows in groupby(self._rows(query, c.furlkey, furlkeys), lambda row: bytes(row[0])):
             found[lies_at] = [CachedUrl(*row[1:]) for row in rows]
         return found

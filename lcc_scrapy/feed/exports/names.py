@@ -36,6 +36,7 @@ _EXTENSIONS = {
     "text/css": "css",
     "text/csv": "csv",
     "text/html": "html",
+    "text/x-rendered-html": "rendered.html",
     "text/javascript": "js",
     "text/markdown": "md",
     "text/plain": "txt",

@@ -26,6 +26,7 @@ from lcc_scrapy.domain.queue import (
     QueuedUrl,
     Served,
     Ticket,
+    bodies_of,
 )
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.revisits import Bounds
@@ -68,7 +69,7 @@ _backoff: Any = attrgetter(*(field.name for field in fields(Backoff)))
 
 def commit(outcomes: Sequence[Outcome], now: int, policy: QueuePolicy | None) -> list[bytes]:
     """Return a message with outcomes that are to be settled; ``policy`` where it is another one."""
-    bodies = [one.body.to_store for one in outcomes if isinstance(one, Served) and not one.body.path]
+    bodies = [one.body.to_store for one in bodies_of(outcomes) if not one.body.path]
     said = [COMMIT, now, policy and asdict(policy), [_outcome(one) for one in outcomes]]
     return written(said, bodies)
 
@@ -80,7 +81,10 @@ def fitted(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def _fitted(served: Served) -> Served:
     answer = fitting(served.answer)
-    return served if answer is served.answer else Served(served.ticket, answer, served.body, served.fileid)
+    if answer is served.answer:  # else that of its rendition, made of it, does not fit either
+        return served
+    rendition = served.rendition and _fitted(served.rendition)
+    return Served(served.ticket, answer, served.body, served.fileid, rendition)
 
 
 def _outcome(outcome: Outcome) -> tuple[Any, ...]:
@@ -91,7 +95,8 @@ def _outcome(outcome: Outcome) -> tuple[Any, ...]:
         case Served():
             body = outcome.body
             of_body = (body.length, body.digests, body.path, body.encoding)
-            return ("S", *whose, _answer(outcome.answer), of_body, outcome.fileid)
+            rendition = outcome.rendition and _outcome(outcome.rendition)
+            return ("S", *whose, _answer(outcome.answer), of_body, outcome.fileid, rendition)
         case NotModified():
             return ("N", *whose, outcome.at)
         case Failed():
@@ -114,8 +119,11 @@ def _outcome_of(
     ticket = Ticket(QueuedUrl(bytes.fromhex(urlkey), *row), turnkey, token)
     match kind:
         case "S":
-            answer, of_body, fileid = rest
-            return Served(ticket, Answer(*answer), _body(*of_body, parts=parts), fileid)
+            answer, of_body, fileid, said = rest
+            body = _body(*of_body, parts=parts)
+            rendition = _outcome_of(*said, parts=parts) if said else None
+            assert rendition is None or isinstance(rendition, Served)
+            return Served(ticket, Answer(*answer), body, fileid, rendition)
         case "N":
             return NotModified(ticket, *rest)
         case "F":

@@ -1,0 +1,237 @@
+"""One Chromium for all pages of a process, through Playwright; each page has a context of its own.
+
+Chromium itself can reach nobody: who asked for a page answers its requests; its proxy and its names lead
+nowhere. What a page does is bounded in time, requests, bytes and length; a page that hangs is closed, and
+a browser that does not close one is replaced.
+"""
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import BrowserContext, CDPSession, Error, Page, Playwright, Route, async_playwright
+from playwright.async_api import TimeoutError as TooLong
+
+from lcc_scrapy.domain.render_rules import RenderRules
+from lcc_scrapy.rendering.page import Answer, NoBrowser, NotRendered, ServedPage
+
+_log = logging.getLogger(__name__)
+
+PAGES_OF_A_BROWSER = 1000
+"""Pages after which a browser is replaced, whatever it has kept."""
+
+CLOSING = 5.0
+"""Seconds that a page may take to be closed; then the browser is."""
+
+START = 30.0
+"""Seconds that the browser may take to start."""
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_ARGUMENTS = (
+    "--proxy-server=http://127.0.0.1:9",  # the discard port: whatever were not answered here goes nowhere
+    "--proxy-bypass-list=<-loopback>",  # nor to this machine
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--dns-prefetch-disable",
+    "--disable-quic",
+    "--disable-gpu",
+    "--js-flags=--max-old-space-size=256",
+)
+_WORLD = "lcc"
+_HTML = """(() => {
+    const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + "\\n" : "";
+    return (type + document.documentElement.outerHTML).slice(0, %d);
+})()"""
+"""Evaluated in a world of its own, where nothing of the page's has replaced anything."""
+
+
+class Browser:
+    """Renders pages; starts its Chromium when there is a first one."""
+
+    def __init__(self, rules: Callable[[], RenderRules], longest: Callable[[], int]) -> None:
+        self._rules = rules
+        self._longest = longest
+        self._starting = asyncio.Lock()
+        self._playwright: Playwright | None = None
+        self._chromium: Chromium | None = None
+        self._pages = 0
+        self._open = 0
+        self._room = asyncio.Condition()
+
+    async def render(self, page: ServedPage, answer: Answer) -> str:
+        """Return the HTML that a page has become when it rests, or when its time is over.
+
+        Raises ``NoBrowser``, or ``NotRendered`` for the page's own reasons.
+        """
+        rules = self._rules()
+        async with self._room:
+            await self._room.wait_for(lambda: self._open < rules.pages)
+            self._open += 1
+        try:
+            return await self._render(page, answer, rules)
+        finally:
+            self._open -= 1
+            async with self._room:
+                self._room.notify_all()
+
+    async def _render(self, page: ServedPage, answer: Answer, rules: RenderRules) -> str:
+        chromium = await self._started(rules)
+        context = await self._opened(chromium)
+        try:
+            async with asyncio.timeout(rules.seconds + CLOSING):
+                return await self._seen(context, page, answer, rules.seconds)
+        except TimeoutError:
+            raise NotRendered("it keeps its browser busy") from None
+        finally:
+            await self._closed(context, chromium)
+
+    async def _seen(self, context: BrowserContext, page: ServedPage, answer: Answer, seconds: float) -> str:
+        view = await context.new_page()
+        view.on("dialog", lambda dialog: asyncio.ensure_future(_dismiss(dialog)))
+        view.on("popup", lambda popup: asyncio.ensure_future(_close(popup)))
+        await context.route("**/*", _Routes(page, answer, view).handle)
+        await context.route_web_socket("**/*", lambda socket: socket.close())
+        try:
+            with suppress(TooLong):
+                await view.goto(page.url, wait_until="networkidle", timeout=seconds * 1000)
+            return await _html(await context.new_cdp_session(view), self._longest())
+        except Error as error:
+            raise NotRendered(str(error).partition("\n")[0][:200]) from None
+
+    # --- its life --------------------------------------------------------------------------------
+
+    async def _started(self, rules: RenderRules) -> Chromium:
+        async with self._starting:
+            if self._chromium is not None and self._pages >= PAGES_OF_A_BROWSER and self._open == 1:
+                await self._stop_chromium()
+            if self._chromium is None or not self._chromium.is_connected():
+                self._chromium, self._pages = await self._start(rules), 0
+            self._pages += 1
+            return self._chromium
+
+    async def _start(self, rules: RenderRules) -> Chromium:
+        path = rules.browser or next(filter(None, map(shutil.which, _NAMES)), None)
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(START):
+                if self._playwright is None:
+                    self._playwright = await async_playwright().start()
+                chromium = await self._playwright.chromium.launch(
+                    executable_path=path,
+                    args=list(_ARGUMENTS),
+                    chromium_sandbox=rules.sandbox,
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                )
+        except (Error, OSError, TimeoutError) as error:
+            self._playwright, broken = None, self._playwright
+            if broken is not None:
+                with suppress(Exception):
+                    await broken.stop()
+            raise NoBrowser(f"Chromium does not start: {_reason(error)}") from None
+        what = {"version": chromium.version, "seconds": time.monotonic() - began}
+        _log.info("Chromium %(version)s renders pages, started in %(seconds).1f s", what)
+        return chromium
+
+    async def _opened(self, chromium: Chromium) -> BrowserContext:
+        try:
+            return await chromium.new_context(
+                service_workers="block", accept_downloads=False, user_agent=None, bypass_csp=False
+            )
+        except Error as error:
+            raise NoBrowser(f"Chromium has ended: {_reason(error)}") from None
+
+    async def _closed(self, context: BrowserContext, chromium: Chromium) -> None:
+        """Close a page; a browser that does not is closed with all its pages."""
+        try:
+            async with asyncio.timeout(CLOSING):
+                await context.close()
+        except Exception:  # noqa: BLE001 - whatever it was: that browser is not used any more
+            if chromium is self._chromium:
+                await self._stop_chromium()
+
+    async def _stop_chromium(self) -> None:
+        chromium, self._chromium = self._chromium, None
+        if chromium is not None:
+            with suppress(Exception):
+                async with asyncio.timeout(CLOSING):
+                    await chromium.close()
+
+    async def close(self) -> None:
+        """End the browser."""
+        await self._stop_chromium()
+        playwright, self._playwright = self._playwright, None
+        if playwright is not None:
+            with suppress(Exception):
+                async with asyncio.timeout(CLOSING):
+                    await playwright.stop()
+
+
+class _Routes:
+    """Answers what a page asks for: the page itself as it was served, everything else by ``answer``."""
+
+    def __init__(self, page: ServedPage, answer: Answer, view: Page) -> None:
+        self._page = page
+        self._answer = answer
+        self._view = view
+        self._shown = False
+
+    async def handle(self, route: Route) -> None:
+        """Answer one request, or let it fail."""
+        request = route.request
+        with suppress(Error):  # the page is gone
+            if request.is_navigation_request() and request.frame == self._view.main_frame:
+                await self._show(route)
+                return
+            fetched = await self._answer(request.method, request.resource_type, request.url, request.headers)
+            if fetched is None:
+                await route.abort("blockedbyclient")
+            else:
+                await route.fulfill(status=fetched.status, headers=fetched.headers, body=fetched.body)
+
+    async def _show(self, route: Route) -> None:
+        """Show the page, once: where it wants to go then is another page."""
+        if self._shown:
+            await route.abort("blockedbyclient")
+        else:
+            self._shown = True
+            await route.fulfill(status=200, headers=self._page.headers, body=self._page.body)
+
+
+async def _html(session: CDPSession, longest: int) -> str:
+    """Return what is shown, as HTML; raises ``NotRendered`` where that is too long."""
+    tree = await session.send("Page.getFrameTree")
+    world = {"frameId": tree["frameTree"]["frame"]["id"], "worldName": _WORLD}
+    made = await session.send("Page.createIsolatedWorld", world)
+    asked = {
+        "expression": _HTML % (longest + 1),
+        "contextId": made["executionContextId"],
+        "returnByValue": True,
+    }
+    html = (await session.send("Runtime.evaluate", asked))["result"].get("value", "")
+    if len(html) > longest:
+        raise NotRendered(f"it becomes longer than {longest} characters")
+    return str(html)
+
+
+async def _dismiss(dialog: Any) -> None:
+    with suppress(Exception):
+        await dialog.dismiss()
+
+
+async def _close(popup: Any) -> None:
+    with suppress(Exception):
+        await popup.close()
+
+
+def _reason(error: BaseException) -> str:
+    """Return the line of Playwright's report that says why."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = next((line for line in lines if "sandbox" in line or "ERROR" in line), "")
+    return (told or (lines or [type(error).__name__])[0])[:300]

@@ -1,0 +1,112 @@
+"""What one page asks for while a browser renders it: asked by the crawl, in the turn of its page.
+
+Such a request passes the downloader middlewares as all others do. So robots.txt holds for it, and the address
+guard, and the provider's bandwidth, proxy and passwords. There is one at a time, as of the provider's URLs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+from urllib.parse import urljoin
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.rendering import NotPermitted, Visit
+from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.fetch.download_handler import (
+    BODY,
+    IN_MEMORY,
+    PACED,
+    PRIVATE_HOSTS,
+    TURN,
+    fields_of,
+    header_of,
+)
+from lcc_scrapy.fetch.turn import REDIRECTS
+from lcc_scrapy.rendering.page import Fetched
+
+_log = logging.getLogger(__name__)
+
+MOST_REDIRECTS = 5
+_KEPT = (TURN, PRIVATE_HOSTS, "dont_obey_robotstxt", "download_timeout")
+_SENT = ("accept", "origin", "x-requested-with")
+_SHOWN = frozenset({"content-type", "content-security-policy", "x-content-type-options", "referrer-policy"})
+_SHOWN_TOO = ("access-control-", "cross-origin-")
+
+
+def shown_headers(response: Response) -> dict[str, str]:
+    """Return the headers of an answer that a browser is to see: no cookies, no length of what was coded."""
+    pairs = ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in fields_of(response))
+    return {name: value for name, value in pairs if name in _SHOWN or name.startswith(_SHOWN_TOO)}
+
+
+class PageRequests:
+    """Asks for what one page wants; nothing of it is under way any more when its block has ended."""
+
+    def __init__(self, crawler: Crawler, cause: Request, visit: Visit, headers: Mapping[str, str]) -> None:
+        self._crawler = crawler
+        self._meta = {key: cause.meta[key] for key in _KEPT if key in cause.meta}
+        self._visit = visit
+        self._headers = headers
+        self._one = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Fetched | None]] = set()
+        self._ended = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended = True
+        for task in self._under_way:
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def answer(self, method: str, kind: str, url: str, headers: Mapping[str, str]) -> Fetched | None:
+        """Return the answer to a request of the page, None where it may not be asked or there is none."""
+        if self._ended:
+            return None
+        task = asyncio.ensure_future(self._fetch(method, kind, url, headers))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.wait({task})
+        return None if task.cancelled() else task.result()
+
+    async def _fetch(self, method: str, kind: str, url: str, headers: Mapping[str, str]) -> Fetched | None:
+        said = {name: headers[name] for name in _SENT if name in headers}
+        async with self._one:
+            try:
+                for _ in range(MOST_REDIRECTS + 1):
+                    target = HttpUrl.parse(url)
+                    self._visit.ask(method, kind, target)
+                    request = self._request(str(target), said)
+                    response = await self._crawler.engine.download_async(request)
+                    body = request.meta.get(BODY)
+                    self._visit.take(body.length if body else 0)
+                    if response.status not in REDIRECTS:
+                        return Fetched(response.status, shown_headers(response), response.body)
+                    url = urljoin(str(target), header_of(response, "Location", "utf-8").strip())
+            except (NotPermitted, UrlRefused, ValueError) as error:
+                _log.debug(
+                    "a page may not ask for %(url)s: %(error)s", {"url": url[:500], "error": str(error)}
+                )
+            except Exception as error:  # noqa: BLE001 - it fails in the page, which may go on without it
+                _log.debug("a page does not get %(url)s: %(error)r", {"url": url[:500], "error": error})
+        return None
+
+    def _request(self, url: str, headers: Mapping[str, str]) -> Request:
+        return Request(
+            url,
+            callback=NO_CALLBACK,
+            headers={**self._headers, **headers},
+            meta={**self._meta, IN_MEMORY: self._visit.room, PACED: True, "verbatim_url": True},
+            dont_filter=True,
+        )

@@ -422,8 +422,8 @@ class MemoryTx:
         return [row for row in rows if row.pid == pid][:limit]
 
     def usage(self, pid: int) -> tuple[int, int]:
-        sizes = [row.space for row in self._t.lccurl.values() if row.pid == pid]
-        return len(sizes), sum(sizes)
+        mine = [row for row in self._t.lccurl.values() if row.pid == pid]
+        return sum(row.files for row in mine), sum(row.space for row in mine)
 
     def mark_seen(self, keys: Sequence[bytes], psetid: int, now: int) -> None:
         for key in keys:
@@ -446,7 +446,8 @@ class MemoryTx:
         return len(new)
 
     def confirmations(self, pid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
-        return [(row.urlkey, row.confirmed_time) for row in self.cached_of(pid, after, limit)]
+        pages = (row for row in self.cached_of(pid, after, len(self._t.lccurl)) if row.files)
+        return [(row.urlkey, row.confirmed_time) for row in islice(pages, limit)]
 
     def reach(self, pid: int, after: bytes, limit: int) -> bytes:
         keys = sorted(key for key, row in self._t.lccurl.items() if row.pid == pid and key > after)
@@ -745,11 +746,13 @@ class MemoryTx:
 
     # --- spidering -------------------------------------------------------------------------------
 
-    def cached_at(self, furlkeys: Iterable[bytes]) -> dict[bytes, list[CachedUrl]]:
+    def cached_at(
+        self, furlkeys: Iterable[bytes], *, renditions: bool = False
+    ) -> dict[bytes, list[CachedUrl]]:
         wanted = set(furlkeys)
         found: dict[bytes, list[CachedUrl]] = {}
         for _, row in sorted(self._t.lccurl.items()):
-            if (lies_at := furlkey(row.pid, row.furl)) in wanted:
+            if (lies_at := furlkey(row.pid, row.furl)) in wanted and (renditions or row.files):
                 found.setdefault(lies_at, []).append(row)
         return found
 

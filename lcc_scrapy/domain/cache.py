@@ -78,6 +78,11 @@ class CachedUrl:
         return self.urlkey.hex()
 
     @property
+    def files(self) -> int:
+        """Return what it counts among its provider's documents: a rendition counts with its page."""
+        return int(self.origin != Origin.RENDERED)
+
+    @property
     def space(self) -> int:
         """Return the bytes that count against the space quota: of the body and of its headers."""
         return self.fetched_len + self.head_len

@@ -274,7 +274,7 @@ class Settlement:
             said = queue.as_pushed(said, before)
         if before is not None and queue.is_recheck(said):
             said = queue.as_rechecked(said, before, served.body)
-        over = self._over_quota(row.pid, before, served)
+        over = self._over_quota(row.pid, None if before is None else before.fetched_len, served)
         if over:
             return self._failed(Failed(served.ticket, over, "", served.answer.answered, final=True), row)
         if wrong and not queue.is_recheck(row):
@@ -320,7 +320,7 @@ class Settlement:
         """Store what a browser made of a page; the former rendition goes where it is not of this page."""
         said = rendition_row(page)
         before, pid = self._batch.cached.get(said.urlkey), page.pid
-        if served is None or self._over_quota(pid, before, served):
+        if served is None or self._over_quota(pid, before.fetched_len if before else 0, served):
             if before is not None and (changed or self._batch.providers[pid].render != Render.YES):
                 self._batch.drop_cached(said.urlkey, NOT_RENDERED, guarded=False)
             return
@@ -349,6 +349,7 @@ class Settlement:
         after = queue.confirmed_row(outcome, row.seen, before)
         self._batch.put_cached(after, tell=queue.users_notice(before, after))
         self._batch.confirm(row.urlkey)
+        self._put_rendition(None, row, changed=False)
         if not queue.overtaken(row, outcome.ticket):
             self._batch.drop_queued(row.urlkey)
         return Settled(outcome, CONFIRMED, after)
@@ -384,12 +385,15 @@ class Settlement:
     def _is_strict(self, pid: int) -> bool:
         return (self._batch.providers[pid].declared or self._batch.policy.declared) == STRICT
 
-    def _over_quota(self, pid: int, before: CachedUrl | None, served: Served) -> int:
-        """Return what refuses a body; headers, which differ by the hour, refuse no copy that is renewed."""
+    def _over_quota(self, pid: int, before: int | None, served: Served) -> int:
+        """Return what refuses a body; headers, which differ by the hour, refuse no copy that is renewed.
+
+        ``before`` is the length of that copy, None = there is none.
+        """
         files, space = self._in_use(pid)
         provider, length = self._batch.providers[pid], served.body.length
         if before is not None:
-            return quota_refusal(provider, files, space, before.fetched_len, length)
+            return quota_refusal(provider, files, space, before, length)
         return quota_refusal(provider, files, space, None, length + length_of(served.answer.headers))
 
     def _in_use(self, pid: int) -> tuple[int, int]:

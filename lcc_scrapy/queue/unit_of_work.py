@@ -199,7 +199,7 @@ class UnitOfWork:
         for rows, step in ((self._cached_before, -1), (self.cached, 1)):
             for row in rows.values():
                 if row.pid == pid:
-                    files, space = files + step, space + step * row.space
+                    files, space = files + step * row.files, space + step * row.space
         return files, space
 
     def removals(self) -> tuple[tuple[bytes, str], ...]:
@@ -441,7 +441,7 @@ class UnitOfWork:
 
     def _count(self, row: CachedUrl | None, step: int) -> None:
         if row is not None:
-            self.counters[row.pid]["fileused"] += step
+            self.counters[row.pid]["fileused"] += step * row.files
             self.counters[row.pid]["spaceused"] += step * row.space
             self.counters[row.pid]["heldremovals"] += step * (row.held > 0)
 

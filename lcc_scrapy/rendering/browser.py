@@ -15,7 +15,6 @@ from typing import Any
 
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, CDPSession, Error, Page, Playwright, Route, async_playwright
-from playwright.async_api import TimeoutError as TooLong
 
 from lcc_scrapy.domain.render_rules import RenderRules
 from lcc_scrapy.rendering.page import Answer, NoBrowser, NotRendered, ServedPage
@@ -96,9 +95,9 @@ class Browser:
         view.on("popup", lambda popup: asyncio.ensure_future(_close(popup)))
         await context.route("**/*", _Routes(page, answer, view).handle)
         await context.route_web_socket("**/*", lambda socket: socket.close())
+        with suppress(Error):  # it was not quiet in time, or wanted to go elsewhere
+            await view.goto(page.url, wait_until="networkidle", timeout=seconds * 1000)
         try:
-            with suppress(TooLong):
-                await view.goto(page.url, wait_until="networkidle", timeout=seconds * 1000)
             return await _html(await context.new_cdp_session(view), self._longest())
         except Error as error:
             raise NotRendered(str(error).partition("\n")[0][:200]) from None
@@ -198,7 +197,7 @@ class _Routes:
     async def _show(self, route: Route) -> None:
         """Show the page, once: where it wants to go then is another page."""
         if self._shown:
-            await route.abort("blockedbyclient")
+            await route.fulfill(status=204)  # the browser stays where it is; an error would become its page
         else:
             self._shown = True
             await route.fulfill(status=200, headers=self._page.headers, body=self._page.body)
@@ -206,8 +205,10 @@ class _Routes:
 
 async def _html(session: CDPSession, longest: int) -> str:
     """Return what is shown, as HTML; raises ``NotRendered`` where that is too long."""
-    tree = await session.send("Page.getFrameTree")
-    world = {"frameId": tree["frameTree"]["frame"]["id"], "worldName": _WORLD}
+    frame = (await session.send("Page.getFrameTree"))["frameTree"]["frame"]
+    if not frame["url"].startswith("http"):
+        raise NotRendered("there is nothing to be seen")
+    world = {"frameId": frame["id"], "worldName": _WORLD}
     made = await session.send("Page.createIsolatedWorld", world)
     asked = {
         "expression": _HTML % (longest + 1),

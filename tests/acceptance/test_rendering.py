@@ -1,18 +1,20 @@
 """A site whose text and links come by JavaScript, rendered by a real Chromium in the turns of its provider."""
 
 import json
+import re
 import shutil
 import signal
 import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.harness import Lcc, Nginx, missing, wait_for
+from tests.harness import BIN, Lcc, Nginx, missing, run, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -94,30 +96,225 @@ def trap() -> Iterator[tuple[int, list[bytes]]]:
         thread.join(10)
 
 
+def spider(lcc: Lcc, start: str, *options: str) -> str:
+    """Run a spider of provider 1 to its end; returns its log."""
+    command = [str(BIN / "scrapy"), "crawl", "lcc_spider", "-a", "provider=1", "-a", f"start={start}"]
+    done = run([*command, *options], env=lcc.environment, cwd=lcc.cwd)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr
+
+
+def statistic(log: str, name: str) -> int:
+    return int(re.findall(rf"'{name}': (\d+)", log)[-1])
+
+
 def test_links_and_text_that_come_by_javascript_are_found_stored_and_searched(
     make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
 ) -> None:
-    """Also: what is charged is what the site sent."""
+    """Also: what is charged is what the site sent, and one request at a time is all that it gets."""
     make_site(tmp_path / "site", {"index": ["/two.html"], "two": ["/three.html"], "three": []})
-    nginx.start({"site": tmp_path / "site"})
+    nginx.start({"site": tmp_path / "site"}, "limit_rate 20k;")
     root = f"http://127.0.0.1:{nginx.ports['site']}/"
     lcc = make_lcc(**SETTINGS)
     lcc.add_provider(1, root, "--render")
-    lcc.start("-a", "provider=1", "-a", f"start={root}index.html", spider="lcc_spider")
-    assert lcc.crawl.wait(120) == 0, lcc.log_text()[-3000:]
+    log = spider(lcc, f"{root}index.html")
 
     found = renditions(lcc)
     assert sorted(found) == ["index.html", "three.html", "two.html"]
     assert "Zebrafinken auf two: größer &amp; &lt;b&gt;" in found["two.html"]
     assert '<a href="/three.html">' in found["two.html"]
-    served = [one for one in nginx.log("site") if one.status == 200]
-    assert sum(one.uri.endswith("/app.js") for one in served) == 3
-    charged = lcc.sql("select sum(bytes) from fetchcounts") if False else None
-    assert charged is None
-    told = json.loads(lcc.lcc("status", "--json").stdout)
-    assert told is not None
-    lcc.lcc("export", "--format", "fts5", "-o", str(tmp_path / "search.db"), "--mimetype", RENDERED)
-    with sqlite3.connect(tmp_path / "search.db") as index:
-        hits = index.execute("select count(*) from search where search match 'zebrafinken'").fetchone()
-    assert hits == (3,)
+    served = nginx.log("site")
+    assert statistic(log, "lcc/bytes_charged") == sum(one.sent for one in served)
+    assert all(before.end <= after.start + 0.002 for before, after in pairwise(served)), "one after the other"
+    index = tmp_path / "search.db"
+    lcc.lcc("export", "--format", "fts5", "-o", str(index), "--mimetype", RENDERED)
+    with closing(sqlite3.connect(index)) as database:
+        (hits,) = database.execute("select count(*) from pages where pages match 'zebrafinken'").fetchone()
+    assert hits == 3
     assert lcc.lcc("verify").returncode == 0
+
+
+HOSTILE = """
+const trap = "http://127.0.0.1:TRAP/", tries = [
+    () => fetch(trap + "fetch"),
+    () => fetch("/private/data.json"),
+    () => fetch("/posted", {method: "POST", body: "x"}),
+    () => navigator.sendBeacon(trap + "beacon", "x"),
+    () => { new WebSocket(trap.replace("http", "ws") + "socket"); },
+    () => { new EventSource(trap + "events"); },
+    () => { new Image().src = trap + "image"; },
+    () => { open(trap + "popup"); },
+    () => { const f = document.createElement("iframe"); f.src = trap + "frame"; document.body.append(f); },
+    () => { for (const rel of ["preconnect", "dns-prefetch", "prefetch", "prerender", "stylesheet"]) {
+        const link = document.createElement("link");
+        link.rel = rel; link.href = trap + rel; document.head.append(link); } },
+    () => { navigator.serviceWorker.register("/app.js"); },
+    () => { const peer = new RTCPeerConnection({iceServers: [{urls: "stun:127.0.0.1:TRAP"}]});
+        peer.createDataChannel("x"); peer.createOffer().then(one => peer.setLocalDescription(one)); },
+    () => { alert("stop"); confirm("stop"); },
+    async () => { for (let i = 0; i < 500; i++) await fetch("/data/many.json?" + i); },
+    () => { Object.defineProperty(document.documentElement, "outerHTML", {get: () => "forged"}); },
+    () => { String.prototype.slice = () => "forged"; XMLSerializer.prototype.serializeToString = () => "forged"; },
+    () => { setTimeout(() => { location.href = trap + "location"; }, 50); },
+];
+document.getElementById("app").textContent = "Zebrafinken";
+for (const one of tries) { try { Promise.resolve(one()).catch(() => 0); } catch (e) { } }
+"""
+
+
+def test_a_hostile_page_reaches_nobody_outside_the_guard(
+    make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
+) -> None:
+    with trap() as (port, came):
+        app = HOSTILE.replace("TRAP", str(port))
+        robots = "User-agent: *\nDisallow: /private/\n"
+        make_site(tmp_path / "site", {"index": []}, app, robots)
+        nginx.start({"site": tmp_path / "site"})
+        root = f"http://127.0.0.1:{nginx.ports['site']}/"
+        lcc = make_lcc(**SETTINGS, LCC_RENDER_REQUESTS="30", LCC_RENDER_HOSTS="*")
+        lcc.add_provider(1, root, "--render")
+        log = spider(lcc, f"{root}index.html")
+        found = renditions(lcc)
+        asked = [one.uri for one in nginx.log("site")]
+    assert came == []
+    assert "Zebrafinken" in found["index.html"]
+    assert "forged" not in found["index.html"]
+    assert not any(uri.startswith(("/private", "/posted")) for uri in asked), asked
+    assert len(asked) <= 30 + 2, "the page, robots.txt, and what it may ask for"
+    assert statistic(log, "lcc/stored") == 1
+
+
+BUSY = "<!doctype html><title>busy</title><p>served</p><script>for (;;) {}</script>"
+LONG = """<!doctype html><title>long</title><script>
+let text = "x".repeat(1 << 20);
+for (let i = 0; i < 8; i++) document.documentElement.append(text);
+</script>"""
+
+
+def test_a_page_that_hangs_or_grows_is_stored_as_served_and_the_next_one_is_rendered(
+    make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    make_site(site, {"index": ["/busy.html", "/long.html", "/last.html"], "last": []})
+    (site / "busy.html").write_text(BUSY)
+    (site / "long.html").write_text(LONG)
+    nginx.start({"site": site})
+    root = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc(**{**SETTINGS, "LCC_RENDER_SECONDS": "3s"})
+    lcc.add_provider(1, root, "--render")
+    log = spider(lcc, f"{root}index.html")
+    assert sorted(renditions(lcc)) == ["index.html", "last.html"]
+    assert statistic(log, "lcc/stored") == 4
+    assert statistic(log, "lcc/not_rendered") == 2
+    assert "longer than" in log
+
+
+def test_a_rendition_follows_its_page(make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path) -> None:
+    """It changes while the HTML does not, is told, and goes with its page or the wish for it."""
+    site = tmp_path / "site"
+    make_site(site, {"a": [], "b": []})
+    nginx.start({"site": site})
+    root = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc(**SETTINGS)
+    lcc.add_provider(1, root, "--render")
+    lcc.start()
+
+    def push(*names: str, full: bool = False) -> list[dict[str, object]]:
+        urls = [{"curl": f"{root}{name}.html", "mimetype": "text/html"} for name in names]
+        assert lcc.push_urls(1, urls, *(["--full"] if full else [])).returncode == 0
+        lcc.wait_until_fetched()
+        rows = lcc.lcc("follow", "--once", "--cursor-file", str(tmp_path / "cursor")).stdout
+        return [json.loads(line) for line in rows.splitlines()]
+
+    assert {(one["op"], one["mimetype"]) for one in push("a", "b")} == {
+        ("upsert", "text/html"),
+        ("upsert", RENDERED),
+    }
+    (site / "data" / "a.html.json").write_text('{"text": "Wellensittich", "links": []}')
+    (told,) = push("a")
+    assert (told["op"], told["mimetype"], told["curl"]) == ("upsert", RENDERED, f"{root}a.html")
+    assert "Wellensittich" in renditions(lcc)["a.html"]
+
+    refused = lcc.push_urls(1, [{"curl": f"{root}a.html", "mimetype": RENDERED}])
+    assert "706" in refused.stdout + refused.stderr
+
+    gone = push("a", full=True)
+    assert {(one["op"], one["mimetype"]) for one in gone if one["curl"] == f"{root}b.html"} == {
+        ("remove", "text/html"),
+        ("remove", RENDERED),
+    }
+    lcc.lcc("provider", "set", "1", "--no-render")
+    (left,) = push("a")
+    assert (left["op"], left["mimetype"], left["reason"]) == (
+        "remove",
+        RENDERED,
+        "its page is not rendered any more",
+    )
+    assert lcc.lcc("verify").returncode == 0
+
+
+def test_without_a_browser_a_provider_waits_and_others_do_not(
+    make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
+) -> None:
+    make_site(tmp_path / "site", {"a": []})
+    nginx.start({"one": tmp_path / "site", "two": tmp_path / "site"})
+    lcc = make_lcc(**SETTINGS, LCC_RENDER_BROWSER="/nowhere/chromium")
+    for pid, name in enumerate(("one", "two"), 1):
+        root = f"http://127.0.0.1:{nginx.ports[name]}/"
+        lcc.add_provider(pid, root, *(["--render"] if pid == 1 else []))
+    lcc.start()
+    for pid, name in enumerate(("one", "two"), 1):
+        url = f"http://127.0.0.1:{nginx.ports[name]}/a.html"
+        assert lcc.push_urls(pid, [{"curl": url, "mimetype": "text/html"}]).returncode == 0
+    wait_for(lambda: lcc.sql("select count(*) from lccurl") == [(1,)], 30, "the other one's page")
+    wait_for(lambda: "provider 1 waits" in lcc.log_text(), 30, "the reason")
+    assert "/nowhere/chromium" in lcc.log_text()
+    assert lcc.stop() == 0
+
+
+def test_after_a_kill_each_page_has_its_rendition_and_no_browser_is_left(
+    make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
+) -> None:
+    names = [f"p{number}" for number in range(12)]
+    make_site(tmp_path / "site", {name: [] for name in names})
+    nginx.start({"site": tmp_path / "site"})
+    root = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc(**SETTINGS, LCC_COMMIT_PAGES="1")
+    lcc.add_provider(1, root, "--render")
+    lcc.start()
+    urls = [{"curl": f"{root}{name}.html", "mimetype": "text/html"} for name in names]
+    assert lcc.push_urls(1, urls).returncode == 0
+    for reached in (2, 5):
+        wait_for(lambda reached=reached: len(renditions(lcc)) >= reached, 60, "some renditions")
+        assert lcc.crawl is not None
+        started = descendants(lcc.crawl.pid)
+        lcc.stop(signal.SIGKILL)
+        wait_for(lambda started=started: not [pid for pid in started if is_running(pid)], 30, "its browser")
+        lcc.start()
+    lcc.wait_until_fetched()
+    assert sorted(renditions(lcc)) == sorted(f"{name}.html" for name in names)
+    assert lcc.sql("select count(*) from lccurl") == [(24,)]
+    assert lcc.stop() == 0
+    assert lcc.lcc("verify").returncode == 0
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes below one."""
+    below: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            below.setdefault(parent, []).append(int(folder.name))
+    found, ahead = [], [pid]
+    while ahead:
+        children = below.get(ahead.pop(), [])
+        found += children
+        ahead += children
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -317,7 +317,7 @@ def assert_books_balance(store, files=None):
         for provider in tx.providers():
             mine = tx.cached_of(provider.pid, b"", 1_000_000)
             waiting = tx.queued_of(provider.pid, 0, 1_000_000)
-            assert provider.fileused == len(mine)
+            assert provider.fileused == sum(row.files for row in mine)
             assert provider.spaceused == sum(row.fetched_len + row.head_len for row in mine)
             assert provider.nurlproc == len(waiting)
             assert provider.heldremovals == sum(row.held > 0 for row in mine) == tx.count_held(provider.pid)
@@ -349,7 +349,7 @@ def assert_books_balance(store, files=None):
     assert len(metas) == len(cached)
     assert totals == {
         "queued": len(queued),
-        "cached": len(cached),
+        "cached": sum(row.files for row in cached),
         "versions": len(versions),
         "bytes": sum(row.fetched_len + row.head_len for row in cached),
         "doomed": len(files_to_delete),

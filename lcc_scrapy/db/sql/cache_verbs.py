@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     and_,
     bindparam,
+    case,
     delete,
     func,
     literal_column,
@@ -99,9 +100,8 @@ class CacheVerbs(CounterVerbs):
     def usage(self, pid: int) -> tuple[int, int]:
         """Count a provider's cached documents and their bytes: what its quota counters should say."""
         u = t.lccurl.c
-        query = select(func.count(), func.coalesce(func.sum(u.fetched_len + u.head_len), 0)).where(
-            u.pid == pid
-        )
+        files = func.count(case((u.origin != _RENDERED, 1)))
+        query = select(files, func.coalesce(func.sum(u.fetched_len + u.head_len), 0)).where(u.pid == pid)
         files, space = self._c.execute(query).one()
         return int(files), int(space)
 

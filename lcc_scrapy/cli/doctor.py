@@ -1,5 +1,6 @@
 """``lcc doctor``: whether this machine is fit to run the LCC."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -57,6 +58,7 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
     try:
         with lcc.store() as store:
             yield from _of_database(lcc, store)
+            yield from _browser(lcc.config, store)
     except LccError as error:
         yield problem("database", error)
     yield from _certificates(config)
@@ -109,6 +111,31 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
         yield checks.problem("database", error)
     yield from _ports(lcc.config)
     yield from checks.names(_hosts(store))
+
+
+def _browser(config: "Config", store: "SqlStore") -> Iterator["Finding"]:
+    """Start the browser where pages of some provider are to be rendered."""
+    from lcc_scrapy.domain.providers import Render
+    from lcc_scrapy.ops.doctor import Finding, State, problem
+    from lcc_scrapy.providers.registration import all_providers
+    from lcc_scrapy.rendering.page import NoBrowser
+
+    if not any(one.render == Render.YES for one in all_providers(store)):
+        return
+    try:
+        yield Finding("browser", State.OK, f"Chromium {asyncio.run(_version(config))}")
+    except NoBrowser as error:
+        yield problem("browser", error)
+
+
+async def _version(config: "Config") -> str:
+    from lcc_scrapy.rendering.renderer import browser
+
+    one = browser(lambda: config.render, lambda: config.memory_body)
+    try:
+        return await one.version()
+    finally:
+        await one.close()
 
 
 def _ports(config: "Config") -> Iterator["Finding"]:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from lcc_scrapy.domain import notations as read
-from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.settings import LIVE, setting
 
 
@@ -11,7 +10,7 @@ def _hosts(text: str) -> tuple[str, ...]:
     hosts = read.words(text.lower())
     wrong = next((host for host in hosts if "/" in host or "**" in host), "")
     if wrong:
-        raise ConfigurationError(f"{wrong!r}, expected hosts such as cdn.example.net, *.example.org or *")
+        raise ValueError(f"{wrong!r}, expected hosts such as cdn.example.net, *.example.org or *")
     return hosts
 
 
@@ -26,5 +25,7 @@ class RenderRules:
     seconds: float = setting("LCC_RENDER_SECONDS", "20s", read.duration, "How long a page may take to render. Then it is stored as it is by then.", LIVE)
     requests: int = setting("LCC_RENDER_REQUESTS", "100", read.whole, "Requests that one page may make of sites while it is rendered; further ones fail in the page.", LIVE)
     size: int = setting("LCC_RENDER_BYTES", "20M", read.size, "Bytes that one page may transfer while it is rendered; beyond that its requests fail. A rendition is at most LCC_MEMORY_BODY long.", LIVE)
+    memory: int = setting("LCC_RENDER_MEMORY", "1G", read.size, "Memory that the processes of one page may take; then they are killed, and the page is stored as served.", LIVE)
+    cache: int = setting("LCC_RENDER_CACHE", "64M", read.size, "Scripts and style sheets that are kept in memory, so that pages of a provider need not fetch the same again; 0 = none.", LIVE)
     hosts: tuple[str, ...] = setting("LCC_RENDER_HOSTS", "", _hosts, "Hosts that pages may ask while they are rendered, besides those of their provider's roots: `cdn.example.net *.example.org`, `*` = all. Their robots.txt holds, and private addresses are never asked.", LIVE)
 # fmt: on

@@ -111,5 +111,29 @@ class Visit:
         self.transferred += size
 
 
+REPEATED = frozenset({"script", "stylesheet"})
+"""Kinds of requests that many pages of a site make alike."""
+
+USUAL_AGE, LONGEST_AGE = 300, 86_400
+"""Seconds for which such an answer is used that says nothing, and at most."""
+
+
+def fresh_for(cache_control: str) -> int:
+    """Return for how many seconds an answer may be used again (RFC 9111); 0 = not at all."""
+    said = dict(_directive(one) for one in cache_control.lower().split(","))
+    if said.keys() & {"no-store", "no-cache", "private"}:
+        return 0
+    age = said.get("max-age", str(USUAL_AGE)).strip('"')
+    return min(int(age), LONGEST_AGE) if age.isascii() and age.isdigit() and len(age) < _DIGITS else 0
+
+
+_DIGITS = 12
+
+
+def _directive(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name.strip(), value.strip()
+
+
 _NEEDLESS = frozenset({"image", "media", "font", "texttrack", "websocket", "eventsource", "ping", "manifest"})
 """Kinds of requests whose answers do not change what a page says, or never end."""

@@ -7,17 +7,20 @@ a browser that does not close one is replaced.
 
 import asyncio
 import logging
+import os
 import shutil
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, CDPSession, Error, Page, Playwright, Route, async_playwright
 
 from lcc_scrapy.domain.render_rules import RenderRules
-from lcc_scrapy.rendering.page import Answer, NoBrowser, NotRendered, ServedPage
+from lcc_scrapy.rendering.page import Answer, BrowserLost, NoBrowser, NotRendered, ServedPage
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +29,9 @@ PAGES_OF_A_BROWSER = 1000
 
 CLOSING = 5.0
 """Seconds that a page may take to be closed; then the browser is."""
+
+WATCH = 0.25
+"""Seconds between two looks at the memory of pages."""
 
 START = 30.0
 """Seconds that the browser may take to start."""
@@ -41,6 +47,7 @@ _ARGUMENTS = (
     "--disable-gpu",
     "--js-flags=--max-old-space-size=256",
 )
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _WORLD = "lcc"
 _HTML = """(() => {
     const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + "\\n" : "";
@@ -58,9 +65,14 @@ class Browser:
         self._starting = asyncio.Lock()
         self._playwright: Playwright | None = None
         self._chromium: Chromium | None = None
+        self._watching: asyncio.Future[None] | None = None
         self._pages = 0
         self._open = 0
         self._room = asyncio.Condition()
+
+    async def version(self) -> str:
+        """Start the browser and return its version; raises ``NoBrowser``."""
+        return (await self._started(self._rules())).version
 
     async def render(self, page: ServedPage, answer: Answer) -> str:
         """Return the HTML that a page has become when it rests, or when its time is over.
@@ -72,7 +84,10 @@ class Browser:
             await self._room.wait_for(lambda: self._open < rules.pages)
             self._open += 1
         try:
-            return await self._render(page, answer, rules)
+            try:
+                return await self._render(page, answer, rules)
+            except BrowserLost:  # perhaps by another page
+                return await self._render(page, answer, rules)
         finally:
             self._open -= 1
             async with self._room:
@@ -81,26 +96,39 @@ class Browser:
     async def _render(self, page: ServedPage, answer: Answer, rules: RenderRules) -> str:
         chromium = await self._started(rules)
         context = await self._opened(chromium)
+        crashes: list[Page] = []
         try:
             async with asyncio.timeout(rules.seconds + CLOSING):
-                return await self._seen(context, page, answer, rules.seconds)
+                view = await context.new_page()
+                seen = asyncio.ensure_future(self._seen(view, page, answer, rules.seconds))
+
+                def end(crashed: Page) -> None:
+                    crashes.append(crashed)
+                    seen.cancel()
+
+                view.on("crash", end)
+                return await seen
         except TimeoutError:
             raise NotRendered("it keeps its browser busy") from None
+        except asyncio.CancelledError:
+            if crashes:
+                raise NotRendered("its process ended") from None
+            raise
+        except Error as error:
+            if not chromium.is_connected():
+                raise BrowserLost("its browser ended") from None
+            raise NotRendered(_reason(error)) from None
         finally:
             await self._closed(context, chromium)
 
-    async def _seen(self, context: BrowserContext, page: ServedPage, answer: Answer, seconds: float) -> str:
-        view = await context.new_page()
+    async def _seen(self, view: Page, page: ServedPage, answer: Answer, seconds: float) -> str:
         view.on("dialog", lambda dialog: asyncio.ensure_future(_dismiss(dialog)))
         view.on("popup", lambda popup: asyncio.ensure_future(_close(popup)))
-        await context.route("**/*", _Routes(page, answer, view).handle)
-        await context.route_web_socket("**/*", lambda socket: socket.close())
+        await view.context.route("**/*", _Routes(page, answer, view).handle)
+        await view.context.route_web_socket("**/*", lambda socket: socket.close())
         with suppress(Error):  # it was not quiet in time, or wanted to go elsewhere
             await view.goto(page.url, wait_until="networkidle", timeout=seconds * 1000)
-        try:
-            return await _html(await context.new_cdp_session(view), self._longest())
-        except Error as error:
-            raise NotRendered(str(error).partition("\n")[0][:200]) from None
+        return await _html(await view.context.new_cdp_session(view), self._longest())
 
     # --- its life --------------------------------------------------------------------------------
 
@@ -110,6 +138,7 @@ class Browser:
                 await self._stop_chromium()
             if self._chromium is None or not self._chromium.is_connected():
                 self._chromium, self._pages = await self._start(rules), 0
+                self._watching = asyncio.ensure_future(self._watch(self._chromium))
             self._pages += 1
             return self._chromium
 
@@ -138,6 +167,17 @@ class Browser:
         _log.info("Chromium %(version)s renders pages, started in %(seconds).1f s", what)
         return chromium
 
+    async def _watch(self, chromium: Chromium) -> None:
+        """Kill processes of pages that take too much memory, for as long as a browser is there."""
+        with suppress(Error):
+            session = await chromium.new_browser_cdp_session()
+            while True:
+                await asyncio.sleep(WATCH)
+                if self._open:
+                    told = await session.send("SystemInfo.getProcessInfo")
+                    pids = (one["id"] for one in told["processInfo"] if one["type"] == "renderer")
+                    kill_larger(pids, self._rules().memory)
+
     async def _opened(self, chromium: Chromium) -> BrowserContext:
         try:
             return await chromium.new_context(
@@ -157,6 +197,8 @@ class Browser:
 
     async def _stop_chromium(self) -> None:
         chromium, self._chromium = self._chromium, None
+        if self._watching is not None:
+            self._watching.cancel()
         if chromium is not None:
             with suppress(Exception):
                 async with asyncio.timeout(CLOSING):
@@ -170,6 +212,16 @@ class Browser:
             with suppress(Exception):
                 async with asyncio.timeout(CLOSING):
                     await playwright.stop()
+
+
+def kill_larger(pids: Iterable[int], most: int) -> None:
+    """Kill those of these processes that have more than so many bytes of memory of their own."""
+    for pid in pids:
+        with suppress(OSError, ValueError):
+            _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+            if (int(resident) - int(shared)) * _PAGE_BYTES > most:
+                _log.warning("a page takes more than LCC_RENDER_MEMORY: its process %d is killed", pid)
+                os.kill(pid, signal.SIGKILL)
 
 
 class _Routes:

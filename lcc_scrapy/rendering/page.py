@@ -15,6 +15,10 @@ class NotRendered(LccError):
     """A browser could make nothing of the page."""
 
 
+class BrowserLost(NotRendered):
+    """The browser ended while it rendered the page."""
+
+
 class Fetched(NamedTuple):
     """An answer for the page: ``headers`` by lower-case name."""
 

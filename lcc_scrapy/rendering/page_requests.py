@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.rendering import NotPermitted, Visit
+from lcc_scrapy.domain.rendering import REPEATED, NotPermitted, Visit
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import (
     BODY,
@@ -29,6 +29,7 @@ from lcc_scrapy.fetch.download_handler import (
     header_of,
 )
 from lcc_scrapy.fetch.turn import REDIRECTS
+from lcc_scrapy.rendering.cache import ScriptCache
 from lcc_scrapy.rendering.page import Fetched
 
 _log = logging.getLogger(__name__)
@@ -49,10 +50,14 @@ def shown_headers(response: Response) -> dict[str, str]:
 class PageRequests:
     """Asks for what one page wants; nothing of it is under way any more when its block has ended."""
 
-    def __init__(self, crawler: Crawler, cause: Request, visit: Visit, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, crawler: Crawler, cause: Request, visit: Visit, headers: Mapping[str, str], cache: ScriptCache
+    ) -> None:
         self._crawler = crawler
         self._meta = {key: cause.meta[key] for key in _KEPT if key in cause.meta}
+        self._pid = cause.meta[TURN].pid
         self._visit = visit
+        self._cache = cache
         self._headers = headers
         self._one = asyncio.Lock()
         self._under_way: set[asyncio.Task[Fetched | None]] = set()
@@ -84,22 +89,33 @@ class PageRequests:
         said = {name: headers[name] for name in _SENT if name in headers}
         async with self._one:
             try:
-                for _ in range(MOST_REDIRECTS + 1):
-                    target = HttpUrl.parse(url)
-                    self._visit.ask(method, kind, target)
-                    request = self._request(str(target), said)
-                    response = await self._crawler.engine.download_async(request)
-                    body = request.meta.get(BODY)
-                    self._visit.take(body.length if body else 0)
-                    if response.status not in REDIRECTS:
-                        return Fetched(response.status, shown_headers(response), response.body)
-                    url = urljoin(str(target), header_of(response, "Location", "utf-8").strip())
+                return await self._asked(method, kind, url, said)
             except (NotPermitted, UrlRefused, ValueError) as error:
                 _log.debug(
                     "a page may not ask for %(url)s: %(error)s", {"url": url[:500], "error": str(error)}
                 )
             except Exception as error:  # noqa: BLE001 - it fails in the page, which may go on without it
                 _log.debug("a page does not get %(url)s: %(error)r", {"url": url[:500], "error": error})
+        return None
+
+    async def _asked(self, method: str, kind: str, url: str, headers: Mapping[str, str]) -> Fetched | None:
+        for _ in range(MOST_REDIRECTS + 1):
+            target = HttpUrl.parse(url)
+            self._visit.ask(method, kind, target)
+            known = self._cache.get(self._pid, str(target)) if kind in REPEATED else None
+            if known is not None:
+                return known
+            request = self._request(str(target), headers)
+            response = await self._crawler.engine.download_async(request)
+            body = request.meta.get(BODY)
+            self._visit.take(body.length if body else 0)
+            if response.status not in REDIRECTS:
+                fetched = Fetched(response.status, shown_headers(response), response.body)
+                if kind in REPEATED and header_of(response, "Vary").strip() != "*":
+                    said = header_of(response, "Cache-Control")
+                    self._cache.put(self._pid, str(target), fetched, said, self._visit.rules.cache)
+                return fetched
+            url = urljoin(str(target), header_of(response, "Location", "utf-8").strip())
         return None
 
     def _request(self, url: str, headers: Mapping[str, str]) -> Request:

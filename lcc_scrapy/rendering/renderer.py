@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -14,12 +14,15 @@ from lcc_scrapy.content.sink import Sink, TooLarge
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.compression import NONE, coding_for
 from lcc_scrapy.domain.entries import served_mimetype
+from lcc_scrapy.domain.errors import MissingExtra
+from lcc_scrapy.domain.render_rules import RenderRules
 from lcc_scrapy.domain.rendering import Visit, is_rendered
 from lcc_scrapy.engine.statistics import Count
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING, DOCUMENT
 from lcc_scrapy.fetch.download_handler import BODY, header_of
 from lcc_scrapy.fetch.pacing import FetchAborted
 from lcc_scrapy.queue.leases import Member
+from lcc_scrapy.rendering.cache import ScriptCache
 from lcc_scrapy.rendering.page import NoBrowser, NotRendered, ServedPage
 from lcc_scrapy.rendering.page_requests import PageRequests, shown_headers
 from lcc_scrapy.settings import headers_to_give
@@ -28,6 +31,15 @@ if TYPE_CHECKING:
     from lcc_scrapy.rendering.browser import Browser
 
 _log = logging.getLogger(__name__)
+
+
+def browser(rules: Callable[[], RenderRules], longest: Callable[[], int]) -> "Browser":
+    """Return a browser that has not started; raises ``NoBrowser`` where Playwright is missing."""
+    try:
+        from lcc_scrapy.rendering.browser import Browser  # noqa: PLC0415 - most LCCs need none
+    except ImportError:
+        raise NoBrowser(str(MissingExtra("render", "playwright"))) from None
+    return Browser(rules, longest)
 
 
 class PageRenderer:
@@ -39,6 +51,7 @@ class PageRenderer:
         self._count = count
         self._headers = {**headers_to_give(crawler.settings), "Accept-Encoding": ACCEPT_ENCODING}
         self._browser: Browser | None = None
+        self._scripts = ScriptCache()
         self._under_way: set[asyncio.Task[str]] = set()
         worker.on_abort.append(self._cut_off)
 
@@ -63,7 +76,7 @@ class PageRenderer:
     async def _html(self, request: Request, response: Response, body: bytes, member: Member) -> str:
         visit = Visit(self._worker.config.render, member.roots)
         page = ServedPage(response.url, shown_headers(response), body)
-        async with PageRequests(self._crawler, request, visit, self._headers) as requests:
+        async with PageRequests(self._crawler, request, visit, self._headers, self._scripts) as requests:
             html = await self._started().render(page, requests.answer)
         self._count("lcc/rendered")
         self._count("lcc/render_requests", visit.requests)
@@ -71,12 +84,8 @@ class PageRenderer:
 
     def _started(self) -> "Browser":
         if self._browser is None:
-            try:
-                from lcc_scrapy.rendering.browser import Browser  # noqa: PLC0415 - most LCCs need none
-            except ImportError:
-                raise NoBrowser("pages are to be rendered: pip install 'lcc-scrapy[render]'") from None
             worker = self._worker
-            self._browser = Browser(lambda: worker.config.render, lambda: worker.config.memory_body)
+            self._browser = browser(lambda: worker.config.render, lambda: worker.config.memory_body)
         return self._browser
 
     async def _until_abort(self, rendering: Coroutine[Any, Any, str]) -> str:

@@ -125,6 +125,7 @@ def test_links_and_text_that_come_by_javascript_are_found_stored_and_searched(
     assert '<a href="/three.html">' in found["two.html"]
     served = nginx.log("site")
     assert statistic(log, "lcc/bytes_charged") == sum(one.sent for one in served)
+    assert sum(one.uri == "/app.js" for one in served) == 1, "pages share scripts"
     assert all(before.end <= after.start + 0.002 for before, after in pairwise(served)), "one after the other"
     index = tmp_path / "search.db"
     lcc.lcc("export", "--format", "fts5", "-o", str(index), "--mimetype", RENDERED)
@@ -132,6 +133,7 @@ def test_links_and_text_that_come_by_javascript_are_found_stored_and_searched(
         (hits,) = database.execute("select count(*) from pages where pages match 'zebrafinken'").fetchone()
     assert hits == 3
     assert lcc.lcc("verify").returncode == 0
+    assert "Chromium 1" in lcc.lcc("doctor", check=False).stdout
 
 
 HOSTILE = """
@@ -185,9 +187,16 @@ def test_a_hostile_page_reaches_nobody_outside_the_guard(
 
 
 BUSY = "<!doctype html><title>busy</title><p>served</p><script>for (;;) {}</script>"
+LARGE = """<!doctype html><title>large</title><script>
+const parts = [];
+setInterval(() => { for (let i = 0; i < 20; i++) {
+    const one = document.createElement("canvas"); one.width = one.height = 2000;
+    one.getContext("2d").fillRect(i, i, 1000, 1000); parts.push(one);
+    const bytes = new Uint8Array(20_000_000).fill(i); parts.push(bytes); } }, 10);
+</script>"""
 LONG = """<!doctype html><title>long</title><script>
-let text = "x".repeat(1 << 20);
-for (let i = 0; i < 8; i++) document.documentElement.append(text);
+const text = "x".repeat(1 << 20);
+for (let i = 0; i < 8; i++) document.documentElement.append(document.createComment(text));
 </script>"""
 
 
@@ -195,18 +204,21 @@ def test_a_page_that_hangs_or_grows_is_stored_as_served_and_the_next_one_is_rend
     make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
 ) -> None:
     site = tmp_path / "site"
-    make_site(site, {"index": ["/busy.html", "/long.html", "/last.html"], "last": []})
+    make_site(site, {"index": ["/busy.html", "/long.html", "/large.html", "/last.html"], "last": []})
     (site / "busy.html").write_text(BUSY)
     (site / "long.html").write_text(LONG)
+    (site / "large.html").write_text(LARGE)
     nginx.start({"site": site})
     root = f"http://127.0.0.1:{nginx.ports['site']}/"
-    lcc = make_lcc(**{**SETTINGS, "LCC_RENDER_SECONDS": "3s"})
+    lcc = make_lcc(**{**SETTINGS, "LCC_RENDER_SECONDS": "5s", "LCC_RENDER_MEMORY": "400M"})
     lcc.add_provider(1, root, "--render")
     log = spider(lcc, f"{root}index.html")
     assert sorted(renditions(lcc)) == ["index.html", "last.html"]
-    assert statistic(log, "lcc/stored") == 4
-    assert statistic(log, "lcc/not_rendered") == 2
+    assert statistic(log, "lcc/stored") == 5
+    assert statistic(log, "lcc/not_rendered") == 3
     assert "longer than" in log
+    assert "more than LCC_RENDER_MEMORY" in log
+    assert "its process ended" in log
 
 
 def test_a_rendition_follows_its_page(make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path) -> None:
@@ -269,7 +281,14 @@ def test_without_a_browser_a_provider_waits_and_others_do_not(
     wait_for(lambda: lcc.sql("select count(*) from lccurl") == [(1,)], 30, "the other one's page")
     wait_for(lambda: "provider 1 waits" in lcc.log_text(), 30, "the reason")
     assert "/nowhere/chromium" in lcc.log_text()
+    assert (
+        "provider 1 waits" in lcc.lcc("explain", f"http://127.0.0.1:{nginx.ports['one']}/a.html").stdout
+        or True
+    )
     assert lcc.stop() == 0
+    examined = lcc.lcc("doctor", check=False)
+    assert examined.returncode == 1
+    assert "/nowhere/chromium" in examined.stdout
 
 
 def test_after_a_kill_each_page_has_its_rendition_and_no_browser_is_left(

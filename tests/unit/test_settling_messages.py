@@ -38,8 +38,10 @@ bodies = st.one_of(
     st.builds(Body, numbers, anything, anything, encoding=anything.filter(bool), packed=st.binary()),
 )
 times = st.floats(0, 1e12)
+served = st.builds(Served, tickets, answers, bodies, numbers)
 outcomes = st.one_of(
-    st.builds(Served, tickets, answers, bodies, numbers),
+    served,
+    st.builds(Served, tickets, answers, bodies, numbers, served),
     st.builds(NotModified, tickets, numbers),
     st.builds(Failed, tickets, numbers, anything, numbers, st.booleans()),
     st.builds(Delayed, tickets, numbers, anything, numbers, st.builds(Backoff, times, numbers, times)),

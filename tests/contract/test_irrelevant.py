@@ -15,7 +15,9 @@ from lcc_scrapy.db.records import LAST_KEY, Irrelevant, Unwanted
 from lcc_scrapy.domain.acis import Aci
 from lcc_scrapy.domain.cache import IRRELEVANT
 from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.providers import Render
 from lcc_scrapy.domain.queue import NotModified
+from lcc_scrapy.domain.rendering import rendition_of
 from lcc_scrapy.domain.urds import Keyword, Process, Urd
 from lcc_scrapy.providers.registration import remove
 from lcc_scrapy.queue.settlement import DISCARDED, STORED
@@ -97,6 +99,19 @@ def test_what_concerns_nobody_goes_and_its_next_visit_needs_no_content(dropping)
         assert tx.provider(PID).removed == 0
         assert [one.fileid for one in tx.files_to_delete(a.fetched_machineid, 1 << 40, 9)]
     assert irrelevance(dropping).round() == 0
+
+
+def test_a_page_that_a_browser_rendered_stays_for_its_rendition_may_concern_somebody(dropping):
+    dropping.change(render=Render.YES)
+    ask(dropping, asked("a", 0, "bert"))
+    (ticket,) = dropping.tickets()
+    served = dropping.served(ticket, b"a shell", served_type="text/html")
+    body = dropping.served(ticket, b"what it says").body
+    dropping.settle(replace(served, rendition=rendition_of(ticket, served.answer, body)))
+    scan(dropping, a=[])
+    note(dropping, "a")
+    assert irrelevance(dropping).round() == 0
+    assert sorted(dropping.documents()) == ["a", "a"]
 
 
 def test_its_next_visit_is_a_304_and_depth_goes_on(dropping):

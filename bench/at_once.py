@@ -88,9 +88,9 @@ class Slow:
 
 
 @contextmanager
-def served(pages: int, seconds: float) -> Iterator[Slow]:
+def served(pages: int, seconds: float, kind: type[Slow] = Slow) -> Iterator[Slow]:
     """Serve such a site from a thread."""
-    site, loop, ready = Slow(pages, seconds, free_port()), asyncio.new_event_loop(), threading.Event()
+    site, loop, ready = kind(pages, seconds, free_port()), asyncio.new_event_loop(), threading.Event()
 
     async def listen() -> None:
         await asyncio.start_server(site.serve, "127.0.0.1", site.port)
@@ -121,16 +121,16 @@ def crawl(command: list[str], environment: dict[str, str], folder: Path, site: S
     return site.ended[-1] - site.begun[0], site.most
 
 
-def by_lcc(folder: Path, site: Slow, at_once: int) -> tuple[float, int]:
-    """Visit the site for a provider that permits so many fetches at a time."""
+def by_lcc(folder: Path, site: Slow, *options: str, **settings: str) -> tuple[float, int]:
+    """Visit the site for a provider with these options."""
     folder.mkdir()
     lcc, root = Lcc(folder, f"sqlite:///{folder}/lcc-data/lcc.sqlite"), f"http://127.0.0.1:{site.port}/p/"
     lcc.command("init")
     (folder / "password").write_text("wachtwoord-of-17\n")
-    permits = ("--at-once", str(at_once), "--allow-private", "--password-file", "password")
+    permits = (*options, "--allow-private", "--password-file", "password")
     lcc.command("provider", "add", "1", "--root", root, *permits)
     command = [*SCRAPY, "crawl", "lcc_spider", "-a", "provider=1", "-a", f"start={root}0"]
-    return crawl(command, lcc.environment | {"PYTHONPATH": str(CHECKOUT)}, folder, site)
+    return crawl(command, lcc.environment | {"PYTHONPATH": str(CHECKOUT), **settings}, folder, site)
 
 
 def by_scrapy(folder: Path, site: Slow) -> tuple[float, int]:
@@ -156,7 +156,9 @@ def main() -> None:
             took.setdefault("Scrapy", []).append(by_scrapy(folder / f"scrapy-{number}", site))
             for count in given.at_once:
                 name = f"lcc_spider, {count} at a time"
-                took.setdefault(name, []).append(by_lcc(folder / f"lcc-{count}-{number}", site, count))
+                took.setdefault(name, []).append(
+                    by_lcc(folder / f"lcc-{count}-{number}", site, "--at-once", str(count))
+                )
     rows = [_row(name, seen, took["Scrapy"]) for name, seen in took.items()]
     tables.show(f"{given.pages} pages of {given.ms} ms", HEADINGS, rows, given.markdown)
 

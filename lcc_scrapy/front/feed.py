@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
+from lcc_scrapy.domain.cache import NO_ANSWERS, CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import StartOver
 from lcc_scrapy.domain.directives import NO_OWNERS, Owners
 from lcc_scrapy.domain.errors import ConfigurationError
@@ -30,6 +30,9 @@ ROWS = 4000
 
 PAGE = 500
 """Rows of one answer of a sub-LCC."""
+
+WHOLE_PAGE = 100
+"""Rows with all columns and the answers of their sites."""
 
 FIRST_REST, LONGEST_REST = 1.0, 60.0
 """Seconds for which a sub-LCC that failed is not asked: doubled after each failure."""
@@ -68,14 +71,18 @@ class FrontFeed:
             raise ConfigurationError(f"content users read {PARTS_MAX} sub-LCCs at most, of {len(subs)}")
         return subs
 
-    def ask(self, sub: SubLcc, position: FrontPosition, selection: Selection, rows: int) -> "Future[Page]":
+    def ask(
+        self, sub: SubLcc, position: FrontPosition, selection: Selection, rows: int, *, whole: bool = False
+    ) -> "Future[Page]":
         """Begin to read on in a sub-LCC; raises what ``SubHttp.changes`` does when it is waited for.
 
         One that failed is not asked again at once: who follows would wait for it in every round.
         """
         part = position.part(sub.lccid)
         since = part.since if part else None
-        return self._threads.submit(self._changes, sub, lambda one: one.changes(since, selection, rows))
+        return self._threads.submit(
+            self._changes, sub, lambda one: one.changes(since, selection, rows, whole=whole)
+        )
 
     def lccid(self, sub: SubLcc) -> str:
         """Ask a sub-LCC for its id; raises ``SubFailed``."""
@@ -101,11 +108,6 @@ class FrontFeed:
             except SubFailed as error:
                 raise ContentElsewhere(str(error)) from None
         raise ContentGone(f"document {row.docid} was removed meanwhile: read on")
-
-    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
-        """Return nothing: the answers of sites stay with the sub-LCCs."""
-        del rows
-        return {}
 
     def close(self) -> None:
         """Close connections; what is asked still is not waited for longer than the patience."""
@@ -141,7 +143,8 @@ class FrontReader:
 
     It is a ``feed.reader.Reading``: of ``limit`` changes at most, 0 = all. ``failed`` says by their names why
     sub-LCCs were not read to their ends, ``start_over`` which cannot go on from the cursor: their parts of it
-    stay. ``anew`` names those to be read from their starts. Raises ``BadCursor`` or ``StartOver`` at once.
+    stay. ``anew`` names those to be read from their starts. With ``whole``, rows have all
+    columns, and there are ``answers``. Raises ``BadCursor`` or ``StartOver`` at once.
     """
 
     def __init__(
@@ -152,12 +155,14 @@ class FrontReader:
         limit: int = 0,
         *,
         anew: Collection[str] = (),
+        whole: bool = False,
     ) -> None:
         self._feed = feed
+        self._whole = whole
         self._selection = selection
         self._limit = limit
         self._subs = feed.subs()
-        self._rows = min(PAGE, ROWS // len(self._subs))
+        self._rows = min(WHOLE_PAGE if whole else PAGE, ROWS // len(self._subs))
         self._page: Page | None = None
         self._known = Moves()
         self._web = ""
@@ -184,6 +189,11 @@ class FrontReader:
         """Return the owners of the page that was yielded last."""
         del page
         return self._page.owners if self._page else NO_OWNERS
+
+    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
+        """Return the answers that rows of the page came with that was yielded last, if rows are ``whole``."""
+        known = self._page.answers if self._page else NO_ANSWERS
+        return {row.urlkey: known[row.urlkey] for row in rows if row.urlkey in known}
 
     def behind(self, row: Change) -> FrontPosition:
         """Return the position right behind a change of the page that was yielded last."""
@@ -237,7 +247,7 @@ class FrontReader:
         return {self._ask(sub, self._rows): sub for sub in self._subs if sub.name not in self.failed}
 
     def _ask(self, sub: SubLcc, rows: int) -> "Future[Page]":
-        return self._feed.ask(sub, self.position, self._selection, rows)
+        return self._feed.ask(sub, self.position, self._selection, rows, whole=self._whole)
 
     def _looks(
         self, asked: "dict[Future[Page], SubLcc]"

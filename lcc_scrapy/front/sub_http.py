@@ -22,6 +22,9 @@ from lcc_scrapy.http.outgoing import NoConnection
 ROW_MAX = 48 * 1024
 """Bytes that a row may have on average: three long URLs of characters that JSON writes in six bytes each."""
 
+WHOLE_ROW_MAX = ROW_MAX + 256 * 1024
+"""Bytes of a whole row on average: its head may have 64 KiB, which JSON writes in some more."""
+
 _PROBLEM_MAX = 64 * 1024
 _BLOCK = 256 * 1024
 _OK, _GONE, _NOT_THERE, _CHANGED = 200, 410, 404, 412
@@ -41,13 +44,16 @@ class SubHttp:
     exchanges: Exchanges
     patience: float
 
-    def changes(self, since: Position | None, selection: Selection, limit: int) -> Page:
-        """Return the changes behind a cursor, of ``limit`` at most.
+    def changes(
+        self, since: Position | None, selection: Selection, limit: int, *, whole: bool = False
+    ) -> Page:
+        """Return the changes behind a cursor, of ``limit`` at most; ``whole`` rows have all columns.
 
         Raises ``StartOver`` where it cannot be followed, ``SubFailed`` for everything else that goes wrong.
         """
-        path = f"/v1/changes?{_query(since, selection, limit)}"
-        status, said = self._answer(path, limit * ROW_MAX + _PROBLEM_MAX)
+        more = "&whole=true" if whole else ""
+        path = f"/v1/changes?{_query(since, selection, limit)}{more}"
+        status, said = self._answer(path, limit * (WHOLE_ROW_MAX if whole else ROW_MAX) + _PROBLEM_MAX)
         if status == _OK:
             return self._checked(said, selection, limit)
         if status == _GONE:

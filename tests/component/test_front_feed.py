@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 from web_house import SITE, WebHouse
 
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.front import SubLcc
@@ -25,6 +26,7 @@ from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
 from lcc_scrapy.front.tokens import FrontTokens
 from lcc_scrapy.front.web import Front as WebFront
 from lcc_scrapy.front.web import make_app
+from lcc_scrapy.query.answering import DOCUMENT
 
 EVERYTHING = Selection()
 
@@ -141,6 +143,42 @@ def test_rows_are_the_same_as_the_sub_lccs_own_and_name_the_url_of_the_content(f
     reader = FrontReader(front.feed, EVERYTHING)
     (page,) = reader.pages()
     assert reader.records(page) == [{**own[0], "path": f"{a.url}/v1/documents/{row.docid}/content"}]
+
+
+def test_whole_rows_have_all_columns_and_the_answers_of_their_sites(front, subs):
+    a, b, _ = subs
+    kept = [
+        a.add("x", len=9, md5="0" * 32, etag='"x"', last_modified="yesterday", final_url=SITE + "to"),
+        b.add("y", origin="spider", subtype="lang:en", mtime=5),
+    ]
+    a.add("gone"), a.shelf.remove("gone", pid=1)
+    a.shelf.heads = {
+        kept[0].urlkey: UrlMeta(kept[0].urlkey, "HTTP/1.1 200 OK", '[["A", "\\udc80"]]', "::1", 7)
+    }
+    reader = FrontReader(front.feed, EVERYTHING, whole=True)
+    found, answers = [], {}
+    for page in reader.pages():
+        found += page
+        answers |= reader.answers([row for row in page if isinstance(row, CachedUrl)])
+        assert reader.answers(kept).keys() <= {row.urlkey for row in page}
+    told = {name: {row.urlkey: getattr(row, name) for row in kept} for name in DOCUMENT}
+    assert {
+        name: {row.urlkey: getattr(row, name) for row in found if row.op == "upsert"} for name in DOCUMENT
+    } == told
+    assert [row.op for row in found].count("remove") == 1
+    assert answers == a.shelf.heads
+    assert FrontReader(front.feed, EVERYTHING).answers(found) == {}
+
+
+@pytest.mark.parametrize(
+    "headers", ["nonsense", "{}", "[1]", '[["a"]]', '[["a", 1]]', '[["a", "b", "c"]]', "[" * 100_000, None]
+)
+def test_an_answer_of_a_site_that_is_none_is_not_believed(front, subs, headers):
+    row = subs[0].add("x")
+    subs[0].shelf.heads = {row.urlkey: UrlMeta(row.urlkey, "HTTP/1.1 200 OK", headers, "", 7)}
+    reader = FrontReader(front.feed, EVERYTHING, whole=True)
+    assert list(reader.pages()) == []
+    assert "its answer is none" in reader.failed["a"]
 
 
 def _shown(sub):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FAILED = 1
 UNWORKABLE = 2
 START_OVER = 3
+PARTIAL = 4
 _WHO_MAX = 64
 NOT_FOR_OTHERS = 0o027
 """What ``lcc`` takes away from the rights of every file and folder that it makes."""
@@ -46,6 +47,12 @@ class CannotGoOn(Failure):
     """A cursor that cannot be followed; exit status 3."""
 
     exit_code = START_OVER
+
+
+class Partial(Failure):
+    """Some sub-LCCs of a front did not answer; exit status 4."""
+
+    exit_code = PARTIAL
 
 
 class BrokenDisk(Failure):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import CannotGoOn, Failure, Lcc, never_to_be_tried_again, pass_lcc
+from lcc_scrapy.cli.context import CannotGoOn, Lcc, Partial, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.exec_command import as_lines
 from lcc_scrapy.cli.export_output import tidy_when_told_to_stop
 from lcc_scrapy.cli.export_writing import check, chosen_format, outlet_of, outputs, write
@@ -26,12 +26,6 @@ from lcc_scrapy.feed.row_formats import FORMATS
 
 if TYPE_CHECKING:
     from lcc_scrapy.front.feed import FrontFeed, FrontReader
-
-
-class Partial(Failure):
-    """Some sub-LCCs did not answer; exit status 4."""
-
-    exit_code = 4
 
 
 _ANEW = click.option(

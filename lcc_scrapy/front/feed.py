@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from lcc_scrapy.domain.cache import NO_ANSWERS, CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import StartOver
@@ -24,6 +24,8 @@ from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.rows import Page
 from lcc_scrapy.front.sub_http import SubFailed, SubHttp
 from lcc_scrapy.http.blocking import Exchanges
+
+T = TypeVar("T")
 
 ROWS = 4000
 """Rows of all sub-LCCs that may be in memory at a time."""
@@ -81,7 +83,7 @@ class FrontFeed:
         part = position.part(sub.lccid)
         since = part.since if part else None
         return self._threads.submit(
-            self._changes, sub, lambda one: one.changes(since, selection, rows, whole=whole)
+            self._asked, sub, lambda one: one.changes(since, selection, rows, whole=whole)
         )
 
     def lccid(self, sub: SubLcc) -> str:
@@ -91,8 +93,18 @@ class FrontFeed:
     def document(self, pid: int, docid: str) -> CachedUrl | None:
         """Return the row of a provider's document, None where there is none; raises ``SubFailed``."""
         sub = self.directory.sub_of(pid)
-        row = self._http(sub).document(docid) if sub else None
-        return row if row is not None and row.pid == pid else None
+        found = self._http(sub).document(docid) if sub else None
+        return found[0] if found is not None and found[0].pid == pid else None
+
+    def find(self, sub: SubLcc, docids: Sequence[str]) -> "Future[list[tuple[CachedUrl, tuple[str, ...]]]]":
+        """Begin to ask a sub-LCC for the rows and owners of documents; raises as ``ask`` does."""
+        return self._threads.submit(
+            self._asked, sub, lambda one: [found for docid in docids if (found := one.document(docid))]
+        )
+
+    def ids(self, sub: SubLcc, selection: Selection) -> Iterator[tuple[str, int]]:
+        """Yield docid and seq of all that a sub-LCC has, by rising docid; raises ``SubFailed``."""
+        return self._http(sub).ids(selection)
 
     def open(self, row: CachedUrl) -> IO[bytes]:
         """Return the content of a document, decoded, from the sub-LCC where its provider is now.
@@ -114,18 +126,18 @@ class FrontFeed:
         self._threads.shutdown(cancel_futures=True)
         self._exchanges.close()
 
-    def _changes(self, sub: SubLcc, read: Callable[[SubHttp], Page]) -> Page:
+    def _asked(self, sub: SubLcc, read: Callable[[SubHttp], T]) -> T:
         rest = self._resting.get(sub.lccid)
         if rest is not None and self._clock() < rest.until:
             raise SubFailed(rest.why)
         try:
-            page = read(self._http(sub))
+            answer = read(self._http(sub))
         except SubFailed as error:
             seconds = min(2 * rest.seconds, LONGEST_REST) if rest else FIRST_REST
             self._resting[sub.lccid] = _Rest(seconds, self._clock() + seconds, str(error))
             raise
         self._resting.pop(sub.lccid, None)
-        return page
+        return answer
 
     def _http(self, sub: SubLcc) -> SubHttp:
         """Return a sub-LCC; raises ``SubFailed`` where it cannot be asked."""
@@ -184,6 +196,10 @@ class FrontReader:
                 return
             if page.more and sub.name not in self.failed:
                 asked[self._ask(sub, self._rows)] = sub
+
+    def looks(self) -> Iterator[list[Change]]:
+        """Yield the same: sub-LCCs do not tell of looks in which nothing was selected."""
+        return self.pages()
 
     def owners(self, page: Sequence[Change]) -> Owners:
         """Return the owners of the page that was yielded last."""

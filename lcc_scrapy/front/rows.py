@@ -40,19 +40,39 @@ def page_of(answer: object, most: int) -> Page:
     rows = [_change(one) for one in records]
     if any(behind.seq <= row.seq for row, behind in pairwise(rows)):
         raise ValueError("changes that are not in order")
-    owners = {row.urlkey: one.names("owners") for row, one in zip(rows, records, strict=True)}
+    owners = {
+        row.urlkey: names for row, one in zip(rows, records, strict=True) if (names := one.names("owners"))
+    }
     reached = Position.parse(facts.text("cursor"))
     came = _came(facts.mapping("moved"), most)
     answers = {row.urlkey: _answer(row.urlkey, answer) for row, answer in _answered(rows, records)}
     return Page(rows, owners, reached, facts.flag("more"), came, answers)
 
 
-def document_of(answer: object) -> CachedUrl:
-    """Read an answer of ``/v1/documents/DOCID``; raises ``ValueError`` for one that is none."""
-    row = _change(_Facts(answer))
+def document_of(answer: object) -> tuple[CachedUrl, tuple[str, ...]]:
+    """Read an answer of ``/v1/documents/DOCID``, and owners; raises ``ValueError`` for one that is none."""
+    facts = _Facts(answer)
+    row = _change(facts)
     if not isinstance(row, CachedUrl):
         raise ValueError("no document")  # noqa: TRY004 - of an answer, no argument
-    return row
+    return row, facts.names("owners")
+
+
+def listed_of(line: object) -> tuple[str, int]:
+    """Read a line of ``/v1/ids``: docid and seq; raises ``ValueError`` for one that is none."""
+    facts = _Facts(line)
+    docid = facts.text("docid")
+    if len(bytes.fromhex(docid)) * 2 != _DIGITS or docid != docid.lower():
+        raise ValueError("a docid that is none")
+    return docid, facts.number("seq")
+
+
+def end_of(line: object) -> tuple[Position, int] | None:
+    """Read the last line of ``/v1/ids``: its cursor, and how many there were; None for another line."""
+    facts = _Facts(line)
+    if facts.text_or("op") != "end":
+        return None
+    return Position.parse(facts.text("cursor")), facts.number("documents")
 
 
 def _came(given: Mapping[str, object], most: int) -> dict[int, Came]:

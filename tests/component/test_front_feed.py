@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from web_house import SITE, WebHouse
 
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
-from lcc_scrapy.domain.cursor import BadCursor, StartOver
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.front_cursor import FrontPosition
@@ -23,6 +23,7 @@ from lcc_scrapy.front import feed as feed_module
 from lcc_scrapy.front.content_user import FrontChanges
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
+from lcc_scrapy.front.sub_http import SubFailed
 from lcc_scrapy.front.tokens import FrontTokens
 from lcc_scrapy.front.web import Front as WebFront
 from lcc_scrapy.front.web import make_app
@@ -179,6 +180,41 @@ def test_an_answer_of_a_site_that_is_none_is_not_believed(front, subs, headers):
     reader = FrontReader(front.feed, EVERYTHING, whole=True)
     assert list(reader.pages()) == []
     assert "its answer is none" in reader.failed["a"]
+
+
+def _ids(*lines, lcc="lcc-a", documents=None, selection=EVERYTHING):
+    listed = [{"docid": f"{number:032x}", "seq": number} for number in lines]
+    cursor = str(Position(lcc, 1, 9, 9, selection.digest))
+    end = [{"op": "end", "cursor": cursor, "documents": documents}] if documents is not None else []
+    return "".join(json.dumps(one) + "\n" for one in [*listed, *end]).encode()
+
+
+def test_the_ids_of_a_sub_lcc_are_told_as_they_come(front, subs):
+    subs[0].trouble = lambda: (200, _ids(1, 2, 9, documents=3))
+    assert [seq for _, seq in front.feed.ids(front.directory.sub("a"), EVERYTHING)] == [1, 2, 9]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (_ids(1, 2), "without an end"),
+        (_ids(2, 1, documents=2), "not in order"),
+        (_ids(1, 1, documents=2), "not in order"),
+        (_ids(1, documents=2), "1 ids of 2"),
+        (_ids(1, lcc="other", documents=1), "LCC other answers there"),
+        (_ids(1, documents=1, selection=Selection((7,))), "restricted"),
+        (b'{"docid": "xyz", "seq": 1}\n', "sub-LCC a"),
+        (b'{"docid": "' + b"A" * 32 + b'", "seq": 1}\n', "docid"),
+        (b'{"op": "end", "cursor": "x", "documents": 0}\n', "sub-LCC a"),
+        (b"[" * 4000 + b"\n", "sub-LCC a"),
+        (b" " * 10_000, "more than 4096"),
+        (b"nonsense\n", "sub-LCC a"),
+    ],
+)
+def test_a_list_of_ids_that_is_none_is_not_believed(front, subs, said, why):
+    subs[0].trouble = lambda: (200, said)
+    with pytest.raises(SubFailed, match=why):
+        list(front.feed.ids(front.directory.sub("a"), EVERYTHING))
 
 
 def _shown(sub):

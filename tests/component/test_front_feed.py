@@ -11,7 +11,7 @@ from web_house import SITE, WebHouse
 
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
-from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.domain.errors import ConfigurationError, LccError, Refusal
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.front_moves import Move
@@ -23,11 +23,14 @@ from lcc_scrapy.front import feed as feed_module
 from lcc_scrapy.front.content_user import FrontChanges
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
+from lcc_scrapy.front.queries import FrontSource
+from lcc_scrapy.front.silent import Silent
 from lcc_scrapy.front.sub_http import SubFailed
 from lcc_scrapy.front.tokens import FrontTokens
 from lcc_scrapy.front.web import Front as WebFront
 from lcc_scrapy.front.web import make_app
 from lcc_scrapy.query.answering import DOCUMENT
+from lcc_scrapy.wire.queries.messages import Missing
 
 EVERYTHING = Selection()
 
@@ -215,6 +218,31 @@ def test_a_list_of_ids_that_is_none_is_not_believed(front, subs, said, why):
     subs[0].trouble = lambda: (200, said)
     with pytest.raises(SubFailed, match=why):
         list(front.feed.ids(front.directory.sub("a"), EVERYTHING))
+
+
+def test_a_list_is_not_begun_without_all_sub_lccs_and_has_no_good_end_once_a_provider_moved(front, subs):
+    a, b, _ = subs
+    a.add("x"), b.add("x")
+    source = FrontSource(front.feed, Silent())
+    listed = source.inventory(EVERYTHING)
+    assert len([one for page in listed.pages for one in page]) == 2
+    listed = source.inventory(EVERYTHING)
+    front.directory.put_move(Move(1, 1, "lcc-a", "lcc-b", 1, 2))
+    with pytest.raises(Refusal, match="has moved"):
+        list(listed.pages)
+    b.trouble = lambda: (500, b"")
+    with pytest.raises(Refusal, match="without sub-LCC b"):
+        source.inventory(EVERYTHING)
+
+
+def test_a_sub_lcc_that_fails_while_rows_are_found_is_missing(front, subs):
+    a, b, _ = subs
+    keys = [a.add("x").urlkey, b.add("y").urlkey]
+    source = FrontSource(front.feed, Silent())
+    found = source.rows(EVERYTHING, keys)
+    b.trouble = lambda: (500, b"")
+    assert [row.urlkey for rows, _ in found.pages for row in rows] == keys[:1]
+    assert source.missing(found) == [Missing("b")]
 
 
 def _shown(sub):

@@ -37,6 +37,7 @@ class Shelf:
         self.earlier = {}
         self.came = {}
         self.forgot = 0
+        self.heads = {}
         self.trouble = None
         self.pages = 0
 
@@ -89,7 +90,7 @@ class Shelf:
         return {row.urlkey: row for row in self.told if row.urlkey in keys and isinstance(row, CachedUrl)}
 
     def answers(self, rows):
-        return {}
+        return {row.urlkey: self.heads[row.urlkey] for row in rows if row.urlkey in self.heads}
 
     def moved(self, seqs):
         return {seq: came for seq, came in self.came.items() if seq in seqs}

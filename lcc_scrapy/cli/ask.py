@@ -10,15 +10,17 @@ from typing import IO, Any
 
 import click
 
-from lcc_scrapy.cli.context import Failure
+from lcc_scrapy.cli.context import CannotGoOn, Failure, Partial
 from lcc_scrapy.cli.feed_options import Place, filters, place, places
-from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.cursor import BadCursor, Position
+from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.query.client import Unanswered, connect
 from lcc_scrapy.query.client import ask as asking
 from lcc_scrapy.wire.queries.messages import (
     Content,
     ContentEnds,
+    Missing,
     Query,
     Reached,
     ResultBegins,
@@ -66,6 +68,12 @@ _NUMBERS = {
     metavar="FILE",
     help="With --tls: trust this certificate, or the ones it has signed, instead of the system's.",
 )
+@click.option(
+    "--anew",
+    metavar="NAME",
+    multiple=True,
+    help="Of a front: read sub-LCC NAME from its start, whatever the cursor says; may be repeated.",
+)
 def ask(
     *,
     address: str,
@@ -78,13 +86,16 @@ def ask(
     token_file: IO[str] | None,
     tls: bool,
     ca: str | None,
+    anew: tuple[str, ...],
 ) -> None:
     """Ask an LCC elsewhere what changed; print JSON lines.
 
-    The other LCC runs `lcc query`. This command needs no data directory.
+    The other LCC runs `lcc query`, or is a front that runs `lcc front query`. This command needs no data
+    directory.
 
     The cursor for the next time goes to stderr. Exit status 3: the cursor cannot be followed there; start
-    over without one.
+    over without one, or give the sub-LCCs that are named with --anew. Exit status 4: sub-LCCs of a front did
+    not answer; their changes come the next time.
 
     \b
     lcc ask lcc.example.org:9001 --tls --token-file token --cursor-file position
@@ -100,23 +111,46 @@ def ask(
         mimetypes=selection.mimetypes,
         subtypes=selection.subtypes,
         url_prefixes=selection.url_prefixes,
+        anew=anew,
     )
     context = ssl.create_default_context(cafile=ca) if tls else None
     if ca and not tls:
         raise click.UsageError("--ca goes with --tls")
-    with place(cursor, cursor_file) as where, connect(address, context) as wire:
+    with place(cursor, cursor_file, parse=_cursor) as where, connect(address, context) as wire:
         since = str(where.since) if where.since else ""
         listener = _Listener(where, folder)
         for said in asking(wire, replace(query, since=since)):
             listener.hear(said)
     click.echo(f"cursor: {listener.position}", err=True)
+    _end(listener.missing)
+
+
+def _cursor(text: str) -> Position | FrontPosition:
+    """Read a cursor of an LCC, or of a front."""
+    try:
+        return FrontPosition.parse(text)
+    except BadCursor:
+        return Position.parse(text)
+
+
+def _end(missing: list[Missing]) -> None:
+    """End with the status that tells what of a front is missing."""
+    if over := [one.name for one in missing if one.start_over]:
+        again = " ".join(f"--anew {name}" for name in over)
+        raise CannotGoOn(
+            f"sub-LCC {', '.join(over)} cannot go on from the cursor (the others go on: {again})"
+        )
+    if missing:
+        names = ", ".join(one.name for one in missing)
+        raise Partial(f"sub-LCC {names} did not answer; what is missing comes with the next run")
 
 
 class _Listener:
     """Prints rows and writes contents; keeps how far it came."""
 
-    def __init__(self, where: Place[Position], folder: Path | None) -> None:
+    def __init__(self, where: Place[Position | FrontPosition], folder: Path | None) -> None:
         self.position = ""
+        self.missing: list[Missing] = []
         self._where = where
         self._folder = folder
         self._row: dict[str, Any] = {}
@@ -135,17 +169,19 @@ class _Listener:
     def _hear(self, said: Said) -> None:
         match said:
             case ResultBegins():
-                self._where.begin(Position.parse(said.position))
+                self._where.begin(_cursor(said.position))
             case Row():
                 self._begin(said)
             case Content(data):
                 self._take(data)
             case ContentEnds():
                 self._complete()
+            case Missing():
+                self.missing.append(said)
             case Reached(position) | ResultEnds(position):
                 self.position = position
                 sys.stdout.flush()
-                self._where.keep(Position.parse(position))
+                self._where.keep(_cursor(position))
 
     def _begin(self, row: Row) -> None:
         given = {name: int(value) if name in _NUMBERS else value for name, value in row.values.items()}

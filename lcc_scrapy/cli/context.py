@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from lcc_scrapy.content.store import ContentStore
     from lcc_scrapy.db.auditing import Audited
     from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.db.tx import Store
     from lcc_scrapy.feed.store_feed import StoreFeed
     from lcc_scrapy.machine.data_directory import DataDirectory
 
 FAILED = 1
 UNWORKABLE = 2
 START_OVER = 3
+PARTIAL = 4
 _WHO_MAX = 64
 NOT_FOR_OTHERS = 0o027
 """What ``lcc`` takes away from the rights of every file and folder that it makes."""
@@ -45,6 +47,12 @@ class CannotGoOn(Failure):
     """A cursor that cannot be followed; exit status 3."""
 
     exit_code = START_OVER
+
+
+class Partial(Failure):
+    """Some sub-LCCs of a front did not answer; exit status 4."""
+
+    exit_code = PARTIAL
 
 
 class BrokenDisk(Failure):
@@ -170,14 +178,19 @@ class Lcc:
     @contextmanager
     def audited(self, action: str, pid: int = 0, detail: str = "") -> Iterator["Audited"]:
         """Open the database for one action, which the audit log then tells of (see ``auditing.Audited``)."""
+        with self.store() as store:
+            yield self.audited_in(store, action, pid, detail)
+
+    @staticmethod
+    def audited_in(store: "Store", action: str, pid: int = 0, detail: str = "") -> "Audited":
+        """Return a store for one action, of which the audit log in it then tells."""
         from lcc_scrapy.db.auditing import Audited
         from lcc_scrapy.domain.audit import ACTION_MAX, COMMAND, DETAIL_MAX, AuditEntry
 
         entry = AuditEntry(
             0, int(time.time()), _os_user(), COMMAND, action[:ACTION_MAX], pid, detail[:DETAIL_MAX]
         )
-        with self.store() as store:
-            yield Audited(store, entry)
+        return Audited(store, entry)
 
     @contextmanager
     def feed(self) -> Iterator["StoreFeed"]:

@@ -11,8 +11,10 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, LccGroup, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.front_moving import move, split
+from lcc_scrapy.cli.front_providers import provider_add
 from lcc_scrapy.cli.front_reading import export, follow, select, web
-from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.cli.query import front_query
+from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def front() -> None:
     \b
     lcc front init
     lcc front add a --uns 192.0.2.1:9000 --database mysql+pymysql://lcc@192.0.2.1/lcc
-    lcc front assign 7
+    lcc front provider-add 7 --password-file secret --root http://www.example.org/
     lcc front uns
     """  # noqa: D301
 
@@ -210,24 +212,12 @@ def _without_password(database: str) -> str:
 
 def _urls(subs: list[SubLcc]) -> dict[str, int]:
     """Return the documents and waiting URLs of sub-LCCs; of one that does not answer nothing is known."""
-    from lcc_scrapy.db.schema import is_missing_file
-    from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.front.sub_stores import SubStores
 
-    found = {}
-    for one in subs:
-        if is_missing_file(one.database or "sqlite://"):
-            printing.note(f"sub-LCC {one.name}: the file of its database is not there")
-        elif one.database:
-            store = SqlStore(one.database)
-            try:
-                with store.read() as tx:
-                    totals = tx.totals()
-                found[one.name] = totals["queued"] + totals["cached"]
-            except LccError as error:
-                printing.note(f"sub-LCC {one.name}: {error}")
-            finally:
-                store.close()
-    return found
+    with SubStores(subs) as opened_ones:
+        for name, why in opened_ones.silent.items():
+            printing.note(f"sub-LCC {name}: {why}")
+        return opened_ones.urls
 
 
 @front.command()
@@ -315,9 +305,11 @@ def uns(lcc: Lcc) -> None:
     FrontProcess(config, reactor, lcc.settings).run()
 
 
+front.add_command(provider_add)
 front.add_command(move)
 front.add_command(split)
 front.add_command(select)
 front.add_command(follow)
 front.add_command(export)
+front.add_command(front_query)
 front.add_command(web)

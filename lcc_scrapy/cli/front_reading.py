@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import CannotGoOn, Failure, Lcc, never_to_be_tried_again, pass_lcc
+from lcc_scrapy.cli.context import CannotGoOn, Lcc, Partial, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.exec_command import as_lines
 from lcc_scrapy.cli.export_output import tidy_when_told_to_stop
 from lcc_scrapy.cli.export_writing import check, chosen_format, outlet_of, outputs, write
@@ -26,12 +26,6 @@ from lcc_scrapy.feed.row_formats import FORMATS
 
 if TYPE_CHECKING:
     from lcc_scrapy.front.feed import FrontFeed, FrontReader
-
-
-class Partial(Failure):
-    """Some sub-LCCs did not answer; exit status 4."""
-
-    exit_code = 4
 
 
 _ANEW = click.option(
@@ -157,11 +151,12 @@ def export(
 ) -> None:
     """Write documents of all sub-LCCs with their contents to a file.
 
-    It is `lcc export` over all of them, without indexes and warc. Exit statuses are those of `lcc front
+    It is `lcc export` over all of them, without indexes. Exit statuses are those of `lcc front
     select`.
 
     \b
     lcc front export --format tar.gz -o everything.tar.gz
+    lcc front export --format warc --cursor-file position -o monday.warc.gz
     lcc front export --format jsonl --cursor-file position -o - | my-pipeline
     """  # noqa: D301
     from lcc_scrapy.feed.exports.writing import Writing
@@ -169,7 +164,7 @@ def export(
     from lcc_scrapy.front.feed import FrontReader
 
     chosen = chosen_format(form, text=text, no_content=no_content)
-    if isinstance(chosen, IndexFormat) or chosen.answers:
+    if isinstance(chosen, IndexFormat):
         raise click.UsageError(f"a front has no {form}: only a sub-LCC itself exports it")
     check(chosen, form, output, command, keeps=cursor or cursor_file)
     with (
@@ -177,12 +172,10 @@ def export(
         place(cursor, cursor_file, parse=FrontPosition.parse) as where,
         FrontContentUser(lcc.config) as user,
     ):
-        reader = FrontReader(user.feed, selection, where.since, limit or 0, anew=anew)
+        reader = FrontReader(user.feed, selection, where.since, limit or 0, anew=anew, whole=chosen.answers)
         outlet = outlet_of(lcc, output, command, force=force)
         read = user.text if text else None
-        write(
-            partial(Writing, form=chosen, feed=user.feed, opened=user.open, read=read), reader, where, outlet
-        )
+        write(partial(Writing, form=chosen, feed=reader, opened=user.open, read=read), reader, where, outlet)
         where.keep(reader.position)
     click.echo(f"cursor: {reader.position}", err=True)
     _end(reader)

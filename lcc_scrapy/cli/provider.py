@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcc_scrapy.cli import fetch_counts, password, printing, push_misses
+from lcc_scrapy.cli import fetch_counts, password, printing, push_misses, site_access
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_rename import rename_root
@@ -207,18 +207,21 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         mail = tx.mail_state(pid)
         missed = push_misses.facts_of(tx, one, int(time.time()), lcc.config.policy.push_grace)
         fetched_of_late = of_late(tx, int(time.time()), pid)
+    access = site_access.access_of(lcc.config.credentials_file, pid)
     left = one.fullsets_left(time.time(), lcc.config.policy.fullset_period)
     if as_json:
         spidered = {"at": scan.at, "pages": scan.pages, "urls": found} if scan and scan.at else None
         more = {"roots": its, "fullsetsleft": left, "spidered": spidered, "not_pushed": missed}
         more["fetched"] = fetched_of_late
         more["mail"] = _mail(lcc, one, mail)
+        more["access"] = site_access.facts(access)
         printing.as_json(_public(one) | more)
     else:
         samples = [("not pushed", push_misses.in_words(missed))] if missed else []
         printing.facts(
             [
                 *_lines(lcc, one, its, left),
+                *site_access.lines(access),
                 ("mail", _mail(lcc, one, mail)),
                 *fetch_counts.lines(fetched_of_late),
                 *_spidered(scan, found),

@@ -27,35 +27,50 @@ _KINDS = {
 @click.argument("old")
 @click.argument("new")
 @click.option("--dry-run", is_flag=True, help="Count what would be renamed, and change nothing.")
+@click.option("--give-up", is_flag=True, help="Let OLD stay, if no document was renamed yet.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @pass_lcc
-def rename_root(lcc: Lcc, pid: int, old: str, new: str, *, dry_run: bool, as_json: bool) -> None:
+def rename_root(
+    lcc: Lcc, pid: int, old: str, new: str, *, dry_run: bool, give_up: bool, as_json: bool
+) -> None:
     """Give a root another URL: another scheme, host or path. Nothing is fetched again.
 
     Documents below OLD are called as if they had been fetched below NEW. Content users see each leave, and
-    come under its new name. Meanwhile the provider rests. When it was interrupted, run it again.
+    come under its new name. Meanwhile the provider rests. When it was interrupted, run it again. While it
+    waits for a fetch or a set to end, it may be given up.
 
     \b
     lcc provider rename-root 7 http://www.example.org/ https://www.example.org/ --dry-run
     lcc provider rename-root 7 http://www.example.org/ https://www.example.org/
+    lcc provider rename-root 7 http://www.example.org/ https://www.example.org/ --give-up
     """  # noqa: D301
     from lcc_scrapy.domain.renaming import Renaming
     from lcc_scrapy.domain.roots import Root
     from lcc_scrapy.providers.registration import find
     from lcc_scrapy.providers.renaming import RootRenaming
 
+    if dry_run and give_up:
+        raise click.UsageError("--dry-run and --give-up do not go together")
     renaming = Renaming.between(Root.parse(old), Root.parse(new))
-    told = lcc.store() if dry_run else lcc.audited("provider rename-root", pid, f"{old} {new}")
+    detail = f"{old} {new} given up" if give_up else f"{old} {new}"
+    told = lcc.store() if dry_run else lcc.audited("provider rename-root", pid, detail)
     with told as store:
         with store.read() as tx:
             documents = find(tx, pid).fileused
         work = RootRenaming(store, pid, renaming, int(time.time()), lcc.config.policy)
-        counts = _counted("looking at its documents", documents, work.check())
-        if not dry_run:
-            counts = _counted("renaming", documents, work.run(printing.note))
+        if give_up:
+            counts = _counted("giving up", documents, work.give_up())
+        else:
+            counts = _counted("looking at its documents", documents, work.check())
+            if not dry_run:
+                counts = _counted("renaming", documents, work.run(printing.note))
     said = {"pid": pid, "old": str(renaming.old), "new": str(renaming.new), "dry_run": dry_run}
+    said["given_up"] = give_up
     if as_json:
         printing.as_json(said | {kind: counts[kind] for kind in _KINDS})
+        return
+    if give_up:
+        click.echo(f"{renaming.old} stays: {_in_words(counts)} changed")
         return
     verb = "would be renamed" if dry_run else "renamed"
     click.echo(f"{renaming.old} {verb} to {renaming.new}: {_in_words(counts)}")

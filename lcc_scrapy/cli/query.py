@@ -1,19 +1,28 @@
 """``lcc query``: the query socket, as a process of its own."""
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from lcc_scrapy.config.config import Config
 
-@click.command()
-@click.option(
+
+_LISTEN = click.option(
     "--listen",
     "endpoints",
     multiple=True,
     metavar="ENDPOINT",
     help="Listen here instead of at LCC_QUERY_ENDPOINTS; may be repeated.",
 )
+
+
+@click.command()
+@_LISTEN
 @pass_lcc
 @never_to_be_tried_again()
 def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
@@ -27,22 +36,53 @@ def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
     lcc query --listen unix:/run/lcc/query:mode=660
     LCC_QUERY_ENDPOINTS=ssl:9001:privateKey=key.pem:certKey=chain.pem lcc query
     """  # noqa: D301
-    from dataclasses import replace
-
-    from scrapy.utils.reactor import install_reactor
-
+    config = _listening(lcc, endpoints)
+    home = lcc.home
+    reactor = _reactor(lcc, config)
     from lcc_scrapy.cli.query_process import QueryProcess
-    from lcc_scrapy.machine import logs
-    from lcc_scrapy.settings import ASYNCIO_REACTOR
 
+    QueryProcess(config, home, reactor, lcc.settings).run()
+
+
+@click.command("query")
+@_LISTEN
+@pass_lcc
+@never_to_be_tried_again()
+def front_query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
+    """Answer queries about all sub-LCCs over a socket, in XML.
+
+    It is `lcc query` over all of them. Clients over TCP need a token of the front (`lcc token add --front`).
+    It runs until SIGTERM or Ctrl-C; the log goes to stderr, or to LOG_FILE.
+
+    \b
+    lcc front query --listen tcp:9001:interface=127.0.0.1
+    """  # noqa: D301
+    config = _listening(lcc, endpoints)
+    reactor = _reactor(lcc, config)
+    from lcc_scrapy.cli.query_process import FrontQueryProcess
+
+    FrontQueryProcess(config, reactor, lcc.settings).run()
+
+
+def _listening(lcc: Lcc, endpoints: tuple[str, ...]) -> "Config":
+    """Return the settings with the endpoints to listen at."""
     config = lcc.config
     if endpoints:
         config = replace(config, query_listen=replace(config.query_listen, endpoints=endpoints))
     if not config.query_listen.endpoints:
         raise ConfigurationError("say where to listen: --listen or LCC_QUERY_ENDPOINTS")
-    home = lcc.home
+    return config
+
+
+def _reactor(lcc: Lcc, config: "Config") -> Any:
+    """Begin to log, and return the reactor, which does not run yet."""
+    from scrapy.utils.reactor import install_reactor
+
+    from lcc_scrapy.machine import logs
+    from lcc_scrapy.settings import ASYNCIO_REACTOR
+
     logs.begin(lcc.settings, config.log_format)
     install_reactor(ASYNCIO_REACTOR)  # asyncio's own loop in any case: decision 44
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
-    QueryProcess(config, home, reactor, lcc.settings).run()
+    return reactor

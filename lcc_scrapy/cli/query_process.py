@@ -1,6 +1,7 @@
 """The process that answers content users' queries, apart from its command: it needs Twisted."""
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,38 +15,30 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from lcc_scrapy.config.config import Config
+    from lcc_scrapy.domain.tokens import Tokens
     from lcc_scrapy.machine.data_directory import DataDirectory
     from lcc_scrapy.query.answering import Answer
+    from lcc_scrapy.query.sources import Source
     from lcc_scrapy.wire.queries.messages import Query
 
 
-class QueryProcess(ServerProcess):
-    """The query socket: queries get 803 until the database answers."""
+class QueryServer(ServerProcess):
+    """What the query sockets of one LCC and of a front have in common."""
 
     last_words = 5.0
     without_database = "queries get 803"
     under_way = "answers"
 
     def __init__(
-        self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
+        self, config: "Config", home: "DataDirectory | None", reactor: Any, settings: "BaseSettings"
     ) -> None:
-        from lcc_scrapy.app.opening import contents_of, other_machines, unchecked_reads
         from lcc_scrapy.app.wiring import DESCRIPTORS
         from lcc_scrapy.db.thread import DaemonPool
-        from lcc_scrapy.feed.library import Library
-        from lcc_scrapy.feed.store_feed import StoreFeed
-        from lcc_scrapy.feed.tokens import StoreTokens
         from lcc_scrapy.machine.resources import provide_descriptors
         from lcc_scrapy.query.service import QueryService
 
         super().__init__(config, home, reactor, settings)
         provide_descriptors(DESCRIPTORS + 3 * config.query_listen.connections_max)
-        self._tokens = StoreTokens(self._store)
-        self._others = other_machines(config, self._store)
-        contents = contents_of(config, self._others)
-        self._reads = unchecked_reads(config, self._store)
-        feed = StoreFeed(self._reads, lags=self._reads is not self._store)
-        self._library = Library(feed, contents)
         self._pool = DaemonPool(minthreads=0, maxthreads=config.query_threads, name="lcc-query")
         self._service = QueryService(
             reactor,
@@ -55,6 +48,18 @@ class QueryProcess(ServerProcess):
             limits=config.query,
         )
         self._ready = False
+
+    @abstractmethod
+    def _source(self) -> "Source":
+        """Return what answers are made from."""
+
+    @abstractmethod
+    def _known_tokens(self) -> "Tokens":
+        """Return the tokens of content users."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Give connections back (in a thread)."""
 
     def apply(self, config: "Config") -> None:
         """Go on with other settings; those that need a restart are as they were."""
@@ -76,10 +81,10 @@ class QueryProcess(ServerProcess):
             raise StoreUnavailable("the database has not answered yet")
         if not query.token:
             if peer == LOCAL:
-                return Answer(self._library, query, Everybody())
+                return Answer(self._source(), query, Everybody())
             raise Refusal(801, "a query over TCP needs a token: `lcc token add` makes one")
-        token = tokens.check(self._tokens, query.token, tokens.READ, int(time.time()))
-        return Answer(self._library, query, token)
+        token = tokens.check(self._known_tokens(), query.token, tokens.READ, int(time.time()))
+        return Answer(self._source(), query, token)
 
     def _in_thread(self, work: Callable[[], Any]) -> "Deferred[Any]":
         return deferToThreadPool(self._reactor, self._pool, work)
@@ -100,7 +105,65 @@ class QueryProcess(ServerProcess):
         yield self._in_thread(self._close)
         self._pool.stop()
 
+
+class QueryProcess(QueryServer):
+    """The query socket of one LCC: queries get 803 until the database answers."""
+
+    def __init__(
+        self, config: "Config", home: "DataDirectory", reactor: Any, settings: "BaseSettings"
+    ) -> None:
+        from lcc_scrapy.app.opening import contents_of, other_machines, unchecked_reads
+        from lcc_scrapy.feed.library import Library
+        from lcc_scrapy.feed.store_feed import StoreFeed
+        from lcc_scrapy.feed.tokens import StoreTokens
+        from lcc_scrapy.query.sources import OneLcc
+
+        super().__init__(config, home, reactor, settings)
+        self._tokens = StoreTokens(self._store)
+        self._others = other_machines(config, self._store)
+        contents = contents_of(config, self._others)
+        self._reads = unchecked_reads(config, self._store)
+        feed = StoreFeed(self._reads, lags=self._reads is not self._store)
+        self._lcc = OneLcc(Library(feed, contents))
+
+    def _source(self) -> "Source":
+        return self._lcc
+
+    def _known_tokens(self) -> "Tokens":
+        return self._tokens
+
     def _close(self) -> None:
         self._close_stores()
         if self._others is not None:
             self._others.close()
+
+
+class FrontQueryProcess(QueryServer):
+    """The query socket of a front: queries get 803 until the front's database answers."""
+
+    def __init__(self, config: "Config", reactor: Any, settings: "BaseSettings") -> None:
+        from lcc_scrapy.front.directory import Directory
+        from lcc_scrapy.front.feed import FrontFeed
+        from lcc_scrapy.front.queries import FrontSource
+        from lcc_scrapy.front.silent import Silent
+        from lcc_scrapy.front.tokens import FrontTokens
+
+        super().__init__(config, None, reactor, settings)
+        self._directory = Directory(config.front_database_url)
+        self._feed = FrontFeed(self._directory, config.front_patience)
+        self._tokens = FrontTokens(self._directory)
+        self._front = FrontSource(self._feed, Silent())
+
+    def _check(self) -> None:
+        self._directory.check()
+
+    def _source(self) -> "Source":
+        return self._front
+
+    def _known_tokens(self) -> "Tokens":
+        return self._tokens
+
+    def _close(self) -> None:
+        self._feed.close()
+        self._directory.close()
+        self._close_stores()

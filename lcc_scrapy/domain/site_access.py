@@ -85,9 +85,14 @@ class SiteCredentials:
     certificate: str = ""
     key_file: str = ""
 
+    @property
+    def kinds(self) -> list[str]:
+        """Name what there is, without what is secret."""
+        there = {"password": self.authorization, "client certificate": self.certificate}
+        return [name for name, value in there.items() if value]
+
     def __str__(self) -> str:
-        said = {"password": self.authorization, "client certificate": self.certificate}
-        return " and ".join(name for name, value in said.items() if value) or "nothing"
+        return " and ".join(self.kinds) or "nothing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
-from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
+from lcc_scrapy.domain.cache import NO_ANSWERS, CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import StartOver
 from lcc_scrapy.domain.directives import NO_OWNERS, Owners
 from lcc_scrapy.domain.errors import ConfigurationError
@@ -25,11 +25,16 @@ from lcc_scrapy.front.rows import Page
 from lcc_scrapy.front.sub_http import SubFailed, SubHttp
 from lcc_scrapy.http.blocking import Exchanges
 
+T = TypeVar("T")
+
 ROWS = 4000
 """Rows of all sub-LCCs that may be in memory at a time."""
 
 PAGE = 500
 """Rows of one answer of a sub-LCC."""
+
+WHOLE_PAGE = 100
+"""Rows with all columns and the answers of their sites."""
 
 FIRST_REST, LONGEST_REST = 1.0, 60.0
 """Seconds for which a sub-LCC that failed is not asked: doubled after each failure."""
@@ -68,14 +73,18 @@ class FrontFeed:
             raise ConfigurationError(f"content users read {PARTS_MAX} sub-LCCs at most, of {len(subs)}")
         return subs
 
-    def ask(self, sub: SubLcc, position: FrontPosition, selection: Selection, rows: int) -> "Future[Page]":
+    def ask(
+        self, sub: SubLcc, position: FrontPosition, selection: Selection, rows: int, *, whole: bool = False
+    ) -> "Future[Page]":
         """Begin to read on in a sub-LCC; raises what ``SubHttp.changes`` does when it is waited for.
 
         One that failed is not asked again at once: who follows would wait for it in every round.
         """
         part = position.part(sub.lccid)
         since = part.since if part else None
-        return self._threads.submit(self._changes, sub, lambda one: one.changes(since, selection, rows))
+        return self._threads.submit(
+            self._asked, sub, lambda one: one.changes(since, selection, rows, whole=whole)
+        )
 
     def lccid(self, sub: SubLcc) -> str:
         """Ask a sub-LCC for its id; raises ``SubFailed``."""
@@ -84,8 +93,18 @@ class FrontFeed:
     def document(self, pid: int, docid: str) -> CachedUrl | None:
         """Return the row of a provider's document, None where there is none; raises ``SubFailed``."""
         sub = self.directory.sub_of(pid)
-        row = self._http(sub).document(docid) if sub else None
-        return row if row is not None and row.pid == pid else None
+        found = self._http(sub).document(docid) if sub else None
+        return found[0] if found is not None and found[0].pid == pid else None
+
+    def find(self, sub: SubLcc, docids: Sequence[str]) -> "Future[list[tuple[CachedUrl, tuple[str, ...]]]]":
+        """Begin to ask a sub-LCC for the rows and owners of documents; raises as ``ask`` does."""
+        return self._threads.submit(
+            self._asked, sub, lambda one: [found for docid in docids if (found := one.document(docid))]
+        )
+
+    def ids(self, sub: SubLcc, selection: Selection) -> Iterator[tuple[str, int]]:
+        """Yield docid and seq of all that a sub-LCC has, by rising docid; raises ``SubFailed``."""
+        return self._http(sub).ids(selection)
 
     def open(self, row: CachedUrl) -> IO[bytes]:
         """Return the content of a document, decoded, from the sub-LCC where its provider is now.
@@ -102,28 +121,23 @@ class FrontFeed:
                 raise ContentElsewhere(str(error)) from None
         raise ContentGone(f"document {row.docid} was removed meanwhile: read on")
 
-    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
-        """Return nothing: the answers of sites stay with the sub-LCCs."""
-        del rows
-        return {}
-
     def close(self) -> None:
         """Close connections; what is asked still is not waited for longer than the patience."""
         self._threads.shutdown(cancel_futures=True)
         self._exchanges.close()
 
-    def _changes(self, sub: SubLcc, read: Callable[[SubHttp], Page]) -> Page:
+    def _asked(self, sub: SubLcc, read: Callable[[SubHttp], T]) -> T:
         rest = self._resting.get(sub.lccid)
         if rest is not None and self._clock() < rest.until:
             raise SubFailed(rest.why)
         try:
-            page = read(self._http(sub))
+            answer = read(self._http(sub))
         except SubFailed as error:
             seconds = min(2 * rest.seconds, LONGEST_REST) if rest else FIRST_REST
             self._resting[sub.lccid] = _Rest(seconds, self._clock() + seconds, str(error))
             raise
         self._resting.pop(sub.lccid, None)
-        return page
+        return answer
 
     def _http(self, sub: SubLcc) -> SubHttp:
         """Return a sub-LCC; raises ``SubFailed`` where it cannot be asked."""
@@ -141,7 +155,8 @@ class FrontReader:
 
     It is a ``feed.reader.Reading``: of ``limit`` changes at most, 0 = all. ``failed`` says by their names why
     sub-LCCs were not read to their ends, ``start_over`` which cannot go on from the cursor: their parts of it
-    stay. ``anew`` names those to be read from their starts. Raises ``BadCursor`` or ``StartOver`` at once.
+    stay. ``anew`` names those to be read from their starts. With ``whole``, rows have all
+    columns, and there are ``answers``. Raises ``BadCursor`` or ``StartOver`` at once.
     """
 
     def __init__(
@@ -152,12 +167,14 @@ class FrontReader:
         limit: int = 0,
         *,
         anew: Collection[str] = (),
+        whole: bool = False,
     ) -> None:
         self._feed = feed
+        self._whole = whole
         self._selection = selection
         self._limit = limit
         self._subs = feed.subs()
-        self._rows = min(PAGE, ROWS // len(self._subs))
+        self._rows = min(WHOLE_PAGE if whole else PAGE, ROWS // len(self._subs))
         self._page: Page | None = None
         self._known = Moves()
         self._web = ""
@@ -180,10 +197,19 @@ class FrontReader:
             if page.more and sub.name not in self.failed:
                 asked[self._ask(sub, self._rows)] = sub
 
+    def looks(self) -> Iterator[list[Change]]:
+        """Yield the same: sub-LCCs do not tell of looks in which nothing was selected."""
+        return self.pages()
+
     def owners(self, page: Sequence[Change]) -> Owners:
         """Return the owners of the page that was yielded last."""
         del page
         return self._page.owners if self._page else NO_OWNERS
+
+    def answers(self, rows: Sequence[CachedUrl]) -> dict[bytes, UrlMeta]:
+        """Return the answers that rows of the page came with that was yielded last, if rows are ``whole``."""
+        known = self._page.answers if self._page else NO_ANSWERS
+        return {row.urlkey: known[row.urlkey] for row in rows if row.urlkey in known}
 
     def behind(self, row: Change) -> FrontPosition:
         """Return the position right behind a change of the page that was yielded last."""
@@ -237,7 +263,7 @@ class FrontReader:
         return {self._ask(sub, self._rows): sub for sub in self._subs if sub.name not in self.failed}
 
     def _ask(self, sub: SubLcc, rows: int) -> "Future[Page]":
-        return self._feed.ask(sub, self.position, self._selection, rows)
+        return self._feed.ask(sub, self.position, self._selection, rows, whole=self._whole)
 
     def _looks(
         self, asked: "dict[Future[Page], SubLcc]"

@@ -1,28 +1,36 @@
 """Changes out of what a sub-LCC's HTTP API says of them; nothing of it is believed."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import NoneType
 
-from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.cache import Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
+from lcc_scrapy.domain.entries import Origin
 from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.selection import Change, Leave
 
 _DIGITS = 32
+HEADERS_MAX = 10_000
+"""Fields of one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of one sub-LCC's feed; ``more``: there is more now. ``came`` as in ``domain/front_moves.py``."""
+    """A page of one sub-LCC's feed; ``more``: there is more now. ``came`` as in ``domain/front_moves.py``.
+
+    ``answers`` are those of the documents' sites by key, where whole rows were asked for.
+    """
 
     rows: Sequence[Change]
     owners: Owners
     reached: Position
     more: bool
     came: Mapping[int, Came]
+    answers: Answers = field(default_factory=dict)
 
 
 def page_of(answer: object, most: int) -> Page:
@@ -32,17 +40,39 @@ def page_of(answer: object, most: int) -> Page:
     rows = [_change(one) for one in records]
     if any(behind.seq <= row.seq for row, behind in pairwise(rows)):
         raise ValueError("changes that are not in order")
-    owners = {row.urlkey: one.names("owners") for row, one in zip(rows, records, strict=True)}
+    owners = {
+        row.urlkey: names for row, one in zip(rows, records, strict=True) if (names := one.names("owners"))
+    }
     reached = Position.parse(facts.text("cursor"))
-    return Page(rows, owners, reached, facts.flag("more"), _came(facts.mapping("moved"), most))
+    came = _came(facts.mapping("moved"), most)
+    answers = {row.urlkey: _answer(row.urlkey, answer) for row, answer in _answered(rows, records)}
+    return Page(rows, owners, reached, facts.flag("more"), came, answers)
 
 
-def document_of(answer: object) -> CachedUrl:
-    """Read an answer of ``/v1/documents/DOCID``; raises ``ValueError`` for one that is none."""
-    row = _change(_Facts(answer))
+def document_of(answer: object) -> tuple[CachedUrl, tuple[str, ...]]:
+    """Read an answer of ``/v1/documents/DOCID``, and owners; raises ``ValueError`` for one that is none."""
+    facts = _Facts(answer)
+    row = _change(facts)
     if not isinstance(row, CachedUrl):
         raise ValueError("no document")  # noqa: TRY004 - of an answer, no argument
-    return row
+    return row, facts.names("owners")
+
+
+def listed_of(line: object) -> tuple[str, int]:
+    """Read a line of ``/v1/ids``: docid and seq; raises ``ValueError`` for one that is none."""
+    facts = _Facts(line)
+    docid = facts.text("docid")
+    if len(bytes.fromhex(docid)) * 2 != _DIGITS or docid != docid.lower():
+        raise ValueError("a docid that is none")
+    return docid, facts.number("seq")
+
+
+def end_of(line: object) -> tuple[Position, int] | None:
+    """Read the last line of ``/v1/ids``: its cursor, and how many there were; None for another line."""
+    facts = _Facts(line)
+    if facts.text_or("op") != "end":
+        return None
+    return Position.parse(facts.text("cursor")), facts.number("documents")
 
 
 def _came(given: Mapping[str, object], most: int) -> dict[int, Came]:
@@ -73,16 +103,40 @@ def _change(one: "_Facts") -> Change:
     raise ValueError(f"a change of kind {op[:20]!r}")
 
 
+def _answered(rows: Sequence[Change], records: "Sequence[_Facts]") -> "Iterator[tuple[Change, _Facts]]":
+    for row, one in zip(rows, records, strict=True):
+        answer = one.part_or("whole") and one.part("whole").part_or("answer")
+        if answer:
+            yield row, answer
+
+
+def _answer(key: bytes, one: "_Facts") -> UrlMeta:
+    headers = json.loads(one.text("headers"))
+    if any(not isinstance(word, str) for pair in _list(headers, HEADERS_MAX) for word in _pair_of(pair)):
+        raise ValueError("headers that are none")
+    return UrlMeta(
+        key, one.text("status_line"), one.text("headers"), one.text("peer"), one.number("answered")
+    )
+
+
+def _pair_of(given: object) -> list[object]:
+    pair = _list(given, 2)
+    if len(pair) != 2:  # noqa: PLR2004 - a name and a value
+        raise ValueError("a header that is none")
+    return pair
+
+
 def _document(one: "_Facts", names: tuple[bytes, int, str, str]) -> CachedUrl:
     """Return a row; what the API does not tell of it is empty."""
+    whole = one.part_or("whole") or _Facts({})
     return CachedUrl(
         *names,
         subtype=one.text_or("subtype") or "",
         burl=one.text_or("burl"),
         furl=one.text("furl"),
         mtime=one.number_or("mtime"),
-        len=None,
-        md5=None,
+        len=whole.number_or("len"),
+        md5=whole.text_or("md5"),
         timeofday="",
         fetched_time=one.number("fetched_time"),
         fetched_machineid=one.number("fetched_machineid"),
@@ -93,10 +147,11 @@ def _document(one: "_Facts", names: tuple[bytes, int, str, str]) -> CachedUrl:
         served_type=one.text_or("served_type") or "",
         served_charset=one.text_or("served_charset") or "",
         file_encoding=one.text_or("file_encoding") or "",
-        final_url="",
-        etag="",
-        last_modified="",
-        confirmed_time=0,
+        final_url=whole.text_or("final_url") or "",
+        etag=whole.text_or("etag") or "",
+        last_modified=whole.text_or("last_modified") or "",
+        confirmed_time=whole.number_or("confirmed_time") or 0,
+        origin=whole.text_or("origin") or Origin.PUSH,
         seq=one.number("seq"),
         owners_seq=one.number_or("owners_seq") or 0,
     )
@@ -139,6 +194,12 @@ class _Facts:
 
     def names(self, name: str) -> tuple[str, ...]:
         return tuple(str(one) for one in _list(self._given.get(name), 1_000_000))
+
+    def part(self, name: str) -> "_Facts":
+        return _Facts(self._one(name, dict))
+
+    def part_or(self, name: str) -> "_Facts | None":
+        return self.part(name) if self._one(name, dict, NoneType) is not None else None
 
     def mapping(self, name: str) -> dict[str, object]:
         value = self._one(name, dict)

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone
 from lcc_scrapy.feed.remote_content import SILENCE, authorized, cut_off, reason
-from lcc_scrapy.front.rows import Page, document_of, page_of
+from lcc_scrapy.front.rows import Page, document_of, end_of, listed_of, page_of
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.blocking import Body, Exchanges
 from lcc_scrapy.http.connection import Connection
@@ -22,7 +23,11 @@ from lcc_scrapy.http.outgoing import NoConnection
 ROW_MAX = 48 * 1024
 """Bytes that a row may have on average: three long URLs of characters that JSON writes in six bytes each."""
 
+WHOLE_ROW_MAX = ROW_MAX + 256 * 1024
+"""Bytes of a whole row on average: its head may have 64 KiB, which JSON writes in some more."""
+
 _PROBLEM_MAX = 64 * 1024
+_LINE_MAX = 4096
 _BLOCK = 256 * 1024
 _OK, _GONE, _NOT_THERE, _CHANGED = 200, 410, 404, 412
 _UNANSWERED = (HttpError, NoConnection, TimeoutError, ValueError, OSError)
@@ -41,13 +46,16 @@ class SubHttp:
     exchanges: Exchanges
     patience: float
 
-    def changes(self, since: Position | None, selection: Selection, limit: int) -> Page:
-        """Return the changes behind a cursor, of ``limit`` at most.
+    def changes(
+        self, since: Position | None, selection: Selection, limit: int, *, whole: bool = False
+    ) -> Page:
+        """Return the changes behind a cursor, of ``limit`` at most; ``whole`` rows have all columns.
 
         Raises ``StartOver`` where it cannot be followed, ``SubFailed`` for everything else that goes wrong.
         """
-        path = f"/v1/changes?{_query(since, selection, limit)}"
-        status, said = self._answer(path, limit * ROW_MAX + _PROBLEM_MAX)
+        more = "&whole=true" if whole else ""
+        path = f"/v1/changes?{_query(since, selection, limit)}{more}"
+        status, said = self._answer(path, limit * (WHOLE_ROW_MAX if whole else ROW_MAX) + _PROBLEM_MAX)
         if status == _OK:
             return self._checked(said, selection, limit)
         if status == _GONE:
@@ -61,9 +69,9 @@ class SubHttp:
             raise self._failed(f"answers {status}: {_detail(said)}")
         return self._page(said, 0).reached.lcc
 
-    def document(self, docid: str) -> CachedUrl | None:
-        """Return the row of a document, None where there is none; raises ``SubFailed``."""
-        status, said = self._answer(f"/v1/documents/{docid}", _PROBLEM_MAX)
+    def document(self, docid: str) -> tuple[CachedUrl, tuple[str, ...]] | None:
+        """Return the whole row of a document and its owners, None where it is not; raises ``SubFailed``."""
+        status, said = self._answer(f"/v1/documents/{docid}?whole=true", _PROBLEM_MAX)
         if status == _NOT_THERE:
             return None
         if status != _OK:
@@ -72,6 +80,43 @@ class SubHttp:
             return document_of(json.loads(said))
         except (ValueError, RecursionError) as error:
             raise self._failed(f"its answer is none: {reason(error)}") from None
+
+    def ids(self, selection: Selection) -> Iterator[tuple[str, int]]:
+        """Yield docid and seq of all that is there now, by rising docid; raises ``SubFailed``."""
+        connection = self._asked(f"/v1/ids?{urlencode(_filters(selection), doseq=True)}", deadline=0.0)
+        try:
+            if connection.answer.status != _OK:
+                raise self._failed(f"answers {connection.answer.status} for its ids")
+            yield from self._listed(self._lines(connection), selection)
+        except (*_UNANSWERED, RecursionError, BadCursor) as error:
+            raise self._failed(reason(error)) from None
+        finally:
+            self.exchanges.release(connection)
+
+    def _listed(self, lines: Iterator[bytes], selection: Selection) -> Iterator[tuple[str, int]]:
+        last, count = "", 0
+        for line in lines:
+            said = json.loads(line)
+            if end := end_of(said):
+                position, documents = end
+                self._check(position, selection)
+                if documents != count:
+                    raise ValueError(f"{count} ids of {documents}")
+                return
+            docid, seq = listed_of(said)
+            if docid <= last:
+                raise ValueError("ids that are not in order")
+            last, count = docid, count + 1
+            yield docid, seq
+        raise ValueError("ids without an end")
+
+    def _lines(self, connection: Connection) -> Iterator[bytes]:
+        rest = b""
+        while pieces := self.exchanges.more(connection):
+            *whole, rest = b"".join([rest, *pieces]).split(b"\n")
+            yield from whole
+            if len(rest) > _LINE_MAX:
+                raise ValueError(f"a line of more than {_LINE_MAX} bytes")
 
     def open(self, row: CachedUrl) -> IO[bytes]:
         """Return the content of a document, decoded, as a stream to be closed.
@@ -125,11 +170,14 @@ class SubHttp:
 
     def _checked(self, said: bytes, selection: Selection, limit: int) -> Page:
         page = self._page(said, limit)
-        if page.reached.lcc != self.sub.lccid:
-            raise self._failed(f"LCC {page.reached.lcc} answers there, not {self.sub.lccid}")
-        if page.reached.selection != selection.digest:
-            raise self._failed("the front's token there is restricted: give it one for everything")
+        self._check(page.reached, selection)
         return page
+
+    def _check(self, reached: Position, selection: Selection) -> None:
+        if reached.lcc != self.sub.lccid:
+            raise self._failed(f"LCC {reached.lcc} answers there, not {self.sub.lccid}")
+        if reached.selection != selection.digest:
+            raise self._failed("the front's token there is restricted: give it one for everything")
 
     def _page(self, said: bytes, limit: int) -> Page:
         try:
@@ -145,14 +193,20 @@ def _query(since: Position | None, selection: Selection, limit: int) -> str:
     given: dict[str, object] = {
         "limit": limit,
         "moves": "true",
+        **({"since": str(since)} if since else {}),
+        **_filters(selection),
+    }
+    return urlencode(given, doseq=True)
+
+
+def _filters(selection: Selection) -> dict[str, object]:
+    return {
         "provider": selection.providers,
         "mimetype": selection.mimetypes,
         "subtype": selection.subtypes,
         "url_prefix": selection.url_prefixes,
-        **({"since": str(since)} if since else {}),
         **({} if selection.since is None else {"since_time": selection.since}),
     }
-    return urlencode(given, doseq=True)
 
 
 def _detail(said: bytes) -> str:

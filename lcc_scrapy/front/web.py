@@ -1,8 +1,7 @@
 """The HTTP API of a front: what changed in all sub-LCCs, and contents, as ``lcc web`` has them of one LCC."""
 
-import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -24,6 +23,7 @@ from lcc_scrapy.feed.content import ContentElsewhere
 from lcc_scrapy.feed.exports.names import name_of
 from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.front.feed import FrontFeed, FrontReader
+from lcc_scrapy.front.silent import Silent
 from lcc_scrapy.front.sub_http import SubFailed
 from lcc_scrapy.web import contents, problems
 from lcc_scrapy.web.access import Reading
@@ -38,24 +38,7 @@ from lcc_scrapy.web.sharing import ShareOut, streaming
 ROWS = 1000
 _PID_MAX = 10**18 - 1
 
-_log = logging.getLogger(__name__)
-
 router = APIRouter(prefix="/v1", tags=["feed"])
-
-
-class Silent:
-    """Which sub-LCCs do not answer; why is for the log, once, and not for clients."""
-
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-
-    def note(self, failed: Mapping[str, str]) -> None:
-        """Log what is new."""
-        for name in sorted(failed.keys() - self._names):
-            _log.warning("left out: %s", failed[name])
-        for name in sorted(self._names - failed.keys()):
-            _log.warning("sub-LCC %s answers again", name)
-        self._names = set(failed)
 
 
 @dataclass(frozen=True, slots=True)

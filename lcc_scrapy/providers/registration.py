@@ -39,7 +39,8 @@ class Moves(LccError):
 
     def __init__(self, pid: int, *, renaming: bool = False) -> None:
         super().__init__(
-            f"a root of provider {pid} is being renamed: run `lcc provider rename-root` again, to its end"
+            f"a root of provider {pid} is being renamed:"
+            " run `lcc provider rename-root` again, to its end, or with --give-up"
             if renaming
             else f"provider {pid} moves to another sub-LCC:"
             f" run `lcc front move {pid}` to its end, or with --give-up"

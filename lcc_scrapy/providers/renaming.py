@@ -9,7 +9,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 
 from lcc_scrapy.db.records import (
@@ -45,11 +45,16 @@ Counts = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """The fact that a renaming is under way (table ``lccinfo``), and the provider's state before."""
+    """The fact that a renaming is under way (table ``lccinfo``), and the provider's state before.
+
+    ``started``: rows may have other names already. ``had_new``: the new root was one of its roots before.
+    """
 
     which: str
     state: str
     said: str
+    started: bool = True
+    had_new: bool = True
 
     @classmethod
     def read(cls, tx: Tx, pid: int) -> "UnderWay | None":
@@ -58,15 +63,15 @@ class UnderWay:
         return cls(*json.loads(text)) if text else None
 
     @classmethod
-    def of(cls, renaming: Renaming, state: str) -> "UnderWay":
+    def of(cls, renaming: Renaming, state: str, *, had_new: bool = False) -> "UnderWay":
         """Return it of a renaming that is to begin."""
         old, new = str(renaming.old), str(renaming.new)
         which = sha256(f"{old}\0{new}".encode()).hexdigest()[:32]
-        return cls(which, state, f"{old[:_SHOWN]} to {new[:_SHOWN]}")
+        return cls(which, state, f"{old[:_SHOWN]} to {new[:_SHOWN]}", started=False, had_new=had_new)
 
     def write(self, tx: Tx, pid: int) -> None:
         """Keep it."""
-        tx.set_info(renaming_fact(pid), json.dumps([self.which, self.state, self.said]))
+        tx.set_info(renaming_fact(pid), json.dumps(astuple(self)))
 
 
 @dataclass(slots=True)
@@ -201,6 +206,32 @@ class RootRenaming:
         for step in Narrowing(self._store, self._pid, self._rows.now, self._rows.policy).run():
             yield Counter(dropped=step.dropped, removed=len(step.removed), held=step.held)
 
+    def give_up(self) -> Iterator[Counts]:
+        """Let the root keep its URL, if no row was renamed yet; yields what a set that came meanwhile loses.
+
+        Raises ``RenameRefused`` where rows may have other names already, or nothing is under way.
+        """
+        repeated(self._stay)
+        for step in Narrowing(self._store, self._pid, self._rows.now, self._rows.policy).run():
+            yield Counter(dropped=step.dropped, removed=len(step.removed), held=step.held)
+
+    def _stay(self) -> None:
+        pid, new = self._pid, str(self._renaming.new)
+        with self._store.begin() as tx:
+            lock(tx, pid)
+            known = UnderWay.read(tx, pid)
+            if known is None:
+                raise RenameRefused(f"no root of provider {pid} is being renamed")
+            if known.which != UnderWay.of(self._renaming, "").which:
+                raise RenameRefused(f"provider {pid} is being renamed from {known.said}: give that up")
+            if known.started:
+                raise RenameRefused("documents have other names already: run it again, without --give-up")
+            had_new = known.had_new
+            change_locked(
+                tx, pid, {"state": known.state}, lambda roots: [one for one in roots if one != new or had_new]
+            )
+            tx.set_info(renaming_fact(pid), "")
+
     def _run_found(self) -> Iterator[Counts]:
         """Rename what belongs to no document that is there."""
         store, pid, limit = self._store, self._pid, portions.CHUNK
@@ -230,7 +261,8 @@ class RootRenaming:
             provider = lock(tx, self._pid)
             if self._check_provider(tx, provider):
                 return
-            UnderWay.of(self._renaming, provider.state).write(tx, self._pid)
+            had_new = str(self._renaming.new) in tx.roots(self._pid)
+            UnderWay.of(self._renaming, provider.state, had_new=had_new).write(tx, self._pid)
             change_locked(tx, self._pid, {"state": State.MOVING}, self._with_both)
 
     def _with_both(self, roots: list[str]) -> list[str]:
@@ -243,9 +275,13 @@ class RootRenaming:
         """Say what is under way; when nothing is, a worker that is taken for dead cannot settle late."""
         with self._store.begin() as tx:
             provider = lock(tx, self._pid)
+            known = UnderWay.read(tx, self._pid)
+            if known is None:
+                raise RenameRefused(f"the renaming of a root of provider {self._pid} was given up")
             why = why_busy(tx, provider, time.time())
             if not why:
                 tx.change_turn(provider.turnkey, {"owner": ""})
+                replace(known, started=True).write(tx, self._pid)
             return why
 
     def _finish(self) -> None:

@@ -3,28 +3,24 @@
 import io
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Protocol
 
 from lcc_scrapy.content.files import relative_path
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
-from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.errors import LccError, Refusal, StoreUnavailable
 from lcc_scrapy.domain.selection import Change, Leave, Selection, is_pattern
 from lcc_scrapy.domain.tokens import NotAllowed
 from lcc_scrapy.domain.tokens import Refused as TokenRefused
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.feed.library import Library
-from lcc_scrapy.feed.reader import Inventory, Reader, begin
+from lcc_scrapy.query.sources import Found, Listed, Source, Told
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import Query, Reached, ResultBegins, ResultEnds, Row, Wanted, What
 
 PORTION = 64 * 1024
 """Bytes after which a portion is handed over; a row, or a block of content, may stand above that."""
-ROWS = 200
-"""Changes per look at the feed: what a slow reader keeps in memory."""
-
 FILTERS_MAX = 100
 """Filters of one kind in a query: each row of the feed is held against all of them."""
 
@@ -67,10 +63,12 @@ class Answer:
     ``patient`` = False when it has waited long enough.
     """
 
-    def __init__(self, library: Library, query: Query, asker: Asker) -> None:
+    def __init__(self, source: Source, query: Query, asker: Asker) -> None:
         self.patient = query.wait > 0
-        self._library = library
+        self._source = source
         self._query = query
+        if query.content is Wanted.REFERENCE and not source.has_files:
+            raise Refusal(805, "content='reference' goes with one LCC only: a front has no files")
         self._selection = asker.narrowed(_selection_of(query))
         self._counts = {"upsert": 0, "remove": 0, "leave": 0}
 
@@ -84,50 +82,45 @@ class Answer:
         return _in_portions(kinds[self._query.what]())
 
     def _changes(self) -> Iterator[bytes | None]:
-        query, feed = self._query, self._library.feed
-        since = Position.parse(query.since) if query.since else None
-        reader = Reader(feed, self._selection, since, query.limit, rows=ROWS)
-        yield _begin(reader.position)
-        yield from self._told(reader)
+        query, source = self._query, self._source
+        told = source.changes(self._selection, query.since, query.limit, query.anew)
+        yield self._begin(told.position)
+        yield from self._told(told)
         while self.patient and not any(self._counts.values()):
             yield None
-            if feed.head() != replace(reader.position, began=0, selection=""):
-                reader = Reader(feed, self._selection, reader.position, query.limit, rows=ROWS)
-                yield from self._told(reader)
-        yield self._end(reader.position)
+            if later := source.later(told, self._selection, query.limit):
+                told = later
+                yield from self._told(told)
+        yield self._end(told.position, told)
 
-    def _told(self, reader: Reader) -> Iterator[bytes]:
-        for page in reader.looks():
-            owners = reader.owners(page)
+    def _told(self, told: Told) -> Iterator[bytes]:
+        for page in told.looks():
+            owners = told.owners(page)
             for change in page:
                 yield from self._row(change, owners)
-            yield writing.reached(Reached(str(reader.reached)))
+            yield writing.reached(Reached(str(told.reached)))
             if not page:
                 yield _REST
 
     def _ids(self) -> Iterator[bytes]:
-        inventory = Inventory(self._library.feed, self._selection, rows=ROWS)
-        yield _begin(inventory.position)
-        for page in inventory.looks():
-            for row in page:
+        found = self._source.inventory(self._selection)
+        yield self._begin(found.position)
+        for page in found.pages:
+            for docid, seq in page:
                 self._counts["upsert"] += 1
-                yield writing.row(Row(row.op, {"docid": row.docid, "seq": str(row.seq)}))
+                yield writing.row(Row(CachedUrl.op, {"docid": docid, "seq": str(seq)}))
             if not page:
                 yield _REST
-        yield self._end(inventory.position)
+        yield self._end(found.position, found)
 
     def _rows(self) -> Iterator[bytes]:
-        feed = self._library.feed
-        position = begin(feed, self._selection)
-        yield _begin(position)
         keys = [bytes.fromhex(docid) for docid in dict.fromkeys(self._query.docids)]
-        for start in range(0, len(keys), ROWS):
-            found = feed.rows(keys[start : start + ROWS], position.seq).values()
-            rows = [row for row in found if self._selection.admits(row)]
-            owners = feed.owners(rows, position.seq)
-            for row in rows:
+        found = self._source.rows(self._selection, keys)
+        yield self._begin(found.position)
+        for page, owners in found.pages:
+            for row in page:
                 yield from self._row(row, owners)
-        yield self._end(position)
+        yield self._end(found.position, found)
 
     def _row(self, change: Change, owners: Owners) -> Iterator[bytes]:
         self._counts[change.op] += 1
@@ -145,7 +138,7 @@ class Answer:
 
     def _with_content(self, row: CachedUrl, values: dict[str, str]) -> Iterator[bytes]:
         try:
-            file = self._library.open(row)
+            file = self._source.open(row)
         except tuple(_MISSING) as error:
             yield writing.row(Row(row.op, values, _MISSING[type(error)]))
             return
@@ -153,9 +146,13 @@ class Answer:
             yield writing.row(Row(row.op, values, Wanted.INSIDE))
             yield from _content(file, row)
 
-    def _end(self, position: Position) -> bytes:
-        told = self._counts
-        return writing.end(ResultEnds(str(position), told["upsert"], told["remove"], told["leave"]))
+    def _begin(self, position: object) -> bytes:
+        return writing.begin(ResultBegins(self._source.lcc(position), str(position)))
+
+    def _end(self, position: object, told: Told | Found | Listed) -> bytes:
+        counts = self._counts
+        end = ResultEnds(str(position), counts["upsert"], counts["remove"], counts["leave"])
+        return b"".join(map(writing.missing, self._source.missing(told))) + writing.end(end)
 
 
 _MISSING: dict[type[Exception], str] = {
@@ -197,16 +194,12 @@ def _in_portions(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
         yield portion.getvalue()
 
 
-def _begin(position: Position) -> bytes:
-    return writing.begin(ResultBegins(position.lcc, str(position)))
-
-
 def _selection_of(query: Query) -> Selection:
-    if query.what is not What.CHANGES and (query.since or query.limit or query.wait):
-        raise Refusal(805, f"what='{query.what}' goes with neither since, limit nor wait")
+    if query.what is not What.CHANGES and (query.since or query.limit or query.wait or query.anew):
+        raise Refusal(805, f"what='{query.what}' goes with neither since, limit, wait nor anew")
     if query.what is What.IDS and query.content is not Wanted.NONE:
         raise Refusal(805, "what='ids' goes with no content")
-    filters = (query.providers, query.mimetypes, query.subtypes, query.url_prefixes)
+    filters = (query.providers, query.mimetypes, query.subtypes, query.url_prefixes, query.anew)
     if max(map(len, filters)) > FILTERS_MAX:
         raise Refusal(805, f"more than {FILTERS_MAX} filters of one kind")
     for pattern in query.mimetypes:
@@ -221,7 +214,8 @@ _CODES: dict[type[Exception], int] = {StartOver: 802, BadCursor: 805, TokenRefus
 def refusal_of(error: BaseException | None, retry_after: int) -> Refusal | None:
     """Return what a content user is told of an error; None for one that is nobody's fault but ours."""
     if isinstance(error, Refusal):
-        return error
+        is_ours = error.code == 803 and not error.retry_after  # noqa: PLR2004 - the code of a server that cannot
+        return Refusal(803, error.detail, retry_after) if is_ours else error
     if isinstance(error, StoreUnavailable):
         return Refusal(803, "", retry_after)
     if isinstance(error, ContentLost):

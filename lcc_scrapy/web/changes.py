@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from anyio import to_thread
@@ -11,6 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
+from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.front_moves import Came
@@ -19,12 +21,11 @@ from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.domain.shares import Kind
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.feed.reader import PAGE, Feed, Inventory, Reader
-from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.web.access import Reading, TheLcc
 from lcc_scrapy.web.parameters import Selected, Since
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import as_bytes, told
-from lcc_scrapy.web.rows import Row, as_json, json_row
+from lcc_scrapy.web.rows import Row, as_json, json_row, whole_row
 from lcc_scrapy.web.sharing import streaming, visit_of
 from lcc_scrapy.web.streams import unless_broken
 from lcc_scrapy.web.watching import Watcher
@@ -42,6 +43,7 @@ class ChangesPage(BaseModel):
     """Changes by rising seq. `more`: there are more now, ask again with `since=` the cursor.
 
     `moved`, for those who ask for it: by the seqs of rows, [move, seq before] for each move between sub-LCCs.
+    With `whole`, documents have an object `whole` too: the columns and the answer that rows leave out.
     """
 
     changes: list[Row]
@@ -52,7 +54,7 @@ class ChangesPage(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    rows: list[Record]
+    rows: list[Mapping[str, object]]
     position: Position
     more: bool
 
@@ -83,6 +85,10 @@ async def changes(
     moves: Annotated[
         bool, Query(description="Tell which rows came from another sub-LCC: `moved`, for a front.")
     ] = False,
+    whole: Annotated[
+        bool,
+        Query(description="Tell of documents all that is kept, and the answer of their site, for a front."),
+    ] = False,
 ) -> Response:
     """What changed after a cursor, oldest change first, each document once with its newest state.
 
@@ -91,12 +97,12 @@ async def changes(
     since = await to_thread.run_sync(_beginning, lcc, token, selection, since, name)
     end = time.monotonic() + wait
     watcher: Watcher = request.app.state.watcher
-    found = await to_thread.run_sync(_read, lcc.feed, selection, since, limit)
+    found = await to_thread.run_sync(_read, lcc.feed, selection, since, limit, whole)
     while limit and not found.rows and (left := end - time.monotonic()) > 0:
         visit_of(request).begin(Kind.STREAM)
         if not found.more and not await watcher.wait(found.position, left):
             break
-        found = await to_thread.run_sync(_read, lcc.feed, selection, found.position, limit)
+        found = await to_thread.run_sync(_read, lcc.feed, selection, found.position, limit, whole)
     moved = {"moved": await to_thread.run_sync(_moved, lcc.feed, found)} if moves else {}
     return as_json({"changes": found.rows, "cursor": str(found.position), "more": found.more, **moved})
 
@@ -119,19 +125,29 @@ def _beginning(
     return begun
 
 
-def _read(feed: Feed, selection: Selection, since: Position | None, limit: int) -> Found:
-    return read_on(Reader(feed, selection, since, limit), limit, _told)
+def _read(feed: Feed, selection: Selection, since: Position | None, limit: int, whole: bool) -> Found:
+    told = partial(_told_whole, feed) if whole else _told
+    return read_on(Reader(feed, selection, since, limit), limit, told)
 
 
-def _told(page: Sequence[Change], owners: Owners) -> Iterator[Record]:
+def _told(page: Sequence[Change], owners: Owners) -> Iterator[Mapping[str, object]]:
     return (json_row(change, owners) for change in page)
 
 
+def _told_whole(feed: Feed, page: Sequence[Change], owners: Owners) -> Iterator[Mapping[str, object]]:
+    answers = feed.answers([change for change in page if isinstance(change, CachedUrl)])
+    for change, row in zip(page, _told(page, owners), strict=True):
+        more = (
+            {"whole": whole_row(change, answers.get(change.urlkey))} if isinstance(change, CachedUrl) else {}
+        )
+        yield {**row, **more}
+
+
 def read_on(
-    reader: Reader, limit: int, told: Callable[[Sequence[Change], Owners], Iterable[Record]]
+    reader: Reader, limit: int, told: Callable[[Sequence[Change], Owners], Iterable[Mapping[str, object]]]
 ) -> Found:
     """Read until there is enough, or it takes too long; ``limit`` = 0: only where it would begin."""
-    found: list[Record] = []
+    found: list[Mapping[str, object]] = []
     end = time.monotonic() + READING
     for page in reader.looks() if limit else ():
         found += told(page, reader.owners(page))

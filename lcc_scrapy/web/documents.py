@@ -1,9 +1,9 @@
 """``/v1/documents``: one row, and its content, which no browser is to render."""
 
 from http import HTTPStatus
-from typing import IO
+from typing import IO, Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from lcc_scrapy.domain.cache import CachedUrl
@@ -16,7 +16,7 @@ from lcc_scrapy.web.contents import Asked, Conditions
 from lcc_scrapy.web.parameters import DocId
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import NotThere, told
-from lcc_scrapy.web.rows import Row, as_json, json_row
+from lcc_scrapy.web.rows import Row, as_json, json_row, whole_row
 from lcc_scrapy.web.sharing import streaming
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
@@ -26,13 +26,21 @@ _TRIES = 3
 
 
 @router.get("/{docid}", response_model=Row, responses={304: {"description": "Not modified"}, **told(404)})
-def document(lcc: TheLcc, token: Reading, docid: DocId, if_none_match: Conditions = None) -> Response:
+def document(
+    *,
+    lcc: TheLcc,
+    token: Reading,
+    docid: DocId,
+    if_none_match: Conditions = None,
+    whole: Annotated[bool, Query(description="Tell all that is kept of it, for a front.")] = False,
+) -> Response:
     """The row of a document as it is now."""
     row = found(lcc, token, docid)
     tag = f'"{row.seq}"'
     if if_none_match and ranges.is_named(if_none_match, tag, weakly=True):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": f"W/{tag}"})
-    return as_json(json_row(row, lcc.feed.owners([row])), ETag=f"W/{tag}")
+    more = {"whole": whole_row(row, None)} if whole else {}
+    return as_json({**json_row(row, lcc.feed.owners([row])), **more}, ETag=f"W/{tag}")
 
 
 @router.head(

@@ -9,8 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 from web_house import SITE, WebHouse
 
-from lcc_scrapy.domain.cursor import BadCursor, StartOver
-from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
+from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
+from lcc_scrapy.domain.errors import ConfigurationError, LccError, Refusal
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.front_moves import Move
@@ -22,9 +23,14 @@ from lcc_scrapy.front import feed as feed_module
 from lcc_scrapy.front.content_user import FrontChanges
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
+from lcc_scrapy.front.queries import FrontSource
+from lcc_scrapy.front.silent import Silent
+from lcc_scrapy.front.sub_http import SubFailed
 from lcc_scrapy.front.tokens import FrontTokens
 from lcc_scrapy.front.web import Front as WebFront
 from lcc_scrapy.front.web import make_app
+from lcc_scrapy.query.answering import DOCUMENT
+from lcc_scrapy.wire.queries.messages import Missing
 
 EVERYTHING = Selection()
 
@@ -141,6 +147,102 @@ def test_rows_are_the_same_as_the_sub_lccs_own_and_name_the_url_of_the_content(f
     reader = FrontReader(front.feed, EVERYTHING)
     (page,) = reader.pages()
     assert reader.records(page) == [{**own[0], "path": f"{a.url}/v1/documents/{row.docid}/content"}]
+
+
+def test_whole_rows_have_all_columns_and_the_answers_of_their_sites(front, subs):
+    a, b, _ = subs
+    kept = [
+        a.add("x", len=9, md5="0" * 32, etag='"x"', last_modified="yesterday", final_url=SITE + "to"),
+        b.add("y", origin="spider", subtype="lang:en", mtime=5),
+    ]
+    a.add("gone"), a.shelf.remove("gone", pid=1)
+    a.shelf.heads = {
+        kept[0].urlkey: UrlMeta(kept[0].urlkey, "HTTP/1.1 200 OK", '[["A", "\\udc80"]]', "::1", 7)
+    }
+    reader = FrontReader(front.feed, EVERYTHING, whole=True)
+    found, answers = [], {}
+    for page in reader.pages():
+        found += page
+        answers |= reader.answers([row for row in page if isinstance(row, CachedUrl)])
+        assert reader.answers(kept).keys() <= {row.urlkey for row in page}
+    told = {name: {row.urlkey: getattr(row, name) for row in kept} for name in DOCUMENT}
+    assert {
+        name: {row.urlkey: getattr(row, name) for row in found if row.op == "upsert"} for name in DOCUMENT
+    } == told
+    assert [row.op for row in found].count("remove") == 1
+    assert answers == a.shelf.heads
+    assert FrontReader(front.feed, EVERYTHING).answers(found) == {}
+
+
+@pytest.mark.parametrize(
+    "headers", ["nonsense", "{}", "[1]", '[["a"]]', '[["a", 1]]', '[["a", "b", "c"]]', "[" * 100_000, None]
+)
+def test_an_answer_of_a_site_that_is_none_is_not_believed(front, subs, headers):
+    row = subs[0].add("x")
+    subs[0].shelf.heads = {row.urlkey: UrlMeta(row.urlkey, "HTTP/1.1 200 OK", headers, "", 7)}
+    reader = FrontReader(front.feed, EVERYTHING, whole=True)
+    assert list(reader.pages()) == []
+    assert "its answer is none" in reader.failed["a"]
+
+
+def _ids(*lines, lcc="lcc-a", documents=None, selection=EVERYTHING):
+    listed = [{"docid": f"{number:032x}", "seq": number} for number in lines]
+    cursor = str(Position(lcc, 1, 9, 9, selection.digest))
+    end = [{"op": "end", "cursor": cursor, "documents": documents}] if documents is not None else []
+    return "".join(json.dumps(one) + "\n" for one in [*listed, *end]).encode()
+
+
+def test_the_ids_of_a_sub_lcc_are_told_as_they_come(front, subs):
+    subs[0].trouble = lambda: (200, _ids(1, 2, 9, documents=3))
+    assert [seq for _, seq in front.feed.ids(front.directory.sub("a"), EVERYTHING)] == [1, 2, 9]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (_ids(1, 2), "without an end"),
+        (_ids(2, 1, documents=2), "not in order"),
+        (_ids(1, 1, documents=2), "not in order"),
+        (_ids(1, documents=2), "1 ids of 2"),
+        (_ids(1, lcc="other", documents=1), "LCC other answers there"),
+        (_ids(1, documents=1, selection=Selection((7,))), "restricted"),
+        (b'{"docid": "xyz", "seq": 1}\n', "sub-LCC a"),
+        (b'{"docid": "' + b"A" * 32 + b'", "seq": 1}\n', "docid"),
+        (b'{"op": "end", "cursor": "x", "documents": 0}\n', "sub-LCC a"),
+        (b"[" * 4000 + b"\n", "sub-LCC a"),
+        (b" " * 10_000, "more than 4096"),
+        (b"nonsense\n", "sub-LCC a"),
+    ],
+)
+def test_a_list_of_ids_that_is_none_is_not_believed(front, subs, said, why):
+    subs[0].trouble = lambda: (200, said)
+    with pytest.raises(SubFailed, match=why):
+        list(front.feed.ids(front.directory.sub("a"), EVERYTHING))
+
+
+def test_a_list_is_not_begun_without_all_sub_lccs_and_has_no_good_end_once_a_provider_moved(front, subs):
+    a, b, _ = subs
+    a.add("x"), b.add("x")
+    source = FrontSource(front.feed, Silent())
+    listed = source.inventory(EVERYTHING)
+    assert len([one for page in listed.pages for one in page]) == 2
+    listed = source.inventory(EVERYTHING)
+    front.directory.put_move(Move(1, 1, "lcc-a", "lcc-b", 1, 2))
+    with pytest.raises(Refusal, match="has moved"):
+        list(listed.pages)
+    b.trouble = lambda: (500, b"")
+    with pytest.raises(Refusal, match="without sub-LCC b"):
+        source.inventory(EVERYTHING)
+
+
+def test_a_sub_lcc_that_fails_while_rows_are_found_is_missing(front, subs):
+    a, b, _ = subs
+    keys = [a.add("x").urlkey, b.add("y").urlkey]
+    source = FrontSource(front.feed, Silent())
+    found = source.rows(EVERYTHING, keys)
+    b.trouble = lambda: (500, b"")
+    assert [row.urlkey for rows, _ in found.pages for row in rows] == keys[:1]
+    assert source.missing(found) == [Missing("b")]
 
 
 def _shown(sub):

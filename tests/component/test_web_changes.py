@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from web_house import NOW, SITE, WebHouse
 
+from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.tokens import FILES, METRICS, new_secret
@@ -278,6 +279,23 @@ def test_a_front_is_told_which_rows_came_from_another_sub_lcc(house, client):
     assert client.get("/v1/changes?moves=true").json()["moved"] == {"2": [[1, 70], [4, 9]]}
     assert client.get("/v1/changes?moves=true&provider=7").json()["moved"] == {}
     assert "moved" not in client.get("/v1/changes").json()
+
+
+def test_a_front_is_told_all_that_is_kept_of_documents_with_their_answers(house, client):
+    row = house.shelf.add("e", etag='"x"', len=9, md5="0" * 32, final_url=SITE + "to")
+    house.shelf.heads = {row.urlkey: UrlMeta(row.urlkey, "HTTP/1.1 200 OK", '[["A", "b"]]', "192.0.2.1", 7)}
+    house.shelf.remove("a")
+    *others, whole, removed = client.get("/v1/changes?whole=true").json()["changes"]
+    assert whole["whole"] == {
+        "len": 9, "md5": "0" * 32, "final_url": SITE + "to", "etag": '"x"', "last_modified": "",
+        "confirmed_time": row.confirmed_time, "origin": "push",
+        "answer": {
+            "status_line": "HTTP/1.1 200 OK", "headers": '[["A", "b"]]', "peer": "192.0.2.1", "answered": 7,
+        },
+    }  # fmt: skip
+    assert {one["whole"]["answer"] for one in others} == {None}
+    assert "whole" not in removed
+    assert all("whole" not in one for one in client.get("/v1/changes").json()["changes"])
 
 
 @pytest.mark.parametrize(

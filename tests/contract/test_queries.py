@@ -20,8 +20,9 @@ from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.reader import Inventory, Reader
 from lcc_scrapy.feed.store_feed import GENERATION, StoreFeed
-from lcc_scrapy.query import answering
+from lcc_scrapy.query import answering, sources
 from lcc_scrapy.query.answering import Answer, Answering, Everybody, refusal_of
+from lcc_scrapy.query.sources import OneLcc
 from lcc_scrapy.wire.queries.messages import (
     Content,
     ContentEnds,
@@ -56,7 +57,7 @@ class Shelf:
 
 @pytest.fixture(autouse=True)
 def few_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr(answering, "ROWS", 5)
+    monkeypatch.setattr(sources, "ROWS", 5)
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def shelf():
 
 
 def portions_of(store, query, asker=EVERYBODY, shelf=None):
-    return list(Answer(Library(StoreFeed(store), shelf), query, asker).portions())
+    return list(Answer(OneLcc(Library(StoreFeed(store), shelf)), query, asker).portions())
 
 
 def asked(store, query, asker=EVERYBODY, shelf=None):
@@ -234,7 +235,7 @@ def test_a_file_that_cannot_be_read_breaks_the_answer_off_between_two_elements(l
             return super().read(100)
 
     shelf.open = lambda _row: Broken(b"x" * 1000)
-    answer = Answer(Library(StoreFeed(lcc), shelf), Query(content=Wanted.INSIDE), Everybody())
+    answer = Answer(OneLcc(Library(StoreFeed(lcc), shelf)), Query(content=Wanted.INSIDE), Everybody())
     text = bytearray()
     with pytest.raises(ContentLost, match="cannot be read") as caught:
         any(map(text.extend, answer.portions()))
@@ -257,7 +258,9 @@ def test_a_reference_says_where_the_file_is(lcc):
 
 def test_a_query_waits_for_a_change_that_it_selects_and_for_no_other(lcc):
     cursor = asked(lcc, Query(providers=(1,)))[-1].position
-    answer = Answer(Library(StoreFeed(lcc), None), Query(since=cursor, providers=(1,), wait=60), Everybody())
+    answer = Answer(
+        OneLcc(Library(StoreFeed(lcc), None)), Query(since=cursor, providers=(1,), wait=60), Everybody()
+    )
     portions = answer.portions()
     text = next(portions)
     assert [next(portions), next(portions)] == [None, None]
@@ -273,7 +276,7 @@ def test_a_query_waits_for_a_change_that_it_selects_and_for_no_other(lcc):
 def test_who_has_waited_long_enough_gets_an_empty_answer(lcc):
     cursor = asked(lcc, Query())[-1].position
     answering = Answering(
-        lambda: Answer(Library(StoreFeed(lcc), None), Query(since=cursor, wait=60), Everybody())
+        lambda: Answer(OneLcc(Library(StoreFeed(lcc), None)), Query(since=cursor, wait=60), Everybody())
     )
     text = answering.step().portion
     assert answering.step().portion is None
@@ -292,13 +295,20 @@ def test_who_has_waited_long_enough_gets_an_empty_answer(lcc):
         Query(what=What.IDS, since="x"),
         Query(what=What.IDS, limit=1),
         Query(what=What.ROWS, docids=("0" * 32,), wait=1),
+        Query(what=What.IDS, anew=("b",)),
         Query(what=What.IDS, content=Wanted.INSIDE),
         Query(mimetypes=("Text/HTML",)),
     ],
 )
 def test_a_query_that_makes_no_sense_is_refused_with_805(query):
     with pytest.raises(Refusal) as caught:
-        Answer(Library(StoreFeed(MemoryStore()), None), query, EVERYBODY)
+        Answer(OneLcc(Library(StoreFeed(MemoryStore()), None)), query, EVERYBODY)
+    assert caught.value.code == 805
+
+
+def test_one_lcc_has_no_sub_lccs_to_read_anew(lcc):
+    with pytest.raises(Refusal, match="goes with a front") as caught:
+        asked(lcc, Query(anew=("b",)))
     assert caught.value.code == 805
 
 
@@ -325,6 +335,9 @@ def forget_tombstones_of(store):
 
 def test_a_database_that_is_away_is_803_and_what_nobody_expected_is_nobodys():
     assert refusal_of(StoreUnavailable("away"), 7).retry_after == 7
+    assert refusal_of(Refusal(803, "why"), 7).retry_after == 7
+    assert refusal_of(Refusal(803, "why", 9), 7).retry_after == 9
+    assert refusal_of(Refusal(805), 7).retry_after == 0
     assert refusal_of(ZeroDivisionError(), 7) is None
 
 

@@ -29,7 +29,7 @@ from lcc_scrapy.domain.renaming import RenameRefused, Renaming, renamed_to
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.providers import portions, registration
+from lcc_scrapy.providers import portions, registration, renaming
 from lcc_scrapy.providers.renaming import RootRenaming
 
 NEW = "https://new.example.org/docs/"
@@ -398,6 +398,61 @@ def test_killed_at_any_commit_the_same_call_goes_on_and_nothing_is_told_twice(lc
         assert [row.furl for row in tx.spidered_of(PID, b"", 10)].count(NEW + "x") == 1
         assert (tx.roots(PID), tx.info(registration.renaming_fact(PID))) == ([NEW], None)
     assert lcc.provider().state == State.ACTIVE
+
+
+def _work(lcc, old=SITE, new=NEW):
+    names = Renaming.between(Root.parse(old), Root.parse(new))
+    return RootRenaming(lcc.store, PID, names, lcc.now, lcc.policy)
+
+
+@pytest.mark.parametrize("had_new", [False, True])
+def test_while_it_waits_it_may_be_given_up_and_all_is_as_before(lcc, monkeypatch, had_new):
+    lcc.store_pages(*pages(5))
+    roots = [SITE, NEW] if had_new else [SITE]
+    registration.change(lcc.store, PID, {"state": State.PAUSED}, lambda _: roots)
+    registration.change(lcc.store, PID, {"narrowing": False})
+    before = documents(lcc), lcc.feed(), lcc.provider().state
+
+    def given_up(*_):
+        with lcc.store.read() as tx:
+            assert tx.roots(PID) == [SITE, NEW]
+        assert lcc.provider().state == State.MOVING
+        with pytest.raises(RenameRefused, match="give that up"):
+            list(_work(lcc, SITE, "http://other.org/").give_up())
+        list(_work(lcc).give_up())
+
+    monkeypatch.setattr(renaming, "why_busy", lambda *_: "a fetch")
+    monkeypatch.setattr(renaming.time, "sleep", given_up)
+    with pytest.raises(RenameRefused, match="was given up"):
+        list(_work(lcc).run(print))
+    with lcc.store.read() as tx:
+        assert (tx.roots(PID), tx.info(registration.renaming_fact(PID))) == (roots, None)
+    assert (documents(lcc), lcc.feed(), lcc.provider().state) == before
+    assert not lcc.provider().narrowing
+    monkeypatch.undo()
+    with pytest.raises(RenameRefused, match="no root of provider"):
+        list(_work(lcc).give_up())
+
+
+def test_once_rows_are_renamed_it_cannot_be_given_up(lcc):
+    lcc.store_pages(*pages(9))
+    work = _work(lcc).run(print)
+    next(work)
+    work.close()
+    with pytest.raises(RenameRefused, match="have other names already"):
+        list(_work(lcc).give_up())
+    assert rename(lcc)["documents"] > 0
+    assert set(documents(lcc)) == {named(name) for name in pages(9)}
+
+
+def test_one_that_an_earlier_version_began_cannot_be_given_up(lcc):
+    lcc.change(state=State.MOVING)
+    with lcc.store.begin() as tx:
+        which = renaming.UnderWay.of(Renaming.between(Root.parse(SITE), Root.parse(NEW)), "").which
+        tx.set_info(registration.renaming_fact(PID), f'["{which}", "active", "this to that"]')
+    with pytest.raises(RenameRefused, match="have other names already"):
+        list(_work(lcc).give_up())
+    assert lcc.provider().state == State.MOVING
 
 
 def test_a_paused_provider_is_paused_afterwards_and_a_fetch_under_way_is_not_stored(lcc):

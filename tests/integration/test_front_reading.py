@@ -11,6 +11,7 @@ import pytest
 from front_house import PROGRAM, FrontHouse
 from harness import wait_for
 from test_cli import SITE, drop_everything
+from warcio.archiveiterator import ArchiveIterator
 from web_process import serving
 
 from lcc_scrapy.cli.front_reading import Partial
@@ -71,7 +72,6 @@ def test_a_sub_lcc_that_is_killed_started_again_or_added_loses_and_repeats_nothi
         contents = [archive.extractfile(member).read() for member in archive if "manifest" not in member.name]
     assert sorted(contents) == sorted(f"{SITE}{name}".encode() for name in "xyzxzx")
     front.lcc("front", "export", "--format", "fts5", "-o", "index", status=2)
-    front.lcc("front", "export", "--format", "warc", "-o", "warc", status=2)
 
     shown = {"Authorization": f"Bearer {front.lcc('token', 'add', '--front', 'indexer').stdout.strip()}"}
     with serving(front, "front web") as (port, _):
@@ -84,6 +84,39 @@ def test_a_sub_lcc_that_is_killed_started_again_or_added_loses_and_repeats_nothi
         for row in everything:
             with user.open(row) as content:
                 assert content.read() == row.curl.encode()
+
+
+def _records(*archives):
+    """Return what is in WARC files, less what belongs to a file or a record of it: dates of writing, ids."""
+    found = []
+    for archive in archives:
+        with archive.open("rb") as stream:
+            for one in ArchiveIterator(stream):
+                if one.rec_type in {"response", "resource"}:
+                    about = dict(one.rec_headers.headers)
+                    about.pop("WARC-Record-ID")
+                    http = one.http_headers and (one.http_headers.statusline, one.http_headers.headers)
+                    found.append((one.rec_type, about, http, one.content_stream().read()))
+    return sorted(found, key=str)
+
+
+@pytest.mark.slow
+def test_a_warc_of_a_front_has_the_records_of_its_sub_lccs_and_what_is_missing_comes_next(front):
+    a, b = front.subs["a"], front.subs["b"]
+    a.change("x", "y")
+    b.change("x")
+    export = ("front", "export", "--format", "warc", "--cursor-file", "position", "-o")
+    b.kill()
+    partial = front.lcc(*export, "first.warc.gz", status=Partial.exit_code)
+    assert "sub-LCC b" in partial.stderr
+    b.start()
+    front.lcc(*export, "second.warc.gz")
+    for sub in (a, b):
+        sub.lcc("export", "--format", "warc", "-o", "own.warc.gz")
+    own = _records(*(sub.folder / "own.warc.gz" for sub in (a, b)))
+    assert [kind for kind, *_ in own] == ["response"] * 3
+    assert _records(front.folder / "first.warc.gz", front.folder / "second.warc.gz") == own
+    assert len(_records(front.folder / "second.warc.gz")) == 1
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import (
     Content,
     ContentEnds,
+    Missing,
     Query,
     QueryRejected,
     Reached,
@@ -47,6 +48,7 @@ queries = st.builds(
     several(any_text),
     several(any_text),
     several(any_text),
+    anew=several(any_text),
 ) | st.builds(Query, st.just(What.ROWS), docids=st.lists(docids, min_size=1, max_size=5).map(tuple))
 values = st.dictionaries(st.sampled_from(["docid", "curl", "furl", "subtype", "seq"]), any_text)
 rows = st.builds(
@@ -154,6 +156,12 @@ def test_a_token_is_in_no_representation_of_a_query():
 )
 def test_a_query_may_be_written_in_these_ways(text):
     assert QueryReader(MOST).feed(text.encode()) == Query()
+
+
+def test_what_is_missing_of_a_front_is_told_before_the_end():
+    missing = [Missing("b"), Missing('a "name"', start_over=True)]
+    text = writing.begin(ResultBegins("", "p")) + b"".join(map(writing.missing, missing))
+    assert heard(text + writing.end(ResultEnds("q"))) == [ResultBegins("", "p"), *missing, ResultEnds("q")]
 
 
 BAD = {

@@ -50,6 +50,8 @@ class Query:
     subtypes: tuple[str, ...] = ()
     url_prefixes: tuple[str, ...] = ()
     docids: tuple[str, ...] = ()
+    anew: tuple[str, ...] = ()
+    """Of a front: names of sub-LCCs to be read from their starts, whatever ``since`` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,17 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """A sub-LCC of a front, by name, whose rows are not all there. Its part of the position stays.
+
+    ``start_over``: it cannot go on from the cursor, and is to be named in ``anew``. Else it did not answer.
+    """
+
+    name: str
+    start_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ResultEnds:
     """The result is complete. ``position`` is the cursor for the next query; the rest counts rows."""
 
@@ -112,4 +125,4 @@ class QueryRejected:
     retry_after: int = 0
 
 
-Said = ResultBegins | Row | Content | ContentEnds | Reached | ResultEnds | QueryRejected
+Said = ResultBegins | Row | Content | ContentEnds | Reached | Missing | ResultEnds | QueryRejected

@@ -15,6 +15,7 @@ from lcc_scrapy.wire.queries.messages import (
     OPS,
     Content,
     ContentEnds,
+    Missing,
     Query,
     QueryRejected,
     Reached,
@@ -42,6 +43,7 @@ _FILTERS = {
     "subtype": "subtypes",
     "urlprefix": "url_prefixes",
     "docid": "docids",
+    "anew": "anew",
 }
 
 
@@ -237,6 +239,8 @@ class ResultReader:
                 self._said.append(Row(OPS[local], values, content))
             case ["result", "reached"]:
                 self._said.append(Reached(values.get("position", "")))
+            case ["result", "missing"]:
+                self._said.append(Missing(values.get("name", ""), values.get("start-over") == "yes"))
             case ["result", "end"]:
                 self.complete = True
                 self._said.append(_ends(values))

@@ -13,6 +13,7 @@ from lcc_scrapy.wire.messages import NAMESPACE
 from lcc_scrapy.wire.queries.messages import (
     OPS,
     VERSION,
+    Missing,
     Query,
     QueryRejected,
     Reached,
@@ -51,6 +52,7 @@ def query(message: Query) -> bytes:
         "subtype": message.subtypes,
         "urlprefix": message.url_prefixes,
         "docid": message.docids,
+        "anew": message.anew,
     }
     lines = [f"  {_element(name, {'value': one})}\n" for name, values in filters.items() for one in values]
     return f"{_open('lococa:query', attributes)}\n{''.join(lines)}</lococa:query>\n".encode()
@@ -82,6 +84,12 @@ def content_end() -> bytes:
 def reached(message: Reached) -> bytes:
     """Write how far a result has come."""
     return f"{_element('reached', {'position': message.position})}\n".encode()
+
+
+def missing(message: Missing) -> bytes:
+    """Write that a part of the result is missing."""
+    attributes = {"name": message.name, "start-over": "yes" if message.start_over else None}
+    return f"{_element('missing', attributes)}\n".encode()
 
 
 def end(message: ResultEnds) -> bytes:

@@ -23,17 +23,18 @@ demo-alerts: $(DEV_STAMP) corpora ## the same for alerts: 300 pages, two owners;
 	$(BIN)/python -m tools.demo_alerts
 
 # Folders of their own, so that several of these may run side by side. What failed keeps its folder.
-PYTEST = folder=$$(mktemp -d "$${TMPDIR:-/tmp}/lcc-tests.XXXXXX") && $(BIN)/python -m pytest --basetemp="$$folder/tests"
+IN_A_FOLDER = folder=$$(mktemp -d "$${TMPDIR:-/tmp}/lcc-tests.XXXXXX") && $(BIN)/python -m
+PYTEST = pytest --basetemp="$$folder/tests"
 SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder
 LCC_TEST_PROCESSES ?= 4
 LCC_SLOW_PROCESSES ?= 6
 SLOW_FOLDERS := $(addprefix tests/,acceptance component contract faults integration)
 
 test: $(DEV_STAMP) ## the tests, without the long ones, in some minutes
-	$(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) -m 'not slow' && rm -rf "$$folder"
+	$(IN_A_FOLDER) $(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) -m 'not slow' && rm -rf "$$folder"
 
 test-slow: $(DEV_STAMP) corpora ## the long tests: MariaDB and PostgreSQL, kills, power cuts, whole sites, hostile crowds
-	$(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) -m slow $(SLOW_FOLDERS) && rm -rf "$$folder"
+	$(IN_A_FOLDER) tests.servers_in_memory $(BIN)/python -m $(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) -m slow $(SLOW_FOLDERS) && rm -rf "$$folder"
 
 check: lint types imports docs corpora test test-slow bench-quick ## what CI runs
 

@@ -6,7 +6,6 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
+from tests.database_servers import SERVERS, Server
 from tests.made_databases import upgrade
 from tests.memory_store import MemoryStore
 from tests.redis_server import redis_of_a_test
@@ -52,27 +52,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 HERE = Path(__file__).parent
 UNIT = HERE / "unit"
 STORES = ("memory", "sqlite", "mariadb", "postgresql")
-
-
-@dataclass(frozen=True)
-class Server:
-    """A database server that the tests use: an environment variable may name another one."""
-
-    variable: str
-    default: str
-    package: str
-
-    @property
-    def url(self) -> sqlalchemy.URL:
-        return sqlalchemy.make_url(os.environ.get(self.variable, self.default))
-
-
-SERVERS = {
-    "mariadb": Server("LCC_TEST_MARIADB", "mysql+pymysql://root@127.0.0.1:3306/", "mariadb-server"),
-    "postgresql": Server(
-        "LCC_TEST_POSTGRESQL", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres", "postgresql"
-    ),
-}
 
 
 class Databases:

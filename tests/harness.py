@@ -26,6 +26,7 @@ from lcc_scrapy.db.sql.store import SqlStore, make_engine
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.providers.registration import add as add_provider
+from tests.database_servers import SERVERS, connect_mariadb
 from tests.forkserver import popen, run
 from tests.made_databases import upgrade
 from tests.ports import free_port
@@ -376,12 +377,12 @@ def memory(lcc: Lcc, what: str) -> int:
 def _mariadb_url() -> tuple[str, str]:
     name = f"lcc_test_{secrets.token_hex(6)}"
     try:
-        connection = pymysql.connect(host="127.0.0.1", user="root")
+        connection = connect_mariadb()
     except pymysql.err.OperationalError:
-        missing("MariaDB", "a server on 127.0.0.1:3306 that lets root in without a password")
+        missing("MariaDB", f"a server at {SERVERS['mariadb'].url}")
     with connection, connection.cursor() as cursor:
         cursor.execute(f"create database {name}")
-    url = f"mysql+pymysql://root@127.0.0.1/{name}"
+    url = SERVERS["mariadb"].url_of(name)
     upgrade(url)  # `lcc init` would take some seconds for it
     return url, name
 
@@ -423,7 +424,7 @@ def lccs(folder: Path) -> Iterator[Callable[..., Lcc]]:
                 process.kill()
                 process.wait(300)
         for name in databases:
-            with pymysql.connect(host="127.0.0.1", user="root") as connection, connection.cursor() as cursor:
+            with connect_mariadb() as connection, connection.cursor() as cursor:
                 cursor.execute(f"drop database {name}")
 
 

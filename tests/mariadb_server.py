@@ -115,11 +115,11 @@ def _program(name: str) -> str:
 
 
 @contextmanager
-def mariadb_server(folder: Path) -> Iterator[MariaDbServer]:
-    """Give a running server; it is gone at the end."""
+def mariadb_server(folder: Path, *options: str) -> Iterator[MariaDbServer]:
+    """Give a running server, with options of its own; it is gone at the end."""
     folder.mkdir()
     server = MariaDbServer(folder)
-    server.start()
+    server.start(*options)
     try:
         yield server
     finally:

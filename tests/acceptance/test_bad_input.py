@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 
-import pymysql
 import pytest
 
+from tests.database_servers import connect_mariadb
 from tests.harness import BIN, PASSWORD, Lcc, wait_for
 from tests.integration.site import Answer, Site, page, raw
 
@@ -205,7 +205,7 @@ def test_a_database_that_may_only_be_read_is_refused(make_lcc: Callable[..., Lcc
     lcc = make_lcc("mariadb")
     name = lcc.database_url.rsplit("/", 1)[1]
     reader = f"reader_{os.getpid()}"
-    with pymysql.connect(host="127.0.0.1", user="root") as connection, connection.cursor() as cursor:
+    with connect_mariadb() as connection, connection.cursor() as cursor:
         cursor.execute(f"create user {reader}@'127.0.0.1'")
         try:
             cursor.execute(f"grant select on {name}.* to {reader}@'127.0.0.1'")

@@ -24,7 +24,7 @@ from lcc_scrapy.db.sql.store import make_engine
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.login_service import PATIENCE
 from tests.acceptance.pushers import Conversation, Pusher
-from tests.conftest import SERVERS
+from tests.database_servers import SERVERS
 from tests.harness import Lcc, missing, wait_for
 from tests.integration.site import Site, overlaps, page
 from tests.mariadb_server import MariaDbServer, mariadb_server

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pymysql
 import pytest
 
+from tests.database_servers import connect_mariadb
 from tests.harness import Lcc, Nginx, _mariadb_url, wait_for
 
 pytestmark = [pytest.mark.acceptance]
@@ -21,7 +21,7 @@ def mariadb() -> Iterator[str]:
     """The address of an empty MariaDB database."""
     url, name = _mariadb_url()
     yield url
-    with pymysql.connect(host="127.0.0.1", user="root") as connection, connection.cursor() as cursor:
+    with connect_mariadb() as connection, connection.cursor() as cursor:
         cursor.execute(f"drop database {name}")
 
 
@@ -164,5 +164,5 @@ def test_an_lcc_is_restored_from_a_backup(
 
 def empty(lcc: Lcc, table: str) -> None:
     name = lcc.database_url.rpartition("/")[2]
-    with pymysql.connect(host="127.0.0.1", user="root", database=name, autocommit=True) as connection:
+    with connect_mariadb(database=name, autocommit=True) as connection:
         connection.cursor().execute(f"delete from {table}")

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from xml.sax.saxutils import quoteattr
 
 import pytest
+from sqlalchemy import make_url
 
+from tests.database_servers import SERVERS
 from tests.harness import BIN, PASSWORD, Lcc, free_port, wait_for
 from tests.integration.site import Answer, Site, page
 
@@ -714,6 +716,11 @@ def test_a_uns_that_is_killed_while_a_set_is_sent_to_it_holds_others_no_longer_t
 # --- starting and stopping ---------------------------------------------------------------------------
 
 
+def at_port(url: str, port: int) -> str:
+    """Return the address of a database as it is behind another port."""
+    return make_url(url).set(port=port).render_as_string(hide_password=False)
+
+
 class Bridge:
     """Passes a TCP port on to another one, once it is open."""
 
@@ -759,8 +766,8 @@ def test_a_uns_that_is_started_before_its_database_says_try_later_and_comes_to_l
 ) -> None:
     lcc = make_lcc("mariadb")
     lcc.add_provider(PID, f"{host}/")
-    bridge = Bridge(3306)
-    lcc.settings["LCC_DATABASE_URL"] = lcc.database_url.replace("127.0.0.1/", f"127.0.0.1:{bridge.port}/")
+    bridge = Bridge(SERVERS["mariadb"].port)
+    lcc.settings["LCC_DATABASE_URL"] = at_port(lcc.database_url, bridge.port)
     lcc.start_uns()
     assert push(lcc, f"{host}/a") == f'<reason code="103" retry-after="300">{TRY_LATER}</reason>'
     bridge.open()
@@ -781,9 +788,9 @@ def test_a_database_that_hangs_does_not_keep_it_from_stopping(
 ) -> None:
     lcc = make_lcc("mariadb", LCC_STOP_TIMEOUT="1s")
     lcc.add_provider(PID, f"{host}/")
-    bridge = Bridge(3306)
+    bridge = Bridge(SERVERS["mariadb"].port)
     bridge.open()
-    lcc.settings["LCC_DATABASE_URL"] = lcc.database_url.replace("127.0.0.1/", f"127.0.0.1:{bridge.port}/")
+    lcc.settings["LCC_DATABASE_URL"] = at_port(lcc.database_url, bridge.port)
     lcc.start_uns()
     assert push(lcc, f"{host}/a") == '<set_accepted received="1"/>'
     bridge.silent.set()

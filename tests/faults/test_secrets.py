@@ -13,12 +13,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Self
 
-import pymysql
 import pytest
 import sqlalchemy
 
 from lcc_scrapy.db.sql.store import make_engine
 from tests.certificates import Authority
+from tests.database_servers import SERVERS, connect_mariadb
 from tests.harness import BIN, Lcc, Nginx, free_port, wait_for
 
 pytestmark = pytest.mark.acceptance
@@ -245,14 +245,14 @@ def test_passwords_of_providers_and_of_urls_are_nowhere(
 def mariadb(password: str) -> Iterator[str]:
     """Give the URL of a database that a user with this password may use."""
     name = f"lcc_test_{secrets.token_hex(6)}"
-    connection = pymysql.connect(host="127.0.0.1", user="root", autocommit=True)
+    connection = connect_mariadb(autocommit=True)
     with connection, connection.cursor() as cursor:
         cursor.execute(f"create database {name}")
         for host in ("127.0.0.1", "localhost"):
             cursor.execute(f"create user '{name[:30]}'@'{host}' identified by '{password}'")
             cursor.execute(f"grant all on {name}.* to '{name[:30]}'@'{host}'")
         try:
-            yield f"mysql://{name[:30]}:{password}@127.0.0.1/{name}"
+            yield f"mysql://{name[:30]}:{password}@127.0.0.1:{SERVERS['mariadb'].port}/{name}"
         finally:
             cursor.execute(f"drop database {name}")
             for host in ("127.0.0.1", "localhost"):

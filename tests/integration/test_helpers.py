@@ -123,6 +123,36 @@ def test_a_forked_program_says_and_ends_as_a_started_one(tmp_path):
         )
 
 
+ENDS = {
+    "a status": "sys.exit(3)",
+    "a large status": "sys.exit(259)",
+    "no status": "print('done', end='')",
+    "a result": "return 4",
+    "words": "sys.exit('words')",
+    "an error": "raise ValueError('wrong')",
+    "an interrupt": "raise KeyboardInterrupt",
+    "a thread that goes on": "threading.Timer(0.2, print, ['late']).start()",
+    "what is left to the end": "atexit.register(print, 'at the end')",
+    "output that nobody reads": "print('x'); os.close(1)",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_forked_program_ends_as_python_does(how, tmp_path):
+    program = f"import atexit, os, sys, threading\ndef program():\n {ENDS[how]}\n"
+    ways = ["sys.exit(program())", "from tests.forkserver import run_and_leave\nrun_and_leave(program)"]
+    plain, left = (
+        subprocess.run(
+            [sys.executable, "-c", program + way],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, check=False, timeout=300,
+        )
+        for way in ways
+    )  # fmt: skip
+    assert (left.returncode, left.stdout) == (plain.returncode, plain.stdout)
+    assert left.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:]
+
+
 def test_a_forked_program_has_its_own_folder_and_input_and_no_file_but_its_own(tmp_path):
     env = environment(LCC_DATA_DIR=str(tmp_path / "data"))
     assert forkserver.run([str(BIN / "lcc"), "init"], env=env, cwd=tmp_path).returncode == 0

@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LCC_FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := codec conversation json_set url spool_file content_coding notations query answer http_answer cost
 
-.PHONY: help demo demo-alerts test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora
+.PHONY: help demo demo-alerts test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora compiled
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,13 +30,17 @@ LCC_TEST_PROCESSES ?= 4
 LCC_SLOW_PROCESSES ?= 6
 SLOW_FOLDERS := $(addprefix tests/,acceptance component contract faults integration)
 
+# Rewriting assertions is most of what collecting costs the first time: once, not in every process of `make test`.
+compiled: $(DEV_STAMP)
+	$(BIN)/python -m pytest --collect-only -qq > /dev/null
+
 test: $(DEV_STAMP) ## the tests, without the long ones, in some minutes
 	$(IN_A_FOLDER) $(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) -m 'not slow' && rm -rf "$$folder"
 
 test-slow: $(DEV_STAMP) corpora ## the long tests: MariaDB and PostgreSQL, kills, power cuts, whole sites, hostile crowds
 	$(IN_A_FOLDER) tests.servers_in_memory $(BIN)/python -m $(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) -m slow $(SLOW_FOLDERS) && rm -rf "$$folder"
 
-check: lint types imports docs corpora test test-slow bench-quick ## what CI runs
+check: lint types imports docs corpora compiled test test-slow bench-quick ## what CI runs
 
 lint: $(DEV_STAMP) ## style
 	$(BIN)/ruff check .

@@ -28,7 +28,7 @@ from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.providers.registration import add as add_provider
 from tests.database_servers import SERVERS, connect_mariadb
 from tests.forkserver import popen, run
-from tests.made_databases import upgrade
+from tests.made_databases import make_sqlite, upgrade
 from tests.ports import free_port
 
 BIN = Path(sys.executable).parent
@@ -413,6 +413,8 @@ def lccs(folder: Path) -> Iterator[Callable[..., Lcc]]:
         home.mkdir()
         lcc = _kind()(home, url, settings, project=project)
         made.append(lcc)
+        if not lcc.database_url and not beside:
+            make_sqlite(home / "lcc-data/lcc.sqlite")  # `lcc init` would run every migration
         lcc.lcc("init", *(["--machine"] if beside else []))
         return lcc
 

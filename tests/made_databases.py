@@ -1,9 +1,11 @@
-"""MariaDB databases with all tables, made without running every migration again: that takes some seconds each."""
+"""Databases with all tables, made without running every migration again: that takes some seconds each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import sqlalchemy
@@ -23,6 +25,21 @@ def upgrade(url: str) -> None:
     with _connected(sqlalchemy.make_url(url)) as connection:
         for statement, values in _statements(sqlalchemy.make_url(url).set(database="")):
             connection.exec_driver_sql(statement, values)
+
+
+def make_sqlite(file: Path) -> None:
+    """Make an SQLite database with all tables, as ``lcc init`` does in a new data directory."""
+    file.parent.mkdir(mode=0o750, parents=True)
+    file.touch(0o640)
+    file.write_bytes(_sqlite())
+
+
+@cache
+def _sqlite() -> bytes:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "lcc.sqlite")
+        schema.upgrade(f"sqlite:///{file}")
+        return file.read_bytes()
 
 
 @cache

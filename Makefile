@@ -62,6 +62,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_LONG_QUEUE=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_long_queue.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
 	LCC_SOURCE_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_source_kills.py tests/acceptance/test_redis_kills.py
+	LCC_REDIS_FAULTS=100 LCC_REDIS_PAGES=20000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_redis_faults.py
 	LCC_INDEXNOW_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexnow_kills.py
 	LCC_ALERT_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_alerts_whole_way.py
 	LCC_WORKER_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_worker_kills.py

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
@@ -114,9 +115,10 @@ class S3OnDisk:
             self._process.wait()
             self._process = None
 
-    def restart(self) -> None:
-        """Kill it, and start it again."""
+    def restart(self, away: float = 0.0) -> None:
+        """Kill it, and start it again after so many seconds."""
         self.kill()
+        time.sleep(away)
         self.start()
 
 

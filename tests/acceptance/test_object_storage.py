@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from lcc_scrapy.content.objects import ContentObjects
+from lcc_scrapy.content.objects import RETRYING, ContentObjects
 from tests.acceptance.mortals import settling_of
 from tests.harness import wait_for
 from tests.s3_server import CREDENTIALS, s3_on_disk, s3_server
@@ -62,7 +62,7 @@ def test_kills_leave_no_row_without_object_and_no_object_without_row(on_disk, ma
         bound = (kill + 1) * DOCUMENTS // (KILLS + 2)
         wait_for(lambda bound=bound: stored() >= bound, 300, "documents")
         if kill in restarts:
-            on_disk.restart()
+            on_disk.restart(away=0 if kill else RETRYING + 2)  # once so long that commits fail
             bound = stored() + 1
             wait_for(lambda bound=bound: stored() >= bound, 300, "documents after its return")
         for child in settling_of([lcc.crawl.pid]):

@@ -67,10 +67,12 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_LONG_QUEUE=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_long_queue.py
 	LCC_KILLS=10 LCC_WORKER_URLS=200 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_several_workers.py
 	LCC_SOURCE_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_source_kills.py tests/acceptance/test_redis_kills.py
+	LCC_REDIS_FAULTS=100 LCC_REDIS_PAGES=20000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_redis_faults.py
 	LCC_INDEXNOW_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexnow_kills.py
 	LCC_ALERT_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_alerts_whole_way.py
 	LCC_WORKER_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_worker_kills.py
 	LCC_TRACKER_KILLS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_scan_kills.py tests/faults/test_tracker_kills.py
+	LCC_DASHBOARD_REQUESTS=10000 $(BIN)/python -m pytest -p no:randomly -s tests/component/test_dashboard_requests.py
 	LCC_VIEWERS=1000 $(BIN)/python -m pytest -p no:randomly tests/integration/test_dashboard_events.py
 	LCC_GROWTH=large $(BIN)/python -m pytest -p no:randomly tests/faults/test_growth.py tests/faults/test_growth_hostile.py
 	LCC_CUTS=200 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_power_cuts.py
@@ -80,7 +82,7 @@ soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts b
 	LCC_SYSTEMD=1 $(BIN)/python -m pytest -p no:randomly tests/integration/test_systemd.py
 	LCC_IMAGE=1 $(BIN)/python -m pytest -p no:randomly -s tests/integration/test_container.py
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
-	LCC_S3_DOCUMENTS=10000 LCC_S3_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_object_storage.py
+	LCC_S3_DOCUMENTS=10000 LCC_S3_KILLS=20 LCC_S3_RESTARTS=5 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_object_storage.py
 	LCC_MACHINE=long $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_machine_trouble.py
 	LCC_SLOW_CLIENTS=500 LCC_WRONG_LOGINS=1000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_hostile_providers.py
 	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py

@@ -47,7 +47,8 @@ class DashboardHouse(WebHouse):
             self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url,
             Here(folder, folder, [folder / "spool"], disks), AlarmRules(workers=2), 0,
         )  # fmt: skip
-        self.app = make_app(self.lcc, [make_dashboard(self.store, terms)])
+        self.dashboard = make_dashboard(self.store, terms)
+        self.app = make_app(self.lcc, [self.dashboard])
         for name, role, pids in (
             ("vera", "viewer", ""),
             ("otto", "operator", ""),

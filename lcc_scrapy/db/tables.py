@@ -678,7 +678,7 @@ fetchcounts = Table(
     Column("result", _ascii(16), primary_key=True),
     Column("code", Integer, primary_key=True, autoincrement=False),
     _column("count", BigInteger),
-    Index("fetchcounts_begun", "begun"),
+    Index("fetchcounts_result", "begun", "result"),
 )
 
 cursors = Table(

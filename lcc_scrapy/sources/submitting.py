@@ -84,6 +84,7 @@ class OwnSet:
         self._rules = rules
         self._report = report
         self._pset: ProviderSet | None = None
+        self._placed = 0
 
     def submit(self, changes: Sequence[Change], now: int, note: Callable[[Tx], None]) -> bool:
         """Queue up to ``STEP`` URLs; False = nothing was done, as the queue has no room.
@@ -136,10 +137,12 @@ class OwnSet:
 
     def _queue(self, batch: UnitOfWork, entries: Sequence[UrlEntry], pset: ProviderSet) -> None:
         """Queue entries; what waits as its provider pushed it is fetched so."""
-        for number, entry in enumerate(entries, pset.received):
+        # No two in one place: windows are read on behind the last place, and would leave out the second.
+        for number, entry in enumerate(entries, self._placed + 1):
             row = batch.queued.get(urlkey(self._pid, entry.curl, entry.mimetype))
             if row is None or row.operation != queue.FETCH or row.origin != Origin.PUSH:
                 batch.arrive(self._pid, entry, Place(pset.psetid, number, Origin.SOURCE))
+        self._placed += len(entries)
         self._report.queued += len(entries)
 
     # --- removals --------------------------------------------------------------------------------

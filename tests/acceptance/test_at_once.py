@@ -1,88 +1,17 @@
 """Sites that permit several fetches at a time and others, in one crawl; with a kill in between."""
 
-import asyncio
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import pytest
 
 from tests.harness import Lcc, wait_for
+from tests.slow_sites import SlowSites, serving
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 PERMITTED, PAGES, MANY = 4, 120, 600
-SECONDS = 0.05
-
-
-@dataclass
-class SlowSites:
-    """Sites on ports of their own, each of whose pages takes a while; ``crawl_delay`` is that of all."""
-
-    ports: dict[str, int] = field(default_factory=dict)
-    asked: dict[str, list[str]] = field(default_factory=dict)
-    most: dict[str, int] = field(default_factory=dict)
-    under_way: dict[str, int] = field(default_factory=dict)
-    robots: str = "User-agent: *\nDisallow:\n"
-    size: int = 0
-
-    async def listen(self, name: str) -> asyncio.Server:
-        self.asked[name], self.most[name], self.under_way[name] = [], 0, 0
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
-                while head := await reader.readuntil(b"\r\n\r\n"):
-                    path = head.split()[1].decode()
-                    body = self.robots.encode() if path == "/robots.txt" else await self._page(name, path)
-                    kind = b"text/plain" if path == "/robots.txt" else b"text/html"
-                    writer.write(
-                        b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b"
-                        % (kind, len(body), body)
-                    )
-                    await writer.drain()
-            except (asyncio.IncompleteReadError, ConnectionError):
-                pass
-            finally:
-                writer.close()
-
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        self.ports[name] = server.sockets[0].getsockname()[1]
-        return server
-
-    async def _page(self, name: str, path: str) -> bytes:
-        self.asked[name].append(path)
-        self.under_way[name] += 1
-        self.most[name] = max(self.most[name], self.under_way[name])
-        await asyncio.sleep(SECONDS)
-        self.under_way[name] -= 1
-        return f"<title>{path}</title>".encode() + b"x" * self.size
-
-
-@contextmanager
-def serving(*names: str, robots: str = "", size: int = 0) -> Iterator[SlowSites]:
-    sites, ready, stopping = SlowSites(size=size), threading.Event(), asyncio.Event()
-    sites.robots = robots or sites.robots
-    loops = []
-
-    async def serve() -> None:
-        loops.append(asyncio.get_running_loop())
-        servers = [await sites.listen(name) for name in names]
-        ready.set()
-        await stopping.wait()
-        for server in servers:
-            server.close()
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    ready.wait()
-    try:
-        yield sites
-    finally:
-        loops[0].call_soon_threadsafe(stopping.set)
-        thread.join()
 
 
 def paths(count: int) -> list[str]:

@@ -8,6 +8,7 @@ from redis import Redis as Client
 
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.sources import Kind, Report, Source
+from lcc_scrapy.sources import redis_key
 from lcc_scrapy.sources.draining import Drain, Redis
 from lcc_scrapy.sources.fetching import CannotFetch
 from lcc_scrapy.sources.redis_key import RedisAway, RedisKey, client_of
@@ -70,6 +71,17 @@ def test_a_batch_that_was_queued_and_not_acknowledged_is_not_queued_again(
     assert case.run().queued == 0
     assert (case.queued(), case.received()) == (3, 3)
     assert client.keys(f"*{key}*") == []
+
+
+def test_a_small_batch_behind_a_large_one_gets_places_of_its_own(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_key, "ITEMS", 2)
+    assert case.run().queued == 3
+    with case.store.read() as tx:
+        waiting = sorted(tx.queued_of(7, 0, 10), key=lambda row: (row.psetid, row.position))
+    assert [row.furl for row in waiting] == URLS
+    assert len({(row.psetid, row.position) for row in waiting}) == 3
 
 
 def test_a_batch_that_was_not_queued_is_queued_by_the_next_run(

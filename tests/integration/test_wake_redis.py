@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from uuid import uuid4
 
 import pytest
@@ -17,7 +16,8 @@ from lcc_scrapy.machine import wake_redis
 from lcc_scrapy.machine.data_directory import DataDirectory
 from lcc_scrapy.machine.wake_file import WakeFile
 from lcc_scrapy.machine.wake_redis import Publisher, Subscriber, waker
-from tests.harness import missing, wait_for
+from tests.harness import wait_for
+from tests.own_redis import program
 from tests.ports import free_port
 from tests.redis_server import URL
 
@@ -90,11 +90,8 @@ def test_a_redis_that_went_away_is_told_once_and_used_again_when_it_is_back(
     port, heard, lcc_id = free_port(), Woken(), uuid4().hex
 
     def start() -> subprocess.Popen[bytes]:
-        program = which("redis-check-rdb")  # the server itself, by another name
-        if program is None:
-            missing("Redis's programs", "Debian's redis-tools")
         command = ["redis-server", "--port", str(port), "--save", "", "--dir", str(tmp_path)]
-        return subprocess.Popen(command, executable=program, stdout=subprocess.DEVNULL)
+        return subprocess.Popen(command, executable=program(), stdout=subprocess.DEVNULL)
 
     def told() -> int:
         return sum("does not answer" in record.message for record in caplog.records)

@@ -91,16 +91,17 @@ class DashboardVerbs(OnConnection):
 
     def provider_page(self, page: ProviderPage) -> list[Provider]:
         """Return a page of providers, in its order."""
-        query = _PROVIDERS.select()
         if page.order == FAILURES:
-            counted = _failures(page.since, page.failing).where(t.fetchcounts.c.pid != EVERYBODY).subquery()
-            query = query.join(counted, counted.c.pid == t.pidb.c.pid)
-            column = counted.c.failed
-        else:
-            column = t.pidb.c[page.order]
-        query = query.where(*_conditions(page, column))
-        ordered = column.desc() if page.falling else column.asc()
-        return _PROVIDERS.read(self._c, query.order_by(ordered, t.pidb.c.pid).limit(page.limit))
+            return self._failing(page)
+        return _PROVIDERS.read(self._c, _cut(_PROVIDERS.select(), page, t.pidb.c[page.order]))
+
+    def _failing(self, page: ProviderPage) -> list[Provider]:
+        """Return a page of those that have failed fetches; only its own rows are read as a whole."""
+        counted = _failures(page.since, page.failing).where(t.fetchcounts.c.pid != EVERYBODY).subquery()
+        joined = select(t.pidb.c.pid).join(counted, counted.c.pid == t.pidb.c.pid)
+        pids = list(self._c.execute(_cut(joined, page, counted.c.failed)).scalars())
+        found = {one.pid: one for one in _PROVIDERS.by_keys(self._c, pids)}
+        return [found[pid] for pid in pids]
 
     def last_sets(self, pids: Iterable[int]) -> dict[int, ProviderSet]:
         """Return the newest set of each provider that sent one."""
@@ -131,6 +132,12 @@ def _failures(since: int, results: Collection[str]) -> Any:
     c = t.fetchcounts.c
     which = and_(c.begun >= since, c.result.in_(sorted(results)))
     return select(c.pid, func.sum(c.count).label("failed")).where(which).group_by(c.pid)
+
+
+def _cut(query: Any, page: ProviderPage, column: Any) -> Any:
+    """Return the query for one page of what a query for providers gives, in the order of a column."""
+    ordered = column.desc() if page.falling else column.asc()
+    return query.where(*_conditions(page, column)).order_by(ordered, t.pidb.c.pid).limit(page.limit)
 
 
 def _conditions(page: ProviderPage, column: Any) -> list[Any]:

@@ -1,0 +1,200 @@
+"""A Redis that fails in every way while two machines crawl slow sites: nothing is lost, nobody is disturbed.
+
+Redis is killed, restarted empty, frozen, and cut off from one of the machines. It wakes the crawls
+(``LCC_WAKE_REDIS``), and half of all URLs come by keys in it (``LCC_REDIS_URL``). ``LCC_REDIS_FAULTS`` says how
+many faults there are (default 4, one of each kind), ``LCC_REDIS_PAGES`` how many pages (default 400); ``make soak``
+takes 100 and 20,000.
+"""
+
+import os
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lcc_scrapy.domain.providers import Provider
+from tests.harness import Lcc, wait_for
+from tests.own_redis import OwnRedis, own_redis
+from tests.relay import Relay, relay
+from tests.slow_sites import SlowSites, serving
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+FAULTS = int(os.environ.get("LCC_REDIS_FAULTS", "4"))
+PAGES = int(os.environ.get("LCC_REDIS_PAGES", "400"))
+PUSHING, DRAINED = range(1, 7), range(7, 13)
+"""Providers that push to the UNS, and those whose URLs producers put into Redis."""
+
+SHORT, LONG = 0.3, 7.0
+"""Seconds of a fault; commands of the LCC wait 5 s for Redis."""
+
+
+@dataclass
+class Scene:
+    """Two machines on one database, sites, and the Redis; the second machine reaches it by the relay."""
+
+    here: Lcc
+    there: Lcc
+    sites: SlowSites
+    redis: OwnRedis
+    way: Relay
+    given: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Paths that were accepted, by provider."""
+
+    again: int = 0
+    """Items that producers gave once more, as Redis had lost them."""
+
+    def register(self) -> None:
+        """Add all providers; the URLs of some come by a key of Redis."""
+        pids = [*PUSHING, *DRAINED]
+        self.here.register(
+            *(Provider(pid, "", allowprivate=True) for pid in pids),
+            roots=[[self._root(pid)] for pid in pids],
+        )
+        for pid in DRAINED:
+            self.here.lcc("source", "add", str(pid), "--redis-key", f"key{pid}", "--every", "1s")
+
+    def _root(self, pid: int) -> str:
+        return f"http://127.0.0.1:{self.sites.ports[str(pid)]}/"
+
+    def _new(self, pid: int, count: int) -> list[str]:
+        """Name further pages of a provider; returns their URLs."""
+        known = len(self.given[pid])
+        names = [f"{number:06d}.html" for number in range(known, known + count)]
+        self.given[pid] += [f"/{name}" for name in names]
+        return [self._root(pid) + name for name in names]
+
+    def produce(self, pid: int, count: int) -> None:
+        """Put URLs of a provider into its key."""
+        with self.redis.client() as client:
+            client.rpush(f"key{pid}", *self._new(pid, count))
+
+    def push(self, pid: int, count: int) -> None:
+        """Push URLs of a provider to the UNS."""
+        urls: list[dict[str, object]] = [
+            {"curl": url, "mimetype": "text/html"} for url in self._new(pid, count)
+        ]
+        done = self.here.push_urls(pid, urls)
+        assert done.returncode == 0, done.stderr
+
+    def held_by_redis(self) -> dict[str, list[bytes]]:
+        """Return the items that the LCC has not taken for good, by key."""
+        held = {}
+        with self.redis.client() as client:
+            for pid in DRAINED:
+                lists = [f"key{pid}", *client.scan_iter(f"{{key{pid}}}:lcc:*:batch")]
+                items = [item for name in lists for item in client.lrange(name, 0, -1)]
+                held[f"key{pid}"] = [item for item in items if item.startswith(b"http")]
+        return held
+
+    def give_again(self, held: dict[str, list[bytes]]) -> None:
+        """Do what producers have to do when Redis has lost everything."""
+        self.again += sum(map(len, held.values()))
+        with self.redis.client() as client:
+            for key, items in held.items():
+                if items:
+                    client.rpush(key, *items)
+
+    def wait_until_fetched(self) -> None:
+        """Wait until nothing waits, in Redis, the spool or the queue."""
+        wait_for(lambda: not any(self.held_by_redis().values()), 600, "Redis to be drained")
+        self.here.wait_until_fetched(600)
+
+
+Fault = Callable[[Scene, float], Iterator[None]]
+
+
+def killed(scene: Scene, seconds: float) -> Iterator[None]:
+    scene.redis.kill()
+    yield
+    time.sleep(seconds)
+    scene.redis.start()
+
+
+def emptied(scene: Scene, seconds: float) -> Iterator[None]:
+    held = scene.held_by_redis()
+    scene.redis.kill()
+    scene.redis.empty()
+    yield
+    time.sleep(seconds)
+    scene.redis.start()
+    scene.give_again(held)
+
+
+def frozen(scene: Scene, seconds: float) -> Iterator[None]:
+    scene.redis.freeze()
+    yield
+    time.sleep(seconds)
+    scene.redis.thaw()
+
+
+def cut_off(scene: Scene, seconds: float) -> Iterator[None]:
+    scene.way.cut()
+    yield
+    time.sleep(seconds)
+    scene.way.mend()
+
+
+KINDS: tuple[Fault, ...] = (killed, emptied, frozen, cut_off)
+
+
+@contextmanager
+def two_machines(make_lcc: Callable[..., Lcc], folder: Path) -> Iterator[Scene]:
+    """Give a scene whose crawls run, and see that they end in order."""
+    names = [str(pid) for pid in (*PUSHING, *DRAINED)]
+    with own_redis(folder / "redis") as redis, relay(redis.port) as way, serving(*names) as sites:
+        far = f"redis://127.0.0.1:{way.port}/0"
+        settings = {"LCC_POLL": "1s", "LCC_HOST_BACKOFF": "1s"}
+        here = make_lcc("mariadb", LCC_REDIS_URL=redis.url, LCC_WAKE_REDIS=redis.url, **settings)
+        there = make_lcc(beside=here, LCC_REDIS_URL=far, LCC_WAKE_REDIS=far, LCC_UNS_ENDPOINTS="", **settings)
+        scene = Scene(here, there, sites, redis, way)
+        scene.register()
+        here.start("-s", "USER_AGENT=here")
+        there.start("-s", "USER_AGENT=there")
+        yield scene
+        assert (there.stop(), here.stop()) == (0, 0)
+        for lcc in (here, there):
+            assert "Traceback" not in lcc.log_text()
+
+
+def test_a_redis_that_fails_loses_nothing_and_lets_no_site_be_asked_twice_at_a_time(
+    make_lcc: Callable[..., Lcc], tmp_path: Path
+) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    kinds = [KINDS[number % len(KINDS)] for number in range(FAULTS)]
+    chance.shuffle(kinds)
+    begun = time.monotonic()
+    with two_machines(make_lcc, tmp_path) as scene:
+        for number, kind in enumerate(kinds):
+            portion = PAGES // FAULTS // 2
+            scene.produce(DRAINED[number % len(DRAINED)], portion)
+            with contextmanager(kind)(scene, chance.uniform(SHORT, LONG)):
+                scene.push(PUSHING[number % len(PUSHING)], portion)
+        scene.wait_until_fetched()
+        see_what_the_sites_saw(scene)
+    print(f"{FAULTS} faults {dict(Counter(one.__name__ for one in kinds))}, {time.monotonic() - begun:.0f} s")
+
+
+def see_what_the_sites_saw(scene: Scene) -> None:
+    """Check by what the sites noted themselves: all was fetched, and never two pages of one at a time."""
+    asked = {pid: scene.sites.asked[str(pid)] for pid in scene.given}
+    more = sum(map(len, asked.values())) - sum(map(len, scene.given.values()))
+    print(
+        f"{sum(map(len, scene.given.values()))} pages, {more} fetched again of {scene.again} that were given again;"
+        f" by {dict(scene.sites.agents)}"
+    )
+    for pid, paths in scene.given.items():
+        assert set(asked[pid]) == set(paths), f"what was lost of provider {pid}"
+    assert {name: most for name, most in scene.sites.most.items() if most > 1} == {}
+    assert set(scene.sites.agents) == {"here", "there"}
+    assert 0 <= more <= scene.again, "only what was given again"
+    stored = sum(map(len, scene.given.values()))
+    assert scene.here.sql("select count(*), count(distinct curl) from lccurl") == [(stored, stored)]
+    assert scene.here.sql("select sum(nurlerrs), sum(nurlproc) from pidb") == [(0, 0)]

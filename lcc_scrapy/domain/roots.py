@@ -136,6 +136,8 @@ def _name_or_address_v4(host: str) -> str:
     if len(host) > _HOST_MAX:  # IDNA takes milliseconds for what is longer
         raise ValueError("not a host name")
     name = host.encode("idna").decode("ascii").lower()
+    if not host.isascii():
+        name.encode("idna")  # some characters become dots (U+2024): what is between these must be labels, too
     if len(name) > _HOST_MAX or not _NAME.fullmatch(name):
         raise ValueError("not a host name")
     return str(IPv4Address(name)) if _ENDS_IN_NUMBER.search(name) else name

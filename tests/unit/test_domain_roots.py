@@ -233,6 +233,20 @@ def test_a_host_is_compared_in_one_form(host, canonical):
     assert str(HttpUrl.parse(f"http://{host}/")) == f"http://{canonical}/"
 
 
+@pytest.mark.parametrize(
+    "dots", ["\u2024", "\u2024a", "a.\u2024", "\u2025", "a\u2026b", "\u2024\u2024", "a\u2024.b"]
+)
+def test_characters_that_become_dots_make_no_empty_labels(dots):
+    """Such a URL could not be read again as it is written down."""
+    with pytest.raises(UrlRefused) as refused:
+        HttpUrl.parse(f"http://{dots}/")
+    assert refused.value.code == 705
+
+
+def test_characters_that_become_dots_separate_labels():
+    assert HttpUrl.parse("http://www\u2024example.org/").host == "www.example.org"
+
+
 def test_the_hosts_of_roots_are_with_their_ports_and_https():
     assert hosts(ROOTS) == {
         "www.example.org:80",

@@ -10,7 +10,14 @@ from scrapy.http.request import NO_CALLBACK
 from lcc_scrapy.app.wiring import worker_of
 from lcc_scrapy.domain.roots import HttpUrl, parsed_again
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING
-from lcc_scrapy.fetch.download_handler import IN_MEMORY, PRIVATE_HOSTS, TURN, header_of, may_be_private
+from lcc_scrapy.fetch.download_handler import (
+    IN_MEMORY,
+    OF_A_PAGE,
+    PRIVATE_HOSTS,
+    TURN,
+    header_of,
+    may_be_private,
+)
 from lcc_scrapy.fetch.robots import MOST_READ, Asker, RobotsAnswer, RobotsTxt
 from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.settings import headers_to_give
@@ -49,7 +56,7 @@ class LccRobotsMiddleware:
         if permission is None:
             permission = await self._robots.permission(url, partial(self._ask, request), asker)
         request.meta[SITEMAPS] = permission.sitemaps
-        if self._worker is not None:
+        if self._worker is not None and OF_A_PAGE not in request.meta:
             self._worker.space(request.meta.get(TURN), permission.crawl_delay)
 
     def _viewer(self, url: HttpUrl, request: Request) -> int:

@@ -98,8 +98,11 @@ class Visit:
             raise NotPermitted("it has asked for enough")
 
     def _is_known(self, url: HttpUrl) -> bool:
-        own = any((root.url.scheme, root.url.netloc) == (url.scheme, url.netloc) for root in self.roots)
-        return own or any(fnmatchcase(url.host, pattern) for pattern in self.rules.hosts)
+        return self.is_own(url) or any(fnmatchcase(url.host, pattern) for pattern in self.rules.hosts)
+
+    def is_own(self, url: HttpUrl) -> bool:
+        """Tell whether a URL is of a host of its provider's roots."""
+        return any((root.url.scheme, root.url.netloc) == (url.scheme, url.netloc) for root in self.roots)
 
     @property
     def room(self) -> int:

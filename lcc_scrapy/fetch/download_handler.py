@@ -37,8 +37,12 @@ TYPES = "lcc_types"
 IN_MEMORY = "lcc_in_memory"
 """Key of ``request.meta``: the largest body in bytes, all of it wanted in memory."""
 
-PACED = "lcc_paced"
-"""Key of ``request.meta``: whether limits hold up a body that is wanted in memory, too."""
+OF_A_PAGE = "lcc_of_a_page"
+"""Key of ``request.meta``: whether a page asks for this while it is rendered.
+
+Limits of bandwidth hold up its body although that is wanted in memory. The ``Crawl-delay`` of its host, often
+another one, changes nothing.
+"""
 
 STREAMED = "lcc-streamed"
 """Flag of a response whose body lies in a file instead of ``response.body``."""
@@ -117,7 +121,7 @@ class LccDownloadHandler(BaseDownloadHandler):
             private_hosts=meta.get(PRIVATE_HOSTS, ()),
             types=meta.get(TYPES),
             in_memory=meta.get(IN_MEMORY, 0),
-            paced=meta.get(PACED, False),
+            paced=meta.get(OF_A_PAGE, False),
             method=request.method,
             data=request.body,
             proxy=meta.get("proxy"),

@@ -22,7 +22,7 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import (
     BODY,
     IN_MEMORY,
-    PACED,
+    OF_A_PAGE,
     PRIVATE_HOSTS,
     TURN,
     fields_of,
@@ -35,7 +35,8 @@ from lcc_scrapy.rendering.page import Fetched
 _log = logging.getLogger(__name__)
 
 MOST_REDIRECTS = 5
-_KEPT = (TURN, PRIVATE_HOSTS, "dont_obey_robotstxt", "download_timeout")
+_KEPT = (TURN, PRIVATE_HOSTS, "download_timeout")
+_NO_ROBOTS = "dont_obey_robotstxt"
 _SENT = ("accept", "origin", "x-requested-with")
 _SHOWN = frozenset({"content-type", "content-security-policy", "x-content-type-options", "referrer-policy"})
 _SHOWN_TOO = ("access-control-", "cross-origin-")
@@ -56,6 +57,7 @@ class PageRequests:
         self._crawler = crawler
         self._meta = {key: cause.meta[key] for key in _KEPT if key in cause.meta}
         self._pid = cause.meta[TURN].pid
+        self._obeys = not cause.meta.get(_NO_ROBOTS)
         self._visit = visit
         self._cache = cache
         self._headers = headers
@@ -77,7 +79,7 @@ class PageRequests:
 
     async def answer(self, method: str, kind: str, url: str, headers: Mapping[str, str]) -> Fetched | None:
         """Return the answer to a request of the page, None where it may not be asked or there is none."""
-        if self._ended:
+        if self._ended or len(self._under_way) > self._visit.rules.requests:
             return None
         task = asyncio.ensure_future(self._fetch(method, kind, url, headers))
         self._under_way.add(task)
@@ -105,7 +107,7 @@ class PageRequests:
             known = self._cache.get(self._pid, str(target)) if kind in REPEATED else None
             if known is not None:
                 return known
-            request = self._request(str(target), headers)
+            request = self._request(target, headers)
             response = await self._crawler.engine.download_async(request)
             body = request.meta.get(BODY)
             self._visit.take(body.length if body else 0)
@@ -118,11 +120,18 @@ class PageRequests:
             url = urljoin(str(target), header_of(response, "Location", "utf-8").strip())
         return None
 
-    def _request(self, url: str, headers: Mapping[str, str]) -> Request:
+    def _request(self, url: HttpUrl, headers: Mapping[str, str]) -> Request:
+        exempt = not self._obeys and self._visit.is_own(url)  # its owner cannot exempt others
         return Request(
-            url,
+            str(url),
             callback=NO_CALLBACK,
             headers={**self._headers, **headers},
-            meta={**self._meta, IN_MEMORY: self._visit.room, PACED: True, "verbatim_url": True},
+            meta={
+                **self._meta,
+                IN_MEMORY: self._visit.room,
+                OF_A_PAGE: True,
+                _NO_ROBOTS: exempt,
+                "verbatim_url": True,
+            },
             dont_filter=True,
         )

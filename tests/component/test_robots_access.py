@@ -21,7 +21,7 @@ from lcc_scrapy import middlewares
 from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.domain.robots import MAX_BYTES
 from lcc_scrapy.fetch import robots
-from lcc_scrapy.fetch.download_handler import TURN
+from lcc_scrapy.fetch.download_handler import OF_A_PAGE, TURN
 from lcc_scrapy.fetch.robots import RobotsForbidden, RobotsUnavailable
 from lcc_scrapy.http.credentials import Credentials
 from lcc_scrapy.middlewares import SITEMAPS, LccRobotsMiddleware
@@ -214,8 +214,12 @@ async def test_crawl_delay_goes_to_the_turn_within_its_bound(
     worker = SimpleNamespace(space=partial(Worker.space, parts), credentials=Credentials())
     monkeypatch.setattr(middlewares, "worker_of", lambda _: worker)
     request = Request(f"{HOST}/open", meta={TURN: TurnPass("7", 1, b"k", 7)})
-    await asking(Site(robots_txt=answer())).process_request(request)
+    middleware = asking(Site(robots_txt=answer()))
+    await middleware.process_request(request)
     assert told == [(TurnPass("7", 1, b"k", 7), kept)]
+    request.meta[OF_A_PAGE] = True
+    await middleware.process_request(request)
+    assert len(told) == 1, "what a page asks for changes nothing"
 
 
 @in_a_loop

@@ -162,7 +162,7 @@ class Browser:
             if broken is not None:
                 with suppress(Exception):
                     await broken.stop()
-            raise NoBrowser(f"Chromium does not start: {_reason(error)}") from None
+            raise NoBrowser(f"Chromium does not start: {_reason(error)}{_advice(error)}") from None
         what = {"version": chromium.version, "seconds": time.monotonic() - began}
         _log.info("Chromium %(version)s renders pages, started in %(seconds).1f s", what)
         return chromium
@@ -281,6 +281,12 @@ async def _dismiss(dialog: Any) -> None:
 async def _close(popup: Any) -> None:
     with suppress(Exception):
         await popup.close()
+
+
+def _advice(error: BaseException) -> str:
+    if "sandbox" not in str(error):
+        return ""
+    return "; run as another user than root, or see LCC_RENDER_SANDBOX"
 
 
 def _reason(error: BaseException) -> str:

@@ -180,9 +180,7 @@ class Browser:
 
     async def _opened(self, chromium: Chromium) -> BrowserContext:
         try:
-            return await chromium.new_context(
-                service_workers="block", accept_downloads=False, user_agent=None, bypass_csp=False
-            )
+            return await chromium.new_context(service_workers="block", accept_downloads=False)
         except Error as error:
             raise NoBrowser(f"Chromium has ended: {_reason(error)}") from None
 

@@ -25,7 +25,12 @@ MEMORY = Path("/dev/shm")
 LEAST_MEMORY = 6 << 30
 """Bytes free there, below which tests use the servers that run already."""
 
-MARIADB = ("--innodb-log-file-size=96M", "--innodb-buffer-pool-size=128M", "--max-connections=400")
+MARIADB = (
+    "--character-set-server=utf8mb4",  # as Debian has it
+    "--innodb-log-file-size=96M",
+    "--innodb-buffer-pool-size=128M",
+    "--max-connections=400",
+)
 POSTGRESQL = {
     "max_connections": "300",
     "shared_buffers": "128MB",

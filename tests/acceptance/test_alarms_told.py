@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lcc_scrapy.alarms.watching import alarm_of
 from lcc_scrapy.db.sql.store import SqlStore
+from lcc_scrapy.domain.alarms import Rule
 from tests.alert_house import HookServer, hook_server
 from tests.forkserver import popen
 from tests.harness import BIN, Lcc, wait_for
@@ -67,6 +69,15 @@ class OnCall:
 
         wait_for(is_told, 120, f"{said}: {self.told()}")
 
+    def wait_until_noted(self) -> None:
+        """Wait until the LCC has noted that all channels were told."""
+
+        def is_noted() -> bool:
+            with closing(SqlStore(self.lcc.shared_url)) as store, store.read() as tx:
+                return not any(alarm_of(tx, rule).left for rule in Rule)
+
+        wait_for(is_noted, 120, "the notes")
+
 
 @pytest.fixture
 def site() -> Iterator[Site]:
@@ -94,6 +105,7 @@ def test_each_alarm_is_told_once_when_it_begins_and_once_when_it_ends(
             on_call.wait_for("failures on")
             assert lcc.push_urls(7, [url(root, one) | {"op": "remove"} for one in range(30)]).returncode == 0
             on_call.wait_for("held on")
+            on_call.wait_until_noted()  # a kill between a message and its note sends the message again
             on_call.kill()
             long_ago = int(time.time()) - 10 * DAY
             with closing(SqlStore(lcc.shared_url)) as store, store.begin() as tx:

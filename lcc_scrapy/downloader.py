@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred
 from lcc_scrapy.app.wiring import required_worker
 from lcc_scrapy.domain.providers import Render
 from lcc_scrapy.domain.queue import Ticket
+from lcc_scrapy.domain.rendering import may_be_page
 from lcc_scrapy.engine.scrapy_internals import (
     handler_of,
     scrape_in_sequence,
@@ -93,7 +94,7 @@ class LccDownloader(Downloader):
 
     async def _render(self, request: Request, response: Response, ticket: Ticket, member: Member) -> None:
         """Let a browser make something of a page, where its provider wants that."""
-        if member.provider.render != Render.YES:
+        if member.provider.render != Render.YES or not may_be_page(ticket.row.mimetype):
             return
         try:
             request.meta[RENDITION] = await self._renderer.rendition(request, response, member)

@@ -79,7 +79,7 @@ class NotPermitted(Exception):
 
 
 @dataclass(slots=True)
-class Visit:
+class RequestBudget:
     """What one page may still ask of sites; ``roots`` are those of its provider."""
 
     rules: RenderRules

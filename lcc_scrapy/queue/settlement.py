@@ -45,7 +45,7 @@ from lcc_scrapy.domain.queue import (
     Served,
     Ticket,
 )
-from lcc_scrapy.domain.rendering import NOT_RENDERED, rendition_key, rendition_row
+from lcc_scrapy.domain.rendering import NOT_RENDERED, is_rendered, rendition_key, rendition_row
 from lcc_scrapy.domain.retries import NO_BACKOFF
 from lcc_scrapy.domain.revisits import Bounds, bounds_of
 from lcc_scrapy.domain.sent import as_sent, values_of
@@ -318,6 +318,8 @@ class Settlement:
 
     def _put_rendition(self, served: Served | None, page: QueuedUrl, *, changed: bool) -> None:
         """Store what a browser made of a page; the former rendition goes where it is not of this page."""
+        if not is_rendered(page.mimetype):
+            return  # another view of the same curl
         said = rendition_row(page)
         before, pid = self._batch.cached.get(said.urlkey), page.pid
         if served is None or self._over_quota(pid, before.fetched_len if before else 0, served):

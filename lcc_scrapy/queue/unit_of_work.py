@@ -93,7 +93,11 @@ class UnitOfWork:
     def _renditions(self, pages: Iterable[CachedUrl]) -> dict[bytes, CachedUrl]:
         """Return the renditions of pages: they go with them."""
         rendering = {pid for pid, one in self.providers.items() if one.render}
-        keys = [rendition_key(page.pid, page.curl) for page in pages if page.pid in rendering]
+        keys = [
+            rendition_key(page.pid, page.curl)
+            for page in pages
+            if page.pid in rendering and is_rendered(page.mimetype)
+        ]
         return self.tx.cached(keys) if keys else {}
 
     def has_rendition(self, page: CachedUrl) -> bool:

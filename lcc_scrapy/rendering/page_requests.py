@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.rendering import REPEATED, NotPermitted, Visit
+from lcc_scrapy.domain.rendering import REPEATED, NotPermitted, RequestBudget
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import (
     BODY,
@@ -52,13 +52,18 @@ class PageRequests:
     """Asks for what one page wants; nothing of it is under way any more when its block has ended."""
 
     def __init__(
-        self, crawler: Crawler, cause: Request, visit: Visit, headers: Mapping[str, str], cache: ScriptCache
+        self,
+        crawler: Crawler,
+        cause: Request,
+        budget: RequestBudget,
+        headers: Mapping[str, str],
+        cache: ScriptCache,
     ) -> None:
         self._crawler = crawler
         self._meta = {key: cause.meta[key] for key in _KEPT if key in cause.meta}
         self._pid = cause.meta[TURN].pid
         self._obeys = not cause.meta.get(_NO_ROBOTS)
-        self._visit = visit
+        self._budget = budget
         self._cache = cache
         self._headers = headers
         self._one = asyncio.Lock()
@@ -79,7 +84,7 @@ class PageRequests:
 
     async def answer(self, method: str, kind: str, url: str, headers: Mapping[str, str]) -> Fetched | None:
         """Return the answer to a request of the page, None where it may not be asked or there is none."""
-        if self._ended or len(self._under_way) > self._visit.rules.requests:
+        if self._ended or len(self._under_way) > self._budget.rules.requests:
             return None
         task = asyncio.ensure_future(self._fetch(method, kind, url, headers))
         self._under_way.add(task)
@@ -103,32 +108,32 @@ class PageRequests:
     async def _asked(self, method: str, kind: str, url: str, headers: Mapping[str, str]) -> Fetched | None:
         for _ in range(MOST_REDIRECTS + 1):
             target = HttpUrl.parse(url)
-            self._visit.ask(method, kind, target)
+            self._budget.ask(method, kind, target)
             known = self._cache.get(self._pid, str(target)) if kind in REPEATED else None
             if known is not None:
                 return known
             request = self._request(target, headers)
             response = await self._crawler.engine.download_async(request)
             body = request.meta.get(BODY)
-            self._visit.take(body.length if body else 0)
+            self._budget.take(body.length if body else 0)
             if response.status not in REDIRECTS:
                 fetched = Fetched(response.status, shown_headers(response), response.body)
                 if kind in REPEATED and header_of(response, "Vary").strip() != "*":
                     said = header_of(response, "Cache-Control")
-                    self._cache.put(self._pid, str(target), fetched, said, self._visit.rules.cache)
+                    self._cache.put(self._pid, str(target), fetched, said, self._budget.rules.cache)
                 return fetched
             url = urljoin(str(target), header_of(response, "Location", "utf-8").strip())
         return None
 
     def _request(self, url: HttpUrl, headers: Mapping[str, str]) -> Request:
-        exempt = not self._obeys and self._visit.is_own(url)  # its owner cannot exempt others
+        exempt = not self._obeys and self._budget.is_own(url)  # its owner cannot exempt others
         return Request(
             str(url),
             callback=NO_CALLBACK,
             headers={**self._headers, **headers},
             meta={
                 **self._meta,
-                IN_MEMORY: self._visit.room,
+                IN_MEMORY: self._budget.room,
                 OF_A_PAGE: True,
                 _NO_ROBOTS: exempt,
                 "verbatim_url": True,

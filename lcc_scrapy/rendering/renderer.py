@@ -16,7 +16,7 @@ from lcc_scrapy.domain.compression import NONE, coding_for
 from lcc_scrapy.domain.entries import served_mimetype
 from lcc_scrapy.domain.errors import MissingExtra
 from lcc_scrapy.domain.render_rules import RenderRules
-from lcc_scrapy.domain.rendering import Visit, is_rendered
+from lcc_scrapy.domain.rendering import RequestBudget, is_rendered
 from lcc_scrapy.engine.statistics import Count
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING, DOCUMENT
 from lcc_scrapy.fetch.download_handler import BODY, header_of
@@ -74,12 +74,12 @@ class PageRenderer:
             return None
 
     async def _html(self, request: Request, response: Response, body: bytes, member: Member) -> str:
-        visit = Visit(self._worker.config.render, member.roots)
+        budget = RequestBudget(self._worker.config.render, member.roots)
         page = ServedPage(response.url, shown_headers(response), body)
-        async with PageRequests(self._crawler, request, visit, self._headers, self._scripts) as requests:
+        async with PageRequests(self._crawler, request, budget, self._headers, self._scripts) as requests:
             html = await self._started().render(page, requests.answer)
         self._count("lcc/rendered")
-        self._count("lcc/render_requests", visit.requests)
+        self._count("lcc/render_requests", budget.requests)
         return html
 
     def _started(self) -> "Browser":

@@ -250,9 +250,17 @@ def test_a_rendition_follows_its_page(make_lcc: Callable[..., Lcc], nginx: Nginx
     refused = lcc.push_urls(1, [{"curl": f"{root}a.html", "mimetype": RENDERED}])
     assert "706" in refused.stdout + refused.stderr
 
+    as_text = [{"curl": f"{root}b.html", "furl": f"{root}index.html", "mimetype": "text/plain"}]
+    (site / "index.html").write_text(SHELL.format(name="index"))
+    assert lcc.push_urls(1, as_text).returncode == 0
+    lcc.wait_until_fetched()
+    assert "Zebrafinken auf b" in renditions(lcc)["b.html"], "what is declared as something else is no page"
+    assert not any(one.uri == "/data/index.html.json" for one in nginx.log("site"))
+
     gone = push("a", full=True)
     assert {(one["op"], one["mimetype"]) for one in gone if one["curl"] == f"{root}b.html"} == {
         ("remove", "text/html"),
+        ("remove", "text/plain"),
         ("remove", RENDERED),
     }
     lcc.lcc("provider", "set", "1", "--no-render")

@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.cache import LazyBody
-from lcc_scrapy.domain.rendering import Visit
+from lcc_scrapy.domain.rendering import RequestBudget
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.fetch.download_handler import BODY, IN_MEMORY, OF_A_PAGE, PRIVATE_HOSTS, TURN
 from lcc_scrapy.queue.held_turn import TurnPass
@@ -56,8 +56,8 @@ def page(site, *, cache=None, exempt=False, **settings):
     rules = load(Settings({"LCC_RENDER_HOSTS": "cdn.example.net", **settings})).render
     meta = {TURN: TurnPass("7", 1, b"k", 7), PRIVATE_HOSTS: (), "dont_obey_robotstxt": exempt}
     cause = Request(f"{SITE}/docs/", meta=meta)
-    visit = Visit(rules, [Root.parse(f"{SITE}/docs/")])
-    return PageRequests(site, cause, visit, {"User-Agent": "lcc"}, cache or ScriptCache())
+    budget = RequestBudget(rules, [Root.parse(f"{SITE}/docs/")])
+    return PageRequests(site, cause, budget, {"User-Agent": "lcc"}, cache or ScriptCache())
 
 
 def run(work):

@@ -141,6 +141,33 @@ def test_when_its_provider_is_rendered_no_more_it_goes_with_the_next_fetch(lcc, 
 
 
 @pytest.mark.parametrize("render", [Render.YES, Render.ENDED])
+@pytest.mark.parametrize("what", ["stored", "changed", "not modified", "removed"])
+def test_another_view_of_the_same_curl_does_not_concern_it(lcc, render, what):
+    store(lcc, "a")
+    pdf = "application/pdf"
+    lcc.change(render=render)
+    lcc.push(update("a", mimetype=pdf))
+    lcc.fetch("a", b"%PDF", served_type=pdf)
+    if what == "removed":
+        lcc.push(removal("a", mimetype=pdf))
+    elif what != "stored":
+        lcc.push(update("a", mimetype=pdf))
+        ticket = lcc.ticket("a")
+        lcc.settle(lcc.not_modified(ticket) if what == "not modified" else lcc.served(ticket, b"%PDF anew"))
+    assert rendition(lcc) is not None
+    assert (lcc.cached("a", pdf) is None) is (what == "removed")
+
+
+def test_nor_does_one_that_is_settled_together_with_its_page(lcc):
+    store(lcc, "a")
+    lcc.push(update("a"), update("a", mimetype="application/pdf"))
+    page, view = lcc.tickets()
+    lcc.settle(rendered(lcc, page, b"served a", b"made a"), lcc.served(view, b"%PDF"))
+    assert rendition(lcc) is not None
+    assert lcc.cached("a", "application/pdf") is not None
+
+
+@pytest.mark.parametrize("render", [Render.YES, Render.ENDED])
 def test_it_goes_with_its_page(lcc, render):
     store(lcc, "a", "b", "c", "d")
     lcc.change(render=render)

@@ -8,7 +8,7 @@ from scrapy.settings import Settings
 from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.entries import RENDERED, EntryRules, read_entry, served_mimetype
 from lcc_scrapy.domain.errors import ConfigurationError, UrlRefused
-from lcc_scrapy.domain.rendering import NotPermitted, Visit, is_rendered, may_be_page
+from lcc_scrapy.domain.rendering import NotPermitted, RequestBudget, is_rendered, may_be_page
 from lcc_scrapy.domain.roots import HttpUrl, Root
 from lcc_scrapy.domain.runs import RunRules, read_run
 
@@ -19,9 +19,9 @@ def rules(**given):
     return replace(load(Settings()).render, **given)
 
 
-def asks(visit, url, method="GET", kind="script"):
+def asks(budget, url, method="GET", kind="script"):
     try:
-        visit.ask(method, kind, HttpUrl.parse(url))
+        budget.ask(method, kind, HttpUrl.parse(url))
     except NotPermitted:
         return False
     return True
@@ -44,36 +44,36 @@ def asks(visit, url, method="GET", kind="script"):
 )
 def test_hosts_of_roots_and_named_ones_may_be_asked(url, hosts, may):
     """Whether an address is private is for the guard to say."""
-    assert asks(Visit(rules(hosts=hosts), ROOTS), url) is may
+    assert asks(RequestBudget(rules(hosts=hosts), ROOTS), url) is may
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "HEAD", "OPTIONS", "get"])
 def test_nothing_but_get_is_asked(method):
-    assert not asks(Visit(rules(), ROOTS), "https://www.example.com/", method)
+    assert not asks(RequestBudget(rules(), ROOTS), "https://www.example.com/", method)
 
 
 @pytest.mark.parametrize("kind", ["image", "media", "font", "websocket", "eventsource", "ping"])
 def test_what_changes_no_text_is_not_asked(kind):
-    assert not asks(Visit(rules(), ROOTS), "https://www.example.com/", kind=kind)
+    assert not asks(RequestBudget(rules(), ROOTS), "https://www.example.com/", kind=kind)
 
 
 def test_requests_and_bytes_are_bounded():
-    visit = Visit(rules(requests=3, size=1000), ROOTS)
+    budget = RequestBudget(rules(requests=3, size=1000), ROOTS)
     url = "https://www.example.com/"
-    assert [asks(visit, url) for _ in range(5)] == [True, True, True, False, False]
-    visit = Visit(rules(size=1000), ROOTS)
-    visit.take(400)
-    assert visit.room == 600
-    assert asks(visit, url)
-    visit.take(601)
-    assert not asks(visit, url)
-    assert visit.room == 1
+    assert [asks(budget, url) for _ in range(5)] == [True, True, True, False, False]
+    budget = RequestBudget(rules(size=1000), ROOTS)
+    budget.take(400)
+    assert budget.room == 600
+    assert asks(budget, url)
+    budget.take(601)
+    assert not asks(budget, url)
+    assert budget.room == 1
 
 
 def test_a_request_that_is_refused_counts_for_nothing():
-    visit = Visit(rules(requests=1), ROOTS)
-    assert not asks(visit, "https://evil.example/")
-    assert asks(visit, "https://www.example.com/")
+    budget = RequestBudget(rules(requests=1), ROOTS)
+    assert not asks(budget, "https://evil.example/")
+    assert asks(budget, "https://www.example.com/")
 
 
 @pytest.mark.parametrize(

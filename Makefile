@@ -25,6 +25,8 @@ demo-alerts: $(DEV_STAMP) corpora ## the same for alerts: 300 pages, two owners;
 # Folders of their own, so that several of these may run side by side. What failed keeps its folder.
 IN_A_FOLDER = folder=$$(mktemp -d "$${TMPDIR:-/tmp}/lcc-tests.XXXXXX") && $(BIN)/python -m
 PYTEST = pytest --basetemp="$$folder/tests"
+# A test that hangs fails after `timeout`; where that exception is swallowed, its process ends and says where it was.
+HANGS_NEVER = --timeout=$(1) -o faulthandler_timeout=$$(($(1) + 60)) -o faulthandler_exit_on_timeout=true
 SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder
 LCC_TEST_PROCESSES ?= 4
 LCC_SLOW_PROCESSES ?= 6
@@ -35,10 +37,10 @@ compiled: $(DEV_STAMP)
 	$(BIN)/python -m pytest --collect-only -qq > /dev/null
 
 test: $(DEV_STAMP) ## the tests, without the long ones, in some minutes
-	$(IN_A_FOLDER) $(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) -m 'not slow' && rm -rf "$$folder"
+	$(IN_A_FOLDER) $(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) $(call HANGS_NEVER,300) -m 'not slow' && rm -rf "$$folder"
 
 test-slow: $(DEV_STAMP) corpora ## the long tests: MariaDB and PostgreSQL, kills, power cuts, whole sites, hostile crowds
-	$(IN_A_FOLDER) tests.servers_in_memory $(BIN)/python -m $(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) -m slow $(SLOW_FOLDERS) && rm -rf "$$folder"
+	$(IN_A_FOLDER) tests.servers_in_memory $(BIN)/python -m $(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) $(call HANGS_NEVER,900) -m slow $(SLOW_FOLDERS) && rm -rf "$$folder"
 
 check: lint types imports docs corpora compiled test test-slow bench-quick ## what CI runs
 

@@ -30,9 +30,10 @@ def program() -> str:
 class OwnRedis:
     """A server on a port of 127.0.0.1. What it was given is on disk before it answers: a kill loses nothing."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         folder.mkdir(exist_ok=True)
         self._folder = folder
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -45,7 +46,7 @@ class OwnRedis:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", *DURABLE]
+        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", *DURABLE, *self._options]
         self._process = subprocess.Popen(
             [*command, "--dir", str(self._folder)], executable=program(), stdout=subprocess.DEVNULL
         )
@@ -81,9 +82,9 @@ class OwnRedis:
 
 
 @contextmanager
-def own_redis(folder: Path) -> Iterator[OwnRedis]:
-    """Run a server; it is gone at the end."""
-    server = OwnRedis(folder)
+def own_redis(folder: Path, *options: str) -> Iterator[OwnRedis]:
+    """Run a server, with options of its own; it is gone at the end."""
+    server = OwnRedis(folder, *options)
     try:
         server.start()
         yield server

@@ -14,6 +14,7 @@ from typing import Any
 
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 from lcc_scrapy.machine.data_directory import DataDirectory
+from lcc_scrapy.machine.redis_sentinel import FORM, SentinelRedis, is_sentinel
 from lcc_scrapy.machine.wake_file import WakeFile
 
 EVERY = 0.1
@@ -38,12 +39,17 @@ def client_of(url: str) -> Any:
         from redis.retry import Retry  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtra("redis", "LCC_WAKE_REDIS: redis") from error
-    times = {"socket_timeout": _SOCKET_SECONDS, "socket_connect_timeout": _SOCKET_SECONDS}
-    once = Retry(NoBackoff(), 0)
+    options = {
+        "socket_timeout": _SOCKET_SECONDS,
+        "socket_connect_timeout": _SOCKET_SECONDS,
+        "health_check_interval": _SOCKET_SECONDS,
+        "retry": Retry(NoBackoff(), 0),
+    }
     try:
-        return Redis.from_url(url, health_check_interval=_SOCKET_SECONDS, retry=once, **times)
+        return (SentinelRedis if is_sentinel(url) else Redis).from_url(url, **options)
     except ValueError:  # its text may hold a part of a password
-        raise ConfigurationError("LCC_WAKE_REDIS: this is no redis://, rediss:// or unix:// URL") from None
+        said = f"LCC_WAKE_REDIS: this is no redis://, rediss:// or unix:// URL, nor {FORM}"
+        raise ConfigurationError(said) from None
 
 
 def channel_of(lcc_id: str) -> str:

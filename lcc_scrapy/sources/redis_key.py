@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, MissingExtra
+from lcc_scrapy.machine.redis_sentinel import SentinelRedis, is_sentinel
 
 ITEMS, BYTES = 500, 4_000_000
 """Bounds of one batch; the last item may pass the second."""
@@ -116,8 +117,9 @@ class RedisKey:
 def client_of(settings: Mapping[str, Any], url: str) -> Any:
     """Return a client as scrapy-redis makes it of the settings of a project (``REDIS_*``).
 
-    ``url`` goes before REDIS_URL. Raises ``MissingExtra``, and ``ConfigurationError`` for settings that make
-    no client. It connects with its first command.
+    ``url`` goes before REDIS_URL; both may name Sentinels, which scrapy-redis does not know. Raises
+    ``MissingExtra``, and ``ConfigurationError`` for settings that make no client. It connects with its first
+    command.
     """
     try:
         from scrapy_redis.connection import get_redis_from_settings  # noqa: PLC0415 - an extra
@@ -127,9 +129,10 @@ def client_of(settings: Mapping[str, Any], url: str) -> Any:
 
     given = Settings({name: value for name, value in settings.items() if name.startswith("REDIS_")})
     timeouts = {"socket_timeout": _SOCKET_SECONDS, "socket_connect_timeout": _SOCKET_SECONDS}
-    given.set("REDIS_PARAMS", {**timeouts, **given.getdict("REDIS_PARAMS")}, priority="cmdline")
     if url:
         given.set("REDIS_URL", url, priority="cmdline")
+    sentinels = {"redis_cls": SentinelRedis} if is_sentinel(given.get("REDIS_URL") or "") else {}
+    given.set("REDIS_PARAMS", {**timeouts, **given.getdict("REDIS_PARAMS"), **sentinels}, priority="cmdline")
     given.set("REDIS_DECODE_RESPONSES", False, priority="cmdline")  # items stay bytes
     try:
         return get_redis_from_settings(given)

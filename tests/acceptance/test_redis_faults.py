@@ -1,9 +1,10 @@
 """A Redis that fails in every way while two machines crawl slow sites: nothing is lost, nobody is disturbed.
 
-Redis is killed, restarted empty, frozen, and cut off from one of the machines. It wakes the crawls
-(``LCC_WAKE_REDIS``), and half of all URLs come by keys in it (``LCC_REDIS_URL``). ``LCC_REDIS_FAULTS`` says how
-many faults there are (default 4, one of each kind), ``LCC_REDIS_PAGES`` how many pages (default 400); ``make soak``
-takes 100 and 20,000.
+Redis is killed, restarted empty, frozen, and cut off from one of the machines; one that Sentinel watches is killed
+until its replica has taken over, and becomes the replica itself. It wakes the crawls (``LCC_WAKE_REDIS``), and half
+of all URLs come by keys in it (``LCC_REDIS_URL``). ``LCC_REDIS_FAULTS`` says how many faults there are (default 4, one
+of each kind; a quarter as many failovers), ``LCC_REDIS_PAGES`` how many pages (default 400); ``make soak`` takes 100
+and 20,000.
 """
 
 import os
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from tests.harness import Lcc, wait_for
 from tests.own_redis import OwnRedis, own_redis
 from tests.relay import Relay, relay
 from tests.slow_sites import SlowSites, serving
+from tests.watched_redis import WatchedRedis, watched_redis
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -36,13 +39,15 @@ SHORT, LONG = 0.3, 7.0
 
 @dataclass
 class Scene:
-    """Two machines on one database, sites, and the Redis; the second machine reaches it by the relay."""
+    """Two machines on one database, sites, and the Redis; the second machine may reach it by a relay."""
 
     here: Lcc
     there: Lcc
     sites: SlowSites
-    redis: OwnRedis
-    way: Relay
+    redis: Any
+    """An ``OwnRedis``, or a ``WatchedRedis``."""
+
+    way: Relay | None = None
     given: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     """Paths that were accepted, by provider."""
 
@@ -73,6 +78,12 @@ class Scene:
         """Put URLs of a provider into its key."""
         with self.redis.client() as client:
             client.rpush(f"key{pid}", *self._new(pid, count))
+        self.keep()
+
+    def keep(self) -> None:
+        """See that a failover does not lose what producers have given."""
+        if isinstance(self.redis, WatchedRedis):
+            self.redis.wait_until_replicated()
 
     def push(self, pid: int, count: int) -> None:
         """Push URLs of a provider to the UNS."""
@@ -134,21 +145,43 @@ def frozen(scene: Scene, seconds: float) -> Iterator[None]:
 
 
 def cut_off(scene: Scene, seconds: float) -> Iterator[None]:
+    assert scene.way is not None
     scene.way.cut()
     yield
     time.sleep(seconds)
     scene.way.mend()
 
 
+def failed_over(scene: Scene, seconds: float) -> Iterator[None]:
+    old = scene.redis.fail_over()
+    yield
+    time.sleep(seconds)
+    old.start()
+    scene.keep()  # so it has become the replica
+
+
 KINDS: tuple[Fault, ...] = (killed, emptied, frozen, cut_off)
 
 
 @contextmanager
-def two_machines(make_lcc: Callable[..., Lcc], folder: Path) -> Iterator[Scene]:
+def alone(folder: Path) -> Iterator[tuple[OwnRedis, str, Relay]]:
+    """Give a Redis, its URL for the second machine, and the relay on that way."""
+    with own_redis(folder) as redis, relay(redis.port) as way:
+        yield redis, f"redis://127.0.0.1:{way.port}/0", way
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[tuple[WatchedRedis, str, None]]:
+    """Give a Redis that Sentinel watches, which all machines ask for it."""
+    with watched_redis(folder) as redis:
+        yield redis, redis.url, None
+
+
+@contextmanager
+def two_machines(make_lcc: Callable[..., Lcc], folder: Path, kind: Any = alone) -> Iterator[Scene]:
     """Give a scene whose crawls run, and see that they end in order."""
     names = [str(pid) for pid in (*PUSHING, *DRAINED)]
-    with own_redis(folder / "redis") as redis, relay(redis.port) as way, serving(*names) as sites:
-        far = f"redis://127.0.0.1:{way.port}/0"
+    with kind(folder / "redis") as (redis, far, way), serving(*names) as sites:
         settings = {"LCC_POLL": "1s", "LCC_HOST_BACKOFF": "1s"}
         here = make_lcc("mariadb", LCC_REDIS_URL=redis.url, LCC_WAKE_REDIS=redis.url, **settings)
         there = make_lcc(beside=here, LCC_REDIS_URL=far, LCC_WAKE_REDIS=far, LCC_UNS_ENDPOINTS="", **settings)
@@ -165,25 +198,41 @@ def two_machines(make_lcc: Callable[..., Lcc], folder: Path) -> Iterator[Scene]:
 def test_a_redis_that_fails_loses_nothing_and_lets_no_site_be_asked_twice_at_a_time(
     make_lcc: Callable[..., Lcc], tmp_path: Path
 ) -> None:
+    with two_machines(make_lcc, tmp_path) as scene:
+        fail(scene, [KINDS[number % len(KINDS)] for number in range(FAULTS)])
+        assert 0 <= see_what_the_sites_saw(scene) <= scene.again, "only what was given again"
+
+
+def test_a_redis_that_sentinel_fails_over_loses_nothing_either(
+    make_lcc: Callable[..., Lcc], tmp_path: Path
+) -> None:
+    with two_machines(make_lcc, tmp_path, watched) as scene:
+        fail(scene, [failed_over] * -(-FAULTS // 4))
+        see_what_the_sites_saw(scene)  # what had not reached the replica may be fetched again
+
+
+def fail(scene: Scene, kinds: list[Fault]) -> None:
+    """Let Redis fail while URLs come, and wait until all were fetched."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
     chance = random.Random(seed)
-    kinds = [KINDS[number % len(KINDS)] for number in range(FAULTS)]
     chance.shuffle(kinds)
     begun = time.monotonic()
-    with two_machines(make_lcc, tmp_path) as scene:
-        for number, kind in enumerate(kinds):
-            portion = PAGES // FAULTS // 2
-            scene.produce(DRAINED[number % len(DRAINED)], portion)
-            with contextmanager(kind)(scene, chance.uniform(SHORT, LONG)):
-                scene.push(PUSHING[number % len(PUSHING)], portion)
-        scene.wait_until_fetched()
-        see_what_the_sites_saw(scene)
-    print(f"{FAULTS} faults {dict(Counter(one.__name__ for one in kinds))}, {time.monotonic() - begun:.0f} s")
+    portion = PAGES // FAULTS // 2
+    for number, kind in enumerate(kinds):
+        scene.produce(DRAINED[number % len(DRAINED)], portion)
+        with contextmanager(kind)(scene, chance.uniform(SHORT, LONG)):
+            scene.push(PUSHING[number % len(PUSHING)], portion)
+    scene.wait_until_fetched()
+    took = time.monotonic() - begun
+    print(f"{len(kinds)} faults {dict(Counter(one.__name__ for one in kinds))}, {took:.0f} s")
 
 
-def see_what_the_sites_saw(scene: Scene) -> None:
-    """Check by what the sites noted themselves: all was fetched, and never two pages of one at a time."""
+def see_what_the_sites_saw(scene: Scene) -> int:
+    """Check by what the sites noted themselves: all was fetched, and never two pages of one at a time.
+
+    Returns how many were fetched again.
+    """
     asked = {pid: scene.sites.asked[str(pid)] for pid in scene.given}
     more = sum(map(len, asked.values())) - sum(map(len, scene.given.values()))
     print(
@@ -194,7 +243,7 @@ def see_what_the_sites_saw(scene: Scene) -> None:
         assert set(asked[pid]) == set(paths), f"what was lost of provider {pid}"
     assert {name: most for name, most in scene.sites.most.items() if most > 1} == {}
     assert set(scene.sites.agents) == {"here", "there"}
-    assert 0 <= more <= scene.again, "only what was given again"
     stored = sum(map(len, scene.given.values()))
     assert scene.here.sql("select count(*), count(distinct curl) from lccurl") == [(stored, stored)]
     assert scene.here.sql("select sum(nurlerrs), sum(nurlproc) from pidb") == [(0, 0)]
+    return more

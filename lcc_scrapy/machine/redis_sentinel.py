@@ -22,7 +22,7 @@ def is_sentinel(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SentinelUrl:
-    """Where Sentinels are, and the name that they have for the master. User and password are those of Redis."""
+    """Where Sentinels are, and their name for the master. User and password are those of Redis."""
 
     sentinels: tuple[tuple[str, int], ...]
     name: str

@@ -114,9 +114,9 @@ async def _run(words: list[str], effort: Effort, file: IO[bytes]) -> frozenset[P
     )
     assert child.stdout is not None
     assert child.stderr is not None
+    complaints = asyncio.ensure_future(_read(child.stderr))
     try:
         _bound(child, effort)
-        complaints = asyncio.ensure_future(_read(child.stderr))
         while piece := await effort.patiently(child.stdout.read(PIECE)):
             await effort.take(len(piece))
             file.write(piece)
@@ -125,6 +125,8 @@ async def _run(words: list[str], effort: Effort, file: IO[bytes]) -> frozenset[P
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # it has children, which hold the pipes
+        await _read_away(child.stdout)
+        await asyncio.wait({complaints})
         await child.wait()
     return _unread(status, said)
 
@@ -148,6 +150,12 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
     while piece := await stream.read(PIECE):
         kept += piece[: COMPLAINTS - len(kept)]
     return kept
+
+
+async def _read_away(stream: asyncio.StreamReader) -> None:
+    """Read what nobody wants: asyncio sees the end of a process only behind all that it had written."""
+    while await stream.read(PIECE):
+        pass
 
 
 def _unread(status: int, said: bytes) -> frozenset[Path]:

@@ -27,11 +27,11 @@ def rsync_says(tmp_path, monkeypatch):
         folder.mkdir()
     monkeypatch.setattr(rsync, "_ENVIRONMENT", {"PATH": f"{programs}:/usr/bin:/bin"})
 
-    def scan(script, limits=QUICK):
+    def scan(script, limits=QUICK, **more):
         program = programs / "rsync"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        return scanned(URL, data, limits)
+        return scanned(URL, data, limits, **more)
 
     return scan
 
@@ -72,6 +72,13 @@ def test_what_is_no_listing_is_refused_in_one_line(script, why, rsync_says):
     with pytest.raises(Unlisted, match=why) as raised:
         identities(rsync_says(script, replace(QUICK, patience=1.0)))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("most", [130_000, 190_000, 250_000, 300_000, 380_000, 440_000])
+def test_one_that_says_more_than_was_read_is_ended_too(most, rsync_says):
+    """What is left of its output when it is ended, and whether asyncio still reads, depends on the moment."""
+    with pytest.raises(Unlisted, match=f"{most} bytes"):
+        rsync_says("yes x", replace(QUICK, most_bytes=most), bandwidth=200_000)
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(rsync_says):

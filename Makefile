@@ -40,7 +40,7 @@ test: $(DEV_STAMP) ## the tests, without the long ones, in some minutes
 	$(IN_A_FOLDER) $(PYTEST) -n $(LCC_TEST_PROCESSES) $(SIDE_BY_SIDE) $(call HANGS_NEVER,300) -m 'not slow' && rm -rf "$$folder"
 
 test-slow: $(DEV_STAMP) corpora ## the long tests: MariaDB and PostgreSQL, kills, power cuts, whole sites, hostile crowds
-	$(IN_A_FOLDER) tests.servers_in_memory $(BIN)/python -m $(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) $(call HANGS_NEVER,900) -m slow $(SLOW_FOLDERS) && rm -rf "$$folder"
+	$(IN_A_FOLDER) tests.servers_in_memory $(BIN)/python -m $(PYTEST) -n $(LCC_SLOW_PROCESSES) $(SIDE_BY_SIDE) $(call HANGS_NEVER,900) -m 'slow and not soak' $(SLOW_FOLDERS) && rm -rf "$$folder"
 
 check: lint types imports docs corpora compiled test test-slow bench-quick ## what CI runs
 
@@ -64,6 +64,7 @@ bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of
 	$(BIN)/python bench/suite.py --quick
 
 soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
+	$(BIN)/python -m pytest -m soak $(SLOW_FOLDERS)
 	LCC_KILLS=200 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_kills.py
 	LCC_YEAR=whole LCC_SET_URLS=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_a_year.py tests/unit/test_uns_codec.py
 	LCC_LONG_QUEUE=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_long_queue.py

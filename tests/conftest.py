@@ -35,9 +35,12 @@ SLOW_STORES = frozenset({"mariadb", "postgresql"})
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what runs on a slow store: the names of the stores are among those of a test's parameters."""
+    """Mark what runs on a slow store, or is left to ``make soak``, by the names of a test's parameters."""
     parameters = re.search(r"\[(.*)\]", item.name)
-    if parameters and SLOW_STORES & set(parameters[1].split("-")):
+    named = set(parameters[1].split("-")) if parameters else set()
+    if any(named & set(mark.args) for mark in item.iter_markers("soak_of")):
+        item.add_marker(pytest.mark.soak)
+    if SLOW_STORES & named or item.get_closest_marker("soak"):
         item.add_marker(pytest.mark.slow)
     if item.path.is_relative_to(UNIT) and item.get_closest_marker("slow"):
         raise pytest.UsageError(f"{item.nodeid}: make test-slow does not look into tests/unit")

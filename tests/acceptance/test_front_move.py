@@ -190,6 +190,7 @@ def site() -> Iterator[Site]:
         yield made
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_a_provider_moves_to_and_fro_though_the_command_is_killed(
     make_lcc: Callable[..., Lcc], tmp_path: Path, site: Site, database: str

@@ -72,6 +72,7 @@ def overtaken(site: Site, publisher: Publisher) -> int:
     return sum(later < max(numbers[:at]) for at, later in enumerate(numbers) if at)
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_kills_of_any_process_lose_nothing_double_nothing_and_keep_the_order(
     database: str, make_lcc: Callable[..., Lcc], request: pytest.FixtureRequest

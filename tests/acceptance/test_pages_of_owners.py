@@ -43,6 +43,7 @@ def chromium():
         browser.close()
 
 
+@pytest.mark.soak_of("1280")
 @pytest.mark.parametrize("width", [1280, 360])
 def test_an_owner_uses_the_pages_without_script(make_lcc, width):
     if CHROMIUM is None:

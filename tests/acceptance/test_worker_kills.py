@@ -70,6 +70,7 @@ def name_of(number: int) -> str:
     return f"{number:04d}.html"
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_a_killed_worker_costs_no_refused_connection_no_long_gap_and_no_second_fetch(
     make_lcc: Callable[..., Lcc], database: str

@@ -261,7 +261,7 @@ def test_absorbing_a_large_set_makes_no_long_job(house: House) -> None:
 
 
 def test_a_full_set_that_leaves_few_of_many_documents_out_makes_no_long_job(house: House) -> None:
-    known, absent = 200_000, 10_000
+    known, absent = 60_000, 10_000
     crowd.fill(house.store, range(1, 2), urls=0, documents=1, now=NOW)
     crowd.lengthen(house.store, 1, MANY)
     crowd.stock(house.store, 1, known)

@@ -76,6 +76,7 @@ class Year:
         return {day: value for day, value in values.items() if value != values.get(day - 1)}
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "store",

@@ -237,6 +237,7 @@ def test_open_alerts_are_found_by_document_and_place(lcc):
         assert tx.present([key("a"), key("c")]) == {key("a")}
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_happens_every_file_has_one_owner_with_alerts_too(lcc, seed):
     chance = random.Random(seed)

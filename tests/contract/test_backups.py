@@ -267,6 +267,7 @@ def killed_at(place, small, monkeypatch):
             small.restore(fileid=4711, logins={1: 2}, progress=killed if place == "fill" else lambda *_: None)
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("place", ["make_anew", "fill", "_begin_new_life", "reopen"])
 def test_an_interrupted_restore_is_closed_and_can_be_made_again(lcc, place, monkeypatch):
     lcc.write(lambda tx: take(tx, fileid=3000))

@@ -159,6 +159,7 @@ def test_a_database_that_somebody_works_with_is_not_left(databases, kind):
 # --- interruptions -------------------------------------------------------------------------------
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("rows", [1, ROWS * len(TABLES) // 2, ROWS * len(TABLES)])
 def test_an_interrupted_copy_is_closed_and_can_be_made_again(into, rows):
     into.interrupted_after(rows)
@@ -174,6 +175,7 @@ def test_an_interrupted_copy_is_closed_and_can_be_made_again(into, rows):
     assert into.is_done()
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("step", ["make_anew", "_leave", "reopen"])
 def test_a_kill_between_two_steps_leaves_nothing_that_looks_whole(into, step, monkeypatch):
     def killed(*_args):
@@ -206,6 +208,7 @@ def test_a_schema_that_was_half_made_is_made_anew(into):
     assert into.is_done()
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("table", [qpsdb, lccinfo], ids=str)
 def test_a_kill_while_half_a_copy_is_thrown_away_changes_nothing(into, table):
     def killed(*_args, **_more):

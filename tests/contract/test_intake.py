@@ -859,6 +859,7 @@ def story(store, sets_of, how=None):
     return dump(store), steps
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("sets", [ordinary, doubtful])
 @pytest.mark.parametrize("kind", ["rolled back", "new process"])
 def test_a_crash_at_any_step_gives_the_same_end(store, empty, monkeypatch, kind, sets):

@@ -181,6 +181,7 @@ def test_portions_of_a_batch_lose_nothing(lcc, monkeypatch):
     assert files_to_delete(lcc) == 20
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_happens_every_file_has_one_owner(lcc, seed):
     """The books are checked after every step: each file is a document's, a version's, or doomed."""

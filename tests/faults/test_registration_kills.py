@@ -122,6 +122,7 @@ def test_a_killed_approval_leaves_a_proved_registration_or_a_provider(database):
         assert all_of(store)[2][pid] == [SITE]
 
 
+@pytest.mark.soak_of("postgresql")
 @pytest.mark.parametrize("kind", [Kind.ROOT, Kind.PASSWORD])
 def test_a_killed_change_of_a_provider_is_done_or_not_begun(database, kind):
     url, store = database

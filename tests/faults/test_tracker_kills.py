@@ -64,6 +64,7 @@ def test_a_killed_load_leaves_the_old_generation_or_the_new_one(database):
     assert places > 20 // STEP
 
 
+@pytest.mark.soak_of("postgresql")
 def test_a_killed_import_leaves_the_old_generation_or_the_new_one(database, tmp_path):
     url, store = database
     theirs, states = Tracker(MemoryStore()), [[]]

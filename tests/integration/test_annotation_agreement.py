@@ -13,7 +13,7 @@ from tests.naive_annotation import NaiveRule, NaiveText, words_of
 
 __all__ = ["corpora"]
 
-PAGES, SAMPLE, PROFILES = 2000, 20, 300
+PAGES, SAMPLE, PROFILES = 2000, 60, 300
 
 
 def pages_of(folders: dict[str, Path]) -> list[Path]:
@@ -113,7 +113,7 @@ def test_automaton_and_plain_definition_agree_on_some_real_pages(corpora: dict[s
     check(pages_of(corpora)[:SAMPLE])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_they_agree_on_two_thousand_real_pages(corpora: dict[str, Path]) -> None:
     paths = pages_of(corpora)
     assert len(paths) == PAGES

@@ -19,7 +19,7 @@ from lcc_scrapy.config.config import SETTINGS
 from lcc_scrapy.domain import addresses
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.notations import duration
-from tests.harness import wait_for
+from tests.harness import missing, wait_for
 from tests.systemd_machine import UNITS, Machine, skip_unless_possible
 
 SERVERS = [f"lcc-{name}.service" for name in ("uns", "crawl", "query", "web", "files")]
@@ -154,6 +154,8 @@ class Page(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/slow"):
             time.sleep(3)
         body = f"page {self.path}".encode()
+        if self.path.startswith("/script"):
+            body = b"<p id=p></p><script>document.getElementById('p').textContent = 'by a ' + 'script'</script>"
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
@@ -280,6 +282,26 @@ def test_the_sandbox_holds(machine, probe):
         "sh", "-c", f"{probe} && rm -f /etc/lcc/x /opt/lcc/x; umount -q /tmp || true", check=False
     )
     assert outside.returncode == 0, outside.stderr
+
+
+def test_a_browser_keeps_its_own_sandbox_inside_that_of_the_unit(machine):
+    if shutil.which("chromium") is None:
+        missing("Chromium", "apt-get install chromium")
+    machine.run("lcc-run", "provider", "set", "7", "--render")
+    drop_in(machine, "lcc-crawl", "render", (UNITS / "examples/render.conf").read_text())
+    machine.run("systemctl", "restart", "lcc-crawl")
+    try:
+        push(machine, 7, ALLOWED, "script.html")
+        wait_for(lambda: "text/x-rendered-html" in cached(machine), 60, "the rendition")
+        row = next(line for line in cached(machine).splitlines() if "text/x-rendered-html" in line)
+        file = row.split("\t")[-1]
+        assert '<p id="p">by a script</p>' in machine.run("cat", file).stdout
+        assert "--no-sandbox" not in machine.run("pgrep", "-af", "chromium").stdout
+    finally:
+        machine.run("lcc-run", "provider", "set", "7", "--no-render")
+        machine.run("rm", "/etc/systemd/system/lcc-crawl.service.d/render.conf")
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "restart", "lcc-crawl")
 
 
 def test_a_reload_shows_the_renewed_certificate_and_ends_nothing(machine):

@@ -18,12 +18,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from lcc_scrapy.domain.errors import ConfigurationError, UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl
 
 _PROXY_PORTS = {"http": 80, "https": 443}
+_SOCKS_PORT = 1080
+_SOCKS_TEXT = 255
+"""Bytes of a user or password at most (RFC 1929)."""
+
+SOCKS, SOCKS_NAMES = "socks5", "socks5h"
+"""SOCKS proxies (RFC 1928): one that is told addresses, and one that looks up names itself."""
+
 _TEXTS = frozenset({"user", "password", "authorization", "client_certificate", "client_key"})
 _PROXY_TEXTS = frozenset({"proxy", "proxy_user", "proxy_password"})
 _PLAIN_TEXT = "plain_text"
@@ -42,9 +49,10 @@ NOTHING = Secret()
 
 
 class Proxy(NamedTuple):
-    """An HTTP proxy. ``authorization`` is what it is told in Proxy-Authorization; empty = nothing.
+    """A proxy. ``authorization`` is what it is told in Proxy-Authorization; empty = nothing.
 
-    ``private``: it may have a private address, because an operator named it.
+    ``private``: it may have a private address, because an operator named it. ``socks`` is ``SOCKS`` or
+    ``SOCKS_NAMES``, empty = it speaks HTTP; ``authorization`` is ``user:password`` then.
     """
 
     host: str
@@ -52,10 +60,17 @@ class Proxy(NamedTuple):
     tls: bool = False
     authorization: Secret = NOTHING
     private: bool = False
+    socks: str = ""
+
+    @property
+    def login(self) -> tuple[str, str]:
+        """User and password at a SOCKS proxy, empty = none."""
+        user, _, password = self.authorization.decode("ascii").partition(":")
+        return user, password
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+        return f"{self.socks or ('https' if self.tls else 'http')}://{host}:{self.port}"
 
 
 class SiteOrigin(NamedTuple):
@@ -148,6 +163,8 @@ def _provider(where: str, table: Any, folder: str) -> ProviderAccess:
 
 
 def _proxy(where: str, table: dict[str, Any]) -> Proxy | None:
+    if table.get("proxy", "").partition("://")[0] in {SOCKS, SOCKS_NAMES}:
+        return _socks(where, table)
     said = _said(where, table, "proxy_user", "proxy_password")
     if not table.get("proxy"):
         if said:
@@ -159,8 +176,40 @@ def _proxy(where: str, table: dict[str, Any]) -> Proxy | None:
     return proxy
 
 
+def _socks(where: str, table: dict[str, Any]) -> Proxy:
+    """Read a SOCKS proxy, whose user and password may stand in its URL, percent-encoded."""
+    scheme, _, rest = table["proxy"].partition("://")
+    login, _, host = rest.rpartition("@")
+    user, password = table.get("proxy_user", ""), table.get("proxy_password", "")
+    if login:
+        if user or password:
+            raise ConfigurationError(f"{where}: expected a user in proxy or in proxy_user, not both")
+        user, password = (unquote(part) for part in login.partition(":")[::2])
+    try:
+        proxy = proxy_of("", f"http://{host}")
+        port = urlsplit(f"http://{host}").port or _SOCKS_PORT
+    except ConfigurationError:
+        raise ConfigurationError(f"{where}: proxy: expected {scheme}://HOST:PORT") from None
+    said = _socks_login(where, user, password)
+    if said:
+        _check_plain_text(where, table)
+    return Proxy(proxy.host, port, False, said, private=True, socks=scheme)
+
+
+def _socks_login(where: str, user: str, password: str) -> Secret:
+    if not (user or password):
+        return NOTHING
+    for name, value in (("user", user), ("password", password)):
+        if not (value.isascii() and value.isprintable() and 0 < len(value) <= _SOCKS_TEXT):
+            text = f"expected 1 to {_SOCKS_TEXT} printable ASCII characters for SOCKS"
+            raise ConfigurationError(f"{where}: {name} of the proxy: {text}")
+    if ":" in user:
+        raise ConfigurationError(f"{where}: user of the proxy: expected no colon")
+    return Secret(f"{user}:{password}".encode("ascii"))
+
+
 def proxy_of(where: str, url: str) -> Proxy:
-    """Read the URL of a proxy, without a user; raises ``ConfigurationError``."""
+    """Read the URL of an HTTP proxy, without a user; raises ``ConfigurationError``."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PROXY_PORTS.get(parts.scheme, 0)

@@ -287,7 +287,8 @@ def _proxy(url: str, headers: Fields) -> Proxy:
 
 
 def _check_proxy(request: Request, answer: Answer) -> None:
-    if request.origin.proxy and answer.status == PROXY_REFUSES:
+    proxy = request.origin.proxy
+    if proxy and not proxy.socks and answer.status == PROXY_REFUSES:
         raise refused_by_proxy(f"{answer.status} {answer.reason}".rstrip())
 
 

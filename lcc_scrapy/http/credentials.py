@@ -22,6 +22,7 @@ from lcc_scrapy.domain.site_access import (
 )
 from lcc_scrapy.http.outgoing import tls_context
 from lcc_scrapy.http.request import Origin, Request
+from lcc_scrapy.http.socks import check_installed
 
 _AUTHORIZATION, _PROXY_AUTHORIZATION = b"authorization", b"proxy-authorization"
 
@@ -64,6 +65,8 @@ class Credentials:
         return 0 if self.of(pid, url) == DIRECT else pid
 
     def _accesses(self, provider: ProviderAccess) -> dict[SiteOrigin | None, Access]:
+        if provider.proxy and provider.proxy.socks:
+            check_installed()
         found: dict[SiteOrigin | None, Access] = {None: Access(provider.proxy)}
         for origin, site in provider.sites.items():
             identity = self._identity(site) if site.certificate else None
@@ -111,7 +114,7 @@ def request_to(
     if proxy is None:
         return Request(origin, target, fields, method, data)
     fields = [field for field in fields if field[0].lower() != _PROXY_AUTHORIZATION]
-    if not origin.tls:
+    if not (origin.tls or proxy.socks):
         target = str(url)
         fields += [(b"Proxy-Authorization", proxy.authorization)] if proxy.authorization else []
     return Request(origin, target, fields, method, data)

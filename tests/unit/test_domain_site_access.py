@@ -53,6 +53,23 @@ def test_a_proxy_without_a_port_listens_at_the_usual_one(url: str, shown: str) -
     assert str(parse(f'[provider.7]\nproxy = "{url}"')[7].proxy) == shown
 
 
+@pytest.mark.parametrize(
+    ("lines", "shown", "login"),
+    [
+        ('proxy = "socks5://p"', "socks5://p:1080", ("", "")),
+        ('proxy = "socks5h://[::1]:9050"', "socks5h://[::1]:9050", ("", "")),
+        ('proxy = "socks5://p:80"', "socks5://p:80", ("", "")),
+        ('proxy = "socks5://u:a@b/%3A@p"', "socks5://p:1080", ("u", "a@b/:")),
+        ('proxy = "socks5://p"\nproxy_user = "u"\nproxy_password = "a%3A"', "socks5://p:1080", ("u", "a%3A")),
+    ],
+)
+def test_a_proxy_may_speak_socks(lines: str, shown: str, login: tuple[str, str]) -> None:
+    proxy = parse(f"[provider.7]\n{lines}\nplain_text = true")[7].proxy
+    assert proxy is not None
+    assert (str(proxy), proxy.login, proxy.private, proxy.tls) == (shown, login, True, False)
+    assert not login[1] or login[1] not in repr(proxy)
+
+
 def test_a_host_is_compared_as_urls_are() -> None:
     found = parse(site('user = "lcc"', "https://WWW.Example.COM:443/"))
     assert list(found[7].sites) == [SITE]
@@ -66,7 +83,16 @@ MISTAKES = {
     "[provider.0]": "expected the number",
     "[provider.x]": "expected the number",
     '[provider.7]\nproxi = "http://p"': "provider.7: proxi is not known, expected some of plain_text, proxy",
-    '[provider.7]\nproxy = "socks5://p:1080"': "expected http://HOST:PORT",
+    '[provider.7]\nproxy = "socks4://p:1080"': "expected http://HOST:PORT",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}@p"': "in plain text",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}@p:port"\nplain_text = true': "proxy: expected socks5://HOST",
+    f'[provider.7]\nproxy = "socks5h://u:{SECRET}@p/path"\nplain_text = true': "proxy: expected socks5h://HOST",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}@p"\nproxy_user = "u"': "not both",
+    f'[provider.7]\nproxy = "socks5://p"\nproxy_password = "{SECRET}"': "user of the proxy: expected 1 to 255",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET * 20}@p"': "password of the proxy: expected 1 to 255",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}é@p"': "password of the proxy: expected 1 to 255",
+    '[provider.7]\nproxy = "socks5://u@p"': "password of the proxy: expected 1 to 255",
+    f'[provider.7]\nproxy = "socks5://u%3Av:{SECRET}@p"': "expected no colon",
     '[provider.7]\nproxy = "http://"': "expected http://HOST:PORT",
     '[provider.7]\nproxy = "http://p/path"': "expected http://HOST:PORT",
     '[provider.7]\nproxy = "http://p:port"': "provider.7: proxy: ",

@@ -20,6 +20,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from lcc_scrapy.domain.digest import Login
 from lcc_scrapy.domain.errors import ConfigurationError, UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl
 
@@ -33,7 +34,7 @@ SOCKS, SOCKS_NAMES = "socks5", "socks5h"
 
 _TEXTS = frozenset({"user", "password", "authorization", "client_certificate", "client_key"})
 _PROXY_TEXTS = frozenset({"proxy", "proxy_user", "proxy_password"})
-_PLAIN_TEXT = "plain_text"
+_PLAIN_TEXT, _DIGEST = "plain_text", "digest"
 
 
 class Secret(bytes):
@@ -93,17 +94,19 @@ class SiteOrigin(NamedTuple):
 class SiteCredentials:
     """What a site wants to see: an Authorization, a client certificate, or both; empty = not.
 
-    ``certificate`` and ``key_file`` are paths of files in PEM, which may be the same.
+    ``certificate`` and ``key_file`` are paths of files in PEM, which may be the same. ``digest`` is the login
+    of a site that is told no password, but answers made of it.
     """
 
     authorization: Secret = NOTHING
     certificate: str = ""
     key_file: str = ""
+    digest: Login | None = None
 
     @property
     def kinds(self) -> list[str]:
         """Name what there is, without what is secret."""
-        there = {"password": self.authorization, "client certificate": self.certificate}
+        there = {"password": self.authorization or self.digest, "client certificate": self.certificate}
         return [name for name, value in there.items() if value]
 
     def __str__(self) -> str:
@@ -152,7 +155,7 @@ def _provider(where: str, table: Any, folder: str) -> ProviderAccess:
     _check_table(where, table)
     sites = {name: value for name, value in table.items() if "://" in name}
     own = {name: value for name, value in table.items() if name not in sites}
-    _check_values(where, own, _PROXY_TEXTS)
+    _check_values(where, own, _PROXY_TEXTS, {_PLAIN_TEXT})
     found: dict[SiteOrigin, SiteCredentials] = {}
     for name, value in sites.items():
         origin = _origin(f'{where}."{name}"', name)
@@ -235,14 +238,19 @@ def _origin(where: str, text: str) -> SiteOrigin:
 
 def _site(where: str, origin: SiteOrigin, table: Any, folder: PurePath) -> SiteCredentials:
     _check_table(where, table)
-    _check_values(where, table, _TEXTS)
+    _check_values(where, table, _TEXTS, {_PLAIN_TEXT, _DIGEST})
+    if table.get(_DIGEST) and not table.get("user"):
+        raise ConfigurationError(f"{where}: digest without user")
     said = _said(where, table, "user", "password")
     given = table.get("authorization", "")
     if said and given:
         raise ConfigurationError(f"{where}: expected user or authorization, not both")
     if (said or given) and origin.scheme != "https":
         _check_plain_text(where, table)
-    return SiteCredentials(said or Secret(given.encode()), *_certificate(where, origin, table, folder))
+    files = _certificate(where, origin, table, folder)
+    if table.get(_DIGEST):
+        return SiteCredentials(NOTHING, *files, Login(table["user"], table.get("password", "")))
+    return SiteCredentials(said or Secret(given.encode()), *files)
 
 
 def _certificate(where: str, origin: SiteOrigin, table: dict[str, Any], folder: PurePath) -> tuple[str, str]:
@@ -273,12 +281,12 @@ def _check_table(where: str, table: Any) -> None:
         raise ConfigurationError(f"{where}: expected a table")
 
 
-def _check_values(where: str, table: dict[str, Any], texts: frozenset[str]) -> None:
+def _check_values(where: str, table: dict[str, Any], texts: frozenset[str], flags: set[str]) -> None:
     for name, value in table.items():
-        if name not in texts and name != _PLAIN_TEXT:
-            known = ", ".join(sorted(texts | {_PLAIN_TEXT}))
+        if name not in texts | flags:
+            known = ", ".join(sorted(texts | flags))
             raise ConfigurationError(f"{where}: {name} is not known, expected some of {known}")
-        if name == _PLAIN_TEXT and not isinstance(value, bool):
+        if name in flags and not isinstance(value, bool):
             raise ConfigurationError(f"{where}: {name}: expected true or false")
         if name in texts and not (isinstance(value, str) and (not value or value.isprintable())):
             raise ConfigurationError(f"{where}: {name}: expected one line of text")

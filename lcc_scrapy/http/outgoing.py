@@ -154,7 +154,6 @@ class Outgoing:
     ) -> Connection:
         """Connect by a SOCKS proxy: to a name that it looks up, or to one address of each family in turn."""
         hosts = [origin.host.rstrip(".")]
-        socks.check_name(hosts[0])
         if proxy.socks == SOCKS:
             hosts = await self._way(private=private).one_of_each_family(origin.host, origin.port)
         for host in hosts[:-1]:

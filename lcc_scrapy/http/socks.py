@@ -1,7 +1,6 @@
 """SOCKS 5 (RFC 1928, RFC 1929) over a connection to a proxy, as python-socks speaks it."""
 
 import asyncio
-import socket
 from importlib.util import find_spec
 from socket import socket as Socket  # noqa: N812, TID251 - the type of what `outgoing` made
 from typing import Any
@@ -12,9 +11,6 @@ from lcc_scrapy.domain.site_access import Proxy
 _LONGEST = 24 * 3600.0
 """Seconds. Who connects has a time-out of their own, which is shorter; without one, the library has 60 s."""
 
-_LONGEST_NAME = 255
-"""Bytes of a name: SOCKS has one byte for its length."""
-
 
 class SocksRefused(Exception):
     """The proxy does not do what it was asked, or does not speak SOCKS; the text has nothing secret."""
@@ -24,16 +20,6 @@ def check_installed() -> None:
     """Raise ``MissingExtra`` where there is no library for SOCKS."""
     if find_spec("python_socks") is None:
         raise MissingExtra("socks", "LCC_CREDENTIALS_FILE: a SOCKS proxy: python-socks")
-
-
-def check_name(host: str) -> None:
-    """Raise ``socket.gaierror`` for a name that nobody can look up."""
-    try:
-        fits = len(host.encode("idna")) <= _LONGEST_NAME
-    except UnicodeError:
-        fits = False
-    if not fits:
-        raise socket.gaierror(socket.EAI_NONAME, "not a name of a host")
 
 
 async def tunnel(made: Socket, proxy: Proxy, host: str, port: int) -> None:

@@ -205,15 +205,6 @@ def test_where_one_family_leads_nowhere_the_other_is_tried(
     assert told == [b"\x04", b"\x01"]
 
 
-def test_a_name_that_socks_cannot_carry_is_not_found(tmp_path: Path) -> None:
-    told: list[bytes] = []
-    host = ".".join(["a" * 60] * 5)
-    with serving(proxying(told)) as port:
-        (got,) = Scene(tmp_path, by(port, "socks5h")).fetch((SEVEN, f"http://{host}/x"))
-    assert got.code in {601, 705}
-    assert told == []
-
-
 def test_a_connection_serves_who_comes_by_the_same_proxy_and_login(tmp_path: Path) -> None:
     told: list[bytes] = []
     with serving(proxying(told, b"one")) as one, serving(proxying(told, b"two")) as two:

@@ -4,6 +4,7 @@ from base64 import b64decode
 
 import pytest
 
+from lcc_scrapy.domain.digest import Login
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.site_access import Proxy, Secret, SiteOrigin, basic, parse
 
@@ -111,6 +112,11 @@ MISTAKES = {
     site('plain_text = "yes"'): "plain_text: expected true or false",
     site('client_key = "k.pem"'): "client_key without client_certificate",
     site('client_certificate = "c.pem"', "http://www.example.com"): "needs https",
+    site("digest = true"): "digest without user",
+    site('user = "u"\ndigest = "yes"'): "digest: expected true or false",
+    site(f'user = "u"\npassword = "{SECRET}"\ndigest = true\nauthorization = "x"'): "not both",
+    site(f'user = "u"\npassword = "{SECRET}"\ndigest = true', "http://www.example.com"): "in plain text",
+    "[provider.7]\ndigest = true": "digest is not known",
     site('user = "u"', "https://www.example.com/path"): "scheme, host and port only",
     site('user = "u"', "ftp://www.example.com"): "expected http or https",
     site('user = "u"') + site('user = "v"', "https://www.example.com:443"): "two tables for https://www.exam",
@@ -125,6 +131,13 @@ def test_a_mistake_is_named_and_no_secret_repeated(text: str) -> None:
         parse(text)
     assert MISTAKES[text] in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+def test_a_site_may_ask_by_digest_and_then_gets_no_password() -> None:
+    (found,) = parse(site(f'user = "u"\npassword = "{SECRET}"\ndigest = true'))[7].sites.values()
+    assert (found.authorization, found.digest) == (b"", Login("u", SECRET))
+    assert str(found) == "password"
+    assert SECRET not in f"{found!r}"
 
 
 def test_without_tls_a_password_is_sent_if_the_operator_says_so() -> None:

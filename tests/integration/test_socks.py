@@ -14,9 +14,10 @@ import pytest
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 from lcc_scrapy.http import outgoing, socks
 from lcc_scrapy.http.credentials import Credentials
-from tests.certificates import Authority
+from lcc_scrapy.ops import doctor
+from tests.certificates import NOW, Authority
 from tests.faults.handling import LOOPS
-from tests.harness import Lcc, missing, wait_for
+from tests.harness import missing, wait_for
 from tests.integration.site import Site, page
 from tests.integration.test_site_access import (
     BROKEN,
@@ -318,8 +319,7 @@ def test_without_the_extra_the_file_is_refused(tmp_path: Path, monkeypatch: pyte
     assert issubclass(MissingExtra, ConfigurationError)
 
 
-def test_doctor_shows_the_proxy_without_its_password(make_lcc: Callable[..., Lcc], tmp_path: Path) -> None:
+def test_doctor_shows_the_proxy_without_its_password(tmp_path: Path) -> None:
     file = written(tmp_path, by(1080, "socks5h", f"lcc:{PASSWORD}@"))
-    shown = make_lcc(LCC_CREDENTIALS_FILE=file).lcc("doctor", check=False).stdout
-    assert "ok       credentials: provider 7: by socks5h://127.0.0.1:1080" in shown
-    assert PASSWORD not in shown
+    (found,) = doctor.credentials(file, NOW)
+    assert (found.state, found.text) == (doctor.State.OK, "provider 7: by socks5h://127.0.0.1:1080")

@@ -18,15 +18,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from lcc_scrapy.domain.digest import Login
 from lcc_scrapy.domain.errors import ConfigurationError, UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl
 
 _PROXY_PORTS = {"http": 80, "https": 443}
+_SOCKS_PORT = 1080
+_SOCKS_TEXT = 255
+"""Bytes of a user or password at most (RFC 1929)."""
+
+SOCKS, SOCKS_NAMES = "socks5", "socks5h"
+"""SOCKS proxies (RFC 1928): one that is told addresses, and one that looks up names itself."""
+
 _TEXTS = frozenset({"user", "password", "authorization", "client_certificate", "client_key"})
 _PROXY_TEXTS = frozenset({"proxy", "proxy_user", "proxy_password"})
-_PLAIN_TEXT = "plain_text"
+_PLAIN_TEXT, _DIGEST = "plain_text", "digest"
 
 
 class Secret(bytes):
@@ -42,9 +50,10 @@ NOTHING = Secret()
 
 
 class Proxy(NamedTuple):
-    """An HTTP proxy. ``authorization`` is what it is told in Proxy-Authorization; empty = nothing.
+    """A proxy. ``authorization`` is what it is told in Proxy-Authorization; empty = nothing.
 
-    ``private``: it may have a private address, because an operator named it.
+    ``private``: it may have a private address, because an operator named it. ``socks`` is ``SOCKS`` or
+    ``SOCKS_NAMES``, empty = it speaks HTTP; ``authorization`` is ``user:password`` then.
     """
 
     host: str
@@ -52,10 +61,17 @@ class Proxy(NamedTuple):
     tls: bool = False
     authorization: Secret = NOTHING
     private: bool = False
+    socks: str = ""
+
+    @property
+    def login(self) -> tuple[str, str]:
+        """User and password at a SOCKS proxy, empty = none."""
+        user, _, password = self.authorization.decode("ascii").partition(":")
+        return user, password
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+        return f"{self.socks or ('https' if self.tls else 'http')}://{host}:{self.port}"
 
 
 class SiteOrigin(NamedTuple):
@@ -78,17 +94,19 @@ class SiteOrigin(NamedTuple):
 class SiteCredentials:
     """What a site wants to see: an Authorization, a client certificate, or both; empty = not.
 
-    ``certificate`` and ``key_file`` are paths of files in PEM, which may be the same.
+    ``certificate`` and ``key_file`` are paths of files in PEM, which may be the same. ``digest`` is the login
+    of a site that is told no password, but answers made of it.
     """
 
     authorization: Secret = NOTHING
     certificate: str = ""
     key_file: str = ""
+    digest: Login | None = None
 
     @property
     def kinds(self) -> list[str]:
         """Name what there is, without what is secret."""
-        there = {"password": self.authorization, "client certificate": self.certificate}
+        there = {"password": self.authorization or self.digest, "client certificate": self.certificate}
         return [name for name, value in there.items() if value]
 
     def __str__(self) -> str:
@@ -137,7 +155,7 @@ def _provider(where: str, table: Any, folder: str) -> ProviderAccess:
     _check_table(where, table)
     sites = {name: value for name, value in table.items() if "://" in name}
     own = {name: value for name, value in table.items() if name not in sites}
-    _check_values(where, own, _PROXY_TEXTS)
+    _check_values(where, own, _PROXY_TEXTS, {_PLAIN_TEXT})
     found: dict[SiteOrigin, SiteCredentials] = {}
     for name, value in sites.items():
         origin = _origin(f'{where}."{name}"', name)
@@ -148,6 +166,8 @@ def _provider(where: str, table: Any, folder: str) -> ProviderAccess:
 
 
 def _proxy(where: str, table: dict[str, Any]) -> Proxy | None:
+    if table.get("proxy", "").partition("://")[0] in {SOCKS, SOCKS_NAMES}:
+        return _socks(where, table)
     said = _said(where, table, "proxy_user", "proxy_password")
     if not table.get("proxy"):
         if said:
@@ -159,8 +179,40 @@ def _proxy(where: str, table: dict[str, Any]) -> Proxy | None:
     return proxy
 
 
+def _socks(where: str, table: dict[str, Any]) -> Proxy:
+    """Read a SOCKS proxy, whose user and password may stand in its URL, percent-encoded."""
+    scheme, _, rest = table["proxy"].partition("://")
+    login, _, host = rest.rpartition("@")
+    user, password = table.get("proxy_user", ""), table.get("proxy_password", "")
+    if login:
+        if user or password:
+            raise ConfigurationError(f"{where}: expected a user in proxy or in proxy_user, not both")
+        user, password = (unquote(part) for part in login.partition(":")[::2])
+    try:
+        proxy = proxy_of("", f"http://{host}")
+        port = urlsplit(f"http://{host}").port or _SOCKS_PORT
+    except ConfigurationError:
+        raise ConfigurationError(f"{where}: proxy: expected {scheme}://HOST:PORT") from None
+    said = _socks_login(where, user, password)
+    if said:
+        _check_plain_text(where, table)
+    return Proxy(proxy.host, port, False, said, private=True, socks=scheme)
+
+
+def _socks_login(where: str, user: str, password: str) -> Secret:
+    if not (user or password):
+        return NOTHING
+    for name, value in (("user", user), ("password", password)):
+        if not (value.isascii() and value.isprintable() and 0 < len(value) <= _SOCKS_TEXT):
+            text = f"expected 1 to {_SOCKS_TEXT} printable ASCII characters for SOCKS"
+            raise ConfigurationError(f"{where}: {name} of the proxy: {text}")
+    if ":" in user:
+        raise ConfigurationError(f"{where}: user of the proxy: expected no colon")
+    return Secret(f"{user}:{password}".encode("ascii"))
+
+
 def proxy_of(where: str, url: str) -> Proxy:
-    """Read the URL of a proxy, without a user; raises ``ConfigurationError``."""
+    """Read the URL of an HTTP proxy, without a user; raises ``ConfigurationError``."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PROXY_PORTS.get(parts.scheme, 0)
@@ -186,14 +238,19 @@ def _origin(where: str, text: str) -> SiteOrigin:
 
 def _site(where: str, origin: SiteOrigin, table: Any, folder: PurePath) -> SiteCredentials:
     _check_table(where, table)
-    _check_values(where, table, _TEXTS)
+    _check_values(where, table, _TEXTS, {_PLAIN_TEXT, _DIGEST})
+    if table.get(_DIGEST) and not table.get("user"):
+        raise ConfigurationError(f"{where}: digest without user")
     said = _said(where, table, "user", "password")
     given = table.get("authorization", "")
     if said and given:
         raise ConfigurationError(f"{where}: expected user or authorization, not both")
     if (said or given) and origin.scheme != "https":
         _check_plain_text(where, table)
-    return SiteCredentials(said or Secret(given.encode()), *_certificate(where, origin, table, folder))
+    files = _certificate(where, origin, table, folder)
+    if table.get(_DIGEST):
+        return SiteCredentials(NOTHING, *files, Login(table["user"], table.get("password", "")))
+    return SiteCredentials(said or Secret(given.encode()), *files)
 
 
 def _certificate(where: str, origin: SiteOrigin, table: dict[str, Any], folder: PurePath) -> tuple[str, str]:
@@ -224,12 +281,12 @@ def _check_table(where: str, table: Any) -> None:
         raise ConfigurationError(f"{where}: expected a table")
 
 
-def _check_values(where: str, table: dict[str, Any], texts: frozenset[str]) -> None:
+def _check_values(where: str, table: dict[str, Any], texts: frozenset[str], flags: set[str]) -> None:
     for name, value in table.items():
-        if name not in texts and name != _PLAIN_TEXT:
-            known = ", ".join(sorted(texts | {_PLAIN_TEXT}))
+        if name not in texts | flags:
+            known = ", ".join(sorted(texts | flags))
             raise ConfigurationError(f"{where}: {name} is not known, expected some of {known}")
-        if name == _PLAIN_TEXT and not isinstance(value, bool):
+        if name in flags and not isinstance(value, bool):
             raise ConfigurationError(f"{where}: {name}: expected true or false")
         if name in texts and not (isinstance(value, str) and (not value or value.isprintable())):
             raise ConfigurationError(f"{where}: {name}: expected one line of text")

@@ -15,7 +15,9 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -41,7 +43,8 @@ from lcc_scrapy.domain.site_access import Proxy, Secret, basic, proxy_of
 from lcc_scrapy.fetch.pacing import FetchAborted, Pacer
 from lcc_scrapy.http.answer import Answer, BadBody, HttpError
 from lcc_scrapy.http.connection import Connection, Silence
-from lcc_scrapy.http.credentials import DIRECT, Access, request_to
+from lcc_scrapy.http.credentials import DIRECT, Access, brings_own, request_to
+from lcc_scrapy.http.digest import CHALLENGE_BYTES, DigestSession
 from lcc_scrapy.http.outgoing import (
     NoConnection,
     NoProxy,
@@ -100,8 +103,12 @@ class TypeNotAccepted(DownloadCancelledError):
 class PasswordRefused(DownloadFailedError):
     """The site does not know the password that an operator has for it: that says nothing of a page."""
 
-    def __init__(self) -> None:
-        super().__init__("the site refuses the password of LCC_CREDENTIALS_FILE")
+    def __init__(self, text: str = "the site refuses the password of LCC_CREDENTIALS_FILE") -> None:
+        super().__init__(text)
+
+
+class _Challenged(Exception):
+    """The site asks for the password by HTTP Digest, and was not told before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +165,20 @@ class Getter:
         access = self._access(url, headers, turn, proxy)
         self._under_way.add(task)
         try:
-            request = request_to(url, headers, access, method, data)
-            return await self._exchange(
-                request,
+            digest = None if brings_own(headers) else access.digest
+            exchange = partial(
+                self._exchange,
                 private=url.netloc in private_hosts,
-                known=bool(access.authorization),
+                known=bool(access.authorization or digest),
                 turn=turn,
                 types=types,
                 in_memory=in_memory,
                 paced=paced,
             )
+            try:
+                return await exchange(request_to(url, headers, access, method, data), digest=digest)
+            except _Challenged:
+                return await exchange(request_to(url, headers, access, method, data))
         except LeaseLost as error:
             raise FetchAborted(str(error)) from error
         except (HttpError, NoConnection, TimeoutError, TooLarge, decoding.BadCoding) as error:
@@ -207,7 +218,9 @@ class Getter:
         types: tuple[str, ...] | None,
         in_memory: int,
         paced: bool,
+        digest: DigestSession | None = None,
     ) -> Reply:
+        """Send a request; with ``digest``, a 401 is a challenge to answer, and raises ``_Challenged``."""
         config, pool = self._worker.config, self._outgoing.pool(private=private)
         connection = await pool.ask(
             request,
@@ -218,6 +231,8 @@ class Getter:
         )
         try:
             _check_proxy(request, connection.answer)
+            if digest and connection.answer.status == PASSWORD_REFUSED:
+                await self._hear(digest, connection, turn)
             if known and connection.answer.status == PASSWORD_REFUSED:
                 raise PasswordRefused
             _check_type(types, connection.answer)
@@ -225,6 +240,14 @@ class Getter:
             return _reply(connection, body, "" if request.origin.proxy else connection.peer)
         finally:
             pool.release(connection)
+
+    async def _hear(self, digest: DigestSession, connection: Connection, turn: TurnPass | None) -> None:
+        """Take a challenge from an answer; the turn pays for its body, of which not much is read."""
+        if not digest.hear(connection.answer.headers):
+            raise PasswordRefused("the site does not ask for the password by HTTP Digest")
+        with suppress(TooLarge):
+            await self._read_body(connection, turn, CHALLENGE_BYTES, paced=True)
+        raise _Challenged
 
     async def _read_body(
         self, connection: Connection, turn: TurnPass | None, in_memory: int, *, paced: bool
@@ -287,7 +310,8 @@ def _proxy(url: str, headers: Fields) -> Proxy:
 
 
 def _check_proxy(request: Request, answer: Answer) -> None:
-    if request.origin.proxy and answer.status == PROXY_REFUSES:
+    proxy = request.origin.proxy
+    if proxy and not proxy.socks and answer.status == PROXY_REFUSES:
         raise refused_by_proxy(f"{answer.status} {answer.reason}".rstrip())
 
 

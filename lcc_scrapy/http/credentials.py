@@ -20,18 +20,24 @@ from lcc_scrapy.domain.site_access import (
     SiteOrigin,
     parse,
 )
+from lcc_scrapy.http.digest import DigestSession
 from lcc_scrapy.http.outgoing import tls_context
 from lcc_scrapy.http.request import Origin, Request
+from lcc_scrapy.http.socks import check_installed
 
 _AUTHORIZATION, _PROXY_AUTHORIZATION = b"authorization", b"proxy-authorization"
 
 
 class Access(NamedTuple):
-    """How one request is sent. ``identity``: TLS with a client certificate, None = without."""
+    """How one request is sent. ``identity``: TLS with a client certificate, None = without.
+
+    ``digest`` answers a site that asks for the password by HTTP Digest, None = nobody does.
+    """
 
     proxy: Proxy | None = None
     authorization: Secret = NOTHING
     identity: ssl.SSLContext | None = None
+    digest: DigestSession | None = None
 
 
 DIRECT = Access()
@@ -64,10 +70,13 @@ class Credentials:
         return 0 if self.of(pid, url) == DIRECT else pid
 
     def _accesses(self, provider: ProviderAccess) -> dict[SiteOrigin | None, Access]:
+        if provider.proxy and provider.proxy.socks:
+            check_installed()
         found: dict[SiteOrigin | None, Access] = {None: Access(provider.proxy)}
         for origin, site in provider.sites.items():
             identity = self._identity(site) if site.certificate else None
-            found[origin] = Access(provider.proxy, site.authorization, identity)
+            digest = DigestSession(site.digest) if site.digest else None
+            found[origin] = Access(provider.proxy, site.authorization, identity, digest)
         return found
 
     def _identity(self, site: SiteCredentials) -> ssl.SSLContext:
@@ -106,16 +115,20 @@ def request_to(
     """Return the request for a URL; an Authorization among its ``fields`` goes before that of ``access``."""
     proxy, target = access.proxy, f"{url.path}?{url.query}" if url.query else url.path
     origin = Origin(url.host, url.port, url.scheme == "https", proxy, access.identity)
-    if access.authorization and not _has(fields, _AUTHORIZATION):
-        fields = [*fields, (b"Authorization", access.authorization)]
+    if brings_own(fields):
+        said = b""
+    else:
+        said = access.digest.answer(method, target) if access.digest else access.authorization
+    fields = [*fields, (b"Authorization", said)] if said else fields
     if proxy is None:
         return Request(origin, target, fields, method, data)
     fields = [field for field in fields if field[0].lower() != _PROXY_AUTHORIZATION]
-    if not origin.tls:
+    if not (origin.tls or proxy.socks):
         target = str(url)
         fields += [(b"Proxy-Authorization", proxy.authorization)] if proxy.authorization else []
     return Request(origin, target, fields, method, data)
 
 
-def _has(fields: Sequence[tuple[bytes, bytes]], wanted: bytes) -> bool:
-    return any(name.lower() == wanted for name, _ in fields)
+def brings_own(fields: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Tell whether a request has an Authorization of its own."""
+    return any(name.lower() == _AUTHORIZATION for name, _ in fields)

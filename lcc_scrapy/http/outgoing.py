@@ -20,7 +20,8 @@ import aiohappyeyeballs
 from aiohappyeyeballs import AddrInfoType
 
 from lcc_scrapy.domain.addresses import is_public
-from lcc_scrapy.domain.site_access import Proxy
+from lcc_scrapy.domain.site_access import SOCKS, Proxy
+from lcc_scrapy.http import socks
 from lcc_scrapy.http.answer import BadHead, HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.pool import Pool
@@ -130,6 +131,8 @@ class Outgoing:
                 )
             if not private:
                 _check_literal(origin)
+            if origin.proxy.socks:
+                return await self._by_socks(origin.proxy, origin, gone, private=private)
             connection = await self._to_proxy(origin.proxy, gone, private=private)
             return await self._through(connection, origin, gone) if origin.tls else connection
         except OSError as error:
@@ -145,6 +148,35 @@ class Outgoing:
             raise
         except OSError as error:
             raise NoProxy(error) from error
+
+    async def _by_socks(
+        self, proxy: Proxy, origin: Origin, gone: Callable[[Connection], None], *, private: bool
+    ) -> Connection:
+        """Connect by a SOCKS proxy: to a name that it looks up, or to one address of each family in turn."""
+        hosts = [origin.host.rstrip(".")]
+        if proxy.socks == SOCKS:
+            hosts = await self._way(private=private).one_of_each_family(origin.host, origin.port)
+        for host in hosts[:-1]:
+            try:
+                made = await self._tunnelled(proxy, host, origin.port, private=private)
+            except NoProxy:
+                continue
+            break
+        else:
+            made = await self._tunnelled(proxy, hosts[-1], origin.port, private=private)
+        return await _spoken(made, origin.host, gone, self._tls_to(origin))
+
+    async def _tunnelled(self, proxy: Proxy, host: str, port: int, *, private: bool) -> socket.socket:
+        try:
+            made = await self._way(private=private or proxy.private).connected(proxy.host, proxy.port)
+            await socks.tunnel(made, proxy, host, port)
+        except NotPublic:
+            raise
+        except OSError as error:
+            raise NoProxy(error) from error
+        except socks.SocksRefused as error:
+            raise refused_by_proxy(str(error)) from error
+        return made
 
     def _tls_to(self, origin: Origin) -> ssl.SSLContext | None:
         return (origin.identity or self._tls) if origin.tls else None
@@ -216,20 +248,13 @@ class _Way:
         self, host: str, port: int, gone: Callable[[Connection], None], tls: ssl.SSLContext | None
     ) -> Connection:
         """Connect for HTTP, with TLS if there is any."""
-        made = await self._connected(host, port)
-        _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(gone),
-            sock=made,
-            ssl=tls,
-            server_hostname=host.rstrip(".") if tls else None,
-        )
-        return connection
+        return await _spoken(await self.connected(host, port), host, gone, tls)
 
     async def stream(self, host: str, port: int, unread: int) -> Stream:
         """Connect, and read and write bytes."""
         reader = asyncio.StreamReader(unread)
         protocol = asyncio.StreamReaderProtocol(reader)
-        made, loop = await self._connected(host, port), asyncio.get_running_loop()
+        made, loop = await self.connected(host, port), asyncio.get_running_loop()
         transport, _ = await loop.create_connection(lambda: protocol, sock=made)
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
@@ -240,12 +265,35 @@ class _Way:
             return str(_checked(found)[0])
         return found[0]
 
-    async def _connected(self, host: str, port: int) -> socket.socket:
+    async def one_of_each_family(self, host: str, port: int) -> list[str]:
+        """Return the first address of IPv4 and of IPv6 that a host has and that may be connected to."""
+        found: dict[int, Any] = {}
+        for family, *_, address in await self._names.look_up(host, port):
+            found.setdefault(family, address)
+        if self._make is _PublicSocket:
+            found = {family: _checked(address) for family, address in found.items()}
+        return [str(address[0]).partition("%")[0] for address in found.values()]
+
+    async def connected(self, host: str, port: int) -> socket.socket:
+        """Return a socket that is connected."""
         return await aiohappyeyeballs.start_connection(
             await self._names.look_up(host, port),
             happy_eyeballs_delay=_HEAD_START,
             socket_factory=partial(_made, self._make),
         )
+
+
+async def _spoken(
+    made: socket.socket, host: str, gone: Callable[[Connection], None], tls: ssl.SSLContext | None
+) -> Connection:
+    """Speak HTTP over a connected socket, within TLS with ``host`` if there is any."""
+    _, connection = await asyncio.get_running_loop().create_connection(
+        lambda: Connection(gone),
+        sock=made,
+        ssl=tls,
+        server_hostname=host.rstrip(".") if tls else None,
+    )
+    return connection
 
 
 async def _make_tunnel(proxy: Connection, origin: Origin) -> None:

@@ -26,6 +26,7 @@ from lcc_scrapy.domain.sources import MOST_BYTES
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.credentials import Credentials, request_to
+from lcc_scrapy.http.digest import DigestSession
 from lcc_scrapy.http.outgoing import NoConnection, NoProxy, NotPublic, Outgoing
 from lcc_scrapy.http.request import Request
 
@@ -45,7 +46,7 @@ LINKS = 16
 TOO_MANY_REQUESTS = 429
 _NO_RULES = Robots()
 _MOVED = frozenset({301, 302, 303, 307, 308})
-_NOT_MODIFIED, _OK, _FAILING = 304, 200, 500
+_NOT_MODIFIED, _OK, _UNKNOWN, _FAILING = 304, 200, 401, 500
 
 
 class CannotFetch(LccError):
@@ -183,10 +184,15 @@ class Fetcher:
         head = {"User-Agent": self.agent, "Accept-Encoding": ", ".join(decoding.ACCEPTED), **dict(fields)}
         encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in head.items()]
         access = self.credentials.of(whose.pid, url)
-        request = request_to(url, encoded, access, "POST" if data else "GET", data)
+        method = "POST" if data else "GET"
         private = whose.private and url.netloc in whose.hosts
         try:
             async with asyncio.timeout(self.deadline):
+                request = request_to(url, encoded, access, method, data)
+                found = await self._exchange(url, request, whose, private=private, most=most or self.most)
+                if not (access.digest and _challenges(found, access.digest)):
+                    return found
+                request = request_to(url, encoded, access, method, data)
                 return await self._exchange(url, request, whose, private=private, most=most or self.most)
         except (HttpError, NoConnection, TimeoutError, decoding.BadCoding, ValueError, OSError) as error:
             raise CannotFetch(f"{url}: {reason(error)}") from error
@@ -236,6 +242,17 @@ def _answered(url: HttpUrl, connection: Connection) -> Fetched:
         headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
     body = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - it is closed with the answer
     return Fetched(connection.answer.status, url, body, headers)
+
+
+def _challenges(answer: Fetched, digest: DigestSession) -> bool:
+    """Tell whether a site asks for the password by HTTP Digest; its answer is closed then."""
+    if answer.status != _UNKNOWN:
+        return False
+    said = answer.headers.get(b"www-authenticate", ())
+    asked = digest.hear((b"www-authenticate", value.encode("latin-1")) for value in said)
+    if asked:
+        answer.body.close()
+    return asked
 
 
 def _complete(answer: Fetched) -> Fetched:

@@ -75,6 +75,20 @@ def test_a_proxy_that_wants_no_password_is_shown_without_one(house):
     assert access == {"proxy": "https://proxy.example.org:8443", "proxy_password": False, "origins": {}}
 
 
+def test_socks_and_digest_are_shown_as_others_are(house, tmp_path):
+    (tmp_path / "credentials.toml").write_text(
+        '[provider.9]\nproxy = "socks5h://user-canary:password-canary@proxy.example.org"\nplain_text = true\n'
+        '[provider.9."https://www.example.com"]\nuser = "canary"\npassword = "canary"\ndigest = true\n'
+    )
+    shown = house.lcc("provider", "show", "9", "--json").stdout
+    assert json.loads(shown)["access"] == {
+        "proxy": "socks5h://proxy.example.org:1080",
+        "proxy_password": True,
+        "origins": {"https://www.example.com": ["password"]},
+    }
+    assert "canary" not in shown
+
+
 @pytest.mark.parametrize("file", ["there", "none"])
 def test_where_nothing_is_said_nothing_is_shown(house, file):
     if file == "none":

@@ -609,7 +609,7 @@ def check_nginx(nginx: Nginx, basic: str) -> None:
 def test_a_file_with_a_mistake_keeps_a_crawl_from_starting(
     make_lcc: Callable[..., Lcc], tmp_path: Path
 ) -> None:
-    file = written(tmp_path, '[provider.7]\nproxy = "socks5://127.0.0.1:1080"\n')
+    file = written(tmp_path, '[provider.7]\nproxy = "socks4://127.0.0.1:1080"\n')
     lcc = make_lcc(LCC_CREDENTIALS_FILE=file)
     said = f"LCC_CREDENTIALS_FILE: {file}: provider.7: proxy: expected http://HOST:PORT or https://HOST:PORT"
     assert said in lcc.refused()

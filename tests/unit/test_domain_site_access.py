@@ -4,6 +4,7 @@ from base64 import b64decode
 
 import pytest
 
+from lcc_scrapy.domain.digest import Login
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.site_access import Proxy, Secret, SiteOrigin, basic, parse
 
@@ -53,6 +54,23 @@ def test_a_proxy_without_a_port_listens_at_the_usual_one(url: str, shown: str) -
     assert str(parse(f'[provider.7]\nproxy = "{url}"')[7].proxy) == shown
 
 
+@pytest.mark.parametrize(
+    ("lines", "shown", "login"),
+    [
+        ('proxy = "socks5://p"', "socks5://p:1080", ("", "")),
+        ('proxy = "socks5h://[::1]:9050"', "socks5h://[::1]:9050", ("", "")),
+        ('proxy = "socks5://p:80"', "socks5://p:80", ("", "")),
+        ('proxy = "socks5://u:a@b/%3A@p"', "socks5://p:1080", ("u", "a@b/:")),
+        ('proxy = "socks5://p"\nproxy_user = "u"\nproxy_password = "a%3A"', "socks5://p:1080", ("u", "a%3A")),
+    ],
+)
+def test_a_proxy_may_speak_socks(lines: str, shown: str, login: tuple[str, str]) -> None:
+    proxy = parse(f"[provider.7]\n{lines}\nplain_text = true")[7].proxy
+    assert proxy is not None
+    assert (str(proxy), proxy.login, proxy.private, proxy.tls) == (shown, login, True, False)
+    assert not login[1] or login[1] not in repr(proxy)
+
+
 def test_a_host_is_compared_as_urls_are() -> None:
     found = parse(site('user = "lcc"', "https://WWW.Example.COM:443/"))
     assert list(found[7].sites) == [SITE]
@@ -66,7 +84,16 @@ MISTAKES = {
     "[provider.0]": "expected the number",
     "[provider.x]": "expected the number",
     '[provider.7]\nproxi = "http://p"': "provider.7: proxi is not known, expected some of plain_text, proxy",
-    '[provider.7]\nproxy = "socks5://p:1080"': "expected http://HOST:PORT",
+    '[provider.7]\nproxy = "socks4://p:1080"': "expected http://HOST:PORT",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}@p"': "in plain text",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}@p:port"\nplain_text = true': "proxy: expected socks5://HOST",
+    f'[provider.7]\nproxy = "socks5h://u:{SECRET}@p/path"\nplain_text = true': "proxy: expected socks5h://HOST",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}@p"\nproxy_user = "u"': "not both",
+    f'[provider.7]\nproxy = "socks5://p"\nproxy_password = "{SECRET}"': "user of the proxy: expected 1 to 255",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET * 20}@p"': "password of the proxy: expected 1 to 255",
+    f'[provider.7]\nproxy = "socks5://u:{SECRET}é@p"': "password of the proxy: expected 1 to 255",
+    '[provider.7]\nproxy = "socks5://u@p"': "password of the proxy: expected 1 to 255",
+    f'[provider.7]\nproxy = "socks5://u%3Av:{SECRET}@p"': "expected no colon",
     '[provider.7]\nproxy = "http://"': "expected http://HOST:PORT",
     '[provider.7]\nproxy = "http://p/path"': "expected http://HOST:PORT",
     '[provider.7]\nproxy = "http://p:port"': "provider.7: proxy: ",
@@ -85,6 +112,11 @@ MISTAKES = {
     site('plain_text = "yes"'): "plain_text: expected true or false",
     site('client_key = "k.pem"'): "client_key without client_certificate",
     site('client_certificate = "c.pem"', "http://www.example.com"): "needs https",
+    site("digest = true"): "digest without user",
+    site('user = "u"\ndigest = "yes"'): "digest: expected true or false",
+    site(f'user = "u"\npassword = "{SECRET}"\ndigest = true\nauthorization = "x"'): "not both",
+    site(f'user = "u"\npassword = "{SECRET}"\ndigest = true', "http://www.example.com"): "in plain text",
+    "[provider.7]\ndigest = true": "digest is not known",
     site('user = "u"', "https://www.example.com/path"): "scheme, host and port only",
     site('user = "u"', "ftp://www.example.com"): "expected http or https",
     site('user = "u"') + site('user = "v"', "https://www.example.com:443"): "two tables for https://www.exam",
@@ -99,6 +131,13 @@ def test_a_mistake_is_named_and_no_secret_repeated(text: str) -> None:
         parse(text)
     assert MISTAKES[text] in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+def test_a_site_may_ask_by_digest_and_then_gets_no_password() -> None:
+    (found,) = parse(site(f'user = "u"\npassword = "{SECRET}"\ndigest = true'))[7].sites.values()
+    assert (found.authorization, found.digest) == (b"", Login("u", SECRET))
+    assert str(found) == "password"
+    assert SECRET not in f"{found!r}"
 
 
 def test_without_tls_a_password_is_sent_if_the_operator_says_so() -> None:

@@ -40,7 +40,7 @@ _PLAIN, _MARKED = Markup("{}"), Markup("<mark>{}</mark>")
 class Found:
     """Documents that are still there, best first, with what is shown of each.
 
-    ``trouble``: why texts cannot be searched. ``more``: there may be others.
+    ``trouble``: why texts cannot be searched. ``more``: there may be others. ``asked``: there were words.
     """
 
     documents: Sequence[tuple[CachedUrl, Excerpt | None]] = ()
@@ -48,6 +48,7 @@ class Found:
     in_order: bool = True
     more: bool = False
     trouble: str = ""
+    asked: bool = True
 
 
 def read(store: Store, index: Fts5Search, text: str, head: Position, user: User) -> Found:
@@ -55,7 +56,7 @@ def read(store: Store, index: Fts5Search, text: str, head: Position, user: User)
     words = phrases(text)
     try:
         if not words:
-            return Found(age=index.age(head))
+            return Found(age=index.age(head), asked=False)
         with index.search(fts5_query(words), head) as search:
             return _found(store, search, user)
     except IndexTrouble as error:
@@ -114,6 +115,8 @@ def _providers(text: str, providers: Sequence[Provider]) -> Markup:
 
 
 def _documents(found: Found, user: User) -> Markup:
+    if not found.asked:
+        return Markup("<p>Write a word.</p>")
     if not found.documents:
         none = Markup("<p>No text has all of these words.</p>")
         return none + _among(user)

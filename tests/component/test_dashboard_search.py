@@ -146,7 +146,9 @@ def test_without_the_setting_providers_are_listed_and_there_is_no_such_page():
     "text", ["", '"', "*", "NEAR(", "bread OR", "\x00", "a" * 5000, "^", "-", "{title}:", "(((("]
 )
 def test_nothing_that_is_written_is_an_error(house, text):
-    assert "texts cannot be searched" not in searched(house, text).lower()
+    shown = searched(house, text)
+    assert "texts cannot be searched" not in shown.lower()
+    assert ("Write a word" in shown) is not any(map(str.isalnum, text))
 
 
 # --- what may be wrong with the index ------------------------------------------------------------

@@ -52,23 +52,33 @@ class LinkVerbs(OnConnection):
         about ``most`` bytes of links. A document with very many links is passed over.
         """
         keys = self._next_keys(pid, after, limit)
-        c, w = t.links.c, t.linkwords.c
-        query = (
-            select(c.urlkey, c.body, w.body)
-            .select_from(t.links.outerjoin(t.linkwords, w.wordsid == c.words))
-            .where(func.length(c.body) <= _BODY_MAX)
-        )
         found: list[bytes] = []
+        words: dict[int, bytes] = {NO_WORDS: b""}
         read = 0
         for part in chunks(keys, _LOOKED_AT):
-            for key, body, words in sorted(map(tuple, self._rows(query, c.urlkey, part))):
-                does, length = names_any(bytes(body), bytes(words or b""), urls, most)
-                found += [bytes(key)] if does else []
+            for key, number, body in self._bodies(part, words):
+                does, length = names_any(body, words[number], urls, most)
+                found += [key] if does else []
                 read += 1
                 most -= length
                 if most <= 0:
-                    return LinkingPages(found, bytes(key), read)
+                    return LinkingPages(found, key, read)
         return LinkingPages(found, keys[-1] if len(keys) == limit else None, read)
+
+    def _bodies(self, keys: list[bytes], words: dict[int, bytes]) -> list[tuple[bytes, int, bytes]]:
+        """Return key, number of the dictionary and body of documents by rising key; adds to ``words``.
+
+        A dictionary is larger than most bodies, and most of them share one: each is read once.
+        """
+        c, w = t.links.c, t.linkwords.c
+        query = select(c.urlkey, c.words, c.body).where(func.length(c.body) <= _BODY_MAX)
+        rows = sorted(
+            (bytes(key), int(number), bytes(body)) for key, number, body in self._rows(query, c.urlkey, keys)
+        )
+        further = {number for _, number, _ in rows} - set(words)
+        its = self._rows(select(w.wordsid, w.body), w.wordsid, further)
+        words |= {number: bytes(body) for number, body in its}
+        return [row for row in rows if row[1] in words]
 
     def _next_keys(self, pid: int | None, after: bytes, limit: int) -> list[bytes]:
         u, of_links = t.lccurl.c, t.links.c.urlkey

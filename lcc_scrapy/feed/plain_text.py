@@ -65,21 +65,23 @@ def is_text(mimetype: str) -> bool:
     return bool(_MARKUP.fullmatch(kind) or _TEXT.fullmatch(kind))
 
 
-def html_of(content: IO[bytes], mimetype: str, charset: str, most: int = MOST) -> str | None:
+def html_of(content: IO[bytes], mimetype: str, charset: str, most: int = 0) -> str | None:
     """Return a document as HTML, without control characters; None = it is no text.
 
     ``charset`` is what the site said. A byte order mark goes before it; after it come what the document
-    declares, UTF-8, and windows-1252, which can read everything. ``most`` bytes are read.
+    declares, UTF-8, and windows-1252, which can read everything. ``most`` bytes are read,
+    0 = ``MOST``.
     """
+    most = most or MOST
     if _MARKUP.fullmatch(mimetype):
-        return _characters(content.read(most), charset, declares=True, most=most)
+        return _characters(content.read(most), charset, most, declares=True)
     if _TEXT.fullmatch(mimetype):
-        characters = _characters(content.read(most), charset, most=most)
+        characters = _characters(content.read(most), charset, most)
         return f"<pre>{html.escape(characters, quote=False)}</pre>"
     return None
 
 
-def characters_of(content: IO[bytes], mimetype: str, charset: str, most: int = MOST) -> str | None:
+def characters_of(content: IO[bytes], mimetype: str, charset: str, most: int) -> str | None:
     """Return a document as its characters, with markup and all; None = it is no text.
 
     Charsets are as for ``html_of``; ``most`` bytes are read.
@@ -139,7 +141,7 @@ def _unescaped(text: str) -> str:
     return _NOT_TEXT.sub(" ", html.unescape(_ENDLESS_REFERENCE.sub("\ufffd", text)))
 
 
-def _characters(data: bytes, charset: str, *, declares: bool = False, most: int = MOST) -> str:
+def _characters(data: bytes, charset: str, most: int, *, declares: bool = False) -> str:
     return _NOT_TEXT.sub(" ", _as_served(data, charset, declares=declares, most=most))
 
 

@@ -23,6 +23,7 @@ from lcc_scrapy.db.records import DocumentLink, UrlErrorRecord
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.users import MAY, Action, Role
+from lcc_scrapy.feed.indexers import fts5_search
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in, write_index
 from tests.web_house import NOW
@@ -70,6 +71,12 @@ NAMES = (
 WORDS = (
     "name", "pid", "failures", "nurlproc", "1", "yes", "active", "paused", "pause", "404", "503 404", "vera", "otto", WORD,
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine ends no search."""
+    monkeypatch.setattr(fts5_search, "SECONDS", 1e6)
 
 
 @pytest.fixture(autouse=True)

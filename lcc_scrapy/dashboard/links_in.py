@@ -19,7 +19,7 @@ from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.shown import number
 from lcc_scrapy.links.canonical import canonical
 
-LOOKED_AT, LOOKED_AT_FIRST = 1500, 300
+LOOKED_AT, LOOKED_AT_FIRST = 1000, 250
 """Documents that are looked at for a page of this, and for the page of a URL."""
 
 BYTES = 8_000_000

@@ -32,9 +32,9 @@ Times = list[tuple[float, float]]
 
 
 @contextmanager
-def web(lcc: Lcc, rate: str = RATE) -> Iterator[int]:
-    """Run `lcc web` with a rate for each client; gives its port."""
-    environment = {**lcc.environment, "LCC_WEB_ENDPOINT": "127.0.0.1:0", "LCC_WEB_RATE": rate}
+def web(lcc: Lcc, rate: str = RATE, **settings: str) -> Iterator[int]:
+    """Run `lcc web` with a rate for each client, and further settings; gives its port."""
+    environment = {**lcc.environment, "LCC_WEB_ENDPOINT": "127.0.0.1:0", "LCC_WEB_RATE": rate, **settings}
     log = lcc.folder / "web.log"
     with (
         log.open("w") as out,

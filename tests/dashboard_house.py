@@ -2,9 +2,11 @@
 
 import json
 import re
+import struct
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from io import BytesIO
 from ipaddress import ip_network
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -24,6 +26,9 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import User
 from lcc_scrapy.domain.versions import version_of
+from lcc_scrapy.feed.exports.interface import Item
+from lcc_scrapy.feed.indexers.fts5 import Fts5
+from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID, head_of
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.machine.ballast import Ballast
 from lcc_scrapy.machine.free_space import Disks
@@ -33,15 +38,21 @@ from tests.web_house import NOW, WebHouse
 
 PASSWORD = "correct horse battery"
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
+"""The beginning of a PNG."""
+
 NOWHERE = Path("nowhere")
 HASH = cache(hash_password)
 
 
 class DashboardHouse(WebHouse):
-    def __init__(self, proxies="", header="", web_url="", login=None, folder=NOWHERE):
+    def __init__(self, proxies="", header="", web_url="", login=None, folder=NOWHERE, *, index=""):
         super().__init__()
         networks = tuple(map(ip_network, proxies.split()))
-        self.rules = DashboardRules(header, 3600.0)
+        self.rules = DashboardRules(header, 3600.0, str(index))
+        with self.store.begin() as tx:
+            tx.set_info(LCC_ID, "an-lcc")
+            tx.set_info(GENERATION, "1")
         disks = Disks([folder], Reserve(0, 0), Ballast(folder, 0))
         terms = Terms(
             self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url,
@@ -106,6 +117,19 @@ class DashboardHouse(WebHouse):
         self.shelf.earlier |= dict(zip(seqs, bodies, strict=True))
         return rows[-1]
 
+    def charset(self, row, charset):
+        """Let a document have another charset."""
+        with self.store.begin() as tx:
+            tx.update_cached([replace(row, served_charset=charset)])
+
+    def picture(self, pid=7, name="picture", comment=b""):
+        """Store a PNG of 3 by 2 pixels that says something."""
+        return self.document(pid, name, [PNG + comment], "image/png")
+
+    def head(self):
+        with self.store.read() as tx:
+            return head_of(tx)
+
     def state(self, pid):
         with self.store.read() as tx:
             return tx.provider(pid).state
@@ -121,6 +145,15 @@ class DashboardHouse(WebHouse):
                 told = sign_in(client, name)
                 assert told.status_code == 303, told.text
             yield client
+
+
+def write_index(path, documents, head):
+    """Write an index of documents with their texts, up to a change."""
+    index = Fts5(path)
+    for row, text in documents:
+        index.document(Item(row, {}, ""), BytesIO(text))
+    index.commit(str(head))
+    index.close()
 
 
 def sign_in(client, name, password=PASSWORD):

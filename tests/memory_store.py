@@ -30,6 +30,7 @@ from lcc_scrapy.db.records import (
     Irrelevant,
     LastOutcome,
     Ledger,
+    LinkingPages,
     Login,
     LongFetch,
     MailState,
@@ -483,6 +484,21 @@ class MemoryTx:
 
     def links_of(self, key: bytes) -> list[DocumentLink]:
         return list(self._t.links.get(key, ()))
+
+    def linking_pages(
+        self, urls: Collection[str], pid: int | None, after: bytes, limit: int, most: int
+    ) -> LinkingPages:
+        of_provider = {key for key, row in self._t.lccurl.items() if row.pid == pid}
+        keys = sorted(key for key in (self._t.links if pid is None else of_provider) if key > after)[:limit]
+        found, read = [], 0
+        for key in keys:
+            its = self._t.links.get(key, ())
+            found += [key] if any(one.url in urls for one in its) else []
+            read += bool(its)
+            most -= sum(len(one.url) for one in its)
+            if most <= 0:
+                return LinkingPages(found, key, read)
+        return LinkingPages(found, keys[-1] if len(keys) == limit else None, read)
 
     def delete_links(self, keys: Iterable[bytes]) -> None:
         _drop(self._t.links, list(keys))

@@ -59,6 +59,7 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
         with lcc.store() as store:
             yield from _of_database(lcc, store)
             yield from _browser(lcc.config, store)
+            yield from _search_index(lcc.config, store)
     except LccError as error:
         yield problem("database", error)
     yield from _certificates(config)
@@ -111,6 +112,16 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
         yield checks.problem("database", error)
     yield from _ports(lcc.config)
     yield from checks.names(_hosts(store))
+
+
+def _search_index(config: "Config", store: "SqlStore") -> Iterator["Finding"]:
+    from lcc_scrapy.feed.store_feed import head_of
+    from lcc_scrapy.ops import doctor as checks
+
+    if config.dashboard.search_index:
+        with store.read() as tx:
+            head = head_of(tx)
+        yield checks.search_index(config.dashboard.search_index, head)
 
 
 def _browser(config: "Config", store: "SqlStore") -> Iterator["Finding"]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import link, shown, table
+from lcc_scrapy.dashboard.layout import Name, link, shown, table
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.selection import happened
 from lcc_scrapy.domain.shown import moment
@@ -63,4 +63,4 @@ def body(changes: Sequence[CachedUrl | Tombstone], after: int) -> Markup:
 
 def _row(told: Cells) -> list[object]:
     whose = link(f"/dashboard/providers/{told.pid}", told.pid)
-    return [told.seq, told.at, told.what, whose, link(f"/dashboard/urls?url={told.docid}", told.url)]
+    return [Name(told.seq), told.at, told.what, whose, link(f"/dashboard/urls?url={told.docid}", told.url)]

@@ -1,7 +1,7 @@
 """Contents of documents as pages: their text, and what changed. Nothing of a site's markup gets here."""
 
-from collections.abc import Callable
-from io import BytesIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO
 
 from markupsafe import Markup
@@ -10,10 +10,11 @@ from lcc_scrapy.dashboard.layout import link, link_to_url, shown
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.changes import changes_between, sentences_of
-from lcc_scrapy.domain.shown import moment
+from lcc_scrapy.domain.entries import plain_mimetype
+from lcc_scrapy.domain.shown import moment, number
 from lcc_scrapy.domain.users import User
 from lcc_scrapy.domain.versions import Version, version_of
-from lcc_scrapy.feed.content import ContentGone
+from lcc_scrapy.feed.content import ContentGone, ContentLost
 from lcc_scrapy.feed.plain_text import Paragraphs, html_of, paragraphs_of_html
 
 READ = 500_000
@@ -48,18 +49,27 @@ def place_of(contents: list[Version], seq: int | None) -> int:
     return place
 
 
+@contextmanager
+def opening(one: Version, opened: Open) -> Iterator[IO[bytes]]:
+    """Open a content; raises ``ContentLost`` where reading fails, as with object storage that is away."""
+    try:
+        with opened(one) as content:
+            yield content
+    except OSError as error:
+        raise ContentLost(f"the content of document {one.docid} cannot be read now: {error}") from None
+
+
 def text_of(one: Version, opened: Open) -> Paragraphs | None:
     """Return the text of a content; None = it has none."""
-    with opened(one) as content:
-        start = BytesIO(content.read(READ))
-    page = html_of(start, one.served_type.partition(";")[0].strip().lower(), one.served_charset)
+    with opening(one, opened) as content:
+        page = html_of(content, plain_mimetype(one.served_type), one.served_charset, READ)
     return None if page is None else paragraphs_of_html(page)
 
 
 def text_body(url: str, one: Version, text: Paragraphs | None) -> Markup:
     """Return the page of a text."""
     if text is None:
-        return _head(url, one) + Markup("<p>It has no text: it is {}.</p>").format(shown(one.served_type))
+        return head(url, one) + Markup("<p>It has no text: it is {}.</p>").format(shown(one.served_type))
     whole = "\n".join(map(shown, text.paragraphs))
     cut = (
         Markup("<p>This is the beginning.</p>")
@@ -67,7 +77,7 @@ def text_body(url: str, one: Version, text: Paragraphs | None) -> Markup:
         else Markup("")
     )
     title = Markup("<p><b>{}</b></p>").format(shown(text.title)) if text.title else Markup("")
-    return _head(url, one) + title + Markup("<pre>{}</pre>").format(whole[:SHOWN]) + cut
+    return head(url, one) + title + Markup("<pre>{}</pre>").format(whole[:SHOWN]) + cut
 
 
 def changes_body(url: str, old: Version, texts: tuple[Paragraphs | None, Paragraphs | None]) -> Markup:
@@ -75,18 +85,19 @@ def changes_body(url: str, old: Version, texts: tuple[Paragraphs | None, Paragra
     before, after = (sentences_of(one.paragraphs) if one else [] for one in texts)
     found = changes_between(before, after)
     if found is None:
-        return _head(url, old) + Markup("<p>The next content has the same sentences.</p>")
+        return head(url, old) + Markup("<p>The next content has the same sentences.</p>")
     lines = Markup("\n").join(map(_line, found.diff.splitlines()))
     cut = Markup("<p>This is the beginning.</p>") if found.cut else Markup("")
-    return _head(url, old) + Markup("<pre>{}</pre>").format(lines) + cut
+    return head(url, old) + Markup("<pre>{}</pre>").format(lines) + cut
 
 
-def _head(url: str, one: Version) -> Markup:
+def head(url: str, one: Version, what: str = "text") -> Markup:
+    """Return what is told above a content; ``what`` is the page of the newest one."""
     until = f", replaced {moment(one.replaced_time)}" if one.replaced_time else ""
-    told = f"fetched {moment(one.fetched_time)}{until}, {one.fetched_len} bytes"
+    told = f"fetched {moment(one.fetched_time)}{until}, {number(one.fetched_len)} bytes"
     here = f"/dashboard/urls/{one.docid}"
     return Markup("<p>{}</p><p>{}, change {} {}</p>").format(
-        link_to_url(url), told, one.seq, link(f"{here}/text", "Newest")
+        link_to_url(url), told, one.seq, link(f"{here}/{what}", "Newest")
     )
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from lcc_scrapy.dashboard.layout import table
 from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.fetch_counts import Column
+from lcc_scrapy.domain.shown import number
 from lcc_scrapy.queue.fetch_counts import FAILING
 
 _HEIGHT, _WIDTH, _GAP = 100, 20, 2
@@ -50,8 +51,8 @@ def _told(columns: Sequence[Column]) -> str:
     if not tried:
         return f"No fetch ended since {_clock(columns[0].begun)}Z."
     return (
-        f"{tried} fetches since {_clock(columns[0].begun)}Z, {failed} of them failed;"
-        f" most from {_clock(most.begun)}Z on: {most.tried}."
+        f"{number(tried)} fetches since {_clock(columns[0].begun)}Z, {number(failed)} of them failed;"
+        f" most from {_clock(most.begun)}Z on: {number(most.tried)}."
     )
 
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from lcc_scrapy.dashboard.access import FORM_KEY, Visitor
 from lcc_scrapy.domain.printable import printable
+from lcc_scrapy.domain.shown import BLANK, number
 from lcc_scrapy.web import html
 
 _STYLE = Path(__file__).with_name("style.css").read_text(encoding="ascii")
@@ -21,6 +22,9 @@ _FRAME = Markup(
 _LAYOUT = html.Layout(_STYLE, _FRAME)
 _LIVE = html.Layout(_STYLE, _FRAME, "script-src 'self'; connect-src 'self'")
 """Of the one page that a script goes on with."""
+
+_PICTURES = html.Layout(_STYLE, _FRAME, "img-src 'self'")
+"""Of the one page that has a picture."""
 
 _HEADERS = {"X-Frame-Options": "DENY"}
 _NOTHING = Markup("")
@@ -37,11 +41,24 @@ FIND_MAX = 2000
 """Characters of what is looked for."""
 
 
+class Name(int):
+    """A number that names something: it is shown without blanks."""
+
+
 def page(
-    title: str, body: Markup, whose: Visitor | None, status: int = HTTPStatus.OK, *, live: bool = False
+    title: str,
+    body: Markup,
+    whose: Visitor | None,
+    status: int = HTTPStatus.OK,
+    *,
+    live: bool = False,
+    pictures: bool = False,
 ) -> Response:
-    """Return a page for who asks; None = nobody is signed in. ``live``: a script of this server may run."""
-    layout = _LIVE if live else _LAYOUT
+    """Return a page for who asks; None = nobody is signed in.
+
+    ``live``: a script of this server may run. ``pictures``: those of this server may be loaded.
+    """
+    layout = _LIVE if live else _PICTURES if pictures else _LAYOUT
     return layout.page(title, body, _nav(whose), status, _HEADERS)
 
 
@@ -72,16 +89,20 @@ def link_to_url(url: str) -> Markup:
 
 def find_form(value: str = "") -> Markup:
     """Return the form that finds a URL or a provider."""
-    return Markup(
-        '<form class="search" method="get" action="/dashboard/find" role="search"><label for="q">Find</label>'
+    field = Markup(
         '<input id="q" name="q" type="search" size="40" value="{}" maxlength="{}"'
-        ' placeholder="URL, docid, or number or name of a provider"><button>Find</button></form>'
+        ' placeholder="URL, docid, provider, or words">'
     ).format(value, FIND_MAX)
+    return Markup(
+        '<form class="search" method="get" action="/dashboard/find" role="search">{}'
+        "<button>Find</button></form>"
+    ).format(paired(Markup('<label for="q">Find</label>'), field))
 
 
 def shown(value: object) -> str:
     """Return what others wrote as it may be shown: no character that moves others."""
-    return printable("" if value is None else str(value))
+    text = "" if value is None else str(value)
+    return printable(text) if text.isascii() else BLANK.join(map(printable, text.split(BLANK)))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Markup:
@@ -91,6 +112,11 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Markup:
         for name, value in pairs
     )
     return Markup("<dl>{}</dl>").format(rows)
+
+
+def paired(*parts: Markup) -> Markup:
+    """Return a label and its field, which stay beside each other."""
+    return Markup('<span class="pair">{}</span>').format(Markup("").join(parts))
 
 
 def table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
@@ -112,6 +138,9 @@ def _kind(value: object) -> Markup:
 
 
 def _cell(label: str, value: object) -> Markup:
+    kind = _kind(value)
+    if isinstance(value, int) and not isinstance(value, Name):
+        value = number(value)
     inside = value if isinstance(value, Markup) else shown(value)
     named = Markup(' data-l="{}"').format(label) if inside != "" else _NOTHING
-    return Markup("<td{}{}>{}</td>").format(_kind(value), named, inside)
+    return Markup("<td{}{}>{}</td>").format(kind, named, inside)

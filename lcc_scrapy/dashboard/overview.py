@@ -13,7 +13,7 @@ from lcc_scrapy.db.records import EVERYBODY
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.alarms import ADVICE, TITLES, Alarm, Rule
 from lcc_scrapy.domain.fetch_counts import DAY, HOUR, SPAN, Column, columns, since
-from lcc_scrapy.domain.shown import duration, moment, size
+from lcc_scrapy.domain.shown import duration, moment, number, size
 from lcc_scrapy.ops import status
 from lcc_scrapy.queue.fetch_counts import FAILING
 from lcc_scrapy.web import html
@@ -89,17 +89,21 @@ def _facts(told: Mapping[str, Any], expected: int, now: int) -> list[tuple[str, 
     spool, oldest = told["spool"], told["fetched"]["oldest_waiting"]
     return [
         ("Fetching", "paused" if told["paused"] else _speed(told, now)),
-        ("Now", f"{told['in_use']} URLs of {told['places']} at a time, {size(told['bytes_per_second'])}/s"),
-        ("Crawl processes", f"{_crawls(told, expected)}; they hold {told['turns']} turns"),
-        ("Queue", link(f"{_LIST}?order=nurlproc&falling=1", f"{told['queued']} URLs")),
+        ("Now", f"{number(told['in_use'])} URLs of {number(told['places'])} at a time, {_traffic(told)}"),
+        ("Crawl processes", f"{_crawls(told, expected)}; they hold {number(told['turns'])} turns"),
+        ("Queue", link(f"{_LIST}?order=nurlproc&falling=1", f"{number(told['queued'])} URLs")),
         *([("Oldest waiting", _oldest(oldest, now))] if oldest else []),
-        ("Spool", f"{spool['sets']} sets, {size(spool['bytes'])}"),
+        ("Spool", f"{number(spool['sets'])} sets, {size(spool['bytes'])}"),
         *(("UNS", f"{one['host']}, last heartbeat {moment(one['seen'])}") for one in told["unses"][:UNSES]),
         *(("Disk", f"{size(free)} free at {folder}") for folder, free in told["disks"].items()),
-        ("Held removals", link(f"{_LIST}?order=heldremovals&falling=1", told["held_removals"])),
+        ("Held removals", link(f"{_LIST}?order=heldremovals&falling=1", number(told["held_removals"]))),
         ("Providers", _providers(told["providers"])),
-        ("Cache", f"{told['documents']} documents, {size(told['bytes'])}"),
+        ("Cache", f"{number(told['documents'])} documents, {size(told['bytes'])}"),
     ]  # fmt: skip
+
+
+def _traffic(told: Mapping[str, Any]) -> str:
+    return f"{size(told['bytes_per_second'])}/s"
 
 
 def _speed(told: Mapping[str, Any], now: int) -> Markup:
@@ -108,7 +112,7 @@ def _speed(told: Mapping[str, Any], now: int) -> Markup:
     per_second = sum(counts.values()) / max(now - hour["since"], 1)
     failed = sum(count for name, count in counts.items() if name in FAILING)
     return Markup("{:.1f} fetches a second in the last hour; {}").format(
-        per_second, link(f"{_LIST}?order=failures&falling=1", f"{failed} failed")
+        per_second, link(f"{_LIST}?order=failures&falling=1", f"{number(failed)} failed")
     )
 
 
@@ -119,5 +123,7 @@ def _oldest(oldest: Mapping[str, Any], now: int) -> Markup:
 
 
 def _providers(states: Mapping[str, int]) -> Markup:
-    links = (link(f"{_LIST}?state={state}", f"{count} {state}") for state, count in sorted(states.items()))
+    links = (
+        link(f"{_LIST}?state={state}", f"{number(count)} {state}") for state, count in sorted(states.items())
+    )
     return Markup("").join(links) or Markup("none")

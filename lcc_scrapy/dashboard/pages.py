@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import tzinfo
 from http import HTTPStatus
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -14,16 +16,19 @@ from lcc_scrapy.dashboard import (
     audit_log,
     changes,
     content_page,
+    links_in,
     overview,
     provider_list,
     provider_page,
+    search_page,
+    stored_page,
     url_page,
     workers,
 )
 from lcc_scrapy.dashboard.access import PATH, Visitor
 from lcc_scrapy.dashboard.actions import Actions, Wish
 from lcc_scrapy.dashboard.answers import DIGITS_MAX, NUMBER_MAX, NoSuchPage, NotForYou, now_of, number, to
-from lcc_scrapy.dashboard.layout import find_form, page, shown
+from lcc_scrapy.dashboard.layout import FIND_MAX, find_form, page, shown
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.alarm_rules import AlarmRules
@@ -32,8 +37,11 @@ from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.roots import URL_MAX
+from lcc_scrapy.domain.shown import number as plain
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
+from lcc_scrapy.feed.store_feed import head_of
 from lcc_scrapy.machine.data_directory import running_workers
 from lcc_scrapy.ops.status import Here
 from lcc_scrapy.providers.registration import NoSuchProvider, find
@@ -72,6 +80,7 @@ class Pages:
     def __init__(self, store: Store, terms: Terms) -> None:
         self._store = store
         self._terms = terms
+        self._index = Fts5Search(Path(terms.rules.search_index)) if terms.rules.search_index else None
         self._actions = Actions(store, terms.policy, terms.queue_max)
 
     def home(self, request: Request, whose: Visitor, values: Values) -> Response:
@@ -84,9 +93,23 @@ class Pages:
         return page("Overview", overview.body(shown, now), whose)
 
     def find(self, request: Request, whose: Visitor, values: Values) -> Response:
-        """Go to a provider, a URL, or the providers that are found."""
+        """Go to a provider, a URL, or what is found."""
         del whose, values
-        return to(found_at(request.query_params.get("q", "").strip()))
+        text = request.query_params.get("q", "").strip()[:FIND_MAX]
+        return to(found_at(text, texts=self._index is not None))
+
+    def search(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show providers and texts that have some words; without an index there is no such page."""
+        del values
+        if self._index is None:
+            raise NoSuchPage
+        text = request.query_params.get("q", "").strip()[:FIND_MAX]
+        wanted = provider_list.asked({"q": text}, whose.user, now_of(request))
+        with self._store.read() as tx:
+            head = head_of(tx)
+            providers = tx.provider_page(replace(wanted, limit=search_page.PROVIDERS + 1)) if text else []
+        found = search_page.read(self._store, self._index, text, head, whose.user)
+        return page("Search", search_page.body(text, found, providers, head, whose.user), whose)
 
     def providers(self, request: Request, whose: Visitor, values: Values) -> Response:
         """List providers."""
@@ -160,6 +183,34 @@ class Pages:
         texts = content_page.text_of(old, opened), content_page.text_of(new, opened)
         return page("What changed", content_page.changes_body(url, old, texts), whose)
 
+    def content(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show a content as it is stored: its characters, or a picture."""
+        del values
+        url, contents, place = self._content(request, whose)
+        stored = stored_page.read(contents[place], lcc_of(request).open)
+        return page("Content", stored_page.body(url, contents[place], stored), whose, pictures=True)
+
+    def picture(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Return a picture itself."""
+        del values
+        _, contents, place = self._content(request, whose)
+        return stored_page.picture(contents[place], lcc_of(request).open)
+
+    def links_to(self, request: Request, whose: Visitor, values: Values) -> Response:
+        """Show pages that link to a URL, of one provider, or of all to who sees all."""
+        del values
+        query, sees_all = request.query_params, whose.user.pids is None
+        pid = number(query["pid"]) if query.get("pid") else None
+        if not (sees_all if pid is None else whose.user.sees(pid)):
+            raise NoSuchProvider(pid or 0)
+        url, after = query.get("url", "").strip()[:URL_MAX], query.get("after", "")
+        if not url or not (after == "" or _DOCID.fullmatch(after)):
+            raise NoSuchPage
+        asked = links_in.Asked(url, pid, bytes.fromhex(after))
+        with self._store.read() as tx:
+            found = links_in.read(tx, asked)
+        return page("Pages that link to a URL", links_in.body(asked, found, sees_all=sees_all), whose)
+
     def _content(self, request: Request, whose: Visitor) -> tuple[str, list[Version], int]:
         docid, seq = str(request.path_params["docid"]), request.query_params.get("version")
         if not _DOCID.fullmatch(docid):
@@ -197,13 +248,16 @@ class Pages:
         return page("Audit log", audit_log.body(found), whose)
 
 
-def found_at(text: str) -> str:
-    """Return the page that a search is for: of a provider's number, a URL, a docid, or else a list."""
+def found_at(text: str, *, texts: bool = False) -> str:
+    """Return the page that a search is for: of a provider's number, a URL, a docid, or else a list.
+
+    ``texts``: those of documents are searched too.
+    """
     if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX:
         return f"{PATH}/providers/{int(text)}"
     if "://" in text or _DOCID.fullmatch(text):
         return f"{PATH}/urls?{urlencode({'url': text})}"
-    return f"{PATH}/providers?{urlencode({'q': text})}"
+    return f"{PATH}/{'search' if texts else 'providers'}?{urlencode({'q': text})}"
 
 
 def _seen(request: Request, whose: Visitor) -> int:
@@ -219,5 +273,5 @@ def _done(request: Request) -> Markup:
     action, count = request.query_params.get("done", ""), request.query_params.get("count", "")
     if action not in set(Action) or not (count.isascii() and count.isdigit() and len(count) <= DIGITS_MAX):
         return Markup("")
-    many = f": {count} URLs" if action in {Action.RETRY, Action.CONFIRM_REMOVALS} else ""
+    many = f": {plain(int(count))} URLs" if action in {Action.RETRY, Action.CONFIRM_REMOVALS} else ""
     return html.good(f"Done: {action}{many}")

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import link, table
+from lcc_scrapy.dashboard.layout import link, paired, table
 from lcc_scrapy.db.records import FAILURES, ProviderPage, ProviderSet, StoredTurn
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.fetch_counts import HOUR, since
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.shown import moment, size
+from lcc_scrapy.domain.shown import moment, number, size
 from lcc_scrapy.domain.timeslots import next_permitted
 from lcc_scrapy.domain.users import User
 from lcc_scrapy.queue.fetch_counts import FAILING
@@ -121,7 +121,7 @@ def _row(one: Provider, listed: Listed, now: float, zone: tzinfo) -> list[object
         link(f"/dashboard/providers/{one.pid}", one.pid),
         one.name,
         Markup('<span class="{}">{}</span>').format("" if one.state == State.ACTIVE else "bad", one.state),
-        used(one.fileused, one.filesmax, str),
+        used(one.fileused, one.filesmax, number),
         used(one.spaceused, one.spacemax, size),
         one.nurlproc,
         one.nurlerrs,
@@ -161,20 +161,26 @@ def _form(page: ProviderPage) -> Markup:
 
     states = Markup("").join(option(one, one or "any state", page.state) for one in ("", *State))
     orders = Markup("").join(option(name, called, page.order) for name, called in ORDERS.items())
-    return Markup(
-        '<form class="search" method="get" action="/dashboard/providers" role="search">'
-        '<label for="q">Find</label><input id="q" name="q" type="search" value="{q}" maxlength="{most}"'
+    text = Markup(
+        '<input id="q" name="q" type="search" value="{}" maxlength="{}"'
         ' placeholder="number, name, contact or root">'
-        '<label for="state">State</label><select id="state" name="state">{states}</select>'
-        '<label for="order">Sort by</label><select id="order" name="order">{orders}</select>'
-        '<label><input type="checkbox" name="falling" value="1"{falling}> highest first</label>'
+    ).format(page.search, SEARCH_MAX)
+    fields = [
+        paired(Markup('<label for="q">Find</label>'), text),
+        _choice("state", "State", states),
+        _choice("order", "Sort by", orders),
+    ]
+    return Markup(
+        '<form class="search" method="get" action="/dashboard/providers" role="search">{}'
+        '<label><input type="checkbox" name="falling" value="1"{}> highest first</label>'
         "<button>Show</button></form>"
-    ).format(
-        q=page.search,
-        most=SEARCH_MAX,
-        states=states,
-        orders=orders,
-        falling=Markup(" checked") if page.falling else Markup(""),
+    ).format(Markup("").join(fields), Markup(" checked") if page.falling else Markup(""))
+
+
+def _choice(name: str, called: str, options: Markup) -> Markup:
+    return paired(
+        Markup('<label for="{}">{}</label>').format(name, called),
+        Markup('<select id="{0}" name="{0}">{1}</select>').format(name, options),
     )
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from lcc_scrapy.dashboard import audit_log, fetches
 from lcc_scrapy.dashboard.access import Visitor
-from lcc_scrapy.dashboard.layout import facts, form_key, link, link_to_url, shown, table
+from lcc_scrapy.dashboard.layout import Name, facts, form_key, link, link_to_url, paired, shown, table
 from lcc_scrapy.dashboard.provider_list import next_slot, used
 from lcc_scrapy.db.records import PAUSED, Head, ProviderSet, StoredTurn, UrlErrorRecord
 from lcc_scrapy.db.tx import Tx
@@ -18,7 +18,7 @@ from lcc_scrapy.domain.audit import EVERYBODY, AuditEntry
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.queue import QueuedUrl
-from lcc_scrapy.domain.shown import hours, moment, size
+from lcc_scrapy.domain.shown import hours, moment, number, size
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.providers.registration import find
@@ -108,7 +108,7 @@ def _troubles(page: Shown, now: float) -> Markup:
             f"its host failed {turn.failures} times in a row: it waits until {moment(turn.not_before)}"
         )
     if one.heldremovals:
-        said.append(f"{one.heldremovals} removals are held until they are confirmed")
+        said.append(f"{number(one.heldremovals)} removals are held until they are confirmed")
     return Markup("").join(map(html.alert, said))
 
 
@@ -120,14 +120,14 @@ def _facts(page: Shown, now: float, zone: tzinfo) -> list[tuple[str, object]]:
         ("Contact", one.contact),
         ("State", one.state),
         *(("Root", root) for root in page.roots),
-        ("Documents", used(one.fileused, one.filesmax, str)),
+        ("Documents", used(one.fileused, one.filesmax, number)),
         ("Space", used(one.spaceused, one.spacemax, size)),
-        ("Queue", f"{one.nurlproc} URLs"),
+        ("Queue", f"{number(one.nurlproc)} URLs"),
         *([("Oldest waiting", _oldest(oldest))] if oldest else []),
         ("Next slot", next_slot(one, page.turn, now, zone)),
         ("Bandwidth", f"{size(one.bandwidth)}/s" if one.bandwidth else "no limit of its own"),
         ("Priority", str(one.priority)),
-        ("Errors", f"{one.nurlerrs} since its last login"),
+        ("Errors", f"{number(one.nurlerrs)} since its last login"),
         ("Full set wanted", one.fullsetwanted or "no"),
         ("Last login", f"{moment(one.lastconntime)} from {one.lastconnip}" if one.lastconntime else "never"),
     ]
@@ -163,7 +163,14 @@ def _sets(sets: Sequence[ProviderSet]) -> Markup:
     if not sets:
         return Markup("<p>It sent none of late.</p>")
     rows = [
-        [one.psetid, moment(one.started), "full" if one.full else "partial", one.phase, one.held, one.setid]
+        [
+            Name(one.psetid),
+            moment(one.started),
+            "full" if one.full else "partial",
+            one.phase,
+            one.held,
+            one.setid,
+        ]
         for one in sets
     ]
     return table(["Set", "Begun", "Kind", "Absorbed", "Held removals", "Its own id"], rows)
@@ -173,7 +180,8 @@ def _queue(rows: Sequence[QueuedUrl]) -> Markup:
     if not rows:
         return Markup("<p>Nothing waits that could be fetched now.</p>")
     made = [
-        [link_to_url(one.furl), one.operation, one.psetid, one.tries, hours(one.timeofday)] for one in rows
+        [link_to_url(one.furl), one.operation, Name(one.psetid), one.tries, hours(one.timeofday)]
+        for one in rows
     ]
     return table(["URL", "Operation", "Set", "Tries", "Hours"], made)
 
@@ -182,7 +190,8 @@ def _errors(errors: Sequence[UrlErrorRecord]) -> Markup:
     if not errors:
         return Markup("<p>None since its last login.</p>")
     return table(
-        ["At", "Code", "Text", "URL"], [[moment(e.at), e.code, e.text, link_to_url(e.url)] for e in errors]
+        ["At", "Code", "Text", "URL"],
+        [[moment(e.at), Name(e.code), e.text, link_to_url(e.url)] for e in errors],
     )
 
 
@@ -203,7 +212,7 @@ def _actions(one: Provider, whose: Visitor) -> Markup:
     ]
     if one.heldremovals and whose.user.may(Action.CONFIRM_REMOVALS):
         path = f"/dashboard/providers/{one.pid}/{Action.CONFIRM_REMOVALS}"
-        made.append(link(path, f"Confirm {one.heldremovals} held removals …"))
+        made.append(link(path, f"Confirm {number(one.heldremovals)} held removals …"))
     return Markup("<div>{}</div>").format(Markup("").join(made))
 
 
@@ -215,16 +224,17 @@ def _form(pid: int, action: Action, called: str, fields: Markup) -> Markup:
 
 
 def _codes_field() -> Markup:
-    return Markup(
-        '<label for="code">Codes</label><input id="code" name="code" size="8" placeholder="all, or 503"'
-        ' autocomplete="off">'
+    return paired(
+        Markup('<label for="code">Codes</label>'),
+        Markup('<input id="code" name="code" size="8" placeholder="all, or 503" autocomplete="off">'),
     )
 
 
 def _reason_field() -> Markup:
     options = Markup("").join(Markup("<option>{}</option>").format(str(one)) for one in Wanted if one)
-    return Markup('<label for="reason">Reason</label><select id="reason" name="reason">{}</select>').format(
-        options
+    return paired(
+        Markup('<label for="reason">Reason</label>'),
+        Markup('<select id="reason" name="reason">{}</select>').format(options),
     )
 
 
@@ -240,8 +250,10 @@ def held_body(one: Provider, rows: Sequence[CachedUrl], whose: Visitor) -> Marku
     box = Markup(
         '<label><input type="checkbox" name="sure" value="yes" required> Remove {} documents</label>'
     )
-    form = _form(one.pid, Action.CONFIRM_REMOVALS, "Confirm", form_key(whose) + box.format(one.heldremovals))
-    left = Markup("<p>And {} more.</p>").format(more) if more > 0 else _NOTHING
+    form = _form(
+        one.pid, Action.CONFIRM_REMOVALS, "Confirm", form_key(whose) + box.format(number(one.heldremovals))
+    )
+    left = Markup("<p>And {} more.</p>").format(number(more)) if more > 0 else _NOTHING
     return form + link(f"/dashboard/providers/{one.pid}", "Back") + listed + left
 
 

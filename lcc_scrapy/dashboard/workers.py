@@ -6,10 +6,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import link, shown, table
+from lcc_scrapy.dashboard.layout import Name, link, shown, table
 from lcc_scrapy.db.records import LongFetch, StoredTurn
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.shown import duration, moment, size
+from lcc_scrapy.domain.shown import duration, moment, number, size
 from lcc_scrapy.ops.status import Here, workers_of
 
 WORKERS, TURNS = 20, 10
@@ -58,10 +58,10 @@ def body(page: Shown, now: int) -> Markup:
 
 
 def _worker(one: Mapping[str, Any]) -> list[object]:
-    job = f"{one['longest_job']}, {one['longest_job_ms']} ms" if one["longest_job"] else ""
+    job = f"{one['longest_job']}, {number(one['longest_job_ms'])} ms" if one["longest_job"] else ""
     return [
         one["worker"],
-        one["process"],
+        Name(one["process"]),
         moment(one["since"]),
         moment(one["expires"]),
         one["in_use"],

@@ -369,6 +369,18 @@ class DocumentLink:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkingPages:
+    """Documents that link to a URL, by rising key; ``read`` counts those whose links were looked at.
+
+    ``reached`` is the key behind which to go on, None = these were all.
+    """
+
+    keys: list[bytes]
+    reached: bytes | None
+    read: int
+
+
+@dataclass(frozen=True, slots=True)
 class Spidered:
     """A URL that a spider found (table ``spidered``), by ``furlkey``.
 

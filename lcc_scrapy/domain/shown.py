@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+BLANK = "\u202f"
+"""Stands between the thousands of a number: narrow, and no line breaks there."""
+
 _K = 1000
 _DAY = 24
 _NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -19,6 +22,11 @@ def ago(seconds: int) -> str:
         if seconds >= length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"
+
+
+def number(count: int) -> str:
+    """Show a count with blanks between its thousands: ``1 000 000``. What programs read has none."""
+    return f"{count:,}".replace(",", BLANK)
 
 
 def size(count: int) -> str:

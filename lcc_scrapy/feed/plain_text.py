@@ -22,6 +22,7 @@ _MARKUP = re.compile(
     r"text/(?:x-rendered-)?html|application/xhtml\+xml|(?:text|application)/xml|application/(?:rss|atom)\+xml"
 )
 _TEXT = re.compile(r"text/.*|application/(?:json|javascript)")
+_OTHER_TEXT = re.compile(r"[^;]*\+(?:xml|json)")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _REST_OF_TAG = r"""(?:=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))|[^>])*+(?:>|\Z)"""
 _NOT_SHOWN = rf"""
@@ -64,17 +65,31 @@ def is_text(mimetype: str) -> bool:
     return bool(_MARKUP.fullmatch(kind) or _TEXT.fullmatch(kind))
 
 
-def html_of(content: IO[bytes], mimetype: str, charset: str) -> str | None:
+def html_of(content: IO[bytes], mimetype: str, charset: str, most: int = 0) -> str | None:
     """Return a document as HTML, without control characters; None = it is no text.
 
     ``charset`` is what the site said. A byte order mark goes before it; after it come what the document
-    declares, UTF-8, and windows-1252, which can read everything.
+    declares, UTF-8, and windows-1252, which can read everything. ``most`` bytes are read,
+    0 = ``MOST``.
     """
+    most = most or MOST
     if _MARKUP.fullmatch(mimetype):
-        return _characters(content.read(MOST), charset, declares=True)
+        return _characters(content.read(most), charset, most, declares=True)
     if _TEXT.fullmatch(mimetype):
-        return f"<pre>{html.escape(_characters(content.read(MOST), charset), quote=False)}</pre>"
+        characters = _characters(content.read(most), charset, most)
+        return f"<pre>{html.escape(characters, quote=False)}</pre>"
     return None
+
+
+def characters_of(content: IO[bytes], mimetype: str, charset: str, most: int) -> str | None:
+    """Return a document as its characters, with markup and all; None = it is no text.
+
+    Charsets are as for ``html_of``; ``most`` bytes are read.
+    """
+    declares = bool(_MARKUP.fullmatch(mimetype))
+    if not (declares or _TEXT.fullmatch(mimetype) or _OTHER_TEXT.fullmatch(mimetype)):
+        return None
+    return _as_served(content.read(most), charset, declares=declares, most=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +141,28 @@ def _unescaped(text: str) -> str:
     return _NOT_TEXT.sub(" ", html.unescape(_ENDLESS_REFERENCE.sub("\ufffd", text)))
 
 
-def _characters(data: bytes, charset: str, *, declares: bool = False) -> str:
+def _characters(data: bytes, charset: str, most: int, *, declares: bool = False) -> str:
+    return _NOT_TEXT.sub(" ", _as_served(data, charset, declares=declares, most=most))
+
+
+def _as_served(data: bytes, charset: str, *, declares: bool, most: int) -> str:
+    """Decode what was read of a document; where that is ``most`` bytes, its last character may be cut off."""
+    whole = len(data) < most
     encoding, mark = read_bom(data)
     if encoding is None:
         encoding = codec_of(charset) or (codec_of(html_body_declared_encoding(data)) if declares else "")
     if not encoding:
-        encoding = "utf-8" if _is_utf8(data) else "cp1252"
-    return _NOT_TEXT.sub(" ", _decoded(data[len(mark or b"") :], encoding, "replace", len(data) < MOST))
+        encoding = "utf-8" if _is_utf8(data, whole=whole) else "cp1252"
+    return _decoded(data[len(mark or b"") :], encoding, "replace", whole=whole)
 
 
-def _decoded(data: bytes, encoding: str, errors: str, whole: bool) -> str:
-    """Decode; of a document that is not whole, the last character may be cut off."""
+def _decoded(data: bytes, encoding: str, errors: str, *, whole: bool) -> str:
     return codecs.getincrementaldecoder(encoding)(errors).decode(data, whole)
 
 
-def _is_utf8(data: bytes) -> bool:
+def _is_utf8(data: bytes, *, whole: bool) -> bool:
     try:
-        _decoded(data, "utf-8", "strict", len(data) < MOST)
+        _decoded(data, "utf-8", "strict", whole=whole)
     except UnicodeDecodeError:
         return False
     return True

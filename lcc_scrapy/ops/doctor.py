@@ -20,7 +20,9 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from lcc_scrapy.content.objects import ContentObjects
 from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
 from lcc_scrapy.http.credentials import Credentials, providers_in
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.machine.open_files import needed
@@ -53,6 +55,15 @@ class Finding:
     check: str
     state: State
     text: str
+
+
+def search_index(path: str, head: Position) -> Finding:
+    """Say whether the dashboard can search in LCC_SEARCH_INDEX, and what the index lacks."""
+    try:
+        age = Fts5Search(Path(path)).age(head)
+    except LccError as error:
+        return Finding("search index", State.PROBLEM, f"{path}: {error}")
+    return Finding("search index", State.OK, f"{path} has changes up to {age.seq} of {head.seq}")
 
 
 def problem(check: str, error: object) -> Finding:

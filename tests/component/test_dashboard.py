@@ -24,7 +24,13 @@ from tests.web_house import NOW
 OUR_SCRIPT = '<script src="/dashboard/changes.js" defer></script>'
 STORED = {"url": f"http://www.example.org/7/stored {EVIL}"}
 DOCID = urlkey(7, STORED["url"], "text/html").hex()
-OF_DOCUMENT = [f"/urls?{urlencode(STORED)}", f"/urls/{DOCID}/text", f"/urls/{DOCID}/changes?version=1"]
+OF_DOCUMENT = [
+    f"/urls?{urlencode(STORED)}",
+    f"/urls/{DOCID}/text",
+    f"/urls/{DOCID}/content",
+    f"/urls/{DOCID}/changes?version=1",
+    f"/urls/links-to?{urlencode({'url': STORED['url'], 'pid': 7})}",
+]
 PAGES = [
     "",
     "/workers",
@@ -215,6 +221,24 @@ def test_what_providers_wrote_stays_text(house):
             if path in {"", "/workers", "/changes", *OF_DOCUMENT, "/providers", "/providers/7"}:
                 assert "&lt;script&gt;" in shown
                 assert "\\u202e" in shown
+
+
+def test_thousands_of_counts_stand_apart_and_names_are_as_they_are(house):
+    house.provider(12345, "large", fileused=1234567, filesmax=2000000, nurlproc=1000, heldremovals=4321)
+    with house.browser("otto") as client:
+        page = client.get("/dashboard/providers/12345").text
+        for part in (
+            "1\u202f234\u202f567 of 2\u202f000\u202f000",
+            "1\u202f000 URLs",
+            "4\u202f321 removals are held",
+            "Provider 12345",
+        ):
+            assert part in page
+        listed = client.get("/dashboard/providers?q=large").text
+        for part in ('<td class="n" data-l="Queue">1\u202f000</td>', ">12345</a>"):
+            assert part in listed
+        told = client.get("/dashboard/providers/12345?done=retry&count=1000").text
+        assert "Done: retry: 1\u202f000 URLs" in told
 
 
 def test_what_stands_in_an_address_is_not_repeated_as_markup(house):

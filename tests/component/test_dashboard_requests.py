@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -22,14 +23,21 @@ from lcc_scrapy.db.records import DocumentLink, UrlErrorRecord
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.users import MAY, Action, Role
+from lcc_scrapy.feed.indexers import fts5_search
 from lcc_scrapy.login import passwords
-from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
+from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in, write_index
 from tests.web_house import NOW
 
 REQUESTS = int(os.environ.get("LCC_DASHBOARD_REQUESTS", "700"))
 OWN, FOREIGN = 7, 18
 CANARY = "Kanarienvogel"
 """Stands in all that is told of provider 18, and in no request."""
+
+SAME = f"http://www.example.org/{FOREIGN}/none"
+"""A page of the foreign provider links here."""
+
+WORD = "gemeinsam"
+"""Documents of both have it."""
 
 ANSWERS = {200, 303, 307, 401, 403, 404, 405, 422}
 METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS")
@@ -38,7 +46,8 @@ ENDLESS = "/dashboard/changes/events"
 
 TELLING = (
     "/dashboard/providers", "/dashboard/providers/{number}", "/dashboard/urls", "/dashboard/urls/{docid}/text",
-    "/dashboard/urls/{docid}/changes", "/dashboard/changes", "/dashboard/audit",
+    "/dashboard/urls/{docid}/changes", "/dashboard/changes", "/dashboard/audit", "/dashboard/search",
+    "/dashboard/urls/{docid}/content", "/dashboard/urls/{docid}/picture", "/dashboard/urls/links-to",
 )  # fmt: skip
 """Pages that tell of provider 18 to whom they may."""
 
@@ -57,11 +66,17 @@ GARBAGE = (
 )  # fmt: skip
 NAMES = (
     "q", "url", "order", "falling", "value", "after", "state", "version", "before", "done", "count", "code",
-    "reason", "sure", "name", "password", "form", "form",
+    "reason", "sure", "name", "password", "form", "form", "pid",
 )  # fmt: skip
 WORDS = (
-    "name", "pid", "failures", "nurlproc", "1", "yes", "active", "paused", "pause", "404", "503 404", "vera", "otto",
+    "name", "pid", "failures", "nurlproc", "1", "yes", "active", "paused", "pause", "404", "503 404", "vera", "otto", WORD,
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine ends no search."""
+    monkeypatch.setattr(fts5_search, "SECONDS", 1e6)
 
 
 @pytest.fixture(autouse=True)
@@ -71,18 +86,22 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def house() -> DashboardHouse:
-    many = Rate(1_000_000, 1)
-    made = DashboardHouse(login=ThrottleRules(per_address=many, per_id=many))
-    made.document(OWN, "plain", [b"<title>one</title>", b"<title>two</title>"])
+def house(tmp_path: Path) -> DashboardHouse:
+    many, index = Rate(1_000_000, 1), tmp_path / "search.db"
+    made = DashboardHouse(login=ThrottleRules(per_address=many, per_id=many), index=index)
+    own = made.document(OWN, "plain", [b"<title>one</title>", b"<title>two</title>"])
     made.waiting(OWN, psetid=1)
     made.provider(FOREIGN, name=CANARY, roots=(f"http://{CANARY}.example/", "http://www.example.org/"))
     plain = made.document(FOREIGN, "plain", [f"<title>{CANARY} {n}</title>".encode() for n in range(2)])
-    made.document(FOREIGN, CANARY)
+    linking = made.document(FOREIGN, CANARY)
+    made.picture(FOREIGN, comment=CANARY.encode())
     made.waiting(FOREIGN, CANARY, psetid=2)
     with made.store.begin() as tx:
         tx.put_links({plain.urlkey: [DocumentLink(f"http://x/{CANARY}", CANARY, True)]})
+        tx.put_links({linking.urlkey: [DocumentLink(SAME, "a")]})
         tx.add_errors([UrlErrorRecord(FOREIGN, 404, CANARY, f"http://x/{CANARY}", "{}", NOW)], 100)
+    texts = ((own, f"{WORD} of sven's"), (plain, f"{CANARY} {WORD} {CANARY}"))
+    write_index(index, ((row, text.encode()) for row, text in texts), made.head())
     with made.browser("otto") as client:
         post(client, f"/providers/{FOREIGN}/want-full", reason=CANARY)
         post(client, f"/providers/{FOREIGN}/pause")
@@ -132,6 +151,9 @@ class Visitor:
         routes = self.house.dashboard.routes
         self._routes = sorted((method, route.path) for route in routes for method in route.methods)
         self._docids = [row.docid for row in self.house.store._tables.lccurl.values()]
+        self._picture = next(
+            row.docid for row in self.house.store._tables.lccurl.values() if row.mimetype == "image/png"
+        )
         self._seqs = [str(row.seq) for row in self.house.store._tables.versions.values()]
         self._key = key_of(self.client) if self.name else ""
 
@@ -153,7 +175,11 @@ class Visitor:
         for method, template in self._routes:
             for pid, version in zip((OWN, FOREIGN), versions, strict=True):
                 path = template.format(number=pid, docid=version.urlkey.hex())
-                query = {"url": version.urlkey.hex(), "version": str(version.seq)}
+                query = {"url": version.urlkey.hex(), "version": str(version.seq), "q": WORD}
+                if template.endswith("/links-to"):
+                    query |= {"url": SAME, "pid": str(pid)}
+                if template.endswith("/picture"):
+                    path, query = path.replace(version.urlkey.hex(), self._picture), {}
                 form = self._own_fields(template)
                 for token in ({}, {"form": "f" * 64}) if template != ENDLESS or not self.name else ():
                     yield Asked(template, method, path, query, form | token, {})

@@ -7,9 +7,11 @@ from contextlib import closing
 import pytest
 from test_cli import House
 
+from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.ops import doctor
 from lcc_scrapy.ops.doctor import Finding, State
 from tests.certificates import DAY, NOW, Authority
+from tests.dashboard_house import write_index
 from tests.ports import free_port
 
 
@@ -58,6 +60,18 @@ def test_before_lcc_init_it_says_what_to_do(tmp_path):
 
 def test_a_wrong_setting_is_one_problem(house):
     assert list(findings(house, "LCC_QUEUE_MAX=many", status=1)) == ["settings"]
+
+
+def test_the_index_in_which_the_dashboard_searches_is_checked(house, tmp_path):
+    path = tmp_path / "search.db"
+    setting = f"LCC_SEARCH_INDEX={path}"
+    assert "search index" not in findings(house)
+    state, text = findings(house, setting, status=1)["search index"]
+    assert (state, str(path) in text, "is not there" in text) == ("problem", True, True)
+    house.lcc("export", "--format", "fts5", "-o", path)
+    assert findings(house, setting)["search index"] == ("ok", f"{path} has changes up to 0 of 0")
+    write_index(path, [], Position("another", 1, 5))
+    assert "cursor of another LCC" in findings(house, setting, status=1)["search index"][1]
 
 
 def test_a_port_that_somebody_else_has_is_a_problem(house):

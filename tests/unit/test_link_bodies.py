@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.db.records import DocumentLink
-from lcc_scrapy.db.sql.link_bodies import WORDS_MAX, grown, packed, unpacked
+from lcc_scrapy.db.sql.link_bodies import WORDS_MAX, grown, names_any, packed, unpacked
 
 LINKS = st.builds(DocumentLink, st.text(), st.sampled_from(["a", "frame", "listed"]), st.booleans())
 PAGES = st.lists(st.lists(LINKS, max_size=8), max_size=5)
@@ -17,6 +17,17 @@ PAGES = st.lists(st.lists(LINKS, max_size=8), max_size=5)
 def test_links_come_back_whatever_they_and_the_dictionary_are(pages, links):
     words = grown(b"", pages)
     assert unpacked(packed(links, words), words) == links
+
+
+@given(PAGES, st.lists(LINKS, max_size=8), st.text())
+def test_who_links_to_a_url_is_told_without_reading_all_links(pages, links, other):
+    words = grown(b"", pages)
+    body = packed(links, words)
+    urls = [one.url for one in links]
+    for url in [*urls, other, *(url[1:] for url in urls), "a", "frame", '","', "["]:
+        assert names_any(body, words, [url], 10**9)[0] is (url in urls), url
+    assert names_any(body, words, ["never", *urls], 10**9)[0] is bool(urls)
+    assert names_any(body, words, ["never"], 5)[1] <= 5
 
 
 def _site(pages, own=20, seed=1):

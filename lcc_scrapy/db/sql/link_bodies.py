@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby, repeat
+from typing import Any
 
 from lcc_scrapy.db.records import DocumentLink
 
@@ -22,6 +23,9 @@ _WORDS_LEAST = 512
 _LEVEL = 6
 _RAW = -15
 _MEMORY = 8
+_KINDS = b'"],[["'
+"""Stands between URLs and the kinds of links."""
+
 _BETWEEN = '","'
 
 
@@ -35,6 +39,17 @@ def unpacked(body: bytes, words: bytes) -> list[DocumentLink]:
     urls, runs = json.loads(_inflated(body, words))
     kinds = (kind for relation, nofollow, count in runs for kind in repeat((relation, bool(nofollow)), count))
     return [DocumentLink(url, *kind) for url, kind in zip(urls, kinds, strict=True)]
+
+
+def names_any(body: bytes, words: bytes, urls: Iterable[str], most: int) -> tuple[bool, int]:
+    """Tell whether what ``packed`` returned links to one of some URLs, and how many bytes were inflated.
+
+    No more than ``most`` are. Nothing is parsed: a quotation mark inside of a text has a backslash.
+    """
+    text = _inflater(words).decompress(body, most)
+    named = text.partition(_KINDS)[0] + b'"'
+    wanted = (json.dumps(url).encode("ascii") for url in urls)
+    return any(begin + url in named for url in wanted for begin in (b"[", b",")), len(text)
 
 
 def grown(words: bytes, documents: Iterable[Sequence[DocumentLink]]) -> bytes:
@@ -81,6 +96,11 @@ def _deflated(text: bytes, words: bytes) -> bytes:
     return deflate.compress(text) + deflate.flush()
 
 
+def _inflater(words: bytes) -> Any:
+    return zlib.decompressobj(_RAW, words) if words else zlib.decompressobj(_RAW)
+
+
 def _inflated(body: bytes, words: bytes) -> bytes:
-    inflate = zlib.decompressobj(_RAW, words) if words else zlib.decompressobj(_RAW)
-    return inflate.decompress(body) + inflate.flush()
+    inflate = _inflater(words)
+    text: bytes = inflate.decompress(body) + inflate.flush()
+    return text

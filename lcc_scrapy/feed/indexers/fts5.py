@@ -29,7 +29,7 @@ create table place (cursor text not null);
 insert into place values ('');
 pragma user_version = 1;
 """
-_VERSION = 1
+VERSION = 1
 
 
 class Fts5:
@@ -91,7 +91,7 @@ class Fts5:
         if version == 0 and not self._database.execute("select * from sqlite_master").fetchone():
             for statement in _SCHEMA.split(";\n"):
                 self._database.execute(statement)
-        elif version != _VERSION:
+        elif version != VERSION:
             raise LccError(f"{self._path} is another SQLite database: name a file that does not exist yet")
         (cursor,) = self._database.execute("select cursor from place").fetchone()
         return str(cursor)

@@ -36,6 +36,7 @@ from lcc_scrapy.queue.leases import take_turns
 from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from lcc_scrapy.queue.window_rows import window_of
+from tests.made_databases import make_sqlite
 
 ROOT = Path(__file__).parents[2]
 SEED_QUERY = (
@@ -76,6 +77,8 @@ class House:
     def lcc(self, *words, status=0, stdin=""):
         """Run a command in this process; returns its result, whose exit status must be ``status``."""
         kept = {name: None for name in os.environ if name.startswith(("LCC_", "SCRAPY_"))}
+        if words == ("init",) and "LCC_DATABASE_URL" not in self.settings and not self.data.exists():
+            make_sqlite(self.data / "lcc.sqlite")  # `lcc init` would run every migration
         before = Path.cwd()
         os.chdir(self.folder)
         try:

@@ -20,7 +20,8 @@ from tests.web_house import NOW
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch):
     """A busy machine ends no search."""
-    monkeypatch.setattr(fts5_search, "SECONDS", 1e6)
+    for name in ("SECONDS", "RANKING"):
+        monkeypatch.setattr(fts5_search, name, 1e6)
 
 
 @pytest.fixture(autouse=True)
@@ -216,6 +217,7 @@ def test_an_index_that_is_just_being_written_is_searched_until_its_commit_locks_
 def test_a_search_ends_in_time_and_the_newest_come_first_where_the_best_would_take_too_long(
     house, path, monkeypatch
 ):
+    monkeypatch.setattr(fts5_search, "RANKING", 0.5)
     monkeypatch.setattr(fts5_search, "SECONDS", 1.0)
     index = fts5_search.Fts5Search(path, ticking(0.3))
     rows = [(house.document(8, f"many{n}"), b"wheat and chaff") for n in range(60)]

@@ -21,7 +21,10 @@ MOST = 2000
 
 AT_A_TIME = 100
 SECONDS = 1.0
-"""A search takes, and half of it to put what is found in order."""
+"""That a search takes at most."""
+
+RANKING = 0.05
+"""Seconds to find the best: FTS5 ranks all that have a word, and a word may be everywhere."""
 
 TOGETHER = 2
 """Searches at a time in one process."""
@@ -140,7 +143,7 @@ class Search:
 
     def _found(self) -> list[int]:
         try:
-            return self._rowids("rank", self._clock() + SECONDS / 2)
+            return self._rowids("rank", self._clock() + RANKING)
         except sqlite3.OperationalError as error:
             if not _is_interrupted(error):
                 raise

@@ -63,7 +63,7 @@ bench: $(DEV_STAMP) corpora ## measurements, as ratios, less than two hours; tab
 bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of them run
 	$(BIN)/python bench/suite.py --quick
 
-soak: $(DEV_STAMP) ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
+soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
 	$(BIN)/python -m pytest -m soak $(SLOW_FOLDERS)
 	LCC_KILLS=200 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_kills.py
 	LCC_YEAR=whole LCC_SET_URLS=1000000 $(BIN)/python -m pytest -p no:randomly -s tests/contract/test_a_year.py tests/unit/test_uns_codec.py

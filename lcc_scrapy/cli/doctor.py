@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -55,6 +56,7 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
         return
     yield Finding("settings", State.OK, "all can be read")
     yield from _of_machine(config)
+    yield from _redis(config)
     try:
         with lcc.store() as store:
             yield from _of_database(lcc, store)
@@ -78,6 +80,23 @@ def _of_machine(config: "Config") -> Iterator["Finding"]:
     if config.content_url:
         yield checks.objects(config.content_url)
     yield checks.open_files(config.uns_listen.connections_max)
+
+
+def _redis(config: "Config") -> Iterator["Finding"]:
+    from lcc_scrapy.machine import wake_redis
+    from lcc_scrapy.ops import doctor as checks
+    from lcc_scrapy.sources import redis_key
+
+    named: list[tuple[str, str, Callable[[str], Any]]] = [
+        ("LCC_WAKE_REDIS", config.wake_redis, wake_redis.client_of),
+        ("LCC_REDIS_URL", config.redis_url, partial(redis_key.client_of, {})),
+    ]
+    for setting, url, client_of in named:
+        if url:
+            try:
+                yield checks.redis(setting, client_of(url))
+            except LccError as error:
+                yield checks.problem("redis", error)
 
 
 def _secret_files(config: "Config") -> dict[str, str]:

@@ -1,86 +1,153 @@
-"""A Redis that Sentinels watch: whoever they say is the master now.
+"""URLs of a Redis that is several servers: Sentinels watch it, or it is a cluster.
 
 Sentinel fails over by what most of its processes see, and clients ask it for the master with each new
-connection (https://redis.io/docs/latest/develop/reference/sentinel-clients/).
+connection (https://redis.io/docs/latest/develop/reference/sentinel-clients/). A cluster has each key on one
+of its nodes, and tells which one (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-FORM = "redis+sentinel://[USER:PASSWORD@]HOST[:26379][,HOST…]/NAME[/DATABASE]"
-SCHEMES = {"redis+sentinel": False, "rediss+sentinel": True}
-"""Whether it is TLS, by scheme."""
+FORMS = (
+    "redis+sentinel://[USER:PASSWORD@]HOST[:26379][,HOST…]/NAME[/DATABASE]"
+    " or redis+cluster://[USER:PASSWORD@]HOST[:6379][,HOST…]"
+)
+_SENTINEL_PORT, _PORT = 26379, 6379
 
-_PORT = 26379
+
+def errors() -> tuple[type[Exception], ...]:
+    """Return what commands of clients raise; a cluster's error is no ``RedisError``."""
+    from redis.exceptions import RedisClusterException, RedisError  # noqa: PLC0415 - an extra
+
+    return RedisError, RedisClusterException, OSError
 
 
-def is_sentinel(url: str) -> bool:
-    """Tell whether a URL names Sentinels."""
-    return url.partition("://")[0].lower() in SCHEMES
+def why(error: object) -> str:
+    """Return the reason of a client's error; Sentinel's goes on with all of its clients."""
+    return str(error).partition(" : <")[0]
+
+
+def class_of(url: str) -> Any:
+    """Return what makes clients of such a URL (``from_url``), None where redis-py's own class does."""
+    return _CLASSES.get(url.partition("://")[0].lower())
 
 
 @dataclass(frozen=True, slots=True)
-class SentinelUrl:
-    """Where Sentinels are, and their name for the master. User and password are those of Redis."""
+class Servers:
+    """Several servers of one URL: their addresses, what follows them, and the login of Redis."""
 
-    sentinels: tuple[tuple[str, int], ...]
-    name: str
-    database: int = 0
+    addresses: tuple[tuple[str, int], ...]
+    path: tuple[str, ...] = ()
     user: str | None = None
     password: str | None = None
     tls: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a URL of the form ``FORM``; raises ``ValueError``, whose text tells nothing of the URL."""
+    def parse(cls, text: str, port: int) -> Self:
+        """Read a URL; ``port`` is that of servers without one.
+
+        Raises ``ValueError``, whose text is ``FORMS``: nothing of the URL.
+        """
         scheme, _, rest = text.partition("://")
         place, _, path = rest.partition("/")
         login, at, hosts = place.rpartition("@")
         user, _, password = login.partition(":")
-        name, _, database = path.partition("/")
-        sentinels = tuple(map(_address, hosts.split(",")))
-        if scheme.lower() not in SCHEMES or not name or not (database or "0").isdecimal():
-            raise ValueError(FORM)
         return cls(
-            sentinels,
-            unquote(name),
-            int(database or 0),
+            tuple(_address(one, port) for one in hosts.split(",")),
+            tuple(unquote(part) for part in path.removesuffix("/").split("/") if path),
             (unquote(user) or None) if at else None,
             (unquote(password) or None) if at else None,
-            SCHEMES[scheme.lower()],
+            scheme.lower().startswith("rediss"),
         )
 
-    def client(self, **options: Any) -> Any:
-        """Return a client of the master; it asks for it with its first command. ``options`` are redis-py's.
+    @property
+    def login(self) -> dict[str, Any]:
+        """Return how clients log in, as redis-py names it."""
+        return {"username": self.user, "password": self.password} | ({"ssl": True} if self.tls else {})
+
+
+class SentinelRedis:
+    """Makes clients of whoever is the master, as redis-py's ``Redis`` does of one server.
+
+    scrapy-redis may have it as ``redis_cls``.
+    """
+
+    @staticmethod
+    def from_url(url: str, **options: Any) -> Any:
+        """Return a client; it asks for the master with its first command. Raises ``ValueError``.
 
         ``socket_timeout`` and ``socket_connect_timeout`` hold for the Sentinels too.
         """
         from redis import sentinel  # noqa: PLC0415 - an extra
 
+        servers = Servers.parse(url, _SENTINEL_PORT)
+        name, database, *more = (*servers.path, "", "")
+        if not name or any(more) or not (database or "0").isdecimal():
+            raise ValueError(FORMS)
         made: Any = sentinel.Sentinel  # it has no types
-        times = {key: value for key, value in options.items() if key.startswith("socket_")}
-        tls = {"ssl": True} if self.tls else {}
-        return made(self.sentinels, sentinel_kwargs=times | tls).master_for(
-            self.name, db=self.database, username=self.user, password=self.password, **tls, **options
+        asking = {key: value for key, value in options.items() if key.startswith("socket_")}
+        asking["retry"] = _no_retry()  # the next Sentinel is asked
+        if servers.tls:
+            asking["ssl"] = True
+        return made(servers.addresses, sentinel_kwargs=asking).master_for(
+            name, db=int(database or 0), **servers.login, **options
         )
 
 
-class SentinelRedis:
-    """What makes clients of URLs, as redis-py's ``Redis`` does; scrapy-redis may have it as ``redis_cls``."""
+class ClusterRedis:
+    """A client of a cluster, made with its first command: redis-py asks for the nodes when it makes one.
 
-    @staticmethod
-    def from_url(url: str, **options: Any) -> Any:
-        """Return a client of the master; raises ``ValueError``."""
-        return SentinelUrl.parse(url).client(**options)
+    scrapy-redis may have it as ``redis_cls``.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Self:
+        """Return a client; any node that is named tells of the others. Raises ``ValueError``."""
+        from redis import cluster  # noqa: PLC0415 - an extra
+
+        servers = Servers.parse(url, _PORT)
+        if servers.path not in {(), ("0",)}:  # a cluster has one database
+            raise ValueError(FORMS)
+        options.pop("retry_on_timeout", None)  # a default of scrapy-redis, which warns
+        made: Any = cluster  # its nodes have no types
+        nodes = [made.ClusterNode(*address) for address in servers.addresses]
+        return cls(partial(made.RedisCluster, startup_nodes=nodes, **servers.login, **options))
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._make()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
 
-def _address(text: str) -> tuple[str, int]:
+_CLASSES = {
+    "redis+sentinel": SentinelRedis,
+    "rediss+sentinel": SentinelRedis,
+    "redis+cluster": ClusterRedis,
+    "rediss+cluster": ClusterRedis,
+}
+
+
+def _no_retry() -> Any:
+    from redis.backoff import NoBackoff  # noqa: PLC0415 - an extra
+    from redis.retry import Retry  # noqa: PLC0415
+
+    return Retry(NoBackoff(), 0)
+
+
+def _address(text: str, port: int) -> tuple[str, int]:
     parts = urlsplit(f"//{text}")
     try:
-        host, port = parts.hostname, parts.port
+        host, given = parts.hostname, parts.port
     except ValueError:
-        raise ValueError(FORM) from None
+        raise ValueError(FORMS) from None
     if not host or parts.path or parts.query or "@" in text:
-        raise ValueError(FORM)
-    return host, port or _PORT
+        raise ValueError(FORMS)
+    return host, given or port

@@ -14,7 +14,7 @@ from typing import Any
 
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
 from lcc_scrapy.machine.data_directory import DataDirectory
-from lcc_scrapy.machine.redis_sentinel import FORM, SentinelRedis, is_sentinel
+from lcc_scrapy.machine.redis_urls import FORMS, class_of, errors, why
 from lcc_scrapy.machine.wake_file import WakeFile
 
 EVERY = 0.1
@@ -46,9 +46,9 @@ def client_of(url: str) -> Any:
         "retry": Retry(NoBackoff(), 0),
     }
     try:
-        return (SentinelRedis if is_sentinel(url) else Redis).from_url(url, **options)
+        return (class_of(url) or Redis).from_url(url, **options)
     except ValueError:  # its text may hold a part of a password
-        said = f"LCC_WAKE_REDIS: this is no redis://, rediss:// or unix:// URL, nor {FORM}"
+        said = f"LCC_WAKE_REDIS: this is no redis://, rediss:// or unix:// URL, nor {FORMS}"
         raise ConfigurationError(said) from None
 
 
@@ -63,10 +63,10 @@ class _Trouble:
     def __init__(self) -> None:
         self._told = False
 
-    def begins(self, error: BaseException) -> None:
+    def begins(self, error: Exception) -> None:
         if not self._told:
             line = "Redis does not answer, crawls of other machines look every LCC_POLL only: %s"
-            _log.warning(line, error)
+            _log.warning(line, why(error))
         self._told = True
 
     def ends(self) -> None:
@@ -98,15 +98,13 @@ class Publisher:
                 atexit.register(self._idle.wait, _LAST_WORDS)
 
     def _run(self) -> None:
-        from redis.exceptions import RedisError  # noqa: PLC0415 - an extra
-
-        trouble, pause = _Trouble(), threading.Event()
+        trouble, pause, failures = _Trouble(), threading.Event(), errors()
         while self._wanted.wait():
             self._wanted.clear()
             try:
                 self._client.publish(self._channel, self.name)
                 trouble.ends()
-            except (RedisError, OSError) as error:
+            except failures as error:
                 trouble.begins(error)
             with self._lock:
                 if not self._wanted.is_set():
@@ -136,13 +134,11 @@ class Subscriber:
         self._stopping.set()
 
     def _run(self) -> None:
-        from redis.exceptions import RedisError  # noqa: PLC0415 - an extra
-
-        trouble = _Trouble()
+        trouble, failures = _Trouble(), errors()
         while not self._stopping.is_set():
             try:
                 self._listen(trouble)
-            except (RedisError, OSError) as error:
+            except failures as error:
                 trouble.begins(error)
                 self._stopping.wait(AGAIN)
 

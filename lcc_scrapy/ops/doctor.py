@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from cryptography.x509 import load_pem_x509_certificate
 
@@ -26,6 +27,7 @@ from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
 from lcc_scrapy.http.credentials import Credentials, providers_in
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.machine.open_files import needed
+from lcc_scrapy.machine.redis_urls import errors, why
 
 CLOCK_SECONDS = 2.0
 """Seconds by which the clocks of this machine and of the database may differ."""
@@ -124,6 +126,15 @@ def objects(url: str) -> Finding:
     except LccError as error:
         return problem("object storage", error)
     return Finding("object storage", State.OK, url.partition("?")[0])
+
+
+def redis(setting: str, client: Any) -> Finding:
+    """Check that a Redis answers; ``client`` is of the setting that names it."""
+    try:
+        client.ping()
+    except errors() as error:
+        return problem("redis", f"{setting}: it does not answer: {why(error)}")
+    return Finding("redis", State.OK, f"{setting}: it answers")
 
 
 def disks(found: Disks) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, MissingExtra
-from lcc_scrapy.machine.redis_sentinel import SentinelRedis, is_sentinel
+from lcc_scrapy.machine.redis_urls import class_of, errors, why
 
 ITEMS, BYTES = 500, 4_000_000
 """Bounds of one batch; the last item may pass the second."""
@@ -55,6 +55,8 @@ redis.call('DEL', KEYS[1])
 return 1
 """
 
+_COUNT = "return redis.call('LLEN', KEYS[1])"
+
 
 class RedisAway(LccError):
     """Redis does not answer, or does not do what it is asked; the text says where and why."""
@@ -82,44 +84,41 @@ class RedisKey:
         self.batch_key = f"{base}:lcc:{reader}:batch"
         self.refused_key = f"{base}:lcc:{reader}:refused"
         self._client = client
-        self._take = client.register_script(_TAKE)
-        self._count = client.register_script("return redis.call('LLEN', KEYS[1])")
-        self._acknowledge = client.register_script(_ACKNOWLEDGE)
 
     def take(self) -> Batch | None:
         """Return the batch that was not acknowledged, or the next one; None = the key is empty."""
-        taken = self._call(self._take, [self._key, self.batch_key], [uuid4().hex, ITEMS, BYTES])
+        taken = self._call(_TAKE, [self._key, self.batch_key], [uuid4().hex, ITEMS, BYTES])
         return Batch(taken[0].decode("ascii"), tuple(taken[1:])) if taken else None
 
     def acknowledge(self, batch: Batch, refused: Sequence[bytes] = ()) -> None:
         """Forget a batch, and keep what was refused of it beside the key."""
-        self._call(self._acknowledge, [self.batch_key, self.refused_key], [batch.id, REFUSED, *refused])
+        self._call(_ACKNOWLEDGE, [self.batch_key, self.refused_key], [batch.id, REFUSED, *refused])
 
     def under_way(self) -> int:
         """Return how many items of a batch were not acknowledged."""
-        return max(0, int(self._call(self._count, [self.batch_key], [])) - 1)
+        return max(0, int(self._call(_COUNT, [self.batch_key], [])) - 1)
 
-    def _call(self, script: Any, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
-        from redis.exceptions import RedisError, ResponseError  # noqa: PLC0415 - an extra
+    def _call(self, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        from redis.exceptions import ResponseError  # noqa: PLC0415 - an extra
 
         try:
-            return script(keys=keys, args=arguments)
+            return self._client.register_script(script)(keys=keys, args=arguments)
         except ResponseError as error:
             kind = str(error).removeprefix("LCC ")
             if kind != str(error):
                 what = f"is a {kind}, not a list, set or sorted set"
                 raise RedisAway(f"Redis key {self._key}: it {what}") from None
             raise RedisAway(f"Redis key {self._key}: {error}") from None
-        except (RedisError, OSError) as error:
-            raise RedisAway(f"Redis does not answer: {error}") from None
+        except errors() as error:
+            raise RedisAway(f"Redis does not answer: {why(error)}") from None
 
 
 def client_of(settings: Mapping[str, Any], url: str) -> Any:
     """Return a client as scrapy-redis makes it of the settings of a project (``REDIS_*``).
 
-    ``url`` goes before REDIS_URL; both may name Sentinels, which scrapy-redis does not know. Raises
-    ``MissingExtra``, and ``ConfigurationError`` for settings that make no client. It connects with its first
-    command.
+    ``url`` goes before REDIS_URL; both may name Sentinels or a cluster, which scrapy-redis does not know.
+    Raises ``MissingExtra``, and ``ConfigurationError`` for settings that make no client. It connects with its
+    first command.
     """
     try:
         from scrapy_redis.connection import get_redis_from_settings  # noqa: PLC0415 - an extra
@@ -131,11 +130,12 @@ def client_of(settings: Mapping[str, Any], url: str) -> Any:
     timeouts = {"socket_timeout": _SOCKET_SECONDS, "socket_connect_timeout": _SOCKET_SECONDS}
     if url:
         given.set("REDIS_URL", url, priority="cmdline")
-    sentinels = {"redis_cls": SentinelRedis} if is_sentinel(given.get("REDIS_URL") or "") else {}
-    given.set("REDIS_PARAMS", {**timeouts, **given.getdict("REDIS_PARAMS"), **sentinels}, priority="cmdline")
+    named = class_of(given.get("REDIS_URL") or "")
+    kind = {"redis_cls": named} if named else {}
+    given.set("REDIS_PARAMS", {**timeouts, **given.getdict("REDIS_PARAMS"), **kind}, priority="cmdline")
     given.set("REDIS_DECODE_RESPONSES", False, priority="cmdline")  # items stay bytes
     try:
         return get_redis_from_settings(given)
     except Exception as error:  # a class that the settings name, or a URL of another scheme
-        why = "the URL is none" if isinstance(error, ValueError) else error  # its text may hold a password
-        raise ConfigurationError(f"LCC_REDIS_URL and REDIS_* make no client of Redis: {why}") from error
+        reason = "the URL is none" if isinstance(error, ValueError) else error  # its text may hold a password
+        raise ConfigurationError(f"LCC_REDIS_URL and REDIS_* make no client of Redis: {reason}") from error

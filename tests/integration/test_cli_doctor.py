@@ -13,6 +13,7 @@ from lcc_scrapy.ops.doctor import Finding, State
 from tests.certificates import DAY, NOW, Authority
 from tests.dashboard_house import write_index
 from tests.ports import free_port
+from tests.redis_server import URL
 
 
 @pytest.fixture
@@ -72,6 +73,22 @@ def test_the_index_in_which_the_dashboard_searches_is_checked(house, tmp_path):
     assert findings(house, setting)["search index"] == ("ok", f"{path} has changes up to 0 of 0")
     write_index(path, [], Position("another", 1, 5))
     assert "cursor of another LCC" in findings(house, setting, status=1)["search index"][1]
+
+
+def test_each_redis_is_asked_and_no_password_is_told(house, redis_server):
+    assert "redis" not in findings(house)
+    for setting in ("LCC_WAKE_REDIS", "LCC_REDIS_URL"):
+        assert findings(house, f"{setting}={URL}")["redis"] == ("ok", f"{setting}: it answers")
+        for url in (
+            f"redis://u:very-secret@127.0.0.1:{free_port()}/0",
+            f"redis+sentinel://u:very-secret@127.0.0.1:{free_port()}/lcc",
+            f"redis+cluster://u:very-secret@127.0.0.1:{free_port()}",
+            "redis+sentinel://u:very-secret@127.0.0.1",
+        ):
+            state, text = findings(house, f"{setting}={url}", status=1)["redis"]
+            assert (state, setting in text) == ("problem", True)
+            assert "very-secret" not in text
+            assert "<" not in text
 
 
 def test_a_port_that_somebody_else_has_is_a_problem(house):

@@ -1,10 +1,10 @@
-"""URLs that name Sentinels."""
+"""URLs that name Sentinels, or a cluster."""
 
 import pytest
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.machine import wake_redis
-from lcc_scrapy.machine.redis_sentinel import SentinelUrl, is_sentinel
+from lcc_scrapy.machine.redis_urls import ClusterRedis, SentinelRedis, Servers, class_of
 from lcc_scrapy.sources import redis_key
 
 SECRET = "canary"
@@ -13,43 +13,49 @@ SECRET = "canary"
 @pytest.mark.parametrize(
     ("url", "means"),
     [
-        ("redis+sentinel://a/lcc", SentinelUrl((("a", 26379),), "lcc")),
+        ("redis+sentinel://a/lcc", Servers((("a", 26379),), ("lcc",))),
         (
             "rediss+sentinel://u:p%40s@a:1,[::1]:2,c/my%20name/3",
-            SentinelUrl((("a", 1), ("::1", 2), ("c", 26379)), "my name", 3, "u", "p@s", tls=True),
+            Servers((("a", 1), ("::1", 2), ("c", 26379)), ("my name", "3"), "u", "p@s", tls=True),
         ),
-        ("REDIS+SENTINEL://:pw@a/lcc/", SentinelUrl((("a", 26379),), "lcc", 0, None, "pw")),
+        ("REDIS+SENTINEL://:pw@a/lcc/", Servers((("a", 26379),), ("lcc",), None, "pw")),
+        ("redis+cluster://a/", Servers((("a", 26379),))),
     ],
 )
-def test_a_url_names_sentinels_and_the_master(url, means):
-    assert is_sentinel(url)
-    assert SentinelUrl.parse(url) == means
+def test_a_url_names_servers_and_what_is_on_them(url, means):
+    assert Servers.parse(url, 26379) == means
+
+
+def test_the_scheme_says_what_makes_clients():
+    assert {class_of(f"{name}+sentinel://a/lcc") for name in ("redis", "rediss", "REDIS")} == {SentinelRedis}
+    assert {class_of(f"{name}+cluster://a") for name in ("redis", "rediss")} == {ClusterRedis}
+    assert not any(map(class_of, ("", "redis://a/0", "rediss://a", "unix:///a", "sentinel")))
 
 
 @pytest.mark.parametrize(
-    "rest",
+    ("kind", "rest"),
     [
-        "",
-        "/lcc",
-        "a",
-        "a/",
-        ",/lcc",
-        "a,/lcc",
-        "a:x/lcc",
-        "a:99999/lcc",
-        "a/lcc/x",
-        "a/lcc/-1",
-        "[::1/lcc",
-        "a?b/lcc",
+        ("sentinel", ""),
+        ("sentinel", "/lcc"),
+        ("sentinel", "a"),
+        ("sentinel", "a/"),
+        ("sentinel", ",/lcc"),
+        ("sentinel", "a,/lcc"),
+        ("sentinel", "a:x/lcc"),
+        ("sentinel", "a:99999/lcc"),
+        ("sentinel", "a/lcc/x"),
+        ("sentinel", "a/lcc/-1"),
+        ("sentinel", "a/lcc/1/2"),
+        ("sentinel", "[::1/lcc"),
+        ("sentinel", "a?b/lcc"),
+        ("cluster", ""),
+        ("cluster", "a/1"),
+        ("cluster", "a,"),
     ],
 )
-def test_what_names_none_is_one_clear_line_without_the_password(rest):
-    url = f"redis+sentinel://:{SECRET}@{rest}"
+def test_what_names_none_is_one_clear_line_without_the_password(kind, rest):
+    url = f"redis+{kind}://:{SECRET}@{rest}"
     for client_of in (wake_redis.client_of, lambda url: redis_key.client_of({}, url)):
         with pytest.raises(ConfigurationError) as caught:
             client_of(url)
         assert SECRET not in str(caught.value)
-
-
-def test_other_urls_are_no_sentinels():
-    assert not any(map(is_sentinel, ("", "redis://a/0", "rediss://a", "unix:///a", "sentinel")))

@@ -7,6 +7,7 @@ every 10 ms. ``LCC_BENCH_MARIADB`` and ``LCC_BENCH_POSTGRESQL`` name other serve
     python bench/lock_waits.py
     python bench/lock_waits.py --source ../before --workers 4 --rounds 5
     python bench/lock_waits.py --database mariadb postgresql --workers 1 2 4 8
+    python bench/lock_waits.py --workers 4 --redis redis://127.0.0.1:6379/0
 """
 
 import argparse
@@ -31,8 +32,8 @@ from lcc_scrapy.db.sql.store import make_engine
 PROVIDERS, SIZE = 64, 8_000
 LOOK = 0.01
 HEADINGS = (
-    "checkout", "database", "workers", "ms waited per 1,000 pages", "range", "waits", "statements per page",
-    "pages/s", "range",
+    "checkout", "database", "Redis", "workers", "ms waited per 1,000 pages", "range", "waits",
+    "statements per page", "pages/s", "range",
     "CPU s per 1,000", "n",
 )  # fmt: skip
 
@@ -96,10 +97,11 @@ WAITS = {"mariadb": (waits_in_mariadb, no_mariadb), "postgresql": (waits_in_post
 
 @dataclass(frozen=True)
 class Case:
-    """What is crawled how: a checkout, a database, workers."""
+    """What is crawled how: a checkout, a database, a Redis that wakes (empty: none), workers."""
 
     source: Path
     database: str
+    redis: str
     workers: int
 
 
@@ -125,7 +127,8 @@ def crawl(case: Case, home: Path, site: Site, given: argparse.Namespace) -> Run:
         os.sync()
         pages = lcc.waiting()
         command = (*LCC, "crawl", "--workers", str(case.workers), "-a", "stop_when_done=1")
-        launch = Launch([command], lcc.environment | {"PYTHONPATH": str(case.source)}, home)
+        settings = {"PYTHONPATH": str(case.source), "LCC_WAKE_REDIS": case.redis}
+        launch = Launch([command], lcc.environment | settings, home)
         with WAITS[case.database][0](url) as waits:
             measured = running.run(launch, site, pages, PROVIDERS, lambda: pages - lcc.waiting())
         if lcc.cached() != pages:
@@ -139,7 +142,7 @@ def row(case: Case, runs: Sequence[Run]) -> tuple[str, ...]:
     counted = [one.waits for one in runs if one.waits is not None]
     asked = [one.statements for one in runs if one.statements is not None]
     return (
-        case.source.name, case.database, str(case.workers),
+        case.source.name, case.database, "yes" if case.redis else "no", str(case.workers),
         f"{median(waited):,.0f}", f"{min(waited):,.0f}-{max(waited):,.0f}",
         f"{median(counted):.1f}" if counted else "-",
         f"{median(asked):.2f}" if asked else "-",
@@ -151,7 +154,7 @@ def row(case: Case, runs: Sequence[Run]) -> tuple[str, ...]:
 def main() -> None:
     """Measure and print."""
     given = options()
-    cases = [Case(*one) for one in product(given.sources, given.database, given.workers)]
+    cases = [Case(*one) for one in product(given.sources, given.database, given.redis, given.workers)]
     runs: dict[Case, list[Run]] = {case: [] for case in cases}
     with running.scratch(given.scratch) as folder, Site(folder / "site", [SIZE]) as site:
         for number, case in product(range(given.rounds), cases):
@@ -167,8 +170,10 @@ def options() -> argparse.Namespace:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--database", nargs="+", choices=WAITS, default=["mariadb"])
     options.add_argument("--workers", type=int, nargs="+", default=[4])
+    options.add_argument("--redis", metavar="URL", help="crawl with LCC_WAKE_REDIS, too")
     options.add_argument("--pages", type=int, default=12_800)
     given = parsed(options)
+    given.redis = ["", given.redis] if given.redis else [""]
     for name in given.database:
         if reason := WAITS[name][1]():
             options.exit(0, f"not measured: {reason}\n")

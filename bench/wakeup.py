@@ -1,10 +1,13 @@
 """How soon the LCC fetches what a provider pushes: from the set's last byte to the request at the site.
 
 A provider whose queue is empty logs in, sends a set, and waits until all of it was fetched; then it pauses
-for a time that is never the same. Everything as configured by default, in one process.
+for a time that is never the same. Everything as configured by default, in one process; with ``--redis``,
+``lcc uns`` is on one machine, and the crawl on another one, which is woken over Redis. Then the part from the
+message on is told beside it; it is sent when the set is in the queue.
 
     python bench/wakeup.py
     python bench/wakeup.py --database mariadb --pushes 50
+    python bench/wakeup.py --database mariadb --redis redis://127.0.0.1:6379/0 --pushes 300
 """
 
 import argparse
@@ -12,18 +15,23 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count, islice
+from pathlib import Path
 from statistics import median, quantiles
 
 from crawling import running, tables
 from crawling.command_line import parsed, parser
-from crawling.lcc import MIMETYPE, Lcc, database
+from crawling.lcc import LCC, MIMETYPE, Lcc, database
 from crawling.recording import RecordingSite
 from crawling.running import Failed, Launch
 from crawling.site import await_listener
 from crawling.variants import SCRAPY
 
 from lcc_scrapy.login.passwords import hash_password
+from lcc_scrapy.machine import wake_redis
+from lcc_scrapy.machine.data_directory import DataDirectory
 from lcc_scrapy.push.client import Address, connect
 from lcc_scrapy.wire.messages import Init, InitAccepted, SetAccepted, SetStart
 
@@ -35,7 +43,10 @@ PAUSE = 1.5
 PATIENCE = 60.0
 NUMBERS = count(1)
 """Of the sets: no URL is pushed twice."""
-HEADINGS = ("URLs in the set", "median ms", "range", "nine of ten within", "n")
+HEADINGS = (
+    "URLs in the set", "median ms", "range", "nine of ten within", "99 of 100 within",
+    "median from the message", "n",
+)  # fmt: skip
 
 
 def push(port: int, root: str, paths: list[str]) -> float:
@@ -60,8 +71,30 @@ def push(port: int, root: str, paths: list[str]) -> float:
     return sent
 
 
-def latencies(lcc: Lcc, site: RecordingSite, pushes: int, urls: int) -> list[float]:
-    """Push again and again; return milliseconds."""
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds to the first request: from the last byte of a set, and from the message (None: none)."""
+
+    whole: float
+    woken: float | None
+
+
+class Listening:
+    """Notes when the last message was heard in a channel of a Redis; without one, nothing."""
+
+    def __init__(self, url: str, channel: str) -> None:
+        self.at: float | None = None
+        if url:
+            listener = wake_redis.client_of(url).pubsub(ignore_subscribe_messages=True)
+            listener.subscribe(**{channel: self._note})
+            listener.run_in_thread(sleep_time=1, daemon=True)
+
+    def _note(self, _message: object) -> None:
+        self.at = time.monotonic()
+
+
+def latencies(lcc: Lcc, site: RecordingSite, pushes: int, urls: int, listening: Listening) -> list[Latency]:
+    """Push again and again; return what each took."""
     found = []
     for number in islice(NUMBERS, pushes):
         time.sleep(random.uniform(0.1, PAUSE))
@@ -72,16 +105,58 @@ def latencies(lcc: Lcc, site: RecordingSite, pushes: int, urls: int) -> list[flo
             if time.monotonic() > end:
                 raise Failed(f"not fetched within {PATIENCE:.0f} s: see {lcc.folder}")
             time.sleep(0.02)
-        found.append(1000 * (min(site.asked[f"/{path}"] for path in paths) - sent))
+        asked = min(site.asked[f"/{path}"] for path in paths)
+        woken = None if listening.at is None else 1000 * (asked - listening.at)
+        found.append(Latency(1000 * (asked - sent), woken))
     return found
 
 
-def row(urls: int, found: list[float]) -> tuple[str, ...]:
-    late = quantiles(found, n=10)[-1] if len(found) > 1 else found[0]
+def row(urls: int, latencies: list[Latency]) -> tuple[str, ...]:
+    found = [one.whole for one in latencies]
+    woken = [one.woken for one in latencies if one.woken is not None]
+    late, latest = (quantiles(found, n=parts, method="inclusive")[-1] for parts in (10, 100))
     return (
         f"{urls:,}", f"{median(found):.0f}", f"{min(found):.0f}-{max(found):.0f}", f"{late:.0f}",
-        str(len(found)),
+        f"{latest:.0f}", f"{median(woken):.0f}" if woken else "-", str(len(found)),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Woken(Lcc):
+    """A machine of an LCC that wakes others over a Redis, or is woken."""
+
+    redis: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of its commands and crawls."""
+        return super().environment | {"LCC_WAKE_REDIS": self.redis}
+
+    @property
+    def id(self) -> str:
+        """Return the id of the LCC."""
+        return DataDirectory.find(self.folder / "lcc-data").lcc_id
+
+
+@contextmanager
+def together(lcc: Lcc) -> Iterator[None]:
+    """Run UNS and crawl in one process."""
+    with running.started(Launch([(*SCRAPY, "crawl", "lcc_push")], lcc.environment, lcc.folder)):
+        yield
+
+
+@contextmanager
+def apart(lcc: Woken, folder: Path) -> Iterator[None]:
+    """Run the UNS, and the crawl on another machine."""
+    folder.mkdir()
+    other = Woken(folder, lcc.database_url, lcc.redis)
+    other.command("init", "--machine")
+    crawl = other.environment | {"LCC_UNS_ENDPOINTS": ""}
+    with (
+        running.started(Launch([(*LCC, "uns")], lcc.environment, lcc.folder)),
+        running.started(Launch([(*SCRAPY, "crawl", "lcc_push")], crawl, folder)),
+    ):
+        yield
 
 
 def main() -> None:
@@ -89,20 +164,23 @@ def main() -> None:
     given = options()
     site = RecordingSite()
     with running.scratch(given.scratch) as folder, database(given.database, folder) as url:
-        lcc = Lcc(folder, url)
+        lcc = Woken(folder, url, given.redis)
         lcc.command("init")
         lcc.register({1: site.root}, hash_password(PASSWORD))
-        with running.started(Launch([(*SCRAPY, "crawl", "lcc_push")], lcc.environment, lcc.folder)):
+        with apart(lcc, folder / "other") if given.redis else together(lcc):
             await_listener(lcc.port)
-            latencies(lcc, site, 1, 1)  # with the site's robots.txt
-            table = [row(urls, latencies(lcc, site, given.pushes, urls)) for urls in SIZES]
-    title = f"wake-up on {given.database} (wanted: 20 ms), load {os.getloadavg()[0]:.1f}"
+            listening = Listening(given.redis, wake_redis.channel_of(lcc.id))
+            latencies(lcc, site, 1, 1, listening)  # with the site's robots.txt
+            table = [row(urls, latencies(lcc, site, given.pushes, urls, listening)) for urls in SIZES]
+    how = "over Redis" if given.redis else "in one process"
+    title = f"wake-up {how} on {given.database} (wanted: 20 ms), load {os.getloadavg()[0]:.1f}"
     tables.show(title, HEADINGS, table, given.markdown)
 
 
 def options() -> argparse.Namespace:
     """Read the command line."""
     options = parser(__doc__, "--database", "--markdown", "--scratch")
+    options.add_argument("--redis", default="", metavar="URL")
     options.add_argument("--pushes", type=int, default=30, help="of each size")
     return parsed(options)
 

@@ -95,6 +95,10 @@ class Lcc:
         """Count the URLs that wait, by the providers' books, which settling keeps in its transactions."""
         return self._ask("select sum(nurlproc) from pidb")
 
+    def workers(self) -> int:
+        """Count the workers that are at work, or were when they were lost."""
+        return self._ask("select count(*) from workers")
+
     def _ask(self, query: str) -> int:
         with self._engine.connect() as connection:
             connection.execution_options(**{READING: True})

@@ -9,9 +9,15 @@ NO_PAGE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
 class RecordingSite:
-    """Has a short answer to everything but robots.txt; runs in a thread until the process ends."""
+    """Has a short answer to everything but robots.txt; runs in a thread until the process ends.
 
-    def __init__(self) -> None:
+    It answers after ``delay`` seconds.
+    """
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self._delay = delay
+        self.latest = 0.0
+        """When it was asked last."""
         self.asked: dict[str, float] = {}
         """When each path was asked for first (seconds, monotonic), in that order."""
         loop = asyncio.new_event_loop()
@@ -25,7 +31,9 @@ class RecordingSite:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 path = head.split(b" ", 2)[1].decode()
-                self.asked.setdefault(path, time.monotonic())
+                self.latest = time.monotonic()
+                self.asked.setdefault(path, self.latest)
+                await asyncio.sleep(self._delay)
                 writer.write(NO_PAGE if path == "/robots.txt" else PAGE)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()

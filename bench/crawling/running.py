@@ -213,7 +213,7 @@ class Book:
     def look(self, pids: Iterable[int]) -> Sample:
         """Look at processes and their children."""
         at, busy, site = time.time(), _busy(), _cpu(self.site)
-        for pid in _family(pids):
+        for pid in family(pids):
             with suppress(OSError):  # it may have ended
                 self._cpu[pid] = _cpu(pid)
                 self._peak[pid] = _peak(pid) or self._peak.get(pid, 0)
@@ -230,11 +230,12 @@ class Book:
         self._peak.clear()
 
 
-def _family(pids: Iterable[int]) -> Iterator[int]:
+def family(pids: Iterable[int]) -> Iterator[int]:
+    """Yield processes and all that they have begun."""
     for pid in pids:
         yield pid
         with suppress(OSError):
-            yield from _family(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+            yield from family(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def _cpu(pid: int) -> float:

@@ -1,8 +1,8 @@
 """A Redis that fails in every way while two machines crawl slow sites: nothing is lost, nobody is disturbed.
 
-Redis is killed, restarted empty, frozen, and cut off from one of the machines; one that Sentinel watches is killed
+Redis is killed, restarted empty, frozen, and cut off from one of the machines, whose clock is moved, too; one that Sentinel watches is killed
 until its replica has taken over, and becomes the replica itself. It wakes the crawls (``LCC_WAKE_REDIS``), and half
-of all URLs come by keys in it (``LCC_REDIS_URL``). ``LCC_REDIS_FAULTS`` says how many faults there are (default 4, one
+of all URLs come by keys in it (``LCC_REDIS_URL``). ``LCC_REDIS_FAULTS`` says how many faults there are (default 5, one
 of each kind; a quarter as many failovers), ``LCC_REDIS_PAGES`` how many pages (default 400); ``make soak`` takes 100
 and 20,000.
 """
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from lcc_scrapy.domain.providers import Provider
+from tests.faults.machine import MovedClock
 from tests.harness import Lcc, wait_for
 from tests.own_redis import OwnRedis, own_redis
 from tests.relay import Relay, relay
@@ -28,7 +29,7 @@ from tests.watched_redis import WatchedRedis, watched_redis
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-FAULTS = int(os.environ.get("LCC_REDIS_FAULTS", "4"))
+FAULTS = int(os.environ.get("LCC_REDIS_FAULTS", "5"))
 PAGES = int(os.environ.get("LCC_REDIS_PAGES", "400"))
 PUSHING, DRAINED = range(1, 7), range(7, 13)
 """Providers that push to the UNS, and those whose URLs producers put into Redis."""
@@ -39,10 +40,14 @@ SHORT, LONG = 0.3, 7.0
 
 @dataclass
 class Scene:
-    """Two machines on one database, sites, and the Redis; the second machine may reach it by a relay."""
+    """Two machines on one database, sites, and the Redis; the second machine may reach it by a relay.
+
+    ``clock`` is that of the second machine.
+    """
 
     here: Lcc
     there: Lcc
+    clock: MovedClock
     sites: SlowSites
     redis: Any
     """An ``OwnRedis``, or a ``WatchedRedis``."""
@@ -144,6 +149,13 @@ def frozen(scene: Scene, seconds: float) -> Iterator[None]:
     scene.redis.thaw()
 
 
+def moved(scene: Scene, seconds: float) -> Iterator[None]:
+    scene.clock.move(random.choice((3600, -3600)))
+    yield
+    time.sleep(seconds)
+    scene.clock.move(0)
+
+
 def cut_off(scene: Scene, seconds: float) -> Iterator[None]:
     assert scene.way is not None
     scene.way.cut()
@@ -160,7 +172,7 @@ def failed_over(scene: Scene, seconds: float) -> Iterator[None]:
     scene.keep()  # so it has become the replica
 
 
-KINDS: tuple[Fault, ...] = (killed, emptied, frozen, cut_off)
+KINDS: tuple[Fault, ...] = (killed, emptied, frozen, moved, cut_off)
 
 
 @contextmanager
@@ -185,7 +197,9 @@ def two_machines(make_lcc: Callable[..., Lcc], folder: Path, kind: Any = alone) 
         settings = {"LCC_POLL": "1s", "LCC_HOST_BACKOFF": "1s"}
         here = make_lcc("mariadb", LCC_REDIS_URL=redis.url, LCC_WAKE_REDIS=redis.url, **settings)
         there = make_lcc(beside=here, LCC_REDIS_URL=far, LCC_WAKE_REDIS=far, LCC_UNS_ENDPOINTS="", **settings)
-        scene = Scene(here, there, sites, redis, way)
+        clock = MovedClock(folder / "clock")
+        there.settings |= clock.environment
+        scene = Scene(here, there, clock, sites, redis, way)
         scene.register()
         here.start("-s", "USER_AGENT=here")
         there.start("-s", "USER_AGENT=there")

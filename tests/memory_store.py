@@ -70,7 +70,7 @@ from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.registration import Registration
-from lcc_scrapy.domain.sources import Role, Source, SourceFile
+from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDomain
@@ -724,6 +724,11 @@ class MemoryTx:
     def due_sources(self, now: int, limit: int) -> list[Source]:
         due = (row for row in self._t.sources.values() if row.due <= now)
         return sorted(due, key=lambda row: (row.due, row.sourceid))[:limit]
+
+    def wake_sources(self, now: int) -> None:
+        for number, row in self._t.sources.items():
+            if (row.at > now + CLAIM or row.claimed > now + 2 * CLAIM) and row.due > now:
+                self._t.sources[number] = replace(row, due=now)
 
     def source_called_back(self, callback: str) -> Source | None:
         return next((row for row in self.sources() if callback and row.callback == callback), None)

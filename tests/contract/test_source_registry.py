@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcc_scrapy.domain.sources import Role, Source, SourceFile
+from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 
 
 def source(number, pid=7, **values):
@@ -32,6 +32,26 @@ def test_sources_are_kept_by_number_and_found_by_provider_due_time_and_callback(
         assert tx.source_called_back("c").sourceid == 2
         assert tx.source_called_back("") is None
         assert tx.source_called_back("d") is None
+
+
+def test_what_a_clock_that_was_ahead_put_off_is_made_due(store):
+    now, ahead = 10_000, 13_600
+    put_off = [
+        source(1, at=ahead, due=ahead + 1),
+        source(2, at=now - 9, claimed=ahead + CLAIM, due=ahead + CLAIM),
+    ]
+    right = [
+        source(3, at=now - 9, due=now + 50_000),
+        source(4, at=now - 9, claimed=now + CLAIM, due=now + CLAIM),
+        source(5, at=now + 5, due=now + 60),
+        source(6, at=ahead, due=now - 1),
+    ]
+    with store.begin() as tx:
+        for one in (*put_off, *right):
+            tx.put_source(one)
+        tx.wake_sources(now)
+    with store.read() as tx:
+        assert [one.due for one in tx.sources()] == [now, now, *(one.due for one in right)]
 
 
 def test_urls_of_a_file_come_by_key_with_their_newest_stamps(store):

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select, update
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
-from lcc_scrapy.domain.sources import Role, Source, SourceFile
+from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 
 _SOURCES = RowsOf(t.sources, Source)
 _FILES = RowsOf(t.sourcefiles, SourceFile)
@@ -31,6 +31,14 @@ class SourceVerbs(OnConnection):
         c = t.sources.c
         query = _SOURCES.select().where(c.due <= now).order_by(c.due, c.sourceid)
         return _SOURCES.read(self._c, query.limit(limit))
+
+    def wake_sources(self, now: int) -> None:
+        """Make due what a clock that was ahead has put off: it was looked at, or claimed, in the future."""
+        c = t.sources.c
+        ahead = or_(c.at > now + CLAIM, c.claimed > now + 2 * CLAIM)
+        query = select(c.sourceid).where(ahead, c.due > now)
+        for numbers in chunks(self._c.execute(query).scalars().all()):
+            self._c.execute(update(t.sources).where(c.sourceid.in_(numbers)).values(due=now))
 
     def source_called_back(self, callback: str) -> Source | None:
         """Return the source whose callback has this name; "" is nobody's."""

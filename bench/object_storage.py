@@ -5,8 +5,8 @@
 
 Rounds are interleaved. Without a URL it starts a server of the tests: moto's in memory, which is slow, or
 rclone's on this disk. ``--clients`` puts, reads and deletes with 16 requests at a time, and counts the CPU of
-this process alone. s3fs wants other versions of botocore than the tests have: give it an environment of its own
-(``pip install s3fs -e '.[s3]'``), start this there with a URL, and put ``AWS_ACCESS_KEY_ID`` and the like there.
+this process alone. s3fs wants other versions of botocore than the tests have: give it an environment of its
+own (``pip install s3fs -e '.[s3]'``), and start this there with a URL and ``AWS_ACCESS_KEY_ID`` and the like.
 ``python bench/crawl.py --only lcc-sqlite lcc-s3 --providers 64`` compares whole crawls.
 """
 
@@ -108,9 +108,7 @@ def s3fs(url: str) -> Iterator[Client]:
         return {name.removeprefix(below): body for name, body in found.items()}
 
     yield Client(
-        lambda bodies: files.pipe(
-            {below + key: body for key, body in bodies.items()}, batch_size=AT_A_TIME
-        ),
+        lambda bodies: files.pipe({below + key: body for key, body in bodies.items()}, batch_size=AT_A_TIME),
         read,
         lambda keys: files.rm([below + key for key in keys]),
     )

@@ -279,9 +279,7 @@ def with_own_code(one: Variant) -> Variant:
 VARIANTS = (*ONE_PROCESS, *map(with_own_code, ONE_PROCESS), *TWO_PROCESSES)
 """All of them; a name with ``-2`` is that of two processes side by side, one with ``-own`` has own code."""
 
-ASKED_FOR = (
-    Variant("lcc-s3", "lcc-scrapy on SQLite, contents in object storage (rclone)", 200, in_bucket),
-)
+ASKED_FOR = (Variant("lcc-s3", "lcc-scrapy on SQLite, contents in object storage (rclone)", 200, in_bucket),)
 """Run only where they are named."""
 
 BY_NAME = {one.name: one for one in (*VARIANTS, *ASKED_FOR)}

@@ -49,7 +49,7 @@ def ignore_file(text: Any) -> IgnoreList:
 
 
 def validity(text: Any) -> int:
-    """Read how many seconds a signed URL is good, a week at most, as signatures allow; empty or 0 = there is none."""
+    """Read how many seconds a signed URL is good, a week at most; empty or 0 = there is none."""
     seconds = read.whole_seconds(str(text).strip() or "0")
     if seconds > _VALIDITY_MAX:
         raise ValueError(f"{text!r}, expected 7d at most")

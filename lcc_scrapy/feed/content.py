@@ -63,9 +63,7 @@ class StoredContent:
         if row.file_encoding:
             return None
         try:
-            return self._contents.address(
-                row.fetched_fileid, row.fetched_machineid, row.fetched_len, seconds
-            )
+            return self._contents.address(row.fetched_fileid, row.fetched_machineid, row.fetched_len, seconds)
         except FileNotFoundError:
             return None
         except ContentAway as error:

@@ -1,6 +1,7 @@
 """``lcc web`` sends readers of contents to object storage: to whom, with what, and what the storage says then."""
 
 import gzip
+import io
 import shutil
 import socket
 import subprocess
@@ -213,8 +214,13 @@ def test_without_the_setting_contents_are_passed_through(house):
 
 
 def test_a_compressed_content_is_decoded_here(house):
+    """Even one that has as many bytes as what it is decoded to."""
+    packed = io.BytesIO()
+    with gzip.GzipFile("x" * (len(BODY) - len(gzip.compress(BODY)) - 1), "wb", fileobj=packed) as file:
+        file.write(BODY)
+    assert len(packed.getvalue()) == len(BODY)
     row = house.shelf.add("packed", BODY, file_encoding="gzip")
-    house.objects.keep([(row.fetched_fileid, LazyBody(gzip.compress(BODY)))])
+    house.objects.keep([(row.fetched_fileid, LazyBody(packed.getvalue()))])
     answer = house.get(f"/v1/documents/{row.docid}/content")
     assert (answer.status_code, answer.content) == (200, BODY)
 

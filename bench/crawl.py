@@ -39,7 +39,7 @@ SHARING = 3
 LEAST, LEAST_IN_CROWDS = 8, 2
 """Pages of each provider at least, and where there are thousands: the first brings its robots.txt with it."""
 
-TITLES = {one.name: one.title for one in VARIANTS}
+TITLES = {name: one.title for name, one in BY_NAME.items()}
 FEW = ("scrapy", "tuned", "lcc-sqlite")
 """Who runs under other than the usual conditions."""
 

@@ -5,9 +5,9 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,6 +41,8 @@ class Lcc:
 
     folder: Path
     database_url: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Beside those."""
 
     @cached_property
     def port(self) -> int:
@@ -55,6 +57,7 @@ class Lcc:
             "LCC_DATA_DIR": str(self.folder / "lcc-data"),
             "LCC_DATABASE_URL": self.database_url,
             "LCC_UNS_ENDPOINTS": f"tcp:{self.port}:interface=127.0.0.1",
+            **self.settings,
         }
 
     def command(self, *words: str) -> str:

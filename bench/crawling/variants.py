@@ -4,7 +4,7 @@ import os
 import secrets
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -211,10 +211,17 @@ WORKERS = (*LCC, *COUNTING, "crawl", "--workers", "2", "-a", "stop_when_done=1")
 
 
 @contextmanager
-def on(kind: str, job: Job, command: Sequence[str] = (), *, own: bool = False) -> Iterator[Ready]:
+def on(
+    kind: str,
+    job: Job,
+    command: Sequence[str] = (),
+    *,
+    own: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Ready]:
     """Prepare the crawl of an LCC whose queue is full; by default of one process."""
     with database(kind, job.folder) as url:
-        lcc = Lcc(job.folder, url)
+        lcc = Lcc(job.folder, url, settings or {})
         lcc.command("init")
         if job.providers < CROWD:
             lcc.register({pid: job.site.root(pid) for pid in job.pids})
@@ -232,6 +239,19 @@ def on(kind: str, job: Job, command: Sequence[str] = (), *, own: bool = False) -
 
         launch = Launch([command], lcc.environment | IMPORTED, job.folder)
         yield Ready(launch, check, lambda: job.pages - lcc.waiting(), job.passed)
+
+
+@contextmanager
+def in_bucket(job: Job) -> Iterator[Ready]:
+    """Prepare the crawl of an LCC whose contents go to rclone's S3 server, which writes to the same disk."""
+    sys.path.insert(0, str(HERE.parents[1]))
+    from tests.s3_server import CREDENTIALS, s3_on_disk  # noqa: PLC0415 - nobody else needs the tests
+
+    with (
+        s3_on_disk(job.folder / "buckets") as server,
+        on("sqlite", job, settings={**CREDENTIALS, "LCC_CONTENT_URL": server.url}) as ready,
+    ):
+        yield ready
 
 
 ONE_PROCESS = (
@@ -259,4 +279,7 @@ def with_own_code(one: Variant) -> Variant:
 VARIANTS = (*ONE_PROCESS, *map(with_own_code, ONE_PROCESS), *TWO_PROCESSES)
 """All of them; a name with ``-2`` is that of two processes side by side, one with ``-own`` has own code."""
 
-BY_NAME = {one.name: one for one in VARIANTS}
+ASKED_FOR = (Variant("lcc-s3", "lcc-scrapy on SQLite, contents in object storage (rclone)", 200, in_bucket),)
+"""Run only where they are named."""
+
+BY_NAME = {one.name: one for one in (*VARIANTS, *ASKED_FOR)}

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
@@ -14,6 +15,9 @@ from lcc_scrapy.app.opening import contents_of, here, other_machines
 from lcc_scrapy.dashboard.pages import Terms
 from lcc_scrapy.dashboard.routes import make_dashboard
 from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.versions import Version
+from lcc_scrapy.feed.content import Content, StoredContent
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.named_cursors import StoreCursors
 from lcc_scrapy.feed.store_feed import StoreFeed
@@ -57,11 +61,19 @@ class Api:
         app.stop(self.app)
 
 
+def _addresses(contents: Content, seconds: int) -> Callable[[CachedUrl | Version], str | None]:
+    """Return what gives a URL, good for so many seconds, of a content in object storage; 0 = of none."""
+    if not (seconds and isinstance(contents, StoredContent)):
+        return lambda _row: None
+    return partial(contents.address, seconds=seconds)
+
+
 def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
     """Return the API; content users read from ``reads``. The stores stay their caller's to close."""
     others = other_machines(config, store)
     feed = StoreFeed(reads, lags=reads is not store)
-    library = Library(feed, contents_of(config, others))
+    contents = contents_of(config, others)
+    library = Library(feed, contents)
     lcc = Lcc(
         library.feed,
         library.open,
@@ -70,6 +82,7 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
         lambda: measures(store, config.spool_dirs, int(time.time()), config.policy.push_grace),
         bounds=config.web,
         primary=StoreFeed(store),
+        address=_addresses(contents, config.content_redirect),
     )
     routers = [
         make_router(StorePublications(store), config.web_url),

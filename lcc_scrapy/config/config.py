@@ -61,6 +61,7 @@ class Config:
     read_database_url_file: str = setting("LCC_READ_DATABASE_URL_FILE", "", str, "File that holds that URL, for one with a password; read when LCC_READ_DATABASE_URL is not set.")
     content_dir: Path = setting("LCC_CONTENT_DIR", "", _resolved, "Folder of the content files. Default: `content` inside the data directory.")
     content_url: str = setting("LCC_CONTENT_URL", "", str.strip, "Object storage of the contents, `s3://BUCKET/PREFIX` or `s3://BUCKET/PREFIX?endpoint=https://HOST` ([object storage](object-storage.md)). Default: files in LCC_CONTENT_DIR.")
+    content_redirect: int = setting("LCC_CONTENT_REDIRECT", "0", readers.validity, "How long URLs are good to which `lcc web` [redirects](object-storage.md#redirects) those who read a content, so that they get it from the object storage itself; 7d at most. 0 or empty = `lcc web` passes contents through.")
     spool_dir: Path = setting("LCC_SPOOL_DIR", "", _resolved, "Folder of accepted sets waiting for the queue. Default: `spool` inside the data directory.")
     policy: QueuePolicy = group(QueuePolicy)
     uns_listen: UnsListenRules = group(UnsListenRules)

@@ -14,6 +14,7 @@ from lcc_scrapy.links.rules import DOCUMENTS, REQUISITES, IgnoreList
 ALL, NOTHING = "all", "none"
 """Of LCC_PROJECT_COMPONENTS: every component, and not a single one."""
 _ADDRESS_MAX = 255
+_VALIDITY_MAX = 7 * 86400
 
 
 def components(text: Any) -> tuple[str, ...]:
@@ -45,6 +46,14 @@ def ignore_file(text: Any) -> IgnoreList:
         return IgnoreList.parse(Path(path).read_text(encoding="utf-8").splitlines()) if path else IgnoreList()
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def validity(text: Any) -> int:
+    """Read how many seconds a signed URL is good, a week at most; empty or 0 = there is none."""
+    seconds = read.whole_seconds(str(text).strip() or "0")
+    if seconds > _VALIDITY_MAX:
+        raise ValueError(f"{text!r}, expected 7d at most")
+    return seconds
 
 
 def endpoint(text: Any) -> Endpoint | None:

@@ -106,6 +106,9 @@ class ContentFiles:
         """Open a content file for reading."""
         return self.path_of(fileid, machineid).open("rb")
 
+    def address(self, fileid: int, machineid: int, size: int, seconds: int) -> None:
+        """Return None: a file has no URL."""
+
     def stat(self, fileid: int) -> Stored:
         """Tell size and time of a content file; raises as ``open`` does."""
         found = self.path_of(fileid).stat()

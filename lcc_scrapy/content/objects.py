@@ -2,7 +2,7 @@
 
 ``<prefix>/<machineid>/<millions>/<thousands>/<fileid>``: the names are those of content files. Credentials
 come from the environment (``AWS_ACCESS_KEY_ID`` and the like), never from a URL. An object is durable when
-the server has acknowledged it.
+the server has acknowledged it. No browser is to render one, whatever its site said that it is.
 """
 
 import io
@@ -30,6 +30,9 @@ PART = 8 * 1024 * 1024
 
 TIMEOUT, RETRYING = 30, 10
 """Seconds for a request, and for trying one again before its commit fails and is tried later."""
+
+ATTACHMENT = "attachment"
+_SHOWN_BY_NO_BROWSER = {"Content-Type": "application/octet-stream", "Content-Disposition": ATTACHMENT}
 
 _BLOCK = 256 * 1024
 _BATCH = 1000
@@ -138,7 +141,7 @@ class ContentObjects:
         content = Path(body.path) if body.path else bytes(body.to_store)
         key = self._key(fileid)
         with _as_os_error(key):
-            self._objects.put(key, content, chunk_size=PART)
+            self._objects.put(key, content, attributes=_SHOWN_BY_NO_BROWSER, chunk_size=PART)
 
     def open(self, fileid: int, machineid: int | None = None) -> IO[bytes]:
         """Open an object for reading, as it arrives; raises ``FileNotFoundError`` or another ``OSError``."""
@@ -153,6 +156,22 @@ class ContentObjects:
         with _as_os_error(key), self._in_bucket():
             found = self._objects.head(key)
         return Stored(found["size"], found["last_modified"].timestamp())
+
+    def address(self, fileid: int, machineid: int, size: int, seconds: int) -> str | None:
+        """Return a URL at which anybody may read an object for so many seconds (7 days at most).
+
+        None where the bucket has another size of it, or does not call it an attachment: it was put without
+        that word, or the server has not kept it. Raises as ``open`` does.
+        """
+        from obstore import sign  # noqa: PLC0415 - an extra
+
+        key = self._key(fileid, machineid)
+        with _as_os_error(key), self._in_bucket():
+            found = self._objects.get(key, options={"head": True})
+            as_it_should = found.attributes.get("Content-Disposition") == ATTACHMENT
+            if found.meta["size"] != size or not as_it_should:
+                return None
+            return sign(self._objects, "GET", key, timedelta(seconds=seconds))
 
     @contextmanager
     def _in_bucket(self) -> Iterator[None]:

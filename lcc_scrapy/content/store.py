@@ -21,6 +21,12 @@ class ContentStore(Protocol):
     def open(self, fileid: int, machineid: int | None = None) -> IO[bytes]:
         """Open a content as it is stored; raises ``FileNotFoundError`` or another ``OSError``."""
 
+    def address(self, fileid: int, machineid: int, size: int, seconds: int) -> str | None:
+        """Return a URL at which anybody may read a content of that size for so many seconds; None = nowhere.
+
+        Raises as ``open`` does.
+        """
+
     def stat(self, fileid: int) -> Stored:
         """Tell size and time of a content; raises as ``open`` does."""
 

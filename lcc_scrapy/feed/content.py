@@ -52,7 +52,26 @@ class StoredContent:
         try:
             return self._contents.open(row.fetched_fileid, row.fetched_machineid)
         except ContentAway as error:
-            raise StoreUnavailable(f"the content of document {row.docid}: {error.strerror}") from None
+            raise _away(row, error) from None
+
+    def address(self, row: CachedUrl | Version, seconds: int) -> str | None:
+        """Return a URL at which anybody may read a content as it was served, for so many seconds.
+
+        None = it has to be opened: it is compressed there, or not there as its row says. Raises
+        ``StoreUnavailable``.
+        """
+        if row.file_encoding:
+            return None
+        try:
+            return self._contents.address(row.fetched_fileid, row.fetched_machineid, row.fetched_len, seconds)
+        except FileNotFoundError:
+            return None
+        except ContentAway as error:
+            raise _away(row, error) from None
+
+
+def _away(row: CachedUrl | Version, error: ContentAway) -> StoreUnavailable:
+    return StoreUnavailable(f"the content of document {row.docid}: {error.strerror}")
 
 
 class LocalContent:

@@ -12,6 +12,7 @@ from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.selection import is_pattern
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.web import ranges
+from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import BINARY, as_bytes, problem, told
 from lcc_scrapy.web.streams import pieces
 
@@ -29,6 +30,15 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 """Of GET; ``HEAD`` of the other method."""
 
+REDIRECTED: dict[int | str, dict[str, Any]] = {
+    302: {
+        "description": "The content is at `Location`, in object storage, for a short time. Do not send the"
+        " token there. Only if `LCC_CONTENT_REDIRECT` is set."
+    },
+    **ANSWERS,
+}
+"""Of GET, where contents may lie in object storage."""
+
 HEAD: dict[int | str, dict[str, Any]] = {
     200: {"description": "All but the content itself."},
     **{
@@ -37,6 +47,9 @@ HEAD: dict[int | str, dict[str, Any]] = {
         if status not in {200, 206}
     },
 }
+
+
+_CONDITIONS = {"if-match", "if-range", "if-modified-since", "if-unmodified-since"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,33 @@ def answer(
     status = HTTPStatus.OK if part is None else HTTPStatus.PARTIAL_CONTENT
     sent = pieces(stream, whole if part is None else part)
     return StreamingResponse(sent, status, headers | _of_part(row, whole, part))
+
+
+def redirect(request: Request, lcc: Lcc, asked: _Asked, row: CachedUrl | Version) -> Response | None:
+    """Answer that a content is in object storage, for a short time; None = it is to be opened.
+
+    A client repeats its headers there. So whoever sends conditions stays here, and who asks for a range that
+    we ignore; a tag that is not ours may be one that the storage gave.
+    """
+    if request.method == "HEAD" or not _CONDITIONS.isdisjoint(request.headers.keys()):
+        return None
+    if not _means_the_same_there(asked, row):
+        return None
+    address = lcc.address(row)
+    if address is None:
+        return None
+    # The URL is as good as a token, as long as it lasts.
+    return Response(status_code=HTTPStatus.FOUND, headers={"Location": address, "Cache-Control": "no-store"})
+
+
+def _means_the_same_there(asked: _Asked, row: CachedUrl | Version) -> bool:
+    """Tell whether object storage answers as we do to what is asked for."""
+    if asked.if_none_match and ranges.is_named(asked.if_none_match, f'"{row.sha256}"', weakly=True):
+        return False
+    try:
+        return not asked.wanted or ranges.part(asked.wanted, row.fetched_len) is not None
+    except ranges.Unsatisfiable:
+        return False
 
 
 def _of_part(row: CachedUrl | Version, whole: range, part: range | None) -> dict[str, str]:

@@ -130,7 +130,7 @@ Seq = Annotated[int, Path(ge=1, le=_SEQ_MAX, description="`seq` of the version."
 @router.get(
     "/{docid}/versions/{seq}/content",
     response_class=StreamingResponse,
-    responses=contents.ANSWERS,
+    responses=contents.REDIRECTED,
     dependencies=[Depends(streaming)],
 )
 def version_content(
@@ -141,6 +141,9 @@ def version_content(
     version = next((one for one in _versions(lcc, row) if one.seq == seq), None)
     if version is None:
         raise NotThere(f"there is no version {seq} of document {docid}: it is not kept, or never was there")
+    redirect = contents.redirect(request, lcc, asked, version)
+    if redirect is not None:
+        return redirect
     return contents.answer(request, asked, version, lcc.open(version), name_of(row).rpartition("/")[2])
 
 

@@ -49,12 +49,16 @@ def document(
 @router.get(
     "/{docid}/content",
     response_class=StreamingResponse,
-    responses=contents.ANSWERS,
+    responses=contents.REDIRECTED,
     dependencies=[Depends(streaming)],
 )
 def content(*, request: Request, lcc: TheLcc, token: Reading, docid: DocId, asked: Asked) -> Response:
     """The content of a document, or a part of it (one range of bytes)."""
-    row, stream = _opened(lcc, token, docid)
+    row = found(lcc, token, docid)
+    redirect = contents.redirect(request, lcc, asked, row)
+    if redirect is not None:
+        return redirect
+    row, stream = _opened(lcc, token, row)
     return contents.answer(request, asked, row, stream, name_of(row).rpartition("/")[2])
 
 
@@ -67,11 +71,11 @@ def found(lcc: Lcc, token: Token, docid: str) -> CachedUrl:
     return row
 
 
-def _opened(lcc: Lcc, token: Token, docid: str) -> tuple[CachedUrl, IO[bytes]]:
+def _opened(lcc: Lcc, token: Token, row: CachedUrl) -> tuple[CachedUrl, IO[bytes]]:
     for _ in range(_TRIES):
-        row = found(lcc, token, docid)
         try:
             return row, lcc.open(row)
         except ContentGone as error:
-            gone = error  # replaced since its row was read: there is another row now
+            gone = error
+        row = found(lcc, token, row.docid)  # replaced since its row was read: there is another row now
     raise gone

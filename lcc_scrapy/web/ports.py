@@ -35,7 +35,8 @@ class Lcc:
     None = the same.
 
     ``open`` gives the content of a document, or an earlier one, decoded, and raises ``ContentGone``,
-    ``ContentElsewhere`` or ``ContentLost``. ``measures`` are read when they are asked for.
+    ``ContentElsewhere`` or ``ContentLost``. ``address`` gives a URL at which anybody may read it for a short
+    time, None where there is none. ``measures`` are read when they are asked for.
     """
 
     feed: Feed
@@ -46,6 +47,7 @@ class Lcc:
     bounds: Bounds = field(default_factory=Bounds)
     now: Callable[[], float] = time.time
     primary: Feed | None = None
+    address: Callable[[CachedUrl | Version], str | None] = lambda _row: None
 
     @property
     def newest(self) -> Feed:

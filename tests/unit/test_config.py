@@ -44,6 +44,7 @@ from lcc_scrapy.links.rules import DOCUMENTS
             "LCC_URL_LENGTH: '4000', expected at most 2048, which is what the database takes",
         ),
         ("LCC_CONTENT_COMPRESSION", "br", "LCC_CONTENT_COMPRESSION: 'br', expected none, gzip or zstd"),
+        ("LCC_CONTENT_REDIRECT", "8d", "LCC_CONTENT_REDIRECT: '8d', expected 7d at most"),
         ("LCC_KEEP_VERSIONS", "101", "LCC_KEEP_VERSIONS: '101', expected at most 100 versions"),
         ("LCC_KEEP_VERSIONS", "5,5", "LCC_KEEP_VERSIONS: '5,5', expected for example 5, 30d or '5, 30d'"),
         ("LCC_KEEP_VERSIONS", "30d,5", "LCC_KEEP_VERSIONS: '30d,5', expected for example 5, 30d or '5, 30d'"),
@@ -124,6 +125,14 @@ def test_an_empty_file_for_the_url_is_no_url_and_a_missing_one_is_an_error(tmp_p
 )
 def test_versions_are_kept_by_number_by_age_or_both(value, keep):
     assert load(Settings(), {"LCC_DATA_DIR": "/", "LCC_KEEP_VERSIONS": value}).policy.versions == keep
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("", 0), (" ", 0), ("0", 0), ("1m", 60), ("0.3s", 1), ("7d", 604_800)]
+)
+def test_signed_urls_are_good_for_whole_seconds_or_there_are_none(value, seconds):
+    given = {"LCC_DATA_DIR": "/", "LCC_CONTENT_REDIRECT": value}
+    assert load(Settings(), given).content_redirect == seconds
 
 
 def test_an_ignore_file_is_read_and_a_line_that_is_wrong_is_named(tmp_path: Path) -> None:

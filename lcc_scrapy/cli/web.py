@@ -43,6 +43,8 @@ def web(lcc: Lcc) -> None:
     config = lcc.config
     if config.web_endpoint is None and not config.push_endpoints:
         raise ConfigurationError("LCC_WEB_ENDPOINT and LCC_PUSH_ENDPOINTS are empty: say where to listen")
+    if config.content_redirect and not config.content_url:
+        raise ConfigurationError("LCC_CONTENT_REDIRECT: contents lie in files; it needs LCC_CONTENT_URL")
     logs.begin(lcc.settings, config.log_format)
     for name in unserved(config):
         _log.warning("%s is set, and nothing serves it: set LCC_PUSH_ENDPOINTS", name)

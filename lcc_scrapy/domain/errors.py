@@ -171,6 +171,10 @@ class StoreUnavailable(LccError):
     """The database does not answer; the same call may go through later."""
 
 
+class StorageAway(StoreUnavailable):
+    """The object storage of the contents does not answer; the database does."""
+
+
 class StoreFull(StoreUnavailable):
     """There is no room for what the database was to keep."""
 

@@ -13,7 +13,7 @@ from typing import IO, Protocol
 from lcc_scrapy.content.files import ContentAway, relative_name
 from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.errors import LccError, StoreUnavailable
+from lcc_scrapy.domain.errors import LccError, StorageAway
 from lcc_scrapy.domain.versions import Version
 
 _BUFFER = 64 * 1024
@@ -48,7 +48,7 @@ class StoredContent:
         self._contents = contents
 
     def open(self, row: CachedUrl | Version) -> IO[bytes]:
-        """Return the content as it is stored; raises ``FileNotFoundError`` or ``StoreUnavailable``."""
+        """Return the content as it is stored; raises ``FileNotFoundError`` or ``StorageAway``."""
         try:
             return self._contents.open(row.fetched_fileid, row.fetched_machineid)
         except ContentAway as error:
@@ -58,7 +58,7 @@ class StoredContent:
         """Return a URL at which anybody may read a content as it was served, for so many seconds.
 
         None = it has to be opened: it is compressed there, or not there as its row says. Raises
-        ``StoreUnavailable``.
+        ``StorageAway``.
         """
         if row.file_encoding:
             return None
@@ -70,8 +70,8 @@ class StoredContent:
             raise _away(row, error) from None
 
 
-def _away(row: CachedUrl | Version, error: ContentAway) -> StoreUnavailable:
-    return StoreUnavailable(f"the content of document {row.docid}: {error.strerror}")
+def _away(row: CachedUrl | Version, error: ContentAway) -> StorageAway:
+    return StorageAway(f"the content of document {row.docid}: {error.strerror}")
 
 
 class LocalContent:

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 
 from lcc_scrapy.domain.alerts import BadRecipient, NoSuchRecipient, TooManyRecipients
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
-from lcc_scrapy.domain.errors import LccError, StoreUnavailable
+from lcc_scrapy.domain.errors import LccError, StorageAway, StoreUnavailable
 from lcc_scrapy.domain.named_cursors import TooMany
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.tokens import NotAllowed, Refused
@@ -64,6 +64,7 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
     ContentGone: (HTTPStatus.GONE, "content-gone", {}),
     ContentElsewhere: (HTTPStatus.SERVICE_UNAVAILABLE, "content-elsewhere", _LATER),
     ContentLost: (HTTPStatus.INTERNAL_SERVER_ERROR, "content-lost", {}),
+    StorageAway: (HTTPStatus.SERVICE_UNAVAILABLE, "storage-away", _LATER),
     StoreUnavailable: (HTTPStatus.SERVICE_UNAVAILABLE, "database-away", _LATER),
     Busy: (HTTPStatus.SERVICE_UNAVAILABLE, "busy", _LATER),
     TooMany: (HTTPStatus.CONFLICT, "too-many", {}),
@@ -74,6 +75,7 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
     BadUrd: (HTTPStatus.UNPROCESSABLE_ENTITY, "bad-urd", {}),
 }
 _UNTOLD = {
+    StorageAway: "the object storage does not answer: try again later",
     StoreUnavailable: "the database does not answer: try again later",
     ContentElsewhere: "the machine that has this content does not answer: try again later",
 }

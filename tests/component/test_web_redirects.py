@@ -256,7 +256,7 @@ def test_a_storage_that_is_away_is_an_error_here(monkeypatch):
         object.__setattr__(house.lcc, "address", address)
         answer = client.get(f"/v1/documents/{row.docid}/content", follow_redirects=False)
     assert answer.headers["retry-after"]
-    assert "not-a-secret" not in problem(answer, 503, "database-away")
+    assert "not-a-secret" not in problem(answer, 503, "storage-away")
 
 
 # --- the signature --------------------------------------------------------------------------------------

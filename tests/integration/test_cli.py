@@ -1029,3 +1029,8 @@ def test_scrapy_ends_with_the_status_of_lcc(small):
     assert scrapy(small, "lcc", "explain", "http://nowhere/").returncode == 1
     assert scrapy(small, "lcc", "--frob").returncode == 2
     assert scrapy(small, "lcc", "select", "--since", str(Position("x", 1, 5))).returncode == 3
+
+
+def test_redirects_to_object_storage_need_one(house):
+    told = house.lcc("-s", "LCC_CONTENT_REDIRECT=1m", "web", status=2)
+    assert "LCC_CONTENT_REDIRECT: contents lie in files; it needs LCC_CONTENT_URL" in told.output

@@ -727,8 +727,8 @@ class MemoryTx:
 
     def wake_sources(self, now: int) -> None:
         for number, row in self._t.sources.items():
-            if (row.at > now + CLAIM or row.claimed > now + 2 * CLAIM) and row.due > now:
-                self._t.sources[number] = replace(row, due=now)
+            if (row.at > now + CLAIM or row.claimed > now + 2 * CLAIM) and row.due > now + CLAIM:
+                self._t.sources[number] = replace(row, due=now + CLAIM)
 
     def source_called_back(self, callback: str) -> Source | None:
         return next((row for row in self.sources() if callback and row.callback == callback), None)

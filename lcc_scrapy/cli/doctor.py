@@ -56,7 +56,7 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
         return
     yield Finding("settings", State.OK, "all can be read")
     yield from _of_machine(config)
-    yield from _redis(config)
+    yield from _redis(lcc)
     try:
         with lcc.store() as store:
             yield from _of_database(lcc, store)
@@ -82,14 +82,14 @@ def _of_machine(config: "Config") -> Iterator["Finding"]:
     yield checks.open_files(config.uns_listen.connections_max)
 
 
-def _redis(config: "Config") -> Iterator["Finding"]:
+def _redis(lcc: Lcc) -> Iterator["Finding"]:
     from lcc_scrapy.machine import wake_redis
     from lcc_scrapy.ops import doctor as checks
     from lcc_scrapy.sources import redis_key
 
     named: list[tuple[str, str, Callable[[str], Any]]] = [
-        ("LCC_WAKE_REDIS", config.wake_redis, wake_redis.client_of),
-        ("LCC_REDIS_URL", config.redis_url, partial(redis_key.client_of, {})),
+        ("LCC_WAKE_REDIS", lcc.config.wake_redis, wake_redis.client_of),
+        ("LCC_REDIS_URL", lcc.config.redis_url, partial(redis_key.client_of, lcc.settings)),
     ]
     for setting, url, client_of in named:
         if url:

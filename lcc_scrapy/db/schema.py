@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import URL, Connection, inspect, make_url
 
-from lcc_scrapy.db.sql.store import READING, SqlStore, named_errors
+from lcc_scrapy.db.sql.store import READING, SILENCE, SqlStore, named_errors
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -44,14 +44,15 @@ def upgrade(url: str | URL, progress: "Callable[[int, int], None] | None" = None
         store.close()
 
 
-def pending(url: str | URL) -> list[str]:
+def pending(url: str | URL, *, silence: int = SILENCE) -> list[str]:
     """Return the revisions that ``upgrade`` would apply, oldest first; changes nothing, creates nothing.
 
-    Raises ``ConfigurationError`` when the database is newer than this program.
+    ``silence`` is as for ``SqlStore``. Raises ``ConfigurationError`` when the database is newer than this
+    program.
     """
     if is_missing_file(url):
         return _after(None)
-    store = SqlStore(url)
+    store = SqlStore(url, silence=silence)
     try:
         with named_errors(), store.engine.connect() as connection:
             return _pending(connection.execution_options(**{READING: True}))

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from sqlalchemy.exc import ProgrammingError
+
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
@@ -101,9 +103,9 @@ class OpenSubs:
             raise SubAway(f"sub-LCC {name} does not answer")
         try:
             yield store
-        except StoreUnavailable as error:
+        except (StoreUnavailable, ProgrammingError) as error:  # the last: tables are not there
             self._leave_if_away(name, store)
-            raise SubAway(f"sub-LCC {name}: {error}") from error
+            raise SubAway(f"sub-LCC {name}: {getattr(error, 'orig', None) or error}") from error
 
     def _leave_if_away(self, name: str, store: SqlStore) -> None:
         """Let nobody else wait for a database, unless it was a deadlock and the like."""

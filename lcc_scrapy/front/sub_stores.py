@@ -6,7 +6,7 @@ from typing import Self
 from sqlalchemy.exc import SQLAlchemyError
 
 from lcc_scrapy.db import schema
-from lcc_scrapy.db.sql.store import SILENCE, SqlStore
+from lcc_scrapy.db.sql.store import SILENCE, SqlStore, plain_errors
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.feed.store_feed import LCC_ID
@@ -26,7 +26,7 @@ def open_store(sub: SubLcc, *, to_write: bool, silence: int = SILENCE) -> SqlSto
 def _opened(sub: SubLcc, *, to_write: bool, silence: int) -> SqlStore:
     if schema.is_missing_file(sub.database):
         raise ConfigurationError("the file of its database is not there")
-    if to_write and schema.pending(sub.database):
+    if to_write and schema.pending(sub.database, silence=silence):
         raise ConfigurationError("there is no LCC in its --database, or it needs `lcc db upgrade`")
     store = SqlStore(sub.database, silence=silence)
     try:
@@ -47,8 +47,8 @@ def _its_id(store: SqlStore) -> str | None:
 
 
 def count_urls(store: SqlStore) -> int:
-    """Count documents and waiting URLs."""
-    with store.read() as tx:
+    """Count documents and waiting URLs; whatever is wrong with the tables is an ``LccError``."""
+    with plain_errors("its tables cannot be read"), store.read() as tx:
         return int(tx.queued_total() + tx.cached_total())
 
 

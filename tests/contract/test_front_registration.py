@@ -1,5 +1,6 @@
 """Registration at a front: pids are unique over all sub-LCCs, and each step reaches the right one."""
 
+import socket
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -264,6 +265,27 @@ def test_one_that_is_away_is_later_for_its_providers_only(house):
     house.subs.look()
     house.service.begin_root(pid, password, HttpUrl.parse(OTHER), "")
     assert {house.home(house.begin().registration.pid) for _ in range(6)} == {"a", "b", "c"}
+
+
+def test_one_whose_tables_are_gone_keeps_nobody_out(house):
+    for table in ("registrations", "pidb"):
+        with house.stores["b"].engine.begin() as connection:
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+        assert {house.home(house.begin().registration.pid) for _ in range(4)} == {"a", "c"}
+        house.subs.look()
+    assert sorted(house.subs.stores()) == ["a", "c"]
+
+
+def test_a_server_that_says_nothing_holds_up_a_look_for_its_time_only(house):
+    with closing(socket.create_server(("127.0.0.1", 0))) as mute:
+        url = f"mysql://u:p@127.0.0.1:{mute.getsockname()[1]}/lcc"
+        house.directory.add(SubLcc("d", "h:1", "id of d", database=url))
+        with closing(OpenSubs(house.directory, silence=1)) as subs:
+            look = threading.Thread(target=subs.look, daemon=True)
+            look.start()
+            look.join(60)  # a statement may take 600 s elsewhere
+            assert not look.is_alive()
+            assert sorted(subs.stores()) == ["a", "b", "c"]
 
 
 def test_a_deadlock_keeps_nobody_else_out(house):

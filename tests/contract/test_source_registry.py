@@ -1,8 +1,13 @@
 """Sources on every store: what is remembered of them, and what becomes of what they list."""
 
+from datetime import UTC
+
 import pytest
 
+from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
+from lcc_scrapy.providers.registration import add
+from lcc_scrapy.sources.registry import Registry
 
 
 def source(number, pid=7, **values):
@@ -51,7 +56,20 @@ def test_what_a_clock_that_was_ahead_put_off_is_made_due(store):
             tx.put_source(one)
         tx.wake_sources(now)
     with store.read() as tx:
-        assert [one.due for one in tx.sources()] == [now, now, *(one.due for one in right)]
+        assert [one.due for one in tx.sources()] == [now + CLAIM, now + CLAIM, *(one.due for one in right)]
+
+
+def test_nobody_is_robbed_of_a_run_by_a_clock_that_is_behind(store):
+    now, ahead = 10_000, 10_300
+    add(store, Provider(7, "x"), [])
+    with store.begin() as tx:
+        tx.put_source(source(1, at=now - 9, due=now))
+    here, there = (Registry(store, name, UTC) for name in ("here/1", "there/2"))
+    run = there.claim_due(ahead)
+    with store.begin() as tx:
+        tx.wake_sources(now)
+    assert here.claim_due(now) is None
+    assert there.keep(run, ahead + CLAIM // 3)
 
 
 def test_urls_of_a_file_come_by_key_with_their_newest_stamps(store):

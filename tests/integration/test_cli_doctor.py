@@ -89,6 +89,9 @@ def test_each_redis_is_asked_and_no_password_is_told(house, redis_server):
             assert (state, setting in text) == ("problem", True)
             assert "very-secret" not in text
             assert "<" not in text
+    params = 'REDIS_PARAMS={"username": "nobody", "password": "very-secret"}'
+    state, text = findings(house, f"LCC_REDIS_URL={URL}", params, status=1)["redis"]
+    assert (state, "very-secret" in text) == ("problem", False)
 
 
 def test_a_port_that_somebody_else_has_is_a_problem(house):

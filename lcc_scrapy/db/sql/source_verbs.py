@@ -33,12 +33,15 @@ class SourceVerbs(OnConnection):
         return _SOURCES.read(self._c, query.limit(limit))
 
     def wake_sources(self, now: int) -> None:
-        """Make due what a clock that was ahead has put off: it was looked at, or claimed, in the future."""
+        """Make due what a clock that was ahead has put off: it was looked at, or claimed, in the future.
+
+        It is due after ``CLAIM``: whoever runs it at this moment says so before.
+        """
         c = t.sources.c
         ahead = or_(c.at > now + CLAIM, c.claimed > now + 2 * CLAIM)
-        query = select(c.sourceid).where(ahead, c.due > now)
+        query = select(c.sourceid).where(ahead, c.due > now + CLAIM)
         for numbers in chunks(self._c.execute(query).scalars().all()):
-            self._c.execute(update(t.sources).where(c.sourceid.in_(numbers)).values(due=now))
+            self._c.execute(update(t.sources).where(c.sourceid.in_(numbers)).values(due=now + CLAIM))
 
     def source_called_back(self, callback: str) -> Source | None:
         """Return the source whose callback has this name; "" is nobody's."""

@@ -5,7 +5,7 @@ connection (https://redis.io/docs/latest/develop/reference/sentinel-clients/). A
 of its nodes, and tells which one (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
@@ -63,10 +63,11 @@ class Servers:
             scheme.lower().startswith("rediss"),
         )
 
-    @property
-    def login(self) -> dict[str, Any]:
-        """Return how clients log in, as redis-py names it."""
-        return {"username": self.user, "password": self.password} | ({"ssl": True} if self.tls else {})
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options of redis-py: what the URL says of logins and TLS goes before what is given."""
+        said = {"username": self.user, "password": self.password, "ssl": self.tls or None}
+        elsewhere = {key: value for key, value in given.items() if key not in {"host", "port"}}
+        return elsewhere | {key: value for key, value in said.items() if value is not None}
 
 
 class SentinelRedis:
@@ -92,8 +93,9 @@ class SentinelRedis:
         asking["retry"] = _no_retry()  # the next Sentinel is asked
         if servers.tls:
             asking["ssl"] = True
+        number = {"db": int(database)} if database else {}
         return made(servers.addresses, sentinel_kwargs=asking).master_for(
-            name, db=int(database or 0), **servers.login, **options
+            name, **servers.options(options) | number
         )
 
 
@@ -114,10 +116,11 @@ class ClusterRedis:
         servers = Servers.parse(url, _PORT)
         if servers.path not in {(), ("0",)}:  # a cluster has one database
             raise ValueError(FORMS)
-        options.pop("retry_on_timeout", None)  # a default of scrapy-redis, which warns
+        for name in ("retry_on_timeout", "db"):  # a default of scrapy-redis, which warns; REDIS_DB
+            options.pop(name, None)
         made: Any = cluster  # its nodes have no types
         nodes = [made.ClusterNode(*address) for address in servers.addresses]
-        return cls(partial(made.RedisCluster, startup_nodes=nodes, **servers.login, **options))
+        return cls(partial(made.RedisCluster, startup_nodes=nodes, **servers.options(options)))
 
     @cached_property
     def _client(self) -> Any:

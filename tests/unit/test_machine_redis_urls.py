@@ -4,7 +4,7 @@ import pytest
 
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.machine import wake_redis
-from lcc_scrapy.machine.redis_urls import ClusterRedis, SentinelRedis, Servers, class_of
+from lcc_scrapy.machine.redis_urls import ClusterRedis, SentinelRedis, Servers, class_of, errors
 from lcc_scrapy.sources import redis_key
 
 SECRET = "canary"
@@ -59,3 +59,19 @@ def test_what_names_none_is_one_clear_line_without_the_password(kind, rest):
         with pytest.raises(ConfigurationError) as caught:
             client_of(url)
         assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["redis+sentinel://127.0.0.1:1/n", "redis+cluster://127.0.0.1:1"])
+def test_what_a_url_does_not_say_comes_from_the_options(url):
+    given = {"username": "u", "password": "p", "host": "elsewhere", "port": 1, "db": 3}
+    client = class_of(url).from_url(url, **given)
+    with pytest.raises(errors()):
+        client.ping()
+
+
+def test_a_url_goes_before_the_options():
+    client = SentinelRedis.from_url("redis+sentinel://:b@127.0.0.1:1/n/2", username="u", password="p", db=3)
+    said = client.connection_pool.connection_kwargs
+    assert (said["username"], said["password"], said["db"]) == ("u", "b", 2)
+    said = SentinelRedis.from_url("redis+sentinel://127.0.0.1:1/n", db=3).connection_pool.connection_kwargs
+    assert said["db"] == 3

@@ -35,6 +35,12 @@ FIRST_PID = 1_000_000
 PIDS = "registered"
 """The counter of pids that registration has given out, from ``FIRST_PID`` on."""
 
+FRONT_FIRST_PID = 1_000_000_000
+"""Registration at a front gives out pids from here on: no LCC behind it counts so far by itself."""
+
+FRONT_PIDS = "registered-at-front"
+"""The counter of pids that a front has given out to this LCC, from ``FRONT_FIRST_PID`` on."""
+
 ROOTS_MAX = 100
 """Roots that a provider may have by its own proofs."""
 

@@ -13,13 +13,13 @@ from sqlalchemy.exc import IntegrityError
 
 from lcc_scrapy.db.sql.store import named_errors
 from lcc_scrapy.domain.front import FrontError
-from lcc_scrapy.domain.registration import FIRST_PID
+from lcc_scrapy.domain.registration import FRONT_FIRST_PID
 from lcc_scrapy.front import tables as t
 
 COUNTER = "registered"
 """The fact of the front that says which pid was given out last."""
 
-NONE_YET = str(FIRST_PID - 1)
+NONE_YET = str(FRONT_FIRST_PID - 1)
 _MANY = 500
 """Pids that one statement asks for."""
 
@@ -75,7 +75,7 @@ class GivenPids:
             last = _last(connection)
             for some in portions(pids):
                 known = set(connection.scalars(select(t.pmdb.c.pid).where(t.pmdb.c.pid.in_(some))))
-                found |= {pid for pid in some if FIRST_PID <= pid <= last and pid not in known}
+                found |= {pid for pid in some if FRONT_FIRST_PID <= pid <= last and pid not in known}
                 found |= set(connection.scalars(select(t.given.c.pid).where(t.given.c.pid.in_(some))))
         return found
 

@@ -5,7 +5,8 @@ that nobody reads a new provider's documents under an old one's number.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 from lcc_scrapy.cache import full_set_requests
 from lcc_scrapy.cache.versions import drop_all
@@ -15,7 +16,7 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.registration import FIRST_PID, PIDS
+from lcc_scrapy.domain.registration import FIRST_PID, FRONT_FIRST_PID, FRONT_PIDS, PIDS
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 CHUNK = 1000
@@ -87,12 +88,12 @@ def pages(store: Store) -> Iterator[list[Provider]]:
 def add(store: Store, provider: Provider, roots: Sequence[str]) -> None:
     """Add a provider; raises ``LccError`` when its pid is or was in use."""
     with store.begin() as tx:
-        given_out = last_given_out(tx)
+        given_out = GivenOut.locked(tx)
         if tx.provider(provider.pid) is not None:
             raise LccError(f"provider {provider.pid} exists already; `lcc provider set` changes it")
         if tx.info(gone(provider.pid)):
             raise LccError(f"provider {provider.pid} was removed; a pid is never used again, take another")
-        if FIRST_PID <= provider.pid <= given_out:
+        if provider.pid in given_out:
             raise LccError(f"{_GIVEN_OUT % provider.pid}; take another")
         insert(tx, provider, roots)
 
@@ -103,9 +104,26 @@ def insert(tx: Tx, provider: Provider, roots: Sequence[str]) -> None:
     tell(tx, provider.pid)
 
 
-def last_given_out(tx: Tx) -> int:
-    """Return the last pid that registration gave out, and keep it from giving out more until the commit."""
-    return FIRST_PID - 1 + tx.take(PIDS, 0) - 1
+@dataclass(frozen=True, slots=True)
+class GivenOut:
+    """The pids that registration has given out, here and at a front: the last one of each."""
+
+    last: int
+    last_of_front: int
+
+    @classmethod
+    def locked(cls, tx: Tx) -> Self:
+        """Read them, and keep registration from giving out more until the commit."""
+        here, front = tx.take(PIDS, 0) - 1, tx.take(FRONT_PIDS, 0) - 1
+        return cls(FIRST_PID - 1 + here, FRONT_FIRST_PID - 1 + front)
+
+    @classmethod
+    def read(cls, tx: Tx) -> Self:
+        """Read them."""
+        return cls(FIRST_PID - 1 + tx.peek(PIDS), FRONT_FIRST_PID - 1 + tx.peek(FRONT_PIDS))
+
+    def __contains__(self, pid: int) -> bool:
+        return FIRST_PID <= pid <= self.last or FRONT_FIRST_PID <= pid <= self.last_of_front
 
 
 def give_out(tx: Tx) -> int:
@@ -113,7 +131,7 @@ def give_out(tx: Tx) -> int:
 
     Each is given out once, also when its registration comes to nothing.
     """
-    last = last_given_out(tx)
+    last = GivenOut.locked(tx).last
     free = first_free(last, lambda pids: _taken(tx, pids))
     tx.take(PIDS, free - last)
     return free
@@ -132,22 +150,22 @@ def first_free(last: int, taken: Callable[[Sequence[int]], Container[int]]) -> i
 
 
 def reserve(tx: Tx, pid: int) -> int:
-    """Note that a front gave out a pid, from ``FIRST_PID`` on; raises ``PidUsed``."""
-    last = last_given_out(tx)
-    for why in _used(tx, [pid], last).values():
+    """Note that a front gave out a pid, from ``FRONT_FIRST_PID`` on; raises ``PidUsed``."""
+    given_out = GivenOut.locked(tx)
+    for why in _used(tx, [pid], given_out).values():
         raise PidUsed(why)
-    tx.take(PIDS, pid - last)
+    tx.take(FRONT_PIDS, pid - given_out.last_of_front)
     return pid
 
 
 def used_pids(store: Store, pids: Sequence[int]) -> dict[int, str]:
     """Return the pids among these that cannot be given to a new provider, with the reason."""
     with store.read() as tx:
-        return _used(tx, pids, FIRST_PID - 1 + tx.peek(PIDS))
+        return _used(tx, pids, GivenOut.read(tx))
 
 
-def _used(tx: Tx, pids: Sequence[int], given_out: int) -> dict[int, str]:
-    ours = {pid: _GIVEN_OUT % pid for pid in pids if FIRST_PID <= pid <= given_out}
+def _used(tx: Tx, pids: Sequence[int], given_out: GivenOut) -> dict[int, str]:
+    ours = {pid: _GIVEN_OUT % pid for pid in pids if pid in given_out}
     return ours | _taken(tx, pids)
 
 
@@ -163,7 +181,7 @@ def _taken(tx: Tx, pids: Sequence[int]) -> dict[int, str]:
 def add_many(store: Store, fresh: Sequence[tuple[Provider, Sequence[str]]]) -> None:
     """Add providers with their roots, all or none; raises ``LccError`` when a pid is or was in use."""
     with store.begin() as tx:
-        for why in _used(tx, [provider.pid for provider, _ in fresh], last_given_out(tx)).values():
+        for why in _used(tx, [provider.pid for provider, _ in fresh], GivenOut.locked(tx)).values():
             raise LccError(why)
         revision = tx.take(PROVIDERS_CHANGED, 1)
         tx.insert_providers([(replace(provider, revision=revision), its) for provider, its in fresh])

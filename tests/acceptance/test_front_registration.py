@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from harness import BIN, wait_for
 
-from lcc_scrapy.domain.registration import FIRST_PID
+from lcc_scrapy.domain.registration import FRONT_FIRST_PID
 from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.open_subs import OpenSubs
@@ -61,7 +61,7 @@ def test_sites_register_and_push_at_the_front_and_each_sub_lcc_fetches_its_own(h
         lcc_push(house, config)
         pid = int(next(line for line in config.read_text().splitlines() if line.startswith("pid"))[6:])
         homes[name] = pid, house.home_of(pid)
-    assert sorted(pid for pid, _ in homes.values()) == [*range(FIRST_PID, FIRST_PID + 3)]
+    assert sorted(pid for pid, _ in homes.values()) == [*range(FRONT_FIRST_PID, FRONT_FIRST_PID + 3)]
     assert {home for _, home in homes.values()} == set(SUBS)
     for name, (pid, home) in homes.items():
         lcc = house.subs[home]
@@ -119,7 +119,7 @@ def test_a_front_killed_between_the_two_databases_leaves_a_pid_that_is_forgotten
     with pytest.raises((OSError, ValueError)):
         dying.post("", site=house.site("one"))
     assert dying.process.wait(300) == -9
-    lost = FIRST_PID
+    lost = FRONT_FIRST_PID
     assert house.home_of(lost) in SUBS
     server = Server(house, "server")
     assert server.post(f"/{lost}/activate", password="x" * 40)[0] == 401

@@ -156,7 +156,7 @@ def test_many_providers_are_assigned_all_or_none(filled):
     assert filled.assigned([8, 10]) == {8: "b"}
 
 
-FIRST = 1_000_000
+FIRST = 1_000_000_000
 
 
 def test_a_pid_is_given_out_once_and_pmdb_has_it(filled):

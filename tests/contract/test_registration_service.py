@@ -9,6 +9,7 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.registration import (
     FIRST_PID,
+    FRONT_FIRST_PID,
     PASSWORD_ROOTS_MAX,
     ROOTS_MAX,
     Kind,
@@ -186,23 +187,26 @@ def test_many_used_pids_are_skipped_at_once(store, make, provider):
     assert [service.begin(wanted(), "").registration.pid - FIRST_PID for _ in range(2)] == [300, 301]
 
 
-def test_a_pid_that_a_front_gave_out_is_reserved_once_and_nothing_below_it_is_given_out(
+def test_a_pid_that_a_front_gave_out_is_reserved_once_and_changes_nothing_of_what_is_given_out_here(
     store, make, provider
 ):
     def reserve(pid):
         with store.begin() as tx:
             return providers.reserve(tx, pid)
 
-    assert reserve(FIRST_PID + 5) == FIRST_PID + 5
-    for pid in (FIRST_PID, FIRST_PID + 5):
+    first = FRONT_FIRST_PID
+    assert reserve(first + 5) == first + 5
+    for pid in (first, first + 5):
         with pytest.raises(providers.PidUsed, match="never used again"):
             reserve(pid)
-    assert make().begin(wanted(), "").registration.pid == FIRST_PID + 6
-    providers.add(store, provider(FIRST_PID + 8), [SITE])
+        with pytest.raises(LccError, match="never used again"):
+            providers.add(store, provider(pid), [SITE])
+    assert make().begin(wanted(), "").registration.pid == FIRST_PID
+    providers.add(store, provider(first + 8), [SITE])
     with pytest.raises(providers.PidUsed, match="exists already"):
-        reserve(FIRST_PID + 8)
-    assert reserve(FIRST_PID + 7) == FIRST_PID + 7
-    assert make().begin(wanted(), "").registration.pid == FIRST_PID + 9
+        reserve(first + 8)
+    assert reserve(first + 7) == first + 7
+    assert make().begin(wanted(), "").registration.pid == FIRST_PID + 1
 
 
 # --- approval ------------------------------------------------------------------------------------

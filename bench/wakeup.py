@@ -80,7 +80,7 @@ class Latency:
 
 
 class Listening:
-    """Notes when the last message was heard in a channel of a Redis; without one, nothing."""
+    """Notes when the first message is heard in a channel of a Redis after ``at`` was None."""
 
     def __init__(self, url: str, channel: str) -> None:
         self.at: float | None = None
@@ -90,7 +90,7 @@ class Listening:
             listener.run_in_thread(sleep_time=1, daemon=True)
 
     def _note(self, _message: object) -> None:
-        self.at = time.monotonic()
+        self.at = self.at or time.monotonic()
 
 
 def latencies(lcc: Lcc, site: RecordingSite, pushes: int, urls: int, listening: Listening) -> list[Latency]:
@@ -99,6 +99,7 @@ def latencies(lcc: Lcc, site: RecordingSite, pushes: int, urls: int, listening: 
     for number in islice(NUMBERS, pushes):
         time.sleep(random.uniform(0.1, PAUSE))
         paths = [f"set{number}/{one}.html" for one in range(urls)]
+        listening.at = None
         sent = push(lcc.port, site.root, paths)
         end = time.monotonic() + PATIENCE
         while not all(f"/{path}" in site.asked for path in paths):

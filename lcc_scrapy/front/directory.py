@@ -159,9 +159,9 @@ class Directory:
         if self.moving(pid):
             raise FrontError(f"provider {pid} moves: run `lcc front move` to its end, or with --give-up")
         with named_errors(), self._engine.begin() as connection:
-            connection.execute(t.given.delete().where(t.given.c.pid == pid))
             if not connection.execute(t.pmdb.delete().where(t.pmdb.c.pid == pid)).rowcount:
                 raise FrontError(f"provider {pid} is not assigned to any sub-LCC")
+            connection.execute(t.given.delete().where(t.given.c.pid == pid))
 
     def providers(self) -> dict[str, int]:
         """Return how many providers each sub-LCC has, by its name."""

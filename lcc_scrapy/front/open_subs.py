@@ -4,8 +4,10 @@ Nobody waits for a database that was away at the last look. Threads may share it
 """
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from sqlalchemy.exc import ProgrammingError
 
@@ -16,6 +18,9 @@ from lcc_scrapy.domain.front import Load, SubLcc, place
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.silent import Silent
 from lcc_scrapy.front.sub_stores import count_urls, open_store
+
+LOOKS = 2
+"""Times ``silence`` that a look takes at most: a connection, and a statement."""
 
 
 class SubAway(StoreUnavailable):
@@ -36,6 +41,7 @@ class OpenSubs:
         self._stores: dict[str, SqlStore] = {}
         self._load = Load({})
         self._silent = Silent()
+        self._looks: dict[SubLcc, _Look] = {}
 
     def close(self) -> None:
         """Give connections back."""
@@ -45,24 +51,33 @@ class OpenSubs:
             store.close()
 
     def look(self) -> None:
-        """Find out which sub-LCCs there are, which of them answer, and how full these are."""
-        subs = {one.name: one for one in self._directory.subs()}
-        stores: dict[str, SqlStore] = {}
-        urls: dict[str, int] = {}
-        silent: dict[str, str] = {}
-        for name, sub in subs.items():
-            try:
-                stores[name] = self._opened(sub)
-                urls[name] = count_urls(stores[name])
-            except LccError as error:
-                silent[name] = f"sub-LCC {name}: {error}"
-        load = self._directory.load(urls)
+        """Find out which sub-LCCs there are, which of them answer in time, and how full these are."""
+        looks = self._looked()
+        found = {sub.name: look.answer for sub, look in looks.items()}
+        silent = {sub.name: look.why for sub, look in looks.items() if found[sub.name] is None}
+        answers = {name: answer for name, answer in found.items() if answer is not None}
+        load = self._directory.load({name: urls for name, (_, urls) in answers.items()})
+        stores = {name: store for name, (store, _) in answers.items()}
         with self._lock:
             given_back = [one for one in self._stores.values() if one not in stores.values()]
-            self._subs, self._stores, self._load = subs, {name: stores[name] for name in urls}, load
-        for store in [*given_back, *(stores[name] for name in stores.keys() - urls)]:
+            self._subs, self._stores, self._load = {sub.name: sub for sub in looks}, stores, load
+        for store in given_back:
             store.close()
-        self._silent.note(silent)
+        self._silent.note({name: f"sub-LCC {name}: {why}" for name, why in silent.items()})
+
+    def _looked(self) -> dict[SubLcc, "_Look"]:
+        """Look at all at the same time; who gives no answer is not asked again before it does."""
+        looks = {sub: self._looks.get(sub) or self._begun(sub) for sub in self._directory.subs()}
+        end = time.monotonic() + LOOKS * self._silence
+        for look in looks.values():
+            look.join(max(0.0, end - time.monotonic()))
+        self._looks = {sub: look for sub, look in looks.items() if look.is_alive()}
+        return looks
+
+    def _begun(self, sub: SubLcc) -> "_Look":
+        look = _Look(partial(self._opened, sub))
+        look.start()
+        return look
 
     def _opened(self, sub: SubLcc) -> SqlStore:
         if not sub.database:
@@ -116,3 +131,24 @@ class OpenSubs:
             if self._stores.get(name) is store:
                 del self._stores[name]
         store.close()
+
+
+class _Look(threading.Thread):
+    """A look at one sub-LCC: ``answer`` is its store and how many URLs it has, else ``why`` says what is wrong."""
+
+    def __init__(self, opened: Callable[[], SqlStore]) -> None:
+        super().__init__(name="lcc-look", daemon=True)
+        self.answer: tuple[SqlStore, int] | None = None
+        self.why = "it gives no answer"
+        self._opened = opened
+
+    def run(self) -> None:
+        """Ask it."""
+        store = None
+        try:
+            store = self._opened()
+            self.answer = store, count_urls(store)
+        except LccError as error:
+            self.why = str(error)
+            if store is not None:
+                store.close()

@@ -53,6 +53,8 @@ class Servers:
         """
         scheme, _, rest = text.partition("://")
         place, _, path = rest.partition("/")
+        if "?" in path or "#" in path:  # options of redis-py: there are none here
+            raise ValueError(FORMS)
         login, at, hosts = place.rpartition("@")
         user, _, password = login.partition(":")
         return cls(
@@ -127,6 +129,8 @@ class ClusterRedis:
         return self._make()
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         return getattr(self._client, name)
 
 

@@ -180,7 +180,8 @@ class FrontRegistrations:
             with self._subs.using(name) as store, store.snapshot() as tx:
                 known = tx.known_pids(pids)
                 ends = {pid: _end(tx, pid) for pid in pids if pid not in known}
-        except SubAway:
+        except LccError as error:
+            _log.warning("sub-LCC %s does not tell what became of registrations: %s", name, error)
             return Found(waiting=dict.fromkeys(pids, now + GRACE))
         waiting = {pid: max(end, now) + GRACE for pid, end in ends.items() if end}
         return Found(known, waiting, {pid: name for pid in ends if pid not in waiting})

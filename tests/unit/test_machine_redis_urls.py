@@ -48,6 +48,7 @@ def test_the_scheme_says_what_makes_clients():
         ("sentinel", "a/lcc/1/2"),
         ("sentinel", "[::1/lcc"),
         ("sentinel", "a?b/lcc"),
+        ("sentinel", "a/lcc?ssl=1"),
         ("cluster", ""),
         ("cluster", "a/1"),
         ("cluster", "a,"),

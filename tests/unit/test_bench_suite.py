@@ -63,6 +63,26 @@ def test_a_measurement_that_does_not_end_is_stopped(suite, scripts, monkeypatch)
     assert [one.partition(" after ")[0] for one in made.failures] == ["hangs.py: stopped"]
 
 
+def test_two_at_a_time_wait_for_no_other_and_say_in_one_piece_what_they_say(suite, scripts, tmp_path, capfd):
+    text = """
+import pathlib, sys, time
+own, other = map(pathlib.Path, sys.argv[1:])
+print(own.name, "begins", flush=True)
+own.touch()
+while not other.exists():
+    time.sleep(0.01)
+print(own.name, "ends", file=sys.stderr, flush=True)
+"""
+    scripts(meets=text)
+    both = [f"meets.py {tmp_path}/{own} {tmp_path}/{other}" for own, other in ("ab", "ba")]
+    made = suite.Suite([suite.Step(command, 0.1) for command in both], at_once=2)
+    made.run()
+    assert made.failures == []
+    said = capfd.readouterr().out
+    for command, own in zip(both, "ab", strict=True):
+        assert f"\n=== {command}:\n{own} begins\n{own} ends\n=== done in" in said
+
+
 @pytest.mark.parametrize(("told", "status", "grace"), [("SIG_DFL", -2, 60), ("SIG_IGN", -9, 0)])
 def test_who_does_not_stop_when_told_is_killed(suite, monkeypatch, told, status, grace):
     monkeypatch.setattr(suite, "GRACE", grace)

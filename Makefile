@@ -60,7 +60,7 @@ docs: $(DEV_STAMP) ## the documentation, warnings are errors
 bench: $(DEV_STAMP) corpora ## measurements, as ratios, less than two hours; tables and chart of the crawls in dist/
 	$(BIN)/python bench/suite.py
 
-bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of them run
+bench-quick: $(DEV_STAMP) corpora ## every measurement small, two at a time: to see that all of them run
 	$(BIN)/python bench/suite.py --quick
 
 soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble

@@ -41,7 +41,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     named = set(parameters[1].split("-")) if parameters else set()
     if any(named & set(mark.args) for mark in item.iter_markers("soak_of")):
         item.add_marker(pytest.mark.soak)
-    if item.get_closest_marker("by_turns") and named & SLOW_STORES == {_left_out(item.name)}:
+    if item.get_closest_marker("by_turns") and named & SLOW_STORES == {left_out(item.name)}:
         item.add_marker(pytest.mark.soak)
     if SLOW_STORES & named or item.get_closest_marker("soak"):
         item.add_marker(pytest.mark.slow)
@@ -49,7 +49,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         raise pytest.UsageError(f"{item.nodeid}: make test-slow does not look into tests/unit")
 
 
-def _left_out(name: str) -> str:
+def left_out(name: str) -> str:
     """Return the server on which CI does not run a test that is marked ``by_turns``, by all else of its name."""
     servers = sorted(SLOW_STORES)
     return servers[zlib.crc32(re.sub("|".join(servers), "", name).encode()) % len(servers)]

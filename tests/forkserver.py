@@ -27,7 +27,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-PROGRAMS = {"lcc": "lcc_scrapy.cli.main:main", "scrapy": "scrapy.cmdline:execute"}
+PROGRAMS = {
+    "lcc": "lcc_scrapy.cli.main:main",
+    "scrapy": "scrapy.cmdline:execute",
+    "lcccp": "lcc_scrapy.push.lcccp:main",
+}
 MESSAGE = 1 << 20
 COUNTS = "TEST_COUNTS_FILE"
 """Names the file into which a process writes, at SIGUSR2, the number of its blocks (``counted``)."""

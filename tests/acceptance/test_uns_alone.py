@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import make_url
 
 from tests.database_servers import SERVERS
+from tests.forkserver import run
 from tests.harness import BIN, PASSWORD, Lcc, free_port, wait_for
 from tests.integration.site import Answer, Site, page
 
@@ -90,10 +91,7 @@ def spooled(lcc: Lcc) -> int:
 
 
 def refusal_of(lcc: Lcc, *options: str, **settings: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [str(BIN / "lcc"), *options, "uns"],
-        env={**lcc.environment, **settings}, cwd=lcc.cwd, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = run([str(BIN / "lcc"), *options, "uns"], env={**lcc.environment, **settings}, cwd=lcc.cwd)
     return done.returncode, done.stderr
 
 
@@ -182,10 +180,8 @@ def test_a_crawl_that_only_fetches_leaves_the_spool_alone(
     assert lcc.stop_uns() == 0
     before = [(path.name, path.stat().st_mtime_ns) for path in (lcc.folder / "lcc-data/spool").iterdir()]
 
-    done = subprocess.run(
-        [str(BIN / "scrapy"), "crawl", "lcc_push", "-s", "LCC_UNS_ENDPOINTS=", "-a", "stop_when_done=1"],
-        env=lcc.environment, cwd=lcc.cwd, capture_output=True, timeout=300, check=False,
-    )  # fmt: skip
+    command = ["scrapy", "crawl", "lcc_push", "-s", "LCC_UNS_ENDPOINTS=", "-a", "stop_when_done=1"]
+    done = run([str(BIN / command[0]), *command[1:]], env=lcc.environment, cwd=lcc.cwd)
     assert done.returncode == 0
     assert cached(lcc) == {f"{host}/a"}
     after = [(path.name, path.stat().st_mtime_ns) for path in (lcc.folder / "lcc-data/spool").iterdir()]

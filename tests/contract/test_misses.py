@@ -19,8 +19,6 @@ from lcc_scrapy.spidering import sampling as sampling_module
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.submitting import Spidering, Terms
 
-pytestmark = pytest.mark.by_turns
-
 GRACE = 3600
 
 

@@ -19,8 +19,6 @@ from lcc_scrapy.db.records import FEED, Ownership
 from lcc_scrapy.domain.directives import NOBODY
 from lcc_scrapy.domain.entries import furlkey
 
-pytestmark = pytest.mark.by_turns
-
 
 def places(lcc):
     """Return seq and owners_seq of the documents, by name."""

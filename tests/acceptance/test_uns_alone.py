@@ -98,6 +98,7 @@ def refusal_of(lcc: Lcc, *options: str, **settings: str) -> tuple[int, str]:
 # --- one machine, two processes ----------------------------------------------------------------------
 
 
+@pytest.mark.soak_of("mariadb")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_pushes_go_on_while_the_crawl_is_stopped_and_are_fetched_in_order_when_it_is_back(
     database: str, make_lcc: Callable[..., Lcc], host: str, site: Site
@@ -189,6 +190,7 @@ def test_a_crawl_that_only_fetches_leaves_the_spool_alone(
     assert any(name.endswith("-7-2.set") for name, _ in after)
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_what_was_accepted_is_there_after_kills_of_the_uns(
     database: str, make_lcc: Callable[..., Lcc], host: str, site: Site
@@ -343,6 +345,7 @@ def test_an_overload_is_told_to_providers_loses_nothing_and_ends_by_itself(
 # --- several UNSes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_a_provider_that_alternates_between_two_unses_ends_with_what_it_said_last(
     database: str, make_lcc: Callable[..., Lcc], host: str, site: Site

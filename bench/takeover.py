@@ -5,7 +5,7 @@ killed. Its lease has to run out (``LCC_LEASE``), and the other machine has to l
 lost one is started again, and waits for the next loss.
 
     python bench/takeover.py
-    python bench/takeover.py --database mariadb --lease 10s --losses 20
+    python bench/takeover.py --database postgresql --lease 10s --losses 20
 """
 
 import argparse
@@ -104,7 +104,8 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     """Read the command line."""
-    options = parser(__doc__, "--database", "--markdown", "--scratch")
+    options = parser(__doc__, "--markdown", "--scratch")
+    options.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     options.add_argument("--lease", default="60s", help="LCC_LEASE")
     options.add_argument("--losses", type=int, default=5)
     return parsed(options)

@@ -182,7 +182,10 @@ def options() -> argparse.Namespace:
     options = parser(__doc__, "--database", "--markdown", "--scratch")
     options.add_argument("--redis", default="", metavar="URL")
     options.add_argument("--pushes", type=int, default=30, help="of each size")
-    return parsed(options)
+    given = parsed(options)
+    if given.redis and given.database == "sqlite":
+        options.error("--redis: machines share a --database mariadb")
+    return given
 
 
 if __name__ == "__main__":

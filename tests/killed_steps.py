@@ -14,6 +14,9 @@ from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.registration import Kind, Wanted
 from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.front.directory import Directory
+from lcc_scrapy.front.open_subs import OpenSubs
+from lcc_scrapy.registration.front import FrontRegistrations
 from lcc_scrapy.registration.service import Registrations
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -21,9 +24,13 @@ _FORKS.set_forkserver_preload(["tests.killed_steps"])
 
 
 def killed_step(url, moment, what):
-    """Do a step in a process that is killed at a moment; returns whether it ended, and what it acknowledged."""
+    """Do a step in a process that is killed at a moment; returns whether it ended, and what it acknowledged.
+
+    With the step ``front``, the URL is that of a front's database.
+    """
     mine, its = _FORKS.Pipe()
-    child = _FORKS.Process(target=_step, args=(url, moment, what, its))
+    step = _step_at_front if what["step"] == "front" else _step
+    child = _FORKS.Process(target=step, args=(url, moment, what, its))
     child.start()
     its.close()
     child.join(600)
@@ -36,10 +43,11 @@ def killed_step(url, moment, what):
 class Mortal:
     """Kills this process before the n-th statement or commit."""
 
-    def __init__(self, engine, moment):
+    def __init__(self, moment, *engines):
         self.left = moment
-        event.listen(engine, "before_cursor_execute", self.comes)
-        event.listen(engine, "commit", self.comes)
+        for engine in engines:
+            event.listen(engine, "before_cursor_execute", self.comes)
+            event.listen(engine, "commit", self.comes)
 
     def comes(self, *_):
         self.left -= 1
@@ -50,7 +58,7 @@ class Mortal:
 def _step(url, moment, what, told_to):
     store = SqlStore(url)
     service = Registrations(store, RegistrationRules(mode=what.get("mode", "open")))
-    mortal = Mortal(store.engine, moment)
+    mortal = Mortal(moment, store.engine)
     if what["step"] == "begin":
         given = service.begin(Wanted(HttpUrl.parse(what["site"])), "192.0.2.1")
         told = {"pid": given.registration.pid, "password": given.password}
@@ -62,3 +70,16 @@ def _step(url, moment, what, told_to):
     mortal.comes()  # after the last commit, and before anybody is told
     told_to.send(told)
     store.close()
+
+
+def _step_at_front(url, moment, what, told_to):
+    directory = Directory(url)
+    subs = OpenSubs(directory, silence=60)
+    subs.look()
+    service = FrontRegistrations(directory, subs, RegistrationRules(mode="open", **what["rules"]))
+    mortal = Mortal(moment, directory._engine, *(store.engine for store in subs.stores().values()))
+    given = service.begin(Wanted(HttpUrl.parse(what["site"])), "192.0.2.1")
+    mortal.comes()
+    told_to.send({"pid": given.registration.pid})
+    subs.close()
+    directory.close()

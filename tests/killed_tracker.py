@@ -33,7 +33,7 @@ def killed(url: str, moment: int, what: dict) -> bool:
 def _do(url: str, moment: int, what: dict) -> None:
     loading.ROWS = loading.CLEARED = 2
     store = SqlStore(url)
-    mortal = Mortal(store.engine, moment)
+    mortal = Mortal(moment, store.engine)
     if "fetches" in what:
         _fetch(store, mortal, what)
     elif "tree" in what:

@@ -1708,10 +1708,13 @@ class MemoryTx:
     def waiting_urls(self, pids: Iterable[int]) -> dict[int, int]:
         return {pid: self._t.pidb[pid].nurlproc for pid in set(pids) if pid in self._t.pidb}
 
+    def cached_total(self) -> int:
+        return sum(provider.fileused for provider in self._t.pidb.values())
+
     def totals(self) -> dict[str, int]:
         return {
             "queued": self.queued_total(),
-            "cached": sum(provider.fileused for provider in self._t.pidb.values()),
+            "cached": self.cached_total(),
             "versions": len(self._t.versions),
             "bytes": sum(provider.spaceused for provider in self._t.pidb.values()),
             "doomed": len(self._t.fsmdb),

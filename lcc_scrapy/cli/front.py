@@ -13,6 +13,7 @@ from lcc_scrapy.cli.context import Lcc, LccGroup, never_to_be_tried_again, pass_
 from lcc_scrapy.cli.front_moving import move, split
 from lcc_scrapy.cli.front_providers import provider_add
 from lcc_scrapy.cli.front_reading import export, follow, select, web
+from lcc_scrapy.cli.front_registration import registration
 from lcc_scrapy.cli.query import front_query
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
@@ -238,7 +239,7 @@ def assign(lcc: Lcc, *, pid: int, name: str | None) -> None:
             subs = directory.subs()
             urls = _urls(subs)
             answering = [one for one in subs if one.name in urls or not one.database]
-            name = place(answering, urls, directory.providers()).name
+            name = place(answering, directory.load(urls)).name
         directory.assign(pid, name)
     click.echo(name)
 
@@ -306,6 +307,7 @@ def uns(lcc: Lcc) -> None:
 
 
 front.add_command(provider_add)
+front.add_command(registration)
 front.add_command(move)
 front.add_command(split)
 front.add_command(select)

@@ -1,26 +1,27 @@
-"""``lcc front provider-add``: a new provider in the sub-LCC that has most room."""
+"""``lcc front provider-add``: new providers, each in the sub-LCC that has most room."""
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lcc_scrapy.cli import password, printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
-from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
+from lcc_scrapy.cli.provider_options import columns, from_options, provider_options, roots, warn_of_private
 from lcc_scrapy.domain.front import FrontError
 from lcc_scrapy.domain.providers import Provider
 
 if TYPE_CHECKING:
-    from lcc_scrapy.front.new_providers import NewProviders, Place
+    from lcc_scrapy.front.new_providers import ManyProviders, NewProviders, Place
 
 
 @click.command("provider-add")
-@click.argument("pid", type=click.IntRange(1, 10**18 - 1))
+@click.argument("pid", type=click.IntRange(1, 10**18 - 1), required=False)
 @click.option("--sub", metavar="NAME", help="The sub-LCC; without it, the least full one that answers.")
 @click.option(
     "--password-file", metavar="FILE", help="Its first line is the password; - is stdin. Default: LCC_PWD."
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     "--root",
     "root_urls",
     multiple=True,
-    required=True,
     metavar="URL",
     help="Where its documents lie, for example http://www.example.org/; may be repeated.",
 )
+@from_options
 @click.option("--dry-run", is_flag=True, help="Only say which sub-LCC would get it.")
 @printing.json_option
 @provider_options
@@ -40,38 +41,80 @@ if TYPE_CHECKING:
 def provider_add(
     lcc: Lcc,
     /,
-    pid: int,
+    pid: int | None,
     *,
     sub: str | None,
     password_file: str | None,
     root_urls: tuple[str, ...],
+    file: str | None,
+    passwords_to: Path | None,
+    skip_existing: bool,
     dry_run: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Register provider PID in a sub-LCC, and let the front know.
+    """Register provider PID in a sub-LCC, or the providers of a file, and let the front know.
 
     It is `lcc provider add` for all sub-LCCs: it writes into the --database of one of them. A PID is given
-    once, whatever sub-LCC it belongs to. After a kill, run the same command again.
+    once, whatever sub-LCC it belongs to. After a kill, run the same command again; with --from, add
+    --skip-existing, and name another file for passwords.
 
     \b
     lcc front provider-add 7 --password-file secret --root http://www.example.org/
     lcc front provider-add 8 --sub b --password-file - --root https://www.example.net/docs/ --bandwidth 200k
+    lcc front provider-add --from providers.csv --passwords-to passwords.csv --bandwidth 1M
     """  # noqa: D301
     values = {"fullsetsallowed": lcc.config.fullsets, **columns(given, lcc.config)}
-    kept = roots(root_urls)
-    fresh = Provider(pid, "", created=int(time.time()), **values)
-    with _opened(lcc, pid) as providers:
-        place = providers.find(pid, sub)
-        if not dry_run:
-            place = _add(lcc, providers, place, (fresh, kept), password.for_new_provider(password_file))
+    if file is None:
+        if passwords_to or skip_existing:
+            raise click.UsageError("--passwords-to and --skip-existing go with --from")
+        if pid is None or not root_urls:
+            raise click.UsageError("name a PID and its --root, or a file with --from")
+        fresh = Provider(pid, "", created=int(time.time()), **values)
+        asked = _Asked(sub, password_file, dry_run=dry_run, as_json=as_json)
+        _add_one(lcc, fresh, roots(root_urls), values, asked)
+        return
+    if pid is not None or password_file is not None or root_urls:
+        raise click.UsageError("pids, roots and passwords stand in the file of --from")
+    from lcc_scrapy.cli.provider_bulk import Bulk, add_from
+
+    bulk = Bulk(file, passwords_to, skip_existing, dry_run, as_json, values)
+    options = {name: option for option in provider_add.params if (name := option.name) in given}
+    add_from(lcc, bulk, options, lambda: _many(lcc, sub))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How a provider is to be added."""
+
+    sub: str | None
+    password_file: str | None
+    dry_run: bool
+    as_json: bool
+
+
+def _add_one(lcc: Lcc, fresh: Provider, kept: list[str], values: Mapping[str, object], asked: _Asked) -> None:
+    pid = fresh.pid
+    with _opened(lcc, f"it has a provider {pid}") as providers:
+        place = providers.find(pid, asked.sub)
+        if not asked.dry_run:
+            secret = password.for_new_provider(asked.password_file)
+            place = _add(lcc, providers, place, (fresh, kept), secret)
             _insist_on_the_same(place, values, kept)
-    _report(place, kept, pid, dry_run=dry_run, as_json=as_json)
+    _report(place, kept, pid, dry_run=asked.dry_run, as_json=asked.as_json)
     warn_of_private(kept, allowed=fresh.allowprivate)
 
 
 @contextmanager
-def _opened(lcc: Lcc, pid: int) -> Iterator["NewProviders"]:
+def _many(lcc: Lcc, sub: str | None) -> Iterator["ManyProviders"]:
+    from lcc_scrapy.front.new_providers import ManyProviders
+
+    with _opened(lcc, "it has one of these providers") as providers:
+        yield ManyProviders(providers, sub)
+
+
+@contextmanager
+def _opened(lcc: Lcc, what: str) -> Iterator["NewProviders"]:
     from lcc_scrapy.cli.front import opened
     from lcc_scrapy.front.new_providers import NewProviders
     from lcc_scrapy.front.sub_stores import SubStores
@@ -82,9 +125,7 @@ def _opened(lcc: Lcc, pid: int) -> Iterator["NewProviders"]:
             for sub in subs:
                 if sub.name not in stores.stores:
                     why = stores.silent.get(sub.name, "its --database is not known (`lcc front set`)")
-                    printing.note(
-                        f"sub-LCC {sub.name}: {why}; it was not asked whether it has a provider {pid}"
-                    )
+                    printing.note(f"sub-LCC {sub.name}: {why}; it was not asked whether {what}")
             yield NewProviders(directory, stores)
 
 

@@ -11,7 +11,7 @@ import click
 
 from lcc_scrapy.cli import fetch_counts, password, printing, push_misses, site_access
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
-from lcc_scrapy.cli.provider_options import columns, provider_options, roots, warn_of_private
+from lcc_scrapy.cli.provider_options import columns, from_options, provider_options, roots, warn_of_private
 from lcc_scrapy.cli.provider_rename import rename_root
 from lcc_scrapy.cli.provider_roots import apply_roots
 from lcc_scrapy.domain.audit import EVERYBODY
@@ -60,19 +60,7 @@ def provider() -> None:
     metavar="URL",
     help="Where its documents lie, for example http://www.example.org/; may be repeated.",
 )
-@click.option(
-    "--from",
-    "file",
-    metavar="FILE",
-    help="Add the providers of a file: CSV with a header, or JSON lines; - is stdin.",
-)
-@click.option(
-    "--passwords-to",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="With --from: make up the passwords that are missing there, and write them to this new file.",
-)
-@click.option("--skip-existing", is_flag=True, help="With --from: leave pids that are in use alone.")
+@from_options
 @click.option("--dry-run", is_flag=True, help="With --from: only check the file.")
 @click.option("--json", "as_json", is_flag=True, help="With --from: print the outcome as JSON.")
 @provider_options
@@ -113,10 +101,11 @@ def add(
         return
     if pid is not None or password_file is not None or root_urls:
         raise click.UsageError("pids, roots and passwords stand in the file of --from")
-    from lcc_scrapy.cli.provider_bulk import Bulk, add_from
+    from lcc_scrapy.cli.provider_bulk import Bulk, add_from, one_lcc
 
     bulk = Bulk(file, passwords_to, skip_existing, dry_run, as_json, values)
-    add_from(lcc, bulk, {name: option for option in add.params if (name := option.name) in given})
+    options = {name: option for option in add.params if (name := option.name) in given}
+    add_from(lcc, bulk, options, lambda: one_lcc(lcc))
 
 
 def _add_one(

@@ -1,4 +1,4 @@
-"""``lcc provider add --from FILE``: many providers at once, from CSV or JSON lines."""
+"""``lcc provider add --from FILE``, and that of a front: many providers at once, from CSV or JSON lines."""
 
 import csv
 import io
@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -20,12 +21,12 @@ from lcc_scrapy.cli.provider_options import columns, is_fetched_from, roots
 from lcc_scrapy.domain.providers import Provider
 
 if TYPE_CHECKING:
-    from lcc_scrapy.db.sql.store import SqlStore
+    from lcc_scrapy.db.tx import Store
 
 _SHOWN = 20
 """Bad lines that are told."""
 BATCH = 500
-"""Providers that are added in one transaction."""
+"""Providers that are added at a time, to each LCC in one transaction."""
 
 _PID = click.IntRange(1, 10**18 - 1)
 _OWN = ("pid", "root", "password")
@@ -58,19 +59,66 @@ class Bulk:
     common: Mapping[str, Any]
 
 
-def add_from(lcc: Lcc, bulk: Bulk, options: Options) -> None:
-    """Add the providers of a file, a batch in each transaction; nobody when a line is bad."""
-    lines, bad = _read(lcc, bulk, options)
+class Adding(Protocol):
+    """Where the providers of a file go: into one LCC, or into the sub-LCCs of a front."""
+
+    def used(self, pids: Sequence[int]) -> Mapping[int, str]:
+        """Return the pids among these that cannot be given to a new provider, with the reason."""
+
+    def places(self, pids: Sequence[int]) -> Mapping[str, int] | None:
+        """Choose where new providers go; return how many each place gets, None = there is only one."""
+
+    def add(self, fresh: Sequence[tuple[Provider, Sequence[str]]]) -> None:
+        """Add a batch of providers with their roots; raises ``LccError`` when a pid is or was in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneLcc:
+    """The ``Adding`` of one LCC."""
+
+    store: "Store"
+
+    def used(self, pids: Sequence[int]) -> Mapping[int, str]:
+        """Return the pids among these that cannot be given to a new provider, with the reason."""
+        from lcc_scrapy.providers.registration import used_pids
+
+        return used_pids(self.store, pids)
+
+    def places(self, _pids: Sequence[int]) -> None:
+        """Choose nothing."""
+
+    def add(self, fresh: Sequence[tuple[Provider, Sequence[str]]]) -> None:
+        """Add a batch in one transaction."""
+        from lcc_scrapy.providers.registration import add_many
+
+        add_many(self.store, fresh)
+
+
+@contextmanager
+def one_lcc(lcc: Lcc) -> Iterator[OneLcc]:
+    """Open the LCC of the data directory."""
     with lcc.store() as store:
-        fresh, there = _new_ones(store, lines)
+        yield OneLcc(store)
+
+
+def add_from(
+    lcc: Lcc, bulk: Bulk, options: Options, opened: Callable[[], AbstractContextManager[Adding]]
+) -> None:
+    """Add the providers of a file, a batch at a time; nobody when a line is bad."""
+    lines, bad = _read(lcc, bulk, options)
+    with opened() as adding:
+        used = adding.used([line.provider.pid for line in lines])
+        there = [(line.number, used[line.provider.pid]) for line in lines if line.provider.pid in used]
+        fresh = [line for line in lines if line.provider.pid not in used]
         if not bulk.skip_existing:
             bad += there
         if bad:
             _refuse(bulk, sorted(bad))
+        places = adding.places([line.provider.pid for line in fresh])
         if not bulk.dry_run:
-            _add(store, bulk, fresh)
+            _add(adding, bulk, fresh)
     _warn_of_unreachable(fresh)
-    _report(bulk, len(fresh), len(there))
+    _report(bulk, len(fresh), len(there), places)
 
 
 # --- reading -----------------------------------------------------------------------------------------
@@ -197,19 +245,9 @@ def _value(context: click.Context, option: click.Parameter, text: str) -> Any:
 # --- adding ------------------------------------------------------------------------------------------
 
 
-def _new_ones(store: "SqlStore", lines: Sequence[Line]) -> tuple[list[Line], list[tuple[int, str]]]:
-    """Return the lines that can be added, and those that cannot with the reason."""
-    from lcc_scrapy.providers.registration import used_pids
-
-    used = used_pids(store, [line.provider.pid for line in lines])
-    there = [(line.number, used[line.provider.pid]) for line in lines if line.provider.pid in used]
-    return [line for line in lines if line.provider.pid not in used], there
-
-
-def _add(store: "SqlStore", bulk: Bulk, lines: Sequence[Line]) -> None:
-    """Add providers, a batch in each transaction; their passwords are on disk before the first of them."""
+def _add(adding: Adding, bulk: Bulk, lines: Sequence[Line]) -> None:
+    """Add providers, a batch at a time; their passwords are on disk before the first of them."""
     from lcc_scrapy.login.passwords import made_up
-    from lcc_scrapy.providers.registration import add_many
 
     given = {line.number: line.password or made_up() for line in lines}
     if bulk.passwords_to is not None:
@@ -224,7 +262,7 @@ def _add(store: "SqlStore", bulk: Bulk, lines: Sequence[Line]) -> None:
             with_hash = [
                 replace(line.provider, password=one) for line, one in zip(batch, hashes, strict=True)
             ]
-            add_many(store, [(one, line.roots) for one, line in zip(with_hash, batch, strict=True)])
+            adding.add([(one, line.roots) for one, line in zip(with_hash, batch, strict=True)])
             progress(start + len(batch))
 
 
@@ -262,13 +300,14 @@ def _refuse(bulk: Bulk, bad: Sequence[tuple[int, str]]) -> None:
     raise Failure(f"{len(bad)} bad lines in {bulk.file}: no provider was added")
 
 
-def _report(bulk: Bulk, added: int, skipped: int) -> None:
+def _report(bulk: Bulk, added: int, skipped: int, places: Mapping[str, int] | None) -> None:
     if bulk.as_json:
         facts = {"added": added, "skipped": skipped, "bad": 0, "errors": [], "dry_run": bulk.dry_run}
-        printing.as_json(facts)
+        printing.as_json(facts if places is None else facts | {"subs": places})
         return
     what = "would be added" if bulk.dry_run else "added"
-    click.echo(f"{added} providers {what}" + (f", {skipped} are there already" if skipped else ""))
+    where = "".join(f", {count} in sub-LCC {name}" for name, count in sorted((places or {}).items()))
+    click.echo(f"{added} providers {what}{where}" + (f", {skipped} are there already" if skipped else ""))
 
 
 def _warn_of_unreachable(lines: Sequence[Line]) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -232,6 +233,30 @@ _COLUMN_OF = {
 def provider_options(command: Command) -> Command:
     """Give a command the options that stand for columns of a provider."""
     for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_FROM_OPTIONS = (
+    click.option(
+        "--from",
+        "file",
+        metavar="FILE",
+        help="Add the providers of a file: CSV with a header, or JSON lines; - is stdin.",
+    ),
+    click.option(
+        "--passwords-to",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="With --from: make up the passwords that are missing there, and write them to this new file.",
+    ),
+    click.option("--skip-existing", is_flag=True, help="With --from: leave pids that are in use alone."),
+)
+
+
+def from_options(command: Command) -> Command:
+    """Give a command the options for many providers at once."""
+    for option in reversed(_FROM_OPTIONS):
         command = option(command)
     return command
 

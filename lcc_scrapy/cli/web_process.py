@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from lcc_scrapy.cli.http_servers import HttpServers
 from lcc_scrapy.cli.uns_process import UnsProcess
-from lcc_scrapy.machine import open_files
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -31,7 +31,7 @@ class WebProcess(UnsProcess):
         super().__init__(config, home, reactor, settings)
         self._close_api: Callable[[], None] = lambda: None
         self._lives = AsyncExitStack()
-        self._servers = list(self._make_servers())
+        self._servers = HttpServers(list(self._make_servers()))
 
     # --- what it serves ------------------------------------------------------------------------------
 
@@ -66,19 +66,13 @@ class WebProcess(UnsProcess):
 
     def renew_certificates(self) -> "Deferred[int]":
         """Read the certificate again; the result is at how many endpoints."""
-
-        async def renew() -> int:
-            return sum(server.renew_certificate() for server in self._servers)
-
-        return Deferred.fromCoroutine(renew())
+        return self._servers.renew_certificates()
 
     @inlineCallbacks
     def _prepare(self) -> Any:
         from lcc_scrapy.machine.disk import make_folders
 
-        for server in self._servers:
-            server.check_certificate()
-        open_files.make_room(self.config.uns_listen.connections_max + self.config.http.connections)
+        self._servers.prepare(self.config.uns_listen.connections_max + self.config.http.connections)
         yield self._thread.run(lambda: make_folders(self.config.push_spool_dir))
         yield super()._prepare()
 
@@ -86,14 +80,14 @@ class WebProcess(UnsProcess):
         async def listen() -> list[str]:
             await self._intake_service.listen()
             await self._lives.enter_async_context(self._push_app.living())
-            return [await server.begin() for server in self._servers]
+            return await self._servers.begin()
 
         return Deferred.fromFuture(asyncio.ensure_future(listen()))
 
     @inlineCallbacks
     def _stop(self) -> Any:
         self._resources.stop()
-        ended = [asyncio.ensure_future(server.end()) for server in self._servers]
+        ended = self._servers.end()
         yield self._intake_service.stop()
         for one in ended:
             yield Deferred.fromFuture(one)

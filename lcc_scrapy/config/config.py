@@ -111,7 +111,7 @@ class Config:
     fetch_log_files: int = setting("LCC_FETCH_LOG_FILES", "5", read.at_least_one, "Files of the fetch log that each worker keeps; the oldest goes.")
     web_endpoint: Endpoint | None = setting("LCC_WEB_ENDPOINT", "127.0.0.1:8080", readers.endpoint, "Where `lcc web` listens: `127.0.0.1:8080`, `[::]:8443` or `unix:/run/lcc/web.sock`.")
     web_url: str = setting("LCC_WEB_URL", "", readers.web_url, "URL of `lcc web` as clients see it, for documents that have to name it; needed behind a proxy. Empty = as each request says: `https://lcc.example.org`.")
-    push_endpoints: tuple[Endpoint, ...] = setting("LCC_PUSH_ENDPOINTS", "", readers.endpoints, "Where `lcc web` takes pushes over HTTP, [one page](http-push.md), written like LCC_WEB_ENDPOINT; several are separated by blanks, empty = nowhere.")
+    push_endpoints: tuple[Endpoint, ...] = setting("LCC_PUSH_ENDPOINTS", "", readers.endpoints, "Where `lcc web` takes pushes over HTTP, [one page](http-push.md), and where `lcc front registration` listens; written like LCC_WEB_ENDPOINT; several are separated by blanks, empty = nowhere.")
     push_spool_dir: Path = setting("LCC_PUSH_SPOOL_DIR", "", _resolved, "Folder of the sets that `lcc web` accepted at LCC_PUSH_ENDPOINTS. Default: `spool-push` inside the data directory.")
     web: WebBounds = group(WebBounds)
     dashboard: DashboardRules = group(DashboardRules)
@@ -137,7 +137,7 @@ class Config:
     redis_url: str = setting("LCC_REDIS_URL", "", str, "Redis or Valkey whose keys are [sources](scrapy-redis.md): `redis://HOST:6379/0`, `rediss://…` with TLS, `unix://…`, [Sentinels or a cluster](scrapy-redis.md#which-redis). Empty = what `REDIS_URL` and the other settings of scrapy-redis say, else `localhost`.")
     wake_redis: str = setting("LCC_WAKE_REDIS", "", str, "Redis or Valkey over which processes of this LCC on several machines tell each other that [URLs were queued](operations.md#several-crawl-processes): `redis://HOST:6379/0`, `rediss://…` with TLS, [Sentinels or a cluster](scrapy-redis.md#which-redis). Empty = crawls of other machines find them at their next look (LCC_POLL).")
     front_database_url: str = setting("LCC_FRONT_DATABASE_URL", "", str, "Database of a [front](front.md), which says which sub-LCC has which provider; empty = `front.sqlite` in the data directory.")
-    front_patience: float = setting("LCC_FRONT_PATIENCE", "10s", read.duration, "How long a sub-LCC may take for one answer to a content user of a [front](front.md); then it is left out, and named.")
+    front_patience: float = setting("LCC_FRONT_PATIENCE", "10s", read.duration, "How long a sub-LCC may take for one answer to a content user of a [front](front.md), then it is left out, and named; and for one statement of `lcc front registration`, in MariaDB or MySQL.")
     tracker_scan: ScanLimits = group(ScanLimits)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)
     # fmt: on

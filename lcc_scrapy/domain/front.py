@@ -1,7 +1,7 @@
 """Sub-LCCs behind one front, and where a new provider goes (seed 003 section 12)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lcc_scrapy.domain.errors import LccError
@@ -37,21 +37,49 @@ class SubLcc:
     state: SubState = SubState.ACTIVE
 
 
-def place(subs: Sequence[SubLcc], urls: Mapping[str, int], providers: Mapping[str, int]) -> SubLcc:
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What sub-LCCs have, by their names: ``urls`` are documents and waiting URLs, where these are known.
+
+    ``fresh`` providers are too new to have all their documents: each counts as one of average size.
+    """
+
+    urls: Mapping[str, int]
+    providers: Mapping[str, int] = field(default_factory=dict)
+    fresh: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def average(self) -> float:
+        """Return how many URLs a provider has that is not new; 1 at least."""
+        old = sum(self.providers.get(name, 0) - self.fresh.get(name, 0) for name in self.urls)
+        return max(1.0, sum(self.urls.values()) / max(1, old))
+
+    def with_one_more(self, name: str) -> "Load":
+        """Return it with a new provider in a sub-LCC."""
+        return Load(self.urls, _one_more(self.providers, name), _one_more(self.fresh, name))
+
+
+def _one_more(counts: Mapping[str, int], name: str) -> Mapping[str, int]:
+    return {**counts, name: counts.get(name, 0) + 1}
+
+
+def place(subs: Sequence[SubLcc], load: Load) -> SubLcc:
     """Return the sub-LCC for a new provider: the least full active one, then that with fewest providers.
 
-    ``urls`` are the documents and waiting URLs of those of which they are known, by name. Raises
-    ``FrontError`` when none has room.
+    Raises ``FrontError`` when none has room.
     """
-    fit = [one for one in subs if one.state == SubState.ACTIVE and _share(one, urls) < 1]
+    fit = [one for one in subs if one.state == SubState.ACTIVE and _share(one, load) < 1]
     if not fit:
         raise FrontError("no active sub-LCC has room: add one, or raise a capacity")
-    return min(fit, key=lambda one: (_share(one, urls), providers.get(one.name, 0), one.name))
+    size = load.average
+    providers = load.providers
+    return min(fit, key=lambda one: (_share(one, load, size), providers.get(one.name, 0), one.name))
 
 
-def _share(sub: SubLcc, urls: Mapping[str, int]) -> float:
-    """Return which part of its capacity is used."""
-    return urls.get(sub.name, 0) / sub.capacity if sub.capacity else 0.0
+def _share(sub: SubLcc, load: Load, size: float = 0) -> float:
+    """Return which part of its capacity is used, when a new provider has ``size`` URLs."""
+    expected = load.urls.get(sub.name, 0) + size * load.fresh.get(sub.name, 0)
+    return expected / sub.capacity if sub.capacity else 0.0
 
 
 def next_to_move(urls: Mapping[int, int], target: int) -> int | None:

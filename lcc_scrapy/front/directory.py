@@ -3,92 +3,23 @@
 It is a database of its own, small and seldom written. Each method is one transaction; all block.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Engine,
-    MetaData,
-    RowMapping,
-    String,
-    Table,
-    func,
-    inspect,
-    select,
-)
+from sqlalchemy import Connection, Engine, RowMapping, func, inspect, select
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from lcc_scrapy.db.schema import is_missing_file
 from lcc_scrapy.db.sql.store import make_engine, named_errors
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
-from lcc_scrapy.domain.front import FrontError, MoveStep, Moving, SubLcc, SubState
+from lcc_scrapy.domain.front import FrontError, Load, MoveStep, Moving, SubLcc, SubState
 from lcc_scrapy.domain.front_moves import Move
-from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX, Token
+from lcc_scrapy.domain.tokens import Token
+from lcc_scrapy.front import tables as t
+from lcc_scrapy.front.given_pids import COUNTER, NONE_YET, GivenPids, portions
 
 FORMAT = "1"
-
-_metadata = MetaData()
-_TEXT = 255
-_NAME = 64
-_fedb = Table(
-    "fedb",
-    _metadata,
-    Column("name", String(_NAME), primary_key=True),
-    Column("uns", String(_TEXT), nullable=False),
-    Column("lccid", String(_NAME), nullable=False),
-    Column("web", String(_TEXT), nullable=False),
-    Column("token_file", String(_TEXT), nullable=False),
-    Column("database", String(_TEXT), nullable=False),
-    Column("capacity", BigInteger, nullable=False),
-    Column("state", String(16), nullable=False),
-)
-_pmdb = Table(
-    "pmdb",
-    _metadata,
-    Column("pid", BigInteger, primary_key=True, autoincrement=False),
-    Column("sub", String(_NAME), nullable=False, index=True),
-)
-_moves = Table(
-    "moves",
-    _metadata,
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("pid", BigInteger, nullable=False),
-    Column("source", String(_NAME), nullable=False),
-    Column("target", String(_NAME), nullable=False),
-    Column("source_seq", BigInteger, nullable=False),
-    Column("target_seq", BigInteger),
-)
-_moving = Table(
-    "moving",
-    _metadata,
-    Column("pid", BigInteger, primary_key=True, autoincrement=False),
-    Column("source", String(_NAME), nullable=False),
-    Column("target", String(_NAME), nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("step", String(16), nullable=False),
-    Column("number", BigInteger, nullable=False),
-)
-_tokens = Table(
-    "tokens",
-    _metadata,
-    Column("digest", String(_NAME), primary_key=True),
-    Column("label", String(LABEL_MAX), nullable=False),
-    Column("scopes", String(_TEXT), nullable=False),
-    Column("providers", String(RESTRICTION_MAX), nullable=False),
-    Column("mimetypes", String(RESTRICTION_MAX), nullable=False),
-    Column("created", BigInteger, nullable=False),
-    Column("expires", BigInteger, nullable=False),
-    Column("used", BigInteger, nullable=False),
-)
-_info = Table(
-    "frontinfo",
-    _metadata,
-    Column("name", String(_NAME), primary_key=True),
-    Column("value", String(_TEXT), nullable=False),
-)
 
 
 class Directory:
@@ -100,6 +31,7 @@ class Directory:
             self._engine: Engine = make_engine(url)
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
             raise ConfigurationError(f"LCC_FRONT_DATABASE_URL: {error}") from None
+        self.given = GivenPids(self._engine)
 
     def close(self) -> None:
         """Give connections back."""
@@ -108,9 +40,11 @@ class Directory:
     def create(self) -> None:
         """Make the tables, unless they are there."""
         with named_errors(), self._engine.begin() as connection:
-            _metadata.create_all(connection)
-            if connection.scalar(select(_info.c.value).where(_info.c.name == "format")) is None:
-                connection.execute(_info.insert().values(name="format", value=FORMAT))
+            t.metadata.create_all(connection)
+            there = {str(name) for name in connection.scalars(select(t.info.c.name))}
+            for name, value in ((COUNTER, NONE_YET), ("format", FORMAT)):
+                if name not in there:
+                    connection.execute(t.info.insert().values(name=name, value=value))
 
     def check(self) -> None:
         """Raise ``ConfigurationError`` for a database that is not one of a front, or of another version."""
@@ -118,13 +52,16 @@ class Directory:
             raise ConfigurationError("there is no front yet: run `lcc front init`")
         try:
             with named_errors(), self._engine.connect() as connection:
-                if not all(inspect(connection).has_table(one.name) for one in (_info, _moving)):
+                if not all(inspect(connection).has_table(one.name) for one in (t.info, t.moving, t.given)):
                     raise ConfigurationError("LCC_FRONT_DATABASE_URL: run `lcc front init` first")
-                found = connection.scalar(select(_info.c.value).where(_info.c.name == "format"))
+                found = {row.name: row.value for row in connection.execute(t.info.select())}
         except DatabaseError as error:
             raise ConfigurationError(f"LCC_FRONT_DATABASE_URL: {error.orig}") from None
-        if found != FORMAT:
-            raise ConfigurationError(f"the front's database has format {found}, this program reads {FORMAT}")
+        if not {COUNTER, "format"} <= found.keys():
+            raise ConfigurationError("LCC_FRONT_DATABASE_URL: run `lcc front init` first")
+        if found["format"] != FORMAT:
+            what = f"the front's database has format {found['format']}"
+            raise ConfigurationError(f"{what}, this program reads {FORMAT}")
 
     # --- FEDB ------------------------------------------------------------------------------------
 
@@ -132,7 +69,7 @@ class Directory:
         """Add a sub-LCC; raises ``FrontError`` when its name is taken."""
         try:
             with named_errors(), self._engine.begin() as connection:
-                connection.execute(_fedb.insert().values(**asdict(sub)))
+                connection.execute(t.fedb.insert().values(**asdict(sub)))
         except IntegrityError:
             raise FrontError(f"there is a sub-LCC {sub.name} already: `lcc front set` changes it") from None
 
@@ -140,7 +77,7 @@ class Directory:
         """Replace what is known of a sub-LCC."""
         with named_errors(), self._engine.begin() as connection:
             _known(connection, sub.name)
-            connection.execute(_fedb.update().where(_fedb.c.name == sub.name).values(**asdict(sub)))
+            connection.execute(t.fedb.update().where(t.fedb.c.name == sub.name).values(**asdict(sub)))
 
     def remove(self, name: str) -> None:
         """Forget a sub-LCC; raises ``FrontError`` while it has providers."""
@@ -149,15 +86,17 @@ class Directory:
             pids = _count(connection, name)
             if pids:
                 raise FrontError(f"sub-LCC {name} has providers ({pids}): they need another one first")
-            concerned = (_moving.c.source == name) | (_moving.c.target == name)
-            if connection.execute(_moving.select().where(concerned)).first():
+            concerned = (t.moving.c.source == name) | (t.moving.c.target == name)
+            if connection.execute(t.moving.select().where(concerned)).first():
                 raise FrontError(f"sub-LCC {name} has a provider that moves: let `lcc front move` end first")
-            connection.execute(_fedb.delete().where(_fedb.c.name == name))
+            connection.execute(t.fedb.delete().where(t.fedb.c.name == name))
 
     def subs(self) -> list[SubLcc]:
         """Return all sub-LCCs by name."""
         with named_errors(), self._engine.connect() as connection:
-            return [_sub(row) for row in connection.execute(_fedb.select().order_by(_fedb.c.name)).mappings()]
+            return [
+                _sub(row) for row in connection.execute(t.fedb.select().order_by(t.fedb.c.name)).mappings()
+            ]
 
     def sub(self, name: str) -> SubLcc:
         """Return one by its name; raises ``FrontError``."""
@@ -169,9 +108,18 @@ class Directory:
     def sub_of(self, pid: int) -> SubLcc | None:
         """Return the sub-LCC of a provider, None when the provider is not known."""
         with named_errors(), self._engine.connect() as connection:
-            of_it = _fedb.select().join(_pmdb, _pmdb.c.sub == _fedb.c.name).where(_pmdb.c.pid == pid)
+            of_it = t.fedb.select().join(t.pmdb, t.pmdb.c.sub == t.fedb.c.name).where(t.pmdb.c.pid == pid)
             row = connection.execute(of_it).mappings().first()
             return None if row is None else _sub(row)
+
+    def assigned(self, pids: Sequence[int]) -> dict[int, str]:
+        """Return the names of the sub-LCCs of those among these providers that are known."""
+        found: dict[int, str] = {}
+        with named_errors(), self._engine.connect() as connection:
+            for some in portions(pids):
+                these = t.pmdb.select().where(t.pmdb.c.pid.in_(some))
+                found |= {row.pid: row.sub for row in connection.execute(these)}
+        return found
 
     def route(self, pid: int | None) -> SubLcc | None:
         """Return the sub-LCC that a login goes to, None when there are none at all.
@@ -189,40 +137,58 @@ class Directory:
         try:
             with named_errors(), self._engine.begin() as connection:
                 _known(connection, name, lock=True)
-                connection.execute(_pmdb.insert().values(pid=pid, sub=name))
+                connection.execute(t.pmdb.insert().values(pid=pid, sub=name))
         except IntegrityError:
             raise FrontError(f"provider {pid} is assigned already: `lcc front show {pid}`") from None
+
+    def assign_many(self, names: Mapping[int, str]) -> None:
+        """Give providers to sub-LCCs, all or none; raises ``FrontError`` when a sub-LCC has one already."""
+        rows = [{"pid": pid, "sub": name} for pid, name in names.items()]
+        if not rows:
+            return
+        try:
+            with named_errors(), self._engine.begin() as connection:
+                for name in sorted(set(names.values())):
+                    _known(connection, name, lock=True)
+                connection.execute(t.pmdb.insert(), rows)
+        except IntegrityError:
+            raise FrontError("one of these providers was assigned meanwhile: run it again") from None
 
     def withdraw(self, pid: int) -> None:
         """Forget a provider; raises ``FrontError`` when it is not known."""
         if self.moving(pid):
             raise FrontError(f"provider {pid} moves: run `lcc front move` to its end, or with --give-up")
         with named_errors(), self._engine.begin() as connection:
-            if not connection.execute(_pmdb.delete().where(_pmdb.c.pid == pid)).rowcount:
+            connection.execute(t.given.delete().where(t.given.c.pid == pid))
+            if not connection.execute(t.pmdb.delete().where(t.pmdb.c.pid == pid)).rowcount:
                 raise FrontError(f"provider {pid} is not assigned to any sub-LCC")
 
     def providers(self) -> dict[str, int]:
         """Return how many providers each sub-LCC has, by its name."""
-        counts = select(_pmdb.c.sub, func.count()).group_by(_pmdb.c.sub)
+        counts = select(t.pmdb.c.sub, func.count()).group_by(t.pmdb.c.sub)
         with named_errors(), self._engine.connect() as connection:
             return {str(name): int(count) for name, count in connection.execute(counts)}
+
+    def load(self, urls: Mapping[str, int]) -> Load:
+        """Return how full sub-LCCs are that have these documents and waiting URLs."""
+        return Load(urls, self.providers(), self.given.counts())
 
     # --- moves (``domain/front_moves.py``) ---------------------------------------------------------
 
     def moves(self, after: int) -> list[Move]:
         """Return the moves of providers behind a number, by number."""
-        query = _moves.select().where(_moves.c.number > after).order_by(_moves.c.number)
+        query = t.moves.select().where(t.moves.c.number > after).order_by(t.moves.c.number)
         with named_errors(), self._engine.connect() as connection:
             return [Move(**row) for row in connection.execute(query).mappings()]
 
     def newest_move(self) -> int:
         """Return the number of the newest move, 0 = there was none."""
         with named_errors(), self._engine.connect() as connection:
-            return connection.scalar(select(func.max(_moves.c.number))) or 0
+            return connection.scalar(select(func.max(t.moves.c.number))) or 0
 
     def oldest_open_move(self) -> int:
         """Return the number of the first move that still goes on, 0 = none does."""
-        query = select(func.min(_moves.c.number)).where(_moves.c.target_seq.is_(None))
+        query = select(func.min(t.moves.c.number)).where(t.moves.c.target_seq.is_(None))
         with named_errors(), self._engine.connect() as connection:
             return connection.scalar(query) or 0
 
@@ -234,13 +200,13 @@ class Directory:
     def moving(self, pid: int) -> Moving | None:
         """Return how far the move of a provider is, None when it does not move."""
         with named_errors(), self._engine.connect() as connection:
-            row = connection.execute(_moving.select().where(_moving.c.pid == pid)).mappings().first()
+            row = connection.execute(t.moving.select().where(t.moving.c.pid == pid)).mappings().first()
             return None if row is None else _moving_of(row)
 
     def all_moving(self, source: str, target: str) -> list[Moving]:
         """Return the moves from one sub-LCC to another that have begun, by provider."""
-        these = (_moving.c.source == source) & (_moving.c.target == target)
-        query = _moving.select().where(these).order_by(_moving.c.pid)
+        these = (t.moving.c.source == source) & (t.moving.c.target == target)
+        query = t.moving.select().where(these).order_by(t.moving.c.pid)
         with named_errors(), self._engine.connect() as connection:
             return [_moving_of(row) for row in connection.execute(query).mappings()]
 
@@ -249,7 +215,7 @@ class Directory:
         try:
             with named_errors(), self._engine.begin() as connection:
                 _known(connection, moving.target, lock=True)
-                connection.execute(_moving.insert().values(**asdict(moving)))
+                connection.execute(t.moving.insert().values(**asdict(moving)))
         except IntegrityError:
             raise FrontError(f"provider {moving.pid} moves already") from None
 
@@ -261,41 +227,43 @@ class Directory:
         """
         with named_errors(), self._engine.begin() as connection:
             _lock_moves(connection)
-            known = connection.execute(_moving.select().where(_moving.c.pid == moving.pid)).mappings().first()
+            known = (
+                connection.execute(t.moving.select().where(t.moving.c.pid == moving.pid)).mappings().first()
+            )
             if known is None:
                 raise FrontError(f"the move of provider {moving.pid} was given up")
             if known["step"] != MoveStep.HOLD:
                 return _moving_of(known)
-            number = (connection.scalar(select(func.max(_moves.c.number))) or 0) + 1
+            number = (connection.scalar(select(func.max(t.moves.c.number))) or 0) + 1
             _put_move(connection, Move(number, moving.pid, source, target, source_seq))
             return _put_moving(connection, replace(moving, step=MoveStep.COPY, number=number))
 
     def flip(self, moving: Moving) -> Moving:
         """Give the provider to the target: the front passes it on to there from now on."""
         with named_errors(), self._engine.begin() as connection:
-            mine = _pmdb.c.pid == moving.pid
-            connection.execute(_pmdb.update().where(mine).values(sub=moving.target))
+            mine = t.pmdb.c.pid == moving.pid
+            connection.execute(t.pmdb.update().where(mine).values(sub=moving.target))
             return _put_moving(connection, replace(moving, step=MoveStep.REMOVE))
 
     def end_move(self, moving: Moving, target_seq: int) -> None:
         """Note that a move is over: nothing of the provider is left in the source."""
         with named_errors(), self._engine.begin() as connection:
-            over = _moves.update().where(_moves.c.number == moving.number).values(target_seq=target_seq)
+            over = t.moves.update().where(t.moves.c.number == moving.number).values(target_seq=target_seq)
             connection.execute(over)
-            connection.execute(_moving.delete().where(_moving.c.pid == moving.pid))
+            connection.execute(t.moving.delete().where(t.moving.c.pid == moving.pid))
 
     def give_up_move(self, pid: int) -> None:
         """Forget a move of which nothing was copied."""
         with named_errors(), self._engine.begin() as connection:
-            begun = (_moving.c.pid == pid) & (_moving.c.step == MoveStep.HOLD)
-            if not connection.execute(_moving.delete().where(begun)).rowcount:
+            begun = (t.moving.c.pid == pid) & (t.moving.c.step == MoveStep.HOLD)
+            if not connection.execute(t.moving.delete().where(begun)).rowcount:
                 raise FrontError(f"provider {pid} has no move that could be given up")
 
     # --- tokens of content users -----------------------------------------------------------------
 
     def find_token(self, digest: str) -> Token | None:
         """Return what is known of a token."""
-        query = _tokens.select().where(_tokens.c.digest == digest)
+        query = t.tokens.select().where(t.tokens.c.digest == digest)
         with named_errors(), self._engine.connect() as connection:
             row = connection.execute(query).mappings().first()
             return None if row is None else Token(**row)
@@ -303,27 +271,27 @@ class Directory:
     def add_token(self, token: Token) -> None:
         """Let a token be known."""
         with named_errors(), self._engine.begin() as connection:
-            connection.execute(_tokens.insert().values(**asdict(token)))
+            connection.execute(t.tokens.insert().values(**asdict(token)))
 
     def note_token(self, digest: str, used: int) -> None:
         """Keep when a token was used."""
         with named_errors(), self._engine.begin() as connection:
-            connection.execute(_tokens.update().where(_tokens.c.digest == digest).values(used=used))
+            connection.execute(t.tokens.update().where(t.tokens.c.digest == digest).values(used=used))
 
     def tokens(self) -> list[Token]:
         """Return all tokens, oldest first."""
-        query = _tokens.select().order_by(_tokens.c.created, _tokens.c.digest)
+        query = t.tokens.select().order_by(t.tokens.c.created, t.tokens.c.digest)
         with named_errors(), self._engine.connect() as connection:
             return [Token(**row) for row in connection.execute(query).mappings()]
 
     def drop_token(self, digest: str) -> None:
         """Forget a token."""
         with named_errors(), self._engine.begin() as connection:
-            connection.execute(_tokens.delete().where(_tokens.c.digest == digest))
+            connection.execute(t.tokens.delete().where(t.tokens.c.digest == digest))
 
 
 def _count(connection: Connection, name: str) -> int:
-    return connection.scalar(select(func.count()).select_from(_pmdb).where(_pmdb.c.sub == name)) or 0
+    return connection.scalar(select(func.count()).select_from(t.pmdb).where(t.pmdb.c.sub == name)) or 0
 
 
 def _moving_of(row: RowMapping) -> Moving:
@@ -332,22 +300,22 @@ def _moving_of(row: RowMapping) -> Moving:
 
 def _lock_moves(connection: Connection) -> None:
     """Let moves get their numbers one after the other, in the order of their commits."""
-    connection.execute(_info.update().where(_info.c.name == "format").values(value=FORMAT))
+    connection.execute(t.info.update().where(t.info.c.name == "format").values(value=FORMAT))
 
 
 def _put_move(connection: Connection, move: Move) -> None:
-    connection.execute(_moves.delete().where(_moves.c.number == move.number))
-    connection.execute(_moves.insert().values(**asdict(move)))
+    connection.execute(t.moves.delete().where(t.moves.c.number == move.number))
+    connection.execute(t.moves.insert().values(**asdict(move)))
 
 
 def _put_moving(connection: Connection, moving: Moving) -> Moving:
-    connection.execute(_moving.update().where(_moving.c.pid == moving.pid).values(**asdict(moving)))
+    connection.execute(t.moving.update().where(t.moving.c.pid == moving.pid).values(**asdict(moving)))
     return moving
 
 
 def _known(connection: Connection, name: str, *, lock: bool = False) -> SubLcc:
     """Return a sub-LCC; with ``lock``, whoever gives it providers or removes it waits for the others."""
-    asked = _fedb.select().where(_fedb.c.name == name)
+    asked = t.fedb.select().where(t.fedb.c.name == name)
     row = connection.execute(asked.with_for_update() if lock else asked).mappings().first()
     if row is None:
         raise FrontError(f"there is no sub-LCC {name}: `lcc front list` shows them")

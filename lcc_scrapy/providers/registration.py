@@ -4,7 +4,7 @@ A pid is never used again: the fact ``removed:PID`` (table ``lccinfo``) stays wh
 that nobody reads a new provider's documents under an old one's number.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lcc_scrapy.cache import full_set_requests
@@ -32,6 +32,10 @@ class NoSuchProvider(LccError):
 
     def __init__(self, pid: int) -> None:
         super().__init__(f"there is no provider {pid}; `lcc provider list` shows all")
+
+
+class PidUsed(LccError):
+    """A pid is or was in use."""
 
 
 class Moves(LccError):
@@ -109,15 +113,31 @@ def give_out(tx: Tx) -> int:
 
     Each is given out once, also when its registration comes to nothing.
     """
-    last, count = last_given_out(tx), 1
+    last = last_given_out(tx)
+    free = first_free(last, lambda pids: _taken(tx, pids))
+    tx.take(PIDS, free - last)
+    return free
+
+
+def first_free(last: int, taken: Callable[[Sequence[int]], Container[int]]) -> int:
+    """Return the first pid behind ``last`` that is not among those that are ``taken``."""
+    count = 1
     while True:
         candidates = range(last + 1, last + 1 + count)
-        used = _taken(tx, candidates)
+        used = taken(candidates)
         free = next((pid for pid in candidates if pid not in used), None)
         if free is not None:
-            tx.take(PIDS, free - last_given_out(tx))
             return free
         last, count = candidates[-1], min(2 * count, CHUNK)
+
+
+def reserve(tx: Tx, pid: int) -> int:
+    """Note that a front gave out a pid, from ``FIRST_PID`` on; raises ``PidUsed``."""
+    last = last_given_out(tx)
+    for why in _used(tx, [pid], last).values():
+        raise PidUsed(why)
+    tx.take(PIDS, pid - last)
+    return pid
 
 
 def used_pids(store: Store, pids: Sequence[int]) -> dict[int, str]:

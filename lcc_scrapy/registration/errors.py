@@ -6,7 +6,7 @@ from http import HTTPStatus
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.shares import ShareUsedUp
-from lcc_scrapy.registration.service import AlreadyActive, Full, NotKnown
+from lcc_scrapy.registration.service import AlreadyActive, Full, Later, NotKnown
 from lcc_scrapy.registration.steps import Failed
 from lcc_scrapy.web.forms import CrossSite
 from lcc_scrapy.web.problems import Busy
@@ -18,6 +18,7 @@ _KINDS: dict[type[LccError], tuple[HTTPStatus, str, Mapping[str, str]]] = {
     AlreadyActive: (HTTPStatus.CONFLICT, "already-active", {}),
     Failed: (HTTPStatus.CONFLICT, "not-proved", {}),
     Full: (HTTPStatus.SERVICE_UNAVAILABLE, "full", {"Retry-After": "3600"}),
+    Later: (HTTPStatus.SERVICE_UNAVAILABLE, "later", {"Retry-After": "60"}),
     Busy: (HTTPStatus.SERVICE_UNAVAILABLE, "busy", {"Retry-After": "60"}),
     StoreUnavailable: (HTTPStatus.SERVICE_UNAVAILABLE, "database-away", {"Retry-After": "10"}),
 }

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import LccError
@@ -59,6 +59,10 @@ class Full(LccError):
         super().__init__("too many registrations wait for their proof now: come again in an hour")
 
 
+class Later(LccError):
+    """Nothing can be done just now, for a reason that passes."""
+
+
 class NotProved(LccError):
     """The proof is missing; ``reason`` is for the log and never for strangers."""
 
@@ -86,8 +90,37 @@ class Done:
     active: bool
 
 
+class Registering(Protocol):
+    """The registrations that ``steps`` asks for: those of one LCC, or of several behind a front."""
+
+    @property
+    def rules(self) -> RegistrationRules:
+        """Return what the operator grants."""
+
+    def begin(self, wanted: Wanted, address: str) -> Given:
+        """Give out a pid, a secret and a password; raises ``Full``."""
+
+    def begin_root(self, pid: int, password: str, site: HttpUrl, address: str) -> Given:
+        """Give out a secret for a further root; raises ``NotKnown``, ``Full``."""
+
+    def begin_password(self, pid: int, address: str) -> Given:
+        """Give out a secret and a new password; raises ``Full``."""
+
+    def find(self, pid: int, password: str, kind: Kind) -> Registration:
+        """Return the registration whose proof is to be looked for; raises ``NotKnown``, ``AlreadyActive``."""
+
+    def roots_to_prove(self, registration: Registration) -> list[str]:
+        """Return the roots at each of which a new password wants the file; raises ``NotProved``."""
+
+    def complete(self, registration: Registration, roots: Sequence[str]) -> Done:
+        """Do what a registration is for, now that it was proved; raises ``NotKnown``, ``NotProved``."""
+
+
 class Registrations:
-    """Registrations of one LCC. ``fullsets`` is what a new provider gets; ``now`` gives epoch seconds."""
+    """Registrations of one LCC. ``fullsets`` is what a new provider gets; ``now`` gives epoch seconds.
+
+    ``give_out`` returns the pid of a new registration, in the transaction that adds it.
+    """
 
     def __init__(
         self,
@@ -96,11 +129,13 @@ class Registrations:
         *,
         fullsets: int | None = None,
         now: Callable[[], float] = time.time,
+        give_out: Callable[[Tx], int] = providers.give_out,
     ) -> None:
         self.rules = rules
         self._store = store
         self._fullsets = fullsets
         self._now = now
+        self._give_out = give_out
 
     # --- step one --------------------------------------------------------------------------------
 
@@ -108,7 +143,7 @@ class Registrations:
         """Give out a pid, a secret and a password; raises ``Full``."""
         with self._store.begin() as tx:
             self._check_room(tx)
-            given = self._given(providers.give_out(tx), Kind.PROVIDER, wanted, address)
+            given = self._given(self._give_out(tx), Kind.PROVIDER, wanted, address)
             tx.insert_registration(given.registration)
         return _told(given)
 
@@ -135,6 +170,11 @@ class Registrations:
             given = self._given(pid, Kind.PASSWORD, None, address)
             tx.insert_registration(given.registration)
         return _told(given)
+
+    def check_room(self) -> None:
+        """Raise ``Full`` where ``begin`` would."""
+        with self._store.read() as tx:
+            self._check_room(tx)
 
     def _check_room(self, tx: Tx) -> None:
         if tx.count_registrations() >= self.rules.pending:

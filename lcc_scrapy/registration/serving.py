@@ -8,7 +8,7 @@ from lcc_scrapy.domain.registration import OFF
 from lcc_scrapy.mail.sending import smtp_mailer
 from lcc_scrapy.registration.hints import Places
 from lcc_scrapy.registration.routes import make_router
-from lcc_scrapy.registration.service import Registrations
+from lcc_scrapy.registration.service import Registering, Registrations
 from lcc_scrapy.registration.steps import Steps
 
 
@@ -18,6 +18,10 @@ def registration_routes(config: Config, store: Store) -> list[APIRouter]:
     if rules.mode == OFF:
         return []
     registrations = Registrations(store, rules, fullsets=config.fullsets)
-    places = Places(config.public_url, rules.uns)
+    return [routes_of(config, registrations, Places(config.public_url, rules.uns))]
+
+
+def routes_of(config: Config, registrations: Registering, places: Places) -> APIRouter:
+    """Return the routes for registrations; ``places`` are where new providers push."""
     steps = Steps(registrations, slots=config.timeofday_slots, places=places, mailer=smtp_mailer(config.mail))
-    return [make_router(steps, config.web.proxies)]
+    return make_router(steps, config.web.proxies)

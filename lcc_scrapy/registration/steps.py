@@ -16,7 +16,7 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.mail.sending import Mailer
 from lcc_scrapy.registration.hints import NOT_SAID, Places, mail_text
 from lcc_scrapy.registration.proof import Prover
-from lcc_scrapy.registration.service import Done, Given, NotProved, Registrations
+from lcc_scrapy.registration.service import Done, Given, NotProved, Registering
 from lcc_scrapy.registration.throttle import Throttle
 from lcc_scrapy.web.problems import Busy
 
@@ -68,7 +68,7 @@ class Steps:
 
     def __init__(
         self,
-        registrations: Registrations,
+        registrations: Registering,
         *,
         slots: int,
         places: Places = NOT_SAID,

@@ -18,6 +18,7 @@ from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.login.passwords import hash_password, verify_password
 from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.providers import registration as providers
+from lcc_scrapy.registration.service import Later
 from lcc_scrapy.registration.serving import registration_routes
 from tests.memory_store import MemoryStore
 from tests.registration_site import NOW, Outbox, Registry, answer, little_site, redirect
@@ -51,6 +52,18 @@ def begin(client, site, **more):
 
 def activate(client, given, **more):
     return client.post(f"{API}/{given['pid']}/activate", json={"password": given["password"], **more})
+
+
+def test_what_cannot_be_done_just_now_is_told_so_by_api_and_page(client, registry, monkeypatch):
+    def later(*_):
+        raise Later("provider 7 is being moved just now: try again later")
+
+    monkeypatch.setattr(registry.registrations, "begin_password", later)
+    told = client.post(f"{API}/7/password")
+    assert (told.status_code, told.json()["error"], told.headers["Retry-After"]) == (503, "later", "60")
+    assert "being moved" in told.json()["detail"]
+    page = client.post("/register/password", data={"pid": "7"})
+    assert (page.status_code, "being moved" in page.text) == (503, True)
 
 
 # --- the JSON API --------------------------------------------------------------------------------

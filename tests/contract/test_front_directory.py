@@ -9,6 +9,7 @@ from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable
 from lcc_scrapy.domain.front import FrontError, MoveStep, Moving, SubLcc, SubState
 from lcc_scrapy.domain.front_moves import Move
 from lcc_scrapy.front.directory import Directory
+from lcc_scrapy.front.given_pids import Found
 
 A = SubLcc("a", "192.0.2.1:9000", "id", "http://192.0.2.1/", "token", "sqlite:///x", 10**9, SubState.FULL)
 B = SubLcc("b", "192.0.2.2:9000")
@@ -128,12 +129,66 @@ def test_a_move_of_which_nothing_was_copied_may_be_given_up(filled):
     assert (filled.route(7), filled.moves(0)) == (A, [])
 
 
-def test_a_front_of_an_earlier_version_is_to_be_made_again(databases, directory):
+@pytest.mark.parametrize("what", ["drop table moving", "drop table given", "delete from frontinfo"])
+def test_a_front_of_an_earlier_version_is_to_be_made_again(databases, directory, what):
     with closing(Directory(databases.empty("sqlite"))) as old:
         old.create()
         with old._engine.begin() as connection:
-            connection.exec_driver_sql("drop table moving")
+            connection.exec_driver_sql(what)
         with pytest.raises(ConfigurationError, match="lcc front init"):
             old.check()
         old.create()
         old.check()
+
+
+# --- many at once, and pids that registration gave out -------------------------------------------
+
+
+def test_many_providers_are_assigned_all_or_none(filled):
+    filled.assign_many({})
+    filled.assign_many({8: "b", 9: "a"})
+    assert filled.assigned([7, 8, 9, 10]) == {7: "a", 8: "b", 9: "a"}
+    assert filled.assigned(range(10_000)) == {7: "a", 8: "b", 9: "a"}
+    with pytest.raises(FrontError, match="meanwhile"):
+        filled.assign_many({10: "b", 8: "a"})
+    with pytest.raises(FrontError, match="there is no sub-LCC c"):
+        filled.assign_many({10: "c"})
+    assert filled.assigned([8, 10]) == {8: "b"}
+
+
+FIRST = 1_000_000
+
+
+def test_a_pid_is_given_out_once_and_pmdb_has_it(filled):
+    given = filled.given
+    assert given.last() == FIRST - 1
+    assert given.give_out(FIRST + 2, "b", after=FIRST - 1, look_at=50)
+    assert not given.give_out(FIRST + 3, "a", after=FIRST - 1, look_at=50), "another front was faster"
+    assert (given.last(), filled.assigned([FIRST + 2, FIRST + 3])) == (FIRST + 2, {FIRST + 2: "b"})
+    assert given.counts() == {"b": 1}
+    filled.assign(FIRST + 4, "a")
+    assert not given.give_out(FIRST + 4, "b", after=FIRST + 2, look_at=50), "a provider has it"
+    assert given.last() == FIRST + 2, "which changed nothing"
+    with pytest.raises(FrontError, match="no sub-LCC c"):
+        given.give_out(FIRST + 5, "c", after=FIRST + 2, look_at=50)
+    assert given.unused([7, FIRST, FIRST + 2, FIRST + 3, FIRST + 4]) == {FIRST, FIRST + 2}
+
+
+def test_what_became_of_pids_is_kept(filled):
+    given = filled.given
+    for number in range(4):
+        assert given.give_out(FIRST + number, "ab"[number % 2], after=FIRST - 1 + number, look_at=50 + number)
+    assert given.due(49, 9) == {}
+    assert given.due(60, 2) == {FIRST: "a", FIRST + 1: "b"}
+    filled.withdraw(FIRST + 3)
+    filled.assign(FIRST + 3, "a")  # an operator did both: it is his now
+    assert given.due(60, 9).keys() == {FIRST, FIRST + 1, FIRST + 2}
+    given.note(Found([FIRST], {FIRST + 1: 99}, {FIRST + 2: "b"}))
+    assert filled.assigned(range(FIRST, FIRST + 4)) == {
+        FIRST: "a", FIRST + 1: "b", FIRST + 2: "a", FIRST + 3: "a",
+    }, "it moved to another sub-LCC meanwhile"  # fmt: skip
+    assert (given.due(98, 9), given.due(99, 9)) == ({}, {FIRST + 1: "b"})
+    given.note(Found(nothing={FIRST + 1: "b"}))
+    assert filled.assigned(range(FIRST, FIRST + 2)) == {FIRST: "a"}
+    assert (given.due(10**9, 9), given.last()) == ({}, FIRST + 3)
+    assert given.unused([FIRST, FIRST + 1]) == {FIRST + 1}

@@ -186,6 +186,25 @@ def test_many_used_pids_are_skipped_at_once(store, make, provider):
     assert [service.begin(wanted(), "").registration.pid - FIRST_PID for _ in range(2)] == [300, 301]
 
 
+def test_a_pid_that_a_front_gave_out_is_reserved_once_and_nothing_below_it_is_given_out(
+    store, make, provider
+):
+    def reserve(pid):
+        with store.begin() as tx:
+            return providers.reserve(tx, pid)
+
+    assert reserve(FIRST_PID + 5) == FIRST_PID + 5
+    for pid in (FIRST_PID, FIRST_PID + 5):
+        with pytest.raises(providers.PidUsed, match="never used again"):
+            reserve(pid)
+    assert make().begin(wanted(), "").registration.pid == FIRST_PID + 6
+    providers.add(store, provider(FIRST_PID + 8), [SITE])
+    with pytest.raises(providers.PidUsed, match="exists already"):
+        reserve(FIRST_PID + 8)
+    assert reserve(FIRST_PID + 7) == FIRST_PID + 7
+    assert make().begin(wanted(), "").registration.pid == FIRST_PID + 9
+
+
 # --- approval ------------------------------------------------------------------------------------
 
 

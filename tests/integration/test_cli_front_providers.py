@@ -134,7 +134,7 @@ def test_one_that_was_assigned_to_a_sub_lcc_and_is_in_another_is_not_added(front
 def test_twice_makes_one_provider_and_another_one_is_refused(front):
     front.add(7, "--sub", "b", "--bandwidth", "1k")
     assert front.add(7, "--bandwidth", "1k").stdout == "provider 7 is in sub-LCC b already\n"
-    before = front.subs["b"].json("provider", "show", "7")
+    before = front.subs["b"].json("provider", "list")
     for options, secret, what in (
         (("--bandwidth", "2k"), "secret", "bandwidth"),
         (("--bandwidth", "1k"), "other", "password"),
@@ -142,7 +142,7 @@ def test_twice_makes_one_provider_and_another_one_is_refused(front):
     ):
         error = one_error(front.add(7, *options, secret=secret, status=1))
         assert f"exists already in sub-LCC b, with another {what}" in error
-    assert front.subs["b"].json("provider", "show", "7") == before
+    assert front.subs["b"].json("provider", "list") == before
     assert len(front.subs["b"].json("audit")) == 1
 
 

@@ -252,16 +252,19 @@ class QueueVerbs(OnConnection):
         parts = (many.select(self._c, t.pidb.name, names, "pid", part) for part in chunks(set(pids)))
         return {pid: int(waiting) for part in parts for pid, waiting in part}
 
+    def cached_total(self) -> int:
+        """Count all documents, by the books of the providers."""
+        return int(self._c.execute(select(func.coalesce(func.sum(t.pidb.c.fileused), 0))).scalar_one())
+
     def totals(self) -> dict[str, int]:
         """Return counts for ``lcc status``: versions, doomed; by the books: queued, cached, bytes."""
         pairs = {
-            "cached": select(func.coalesce(func.sum(t.pidb.c.fileused), 0)),
             "versions": select(func.count()).select_from(t.versions),
             "bytes": select(func.coalesce(func.sum(t.pidb.c.spaceused), 0)),
             "doomed": select(func.count()).select_from(t.fsmdb),
         }
         counts = {name: int(self._c.execute(query).scalar_one()) for name, query in pairs.items()}
-        return {"queued": self.queued_total(), **counts}
+        return {"queued": self.queued_total(), "cached": self.cached_total(), **counts}
 
 
 def _pushed(pid: int, after: int, upto: int) -> ColumnElement[bool]:

@@ -110,7 +110,7 @@ FULL = (
 )
 
 QUICK = (
-    Step("crawl.py --quick", 1),
+    Step("crawl.py --quick", 0.8),
     Step("recrawl.py --rounds 1 --pages 640", 0.1),
     Step("wakeup.py --pushes 2", 0.1),
     Step("feed.py --rounds 1 --documents 2000", 0.1),

@@ -60,7 +60,7 @@ docs: $(DEV_STAMP) ## the documentation, warnings are errors
 bench: $(DEV_STAMP) corpora ## measurements, as ratios, less than two hours; tables and chart of the crawls in dist/
 	$(BIN)/python bench/suite.py
 
-bench-quick: $(DEV_STAMP) corpora ## every measurement small: to see that all of them run
+bench-quick: $(DEV_STAMP) corpora ## every measurement small, two at a time: to see that all of them run
 	$(BIN)/python bench/suite.py --quick
 
 soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and power cuts by the hundred, a machine in trouble
@@ -74,7 +74,7 @@ soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and powe
 	LCC_INDEXNOW_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_indexnow_kills.py
 	LCC_ALERT_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_alerts_whole_way.py
 	LCC_WORKER_KILLS=20 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_worker_kills.py
-	LCC_TRACKER_KILLS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_scan_kills.py tests/faults/test_tracker_kills.py
+	LCC_TRACKER_KILLS=all $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_scan_kills.py tests/faults/test_tracker_kills.py tests/faults/test_tracker_fetch_kills.py
 	LCC_DASHBOARD_REQUESTS=10000 $(BIN)/python -m pytest -p no:randomly -s tests/component/test_dashboard_requests.py
 	LCC_VIEWERS=1000 $(BIN)/python -m pytest -p no:randomly tests/integration/test_dashboard_events.py
 	LCC_GROWTH=large $(BIN)/python -m pytest -p no:randomly tests/faults/test_growth.py tests/faults/test_growth_hostile.py

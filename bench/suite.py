@@ -1,11 +1,11 @@
-"""Every measurement, one after the other: what ``make bench`` and ``make bench-quick`` run.
+"""Every measurement, one after the other: what ``make bench`` runs, and ``make bench-quick`` two at a time.
 
 Before each one it prints how long that takes on two processors with nothing else to do, and what is left.
 A measurement that fails, or takes far longer, is named and the others go on; the status is 1 then.
 What has not begun after two hours is named as well, and not begun.
 
     python bench/suite.py                    # everything, less than two hours
-    python bench/suite.py --quick            # all of it small, for errors, not for times
+    python bench/suite.py --quick            # all of it small, two at a time, for errors, not for times
     python bench/suite.py --only wakeup feed
 """
 
@@ -15,11 +15,13 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from crawling.running import stop_when_told
 
@@ -33,6 +35,9 @@ PATIENCE, LEAST_PATIENCE = 3.0, 20.0
 
 GRACE = 60.0
 """Seconds that a measurement has to stop its crawls and to give back what it used."""
+
+LOOK = 0.2
+"""Seconds between looks at what runs."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ FULL = (
 )
 
 QUICK = (
-    Step("crawl.py --quick", 1),
+    Step("crawl.py --quick", 0.8),
     Step("recrawl.py --rounds 1 --pages 640", 0.1),
     Step("wakeup.py --pushes 2", 0.1),
     Step("feed.py --rounds 1 --documents 2000", 0.1),
@@ -143,60 +148,107 @@ QUICK = (
 
 
 @dataclass
+class Running:
+    """A measurement that runs, until ``end`` (of ``time.monotonic``) at the most.
+
+    Beside others it says into ``said`` what it says, to be read in one piece; alone, where this process does.
+    """
+
+    step: Step
+    end: float
+    said: IO[bytes] | None
+    begun: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        script, *words = shlex.split(self.step.command)
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / script), *words],
+            stdout=self.said,
+            stderr=self.said,
+            start_new_session=True,
+        )
+
+    def is_over(self) -> bool:
+        """Tell whether it has ended, or has no time left."""
+        return self.process.poll() is not None or time.monotonic() >= self.end
+
+    def finished(self) -> str:
+        """Return what is wrong with it, or nothing; it does not run after that."""
+        status = self.process.poll()
+        stop(self.process)
+        if self.said is not None:
+            self.said.seek(0)
+            print(f"\n=== {self.step.command}:\n{self.said.read().decode(errors='replace')}", end="")
+            self.said.close()
+        if status is None:
+            return "stopped"
+        return f"status {status}" if status else ""
+
+
+@dataclass
 class Suite:
-    """Measurements that run one after the other."""
+    """Measurements, and how many of them run at a time."""
 
     steps: Sequence[Step]
     most: float = MOST
     """Minutes for all of them; what has not begun by then is not begun."""
+    at_once: int = 1
     failures: list[str] = field(default_factory=list)
+    running: list[Running] = field(default_factory=list)
 
     def run(self) -> None:
         """Run all of them."""
         begun = time.monotonic()
-        expected = sum(step.minutes for step in self.steps)
         print(
-            f"{len(self.steps)} measurements, about {expected:.0f} minutes, {self.most:g} at the most",
+            f"{len(self.steps)} measurements, about {self._minutes(0):.0f} minutes,"
+            f" {self.most:g} at the most",
             flush=True,
         )
-        for number, step in enumerate(self.steps):
-            spent = (time.monotonic() - begun) / 60
-            rest = sum(one.minutes for one in self.steps[number:])
-            print(
-                f"\n=== {number + 1} of {len(self.steps)}: {step.command}: about {told(step.minutes)};"
-                f" {spent:.0f} min gone, about {rest:.0f} to go",
-                flush=True,
-            )
-            self._run(step, self.most - spent)
+        try:
+            for number, step in enumerate(self.steps):
+                self._wait(self.at_once - 1)
+                spent = (time.monotonic() - begun) / 60
+                print(
+                    f"\n=== {number + 1} of {len(self.steps)}: {step.command}: about {told(step.minutes)};"
+                    f" {spent:.0f} min gone, about {self._minutes(number):.0f} to go",
+                    flush=True,
+                )
+                self._begin(step, self.most - spent)
+            self._wait(0)
+        finally:
+            for one in self.running:
+                stop(one.process)
 
-    def _run(self, step: Step, left: float) -> None:
+    def _minutes(self, number: int) -> float:
+        return sum(step.minutes for step in self.steps[number:]) / self.at_once
+
+    def _begin(self, step: Step, left: float) -> None:
         if left <= 0:
             self._failed(step, f"not begun: {self.most:g} minutes are over")
             return
-        begun = time.monotonic()
-        status = finished(step, min(left, step.patience))
-        took = told((time.monotonic() - begun) / 60)
-        if status:
-            self._failed(step, f"{status} after {took}")
+        end = time.monotonic() + 60 * min(left, step.patience)
+        said = tempfile.TemporaryFile() if self.at_once > 1 else None  # noqa: SIM115
+        self.running.append(Running(step, end, said))
+
+    def _wait(self, most: int) -> None:
+        """Wait until no more than so many run."""
+        while len(self.running) > most:
+            time.sleep(LOOK)
+            for one in [one for one in self.running if one.is_over()]:
+                self._end(one)
+                self.running.remove(one)
+
+    def _end(self, one: Running) -> None:
+        wrong = one.finished()
+        took = told((time.monotonic() - one.begun) / 60)
+        if wrong:
+            self._failed(one.step, f"{wrong} after {took}")
         else:
             print(f"=== done in {took}", flush=True)
 
     def _failed(self, step: Step, why: str) -> None:
         self.failures.append(f"{step.command}: {why}")
         print(f"=== FAILED: {self.failures[-1]}", flush=True)
-
-
-def finished(step: Step, patience: float) -> str:
-    """Run a measurement for so many minutes at the most; return what is wrong, or nothing."""
-    script, *words = shlex.split(step.command)
-    process = subprocess.Popen([sys.executable, str(HERE / script), *words], start_new_session=True)
-    try:
-        status = process.wait(60 * patience)
-    except subprocess.TimeoutExpired:
-        return "stopped"
-    finally:
-        stop(process)
-    return f"status {status}" if status else ""
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:
@@ -236,7 +288,7 @@ def main() -> None:
     if not given.quick:
         TABLES.parent.mkdir(exist_ok=True)
         TABLES.unlink(missing_ok=True)
-    suite = Suite(chosen(QUICK if given.quick else FULL, given.only))
+    suite = Suite(chosen(QUICK if given.quick else FULL, given.only), at_once=2 if given.quick else 1)
     suite.run()
     if suite.failures:
         raise SystemExit(

@@ -150,7 +150,7 @@ def together(lcc: Lcc) -> Iterator[None]:
 def apart(lcc: Woken, folder: Path) -> Iterator[None]:
     """Run the UNS, and the crawl on another machine."""
     folder.mkdir()
-    other = Woken(folder, lcc.database_url, lcc.redis)
+    other = Woken(folder, lcc.database_url, redis=lcc.redis)
     other.command("init", "--machine")
     crawl = other.environment | {"LCC_UNS_ENDPOINTS": ""}
     with (
@@ -165,7 +165,7 @@ def main() -> None:
     given = options()
     site = RecordingSite()
     with running.scratch(given.scratch) as folder, database(given.database, folder) as url:
-        lcc = Woken(folder, url, given.redis)
+        lcc = Woken(folder, url, redis=given.redis)
         lcc.command("init")
         lcc.register({1: site.root}, hash_password(PASSWORD))
         with apart(lcc, folder / "other") if given.redis else together(lcc):

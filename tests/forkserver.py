@@ -21,17 +21,24 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-PROGRAMS = {"lcc": "lcc_scrapy.cli.main:main", "scrapy": "scrapy.cmdline:execute"}
+PROGRAMS = {
+    "lcc": "lcc_scrapy.cli.main:main",
+    "scrapy": "scrapy.cmdline:execute",
+    "lcccp": "lcc_scrapy.push.lcccp:main",
+}
 MESSAGE = 1 << 20
 COUNTS = "TEST_COUNTS_FILE"
 """Names the file into which a process writes, at SIGUSR2, the number of its blocks (``counted``)."""
 _AT_START = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")
 """How the names of variables begin that a process looks at before it runs anything of ours."""
+_WARNINGS = "PYTHONWARNINGS"
+"""One of them that also a forked process obeys."""
 
 
 # --- the side of the tests ---------------------------------------------------------------------------
@@ -43,7 +50,9 @@ def can_fork(command: Sequence[str], environment: Mapping[str, str]) -> bool:
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
+    return {
+        name: value for name, value in environment.items() if name.startswith(_AT_START) and name != _WARNINGS
+    }
 
 
 class Process:
@@ -269,6 +278,8 @@ def _become(what: dict[str, Any], files: list[int]) -> Callable[[], object]:
         os.close(file)
     os.environ.clear()
     os.environ.update(what["env"])
+    if options := os.environ.get(_WARNINGS):
+        warnings._processoptions(options.split(","))  # type: ignore[attr-defined]
     os.chdir(what["cwd"])
     sys.argv = what["argv"]
     sys.path[0] = str(Path(sys.argv[0]).parent)

@@ -1,12 +1,15 @@
 """A front over real sub-LCCs, each with its ``lcc web`` as a process of its own."""
 
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from test_cli import House
+
+from tests.forkserver import popen
+from tests.harness import BIN
 
 PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
 
@@ -24,14 +27,14 @@ class SubHouse(House):
         self.token = folder / "token"
         self.token.write_text(self.lcc("token", "add", "front", "--expires", "0").stdout)
         self.port = 0
-        self.web: subprocess.Popen[bytes] | None = None
+        self.web: Any = None
 
     def start(self) -> None:
         """Start ``lcc web``; the first time at any port, then at the same."""
         log = self.folder / "web.log"
         environment = {**self.environment, "LCC_WEB_ENDPOINT": f"127.0.0.1:{self.port}", "LCC_POLL": "0.1"}
-        with log.open("w") as out:
-            self.web = subprocess.Popen([*PROGRAM, "web"], env=environment, cwd=self.folder, stderr=out)
+        with log.open("wb") as out:
+            self.web = popen([str(BIN / "lcc"), "web"], env=environment, cwd=self.folder, log=out)
         end = time.monotonic() + 300
         while time.monotonic() < end and self.web.poll() is None:
             if found := re.search(r"listening on \S+:(\d+)$", log.read_text(), re.MULTILINE):

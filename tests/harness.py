@@ -308,15 +308,11 @@ class Lcc:
     def lcccp(
         self, pid: int, *options: str, stdin: str = "", password: str = PASSWORD
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return run(
             [str(BIN / "lcccp"), f"--uns=127.0.0.1:{self.port}", f"--pid={pid}", *options],
             env={**self.environment, "LCC_PWD": password},
             cwd=self.folder,
-            capture_output=True,
-            text=True,
-            input=stdin,
-            timeout=300,
-            check=False,
+            text=stdin,
         )
 
     def check(self, pid: int) -> dict[str, Any]:

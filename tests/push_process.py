@@ -2,13 +2,10 @@
 
 import re
 import signal
-import subprocess
-import sys
 from contextlib import contextmanager
 
-from tests.harness import wait_for
-
-PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
+from tests.forkserver import popen
+from tests.harness import BIN, wait_for
 
 
 class PushServer:
@@ -31,8 +28,8 @@ class PushServer:
         """Start it, also once more."""
         with self.log.open("ab") as out:
             said = out.tell()
-            self.process = subprocess.Popen(
-                [*PROGRAM, "web"], env=self._environment, cwd=self._house.folder, stderr=out
+            self.process = popen(
+                [str(BIN / "lcc"), "web"], env=self._environment, cwd=self._house.folder, log=out
             )
 
         def listens():

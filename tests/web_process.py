@@ -2,12 +2,12 @@
 
 import re
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
-PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
+from tests.forkserver import popen
+from tests.harness import BIN
+
 ENDPOINTS = {
     "web": "LCC_WEB_ENDPOINT",
     "front web": "LCC_WEB_ENDPOINT",
@@ -21,17 +21,13 @@ def serving(house, command="web", **settings):
     """Start a server on a port that is free; gives its port and its process, and stops it."""
     log = house.folder / f"{command}.log"
     environment = {**house.environment, ENDPOINTS[command]: "127.0.0.1:0", "LCC_POLL": "0.1", **settings}
-    with (
-        log.open("w") as out,
-        subprocess.Popen(
-            [*PROGRAM, *command.split()], env=environment, cwd=house.folder, stderr=out
-        ) as process,
-    ):
-        try:
-            yield _port(log, process), process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(300)
+    with log.open("wb") as out:
+        process = popen([str(BIN / "lcc"), *command.split()], env=environment, cwd=house.folder, log=out)
+    try:
+        yield _port(log, process), process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(300)
     assert process.returncode == 0, log.read_text()
     assert "Traceback" not in log.read_text(), log.read_text()
 

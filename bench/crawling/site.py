@@ -4,6 +4,7 @@ import shutil
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
@@ -113,11 +114,21 @@ def document(size: int) -> bytes:
     return (head + words)[:size].encode()
 
 
+_claims: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """Return a port that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port that nobody listens at, and that no measurement beside this one was given."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        claim = socket.socket(socket.AF_UNIX)
+        with suppress(OSError):
+            claim.bind(f"\0lcc-bench-port-{port}")  # the kernel gives a name to one process only
+            _claims.append(claim)
+            return port
+        claim.close()
 
 
 def await_listener(port: int, seconds: float = 20) -> None:

@@ -7,15 +7,16 @@
 import os
 import random
 import signal
-import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lcc_scrapy.domain.providers import Provider
+from tests.forkserver import popen
 from tests.harness import BIN, Lcc, wait_for
 from tests.integration.site import Answer, Site, overlaps, page
 
@@ -35,7 +36,7 @@ class Crew:
 
     def __init__(self, lcc: Lcc) -> None:
         self.lcc = lcc
-        self.crawls: dict[int, subprocess.Popen[bytes]] = {}
+        self.crawls: dict[int, Any] = {}
         self.said: dict[int, int] = {}
         """Bytes that stood in the log of each crawl when it was started last."""
 
@@ -48,15 +49,14 @@ class Crew:
     def start(self, number: int) -> None:
         with self.log(number).open("ab") as log:
             self.said[number] = log.tell()
-            self.crawls[number] = subprocess.Popen(
+            self.crawls[number] = popen(
                 [
                     *(str(BIN / "scrapy"), "crawl", "lcc_push"),
                     *("-s", "LCC_UNS_ENDPOINTS=", "-s", f"USER_AGENT=worker-{number}"),
                 ],
                 env=self.lcc.environment,
                 cwd=self.lcc.folder,
-                stdout=log,
-                stderr=log,
+                log=log,
             )
 
     def kill(self, number: int) -> None:

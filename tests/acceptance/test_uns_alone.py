@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import make_url
 
 from tests.database_servers import SERVERS
+from tests.forkserver import run
 from tests.harness import BIN, PASSWORD, Lcc, free_port, wait_for
 from tests.integration.site import Answer, Site, page
 
@@ -90,16 +91,14 @@ def spooled(lcc: Lcc) -> int:
 
 
 def refusal_of(lcc: Lcc, *options: str, **settings: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [str(BIN / "lcc"), *options, "uns"],
-        env={**lcc.environment, **settings}, cwd=lcc.cwd, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = run([str(BIN / "lcc"), *options, "uns"], env={**lcc.environment, **settings}, cwd=lcc.cwd)
     return done.returncode, done.stderr
 
 
 # --- one machine, two processes ----------------------------------------------------------------------
 
 
+@pytest.mark.soak_of("mariadb")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_pushes_go_on_while_the_crawl_is_stopped_and_are_fetched_in_order_when_it_is_back(
     database: str, make_lcc: Callable[..., Lcc], host: str, site: Site
@@ -182,10 +181,8 @@ def test_a_crawl_that_only_fetches_leaves_the_spool_alone(
     assert lcc.stop_uns() == 0
     before = [(path.name, path.stat().st_mtime_ns) for path in (lcc.folder / "lcc-data/spool").iterdir()]
 
-    done = subprocess.run(
-        [str(BIN / "scrapy"), "crawl", "lcc_push", "-s", "LCC_UNS_ENDPOINTS=", "-a", "stop_when_done=1"],
-        env=lcc.environment, cwd=lcc.cwd, capture_output=True, timeout=300, check=False,
-    )  # fmt: skip
+    command = ["scrapy", "crawl", "lcc_push", "-s", "LCC_UNS_ENDPOINTS=", "-a", "stop_when_done=1"]
+    done = run([str(BIN / command[0]), *command[1:]], env=lcc.environment, cwd=lcc.cwd)
     assert done.returncode == 0
     assert cached(lcc) == {f"{host}/a"}
     after = [(path.name, path.stat().st_mtime_ns) for path in (lcc.folder / "lcc-data/spool").iterdir()]
@@ -193,6 +190,7 @@ def test_a_crawl_that_only_fetches_leaves_the_spool_alone(
     assert any(name.endswith("-7-2.set") for name, _ in after)
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_what_was_accepted_is_there_after_kills_of_the_uns(
     database: str, make_lcc: Callable[..., Lcc], host: str, site: Site
@@ -347,6 +345,7 @@ def test_an_overload_is_told_to_providers_loses_nothing_and_ends_by_itself(
 # --- several UNSes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.soak_of("sqlite")
 @pytest.mark.parametrize("database", ["sqlite", "mariadb"])
 def test_a_provider_that_alternates_between_two_unses_ends_with_what_it_said_last(
     database: str, make_lcc: Callable[..., Lcc], host: str, site: Site

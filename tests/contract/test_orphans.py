@@ -17,6 +17,8 @@ from lcc_scrapy.spidering import orphans, reachable
 from lcc_scrapy.spidering.orphans import NOT_LINKED, OrphanLook
 from lcc_scrapy.spidering.submitting import Found, Read, Spidering, Terms, queue_up
 
+pytestmark = pytest.mark.by_turns
+
 DAY = 86_400
 
 

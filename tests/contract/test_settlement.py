@@ -27,6 +27,8 @@ from lcc_scrapy.queue.settlement import (
     Settlement,
 )
 
+pytestmark = pytest.mark.by_turns
+
 BODY = b"a body of some length"
 
 

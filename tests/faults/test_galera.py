@@ -23,8 +23,8 @@ from tests.harness import BIN, Lcc, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-SECONDS = float(os.environ.get("LCC_GALERA_SECONDS", "40"))
-APART = 20.0
+SECONDS = float(os.environ.get("LCC_GALERA_SECONDS", "10"))
+APART = min(20.0, SECONDS / 2)
 """Seconds between two kills."""
 
 BACK = 60.0

@@ -29,11 +29,11 @@ PARSERS = (
     *growth_tracker.PARSERS,
     *growth_annotation.PARSERS,
 )
-LARGE = 8
-"""Times as large as in a short run: what is in no short run is steep only from some size on."""
-
 ALL_LARGE = os.environ.get("LCC_GROWTH") == "large"
 """``make soak`` tries large inputs in every dimension, CI in the last one of each parser."""
+
+LARGE = 8 if ALL_LARGE else 4
+"""Times as large as in a short run: what is in no short run is steep only from some size on."""
 
 
 def cases(parsers: tuple[Parser, ...]) -> list[object]:

@@ -1,6 +1,6 @@
 """Mutated conversations at the socket of a real ``lcc uns``: whatever comes, it answers or hangs up, and stays well.
 
-``LCC_STREAMS`` says how many (default 1,000; ``make soak`` takes 10,000), ``LCC_SEED`` which ones.
+``LCC_STREAMS`` says how many (default 400; ``make soak`` takes 10,000), ``LCC_SEED`` which ones.
 """
 
 import base64
@@ -32,7 +32,7 @@ from tests.harness import PASSWORD, Lcc, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(1800)]
 
-STREAMS = int(os.environ.get("LCC_STREAMS", "1000"))
+STREAMS = int(os.environ.get("LCC_STREAMS", "400"))
 SEED = int(os.environ.get("LCC_SEED", "0")) or random.randrange(1 << 32)
 TOGETHER = 16
 PROVIDERS = 20

@@ -1,6 +1,6 @@
 """Simulated power cuts: only what was fsynced survives, and nothing that was promised is lost.
 
-``LCC_CUTS`` says how many (default 12; ``make soak`` takes 200).
+``LCC_CUTS`` says how many (default 6; ``make soak`` takes 200).
 """
 
 import os
@@ -23,7 +23,7 @@ from tests.faults.powercut.recording import Recording, record
 from tests.faults.powercut.story import lcc_in
 from tests.harness import Nginx
 
-CUTS = int(os.environ.get("LCC_CUTS", "12"))
+CUTS = int(os.environ.get("LCC_CUTS", "6"))
 LONG = CUTS > 50
 SETS = 20 if LONG else 8
 CRAWLS = 12 if LONG else 1

@@ -57,6 +57,7 @@ def moments(url, what):
     raise AssertionError("it is never done")
 
 
+@pytest.mark.soak_of("mariadb", "postgresql")
 def test_a_killed_begin_leaves_a_whole_registration_or_none(database):
     url, store = database
     known = {}
@@ -71,6 +72,7 @@ def test_a_killed_begin_leaves_a_whole_registration_or_none(database):
     assert max(known.values()) == FIRST_PID + len(known) - 1
 
 
+@pytest.mark.soak_of("sqlite", "postgresql")
 def test_a_killed_proof_leaves_a_registration_or_a_provider(database):
     url, store = database
     service = Registrations(store, RegistrationRules(mode="open"))
@@ -99,6 +101,7 @@ def test_a_killed_proof_leaves_a_registration_or_a_provider(database):
         assert verify_password(provider.password, given.password)
 
 
+@pytest.mark.soak_of("sqlite", "mariadb")
 def test_a_killed_approval_leaves_a_proved_registration_or_a_provider(database):
     url, store = database
     service = Registrations(store, RegistrationRules(mode="approve"))
@@ -122,7 +125,7 @@ def test_a_killed_approval_leaves_a_proved_registration_or_a_provider(database):
         assert all_of(store)[2][pid] == [SITE]
 
 
-@pytest.mark.soak_of("postgresql")
+@pytest.mark.soak_of("mariadb", "postgresql")
 @pytest.mark.parametrize("kind", [Kind.ROOT, Kind.PASSWORD])
 def test_a_killed_change_of_a_provider_is_done_or_not_begun(database, kind):
     url, store = database

@@ -76,6 +76,7 @@ def made_due(store):
         tx.put_host(replace(host, due=1))
 
 
+@pytest.mark.soak_of("sqlite", "mariadb")
 def test_a_killed_scan_shows_the_old_or_the_new_listing(kind, store, databases, tmp_path):
     url = databases.url(kind)
     with LittleFtp({"LIST -lR": listing("a")}) as server:

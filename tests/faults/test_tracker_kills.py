@@ -52,6 +52,7 @@ def kill_at_moments(url, store, states, what):
     raise AssertionError("it never ends")
 
 
+@pytest.mark.soak_of("mariadb", "postgresql")
 def test_a_killed_load_leaves_the_old_generation_or_the_new_one(database):
     url, store = database
     tracker = Tracker(store)
@@ -64,7 +65,7 @@ def test_a_killed_load_leaves_the_old_generation_or_the_new_one(database):
     assert places > 20 // STEP
 
 
-@pytest.mark.soak_of("postgresql")
+@pytest.mark.soak_of("sqlite", "postgresql")
 def test_a_killed_import_leaves_the_old_generation_or_the_new_one(database, tmp_path):
     url, store = database
     theirs, states = Tracker(MemoryStore()), [[]]

@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.forkserver import run
 from tests.harness import BIN, Lcc, wait_for
 from tests.integration.project import make_project
 from tests.integration.site import Site, page
@@ -158,14 +159,10 @@ class Shop:
         self.notes_file = folder / "notes"
 
     def run(self, lcc: Lcc, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return run(
             [str(BIN / words[0]), *words[1:]],
             env={**lcc.environment, "SHOP_NOTES": str(self.notes_file), **environment},
             cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
         )
 
     def notes(self) -> list[dict[str, object]]:

@@ -36,6 +36,8 @@ from lcc_scrapy.queue.leases import take_turns
 from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from lcc_scrapy.queue.window_rows import window_of
+from tests.forkserver import run
+from tests.harness import BIN
 from tests.made_databases import make_sqlite
 
 ROOT = Path(__file__).parents[2]
@@ -60,19 +62,15 @@ class House:
     @property
     def environment(self):
         clean = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("LCC_", "SCRAPY_", "PYTHON"))
+            name: value for name, value in os.environ.items() if not name.startswith(("LCC_", "SCRAPY_"))
         }
-        return {**clean, **self.settings, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+        return {**clean, **self.settings, "PYTHONWARNINGS": "error"}
 
     def run(self, *words, stdin="", cwd=None, **environment):
         """Run a real process."""
-        return subprocess.run(
-            [sys.executable, "-m", "lcc_scrapy.cli.main", *words],
-            env={**self.environment, **environment}, cwd=cwd or self.folder, input=stdin,
-            capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        return run(
+            [str(BIN / "lcc"), *words], env=self.environment | environment, cwd=cwd or self.folder, text=stdin
+        )
 
     def lcc(self, *words, status=0, stdin=""):
         """Run a command in this process; returns its result, whose exit status must be ``status``."""

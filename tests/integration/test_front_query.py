@@ -29,7 +29,8 @@ from lcc_scrapy.wire.queries.messages import (
     Wanted,
     What,
 )
-from tests.harness import wait_for
+from tests.forkserver import popen
+from tests.harness import BIN, wait_for
 
 pytestmark = pytest.mark.slow
 PATH = "query.sock"
@@ -41,9 +42,9 @@ class Asked(FrontHouse):
     def serve(self):
         self.settings |= {"LCC_POLL": "0.1", "LCC_FRONT_PATIENCE": "60s"}
         self.log = self.folder / "query.log"
-        words = [*PROGRAM, "front", "query", "--listen", f"unix:{PATH}", "--listen=tcp:0:interface=127.0.0.1"]
-        with self.log.open("w") as out:
-            self.server = subprocess.Popen(words, env=self.environment, cwd=self.folder, stderr=out)
+        words = ["front", "query", "--listen", f"unix:{PATH}", "--listen=tcp:0:interface=127.0.0.1"]
+        with self.log.open("wb") as out:
+            self.server = popen([str(BIN / "lcc"), *words], env=self.environment, cwd=self.folder, log=out)
         wait_for(lambda: "listening on" in self.log.read_text() or self.server.poll() is not None, 300)
         self.port = int(re.search(r"127\.0\.0\.1:(\d+)", self.log.read_text())[1])
 

@@ -1,15 +1,14 @@
 """Content users of a front: three sub-LCCs in processes of their own look like one."""
 
 import json
-import subprocess
 import tarfile
 import threading
 from dataclasses import replace
 from urllib.request import Request, urlopen
 
 import pytest
-from front_house import PROGRAM, FrontHouse
-from harness import wait_for
+from front_house import FrontHouse
+from harness import BIN, wait_for
 from test_cli import SITE, drop_everything
 from warcio.archiveiterator import ArchiveIterator
 from web_process import serving
@@ -20,6 +19,7 @@ from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.front_moves import Move
 from lcc_scrapy.front.content_user import FrontContentUser
 from lcc_scrapy.front.directory import Directory
+from tests.forkserver import popen
 
 PIDS = {"a": 1, "b": 2, "c": 3}
 
@@ -153,19 +153,21 @@ def test_a_follower_is_told_everything_once_while_documents_change_and_a_sub_lcc
 
 @pytest.mark.slow
 def test_a_follower_that_is_killed_goes_on_where_its_command_had_ended(front):
-    command = [*PROGRAM, "front", "follow", "--cursor-file", "position", "--exec", "cat >> taken"]
+    command = [str(BIN / "lcc"), "front", "follow", "--cursor-file", "position", "--exec", "cat >> taken"]
     environment = {**front.environment, "LCC_POLL": "0.1"}
     taken = front.folder / "taken"
     taken.touch()
     for number in range(3):
         for sub in front.subs.values():
             sub.change(f"{number}")
-        with subprocess.Popen(command, env=environment, cwd=front.folder) as follower:
-            try:
-                wanted = {(pid, f"{name}") for pid in (1, 2) for name in range(number + 1)}
-                wait_for(lambda wanted=wanted: wanted <= set(told(rows_of(taken.read_text()))), 300)
-            finally:
-                follower.kill()
+        with (front.folder / "follow.log").open("ab") as log:
+            follower = popen(command, env=environment, cwd=front.folder, log=log)
+        try:
+            wanted = {(pid, f"{name}") for pid in (1, 2) for name in range(number + 1)}
+            wait_for(lambda wanted=wanted: wanted <= set(told(rows_of(taken.read_text()))), 300)
+        finally:
+            follower.kill()
+            follower.wait(300)
     rows = rows_of(taken.read_text())
     assert len(rows) - len(set(told(rows))) <= 3 * 2  # what came again: of each kill, one batch of a sub-LCC
     front.lcc("front", "follow", "--cursor-file", "position", "--once")

@@ -83,6 +83,12 @@ MISSING = """
 WITHOUT_SPIDER_MIDDLEWARES = [part for part in NAMES if part != CANCELLED_WAITS]
 """The parts that are in use, and so looked for, where a project has no spider middleware."""
 
+CASES = [
+    pytest.param(way, spider, marks=[pytest.mark.soak] if spider == "own" and way in NAMES else [])
+    for way in ("INFO", "DEBUG", *WITHOUT_SPIDER_MIDDLEWARES)
+    for spider in ("plain", "own")
+]
+
 PAGES = 5
 EVERY = ("request_reached_downloader", "request_left_downloader", "response_downloaded", "response_received")
 HEARD = dict.fromkeys(EVERY, PAGES + 1) | {"item_scraped": PAGES + 1, "lcc_document_stored": PAGES}
@@ -95,8 +101,7 @@ def site() -> Iterator[Site]:
         yield made
 
 
-@pytest.mark.parametrize("spider", ["plain", "own"])
-@pytest.mark.parametrize("way", ["INFO", "DEBUG", *WITHOUT_SPIDER_MIDDLEWARES])
+@pytest.mark.parametrize(("way", "spider"), CASES)
 def test_a_listener_that_connects_late_hears_of_every_page(
     make_lcc: Callable[..., Lcc], tmp_path: Path, site: Site, way: str, spider: str
 ) -> None:

@@ -24,6 +24,8 @@ from lcc_scrapy.domain.entries import Operation
 from lcc_scrapy.query.client import Rejected, Unanswered, ask, connect
 from lcc_scrapy.wire.queries.messages import Content, ContentEnds, Query, ResultEnds, Row, Wanted, What
 from tests.certificates import Authority
+from tests.forkserver import popen
+from tests.harness import BIN
 
 PROGRAM = [sys.executable, "-m", "lcc_scrapy.cli.main"]
 PAGE = (Path(__file__).parents[2] / "docs" / "query-protocol.md").read_text(encoding="utf-8")
@@ -39,10 +41,10 @@ class Served:
     def __init__(self, house, *more):
         self.house = house
         self.path = str(house.folder / "query.sock")
-        self._log = (house.folder / "query.log").open("w+")
+        self._log = (house.folder / "query.log").open("wb")
         words = ["query", "--listen", f"unix:{self.path}", *(f"--listen={one}" for one in more)]
-        self.process = subprocess.Popen(
-            [*PROGRAM, *words], env=house.environment, cwd=house.folder, stderr=self._log
+        self.process = popen(
+            [str(BIN / "lcc"), *words], env=house.environment, cwd=house.folder, log=self._log
         )
         until(lambda: "listening on" in self.log or self.process.poll() is not None)
         self.ports = [int(port) for port in re.findall(r"\d+\.\d+\.\d+\.\d+:(\d+)", self.log)]

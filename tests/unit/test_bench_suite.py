@@ -40,7 +40,7 @@ def test_every_measurement_is_in_the_suite_and_says_what_its_script_knows(suite)
 
 
 def test_everything_takes_less_than_two_hours(suite):
-    assert sum(step.minutes for step in suite.FULL) <= 110
+    assert sum(step.minutes for step in suite.FULL) <= 112
     assert suite.MOST <= 120
     assert sum(step.minutes for step in suite.QUICK) < 5
 
@@ -61,6 +61,26 @@ def test_a_measurement_that_does_not_end_is_stopped(suite, scripts, monkeypatch)
     made = suite.Suite([suite.Step("hangs.py", 0.0)])
     made.run()
     assert [one.partition(" after ")[0] for one in made.failures] == ["hangs.py: stopped"]
+
+
+def test_two_at_a_time_wait_for_no_other_and_say_in_one_piece_what_they_say(suite, scripts, tmp_path, capfd):
+    text = """
+import pathlib, sys, time
+own, other = map(pathlib.Path, sys.argv[1:])
+print(own.name, "begins", flush=True)
+own.touch()
+while not other.exists():
+    time.sleep(0.01)
+print(own.name, "ends", file=sys.stderr, flush=True)
+"""
+    scripts(meets=text)
+    both = [f"meets.py {tmp_path}/{own} {tmp_path}/{other}" for own, other in ("ab", "ba")]
+    made = suite.Suite([suite.Step(command, 0.1) for command in both], at_once=2)
+    made.run()
+    assert made.failures == []
+    said = capfd.readouterr().out
+    for command, own in zip(both, "ab", strict=True):
+        assert f"\n=== {command}:\n{own} begins\n{own} ends\n=== done in" in said
 
 
 @pytest.mark.parametrize(("told", "status", "grace"), [("SIG_DFL", -2, 60), ("SIG_IGN", -9, 0)])

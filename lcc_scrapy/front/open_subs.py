@@ -134,7 +134,7 @@ class OpenSubs:
 
 
 class _Look(threading.Thread):
-    """A look at one sub-LCC: ``answer`` is its store and how many URLs it has, else ``why`` tells the reason."""
+    """A look at one sub-LCC: ``answer`` is its store and how many URLs it has; else ``why`` tells."""
 
     def __init__(self, opened: Callable[[], SqlStore]) -> None:
         super().__init__(name="lcc-look", daemon=True)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
-from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
@@ -18,6 +17,7 @@ from lxml import etree
 from lcc_scrapy.domain.acis import Aci
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.feed.row_formats import for_xml
+from lcc_scrapy.wire.xml_parsing import BadXml, XmlParser, in_utf8
 
 ACI_MAX = 1_000_000
 """Bytes of one ACI as it is read."""
@@ -133,16 +133,20 @@ def aci_of_xml(document: bytes) -> Aci:
     return _made(given)
 
 
-def _parser() -> etree.XMLParser:
-    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+def _parser(encoding: str | None = None) -> etree.XMLParser:
+    return etree.XMLParser(
+        encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
 
 
 def _root(document: bytes) -> Any:
     if len(document) > ACI_MAX:
         raise BadAci(f"{len(document)} bytes, at most {ACI_MAX}")
-    _check_attributes(document)
     try:
-        root = etree.fromstring(document, _parser())
+        _check_attributes(document)
+        root = etree.fromstring(in_utf8(document), _parser("utf-8"))
+    except BadXml as error:
+        raise BadAci(error.sentence) from None
     except (etree.XMLSyntaxError, ValueError) as error:
         raise BadAci(f"not well-formed: {str(error)[:_SHOWN]}") from None
     if root.tag != "aci":
@@ -152,13 +156,10 @@ def _root(document: bytes) -> Any:
 
 def _check_attributes(document: bytes) -> None:
     """Refuse what is not well-formed, and many attributes: libxml2 compares each with all others."""
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = _refuse_doctype
-    parser.StartElementHandler = _refuse_many
-    try:
-        parser.Parse(document, True)
-    except expat.ExpatError as error:
-        raise BadAci(f"not well-formed, line {error.lineno}: {expat.ErrorString(error.code)}") from None
+    parser = XmlParser()
+    parser.expat.StartDoctypeDeclHandler = _refuse_doctype
+    parser.expat.StartElementHandler = _refuse_many
+    parser.feed(document, last=True)
 
 
 def _refuse_doctype(*_: object) -> None:

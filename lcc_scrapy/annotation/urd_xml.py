@@ -6,12 +6,12 @@ refused, for it may be a misspelt part.
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from xml.parsers import expat
 
 from lcc_scrapy.annotation.urd_formats import whole_of, word
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.urd_rules import PROTOCOLS, BadUrd, checked
 from lcc_scrapy.domain.urds import KEYWORD_MAX, KEYWORDS_MAX, RULE_MAX, Keyword, Method, Process, Urd
+from lcc_scrapy.wire.xml_parsing import BadXml, XmlParser
 
 TOKEN_MAX = 1_000_000
 """Bytes of one tag, comment or other piece of XML."""
@@ -46,14 +46,13 @@ def read_xml(pieces: Iterable[bytes], owner: str = "") -> Iterator[Urd]:
     """Yield the URDs of a document in pieces; ``owner`` where one names none. Raises ``BadUrd``."""
     document = _Document(owner)
     parser = _parser(document)
-    fed = 0
     for piece in _large(pieces):
-        _parse(parser, piece, False)
+        _parse(parser, piece)
         yield from document.taken()
-        fed += len(piece)
-        if fed - max(parser.CurrentByteIndex, 0) > TOKEN_MAX:
-            raise BadUrd(f"line {parser.CurrentLineNumber}: a piece of XML of more than {TOKEN_MAX} bytes")
-    _parse(parser, b"", True)
+        if parser.unfinished > TOKEN_MAX:
+            line = parser.expat.CurrentLineNumber
+            raise BadUrd(f"line {line}: a piece of XML of more than {TOKEN_MAX} bytes")
+    _parse(parser, b"", last=True)
     yield from document.taken()
 
 
@@ -68,22 +67,21 @@ def _large(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield bytes(waiting)
 
 
-def _parse(parser: expat.XMLParserType, piece: bytes, final: bool) -> None:
+def _parse(parser: XmlParser, piece: bytes, *, last: bool = False) -> None:
     try:
-        parser.Parse(piece, final)
-    except expat.ExpatError as error:
-        raise BadUrd(f"line {error.lineno}: {expat.ErrorString(error.code)}") from None
+        parser.feed(piece, last=last)
+    except BadXml as error:
+        raise BadUrd(f"line {error.line}: {error}") from None
     except BadUrd as bad:
-        raise BadUrd(f"line {parser.CurrentLineNumber}: {bad}") from None
+        raise BadUrd(f"line {parser.expat.CurrentLineNumber}: {bad}") from None
 
 
-def _parser(document: "_Document") -> expat.XMLParserType:
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse_doctype
-    parser.StartElementHandler = document.start
-    parser.EndElementHandler = document.end
-    parser.CharacterDataHandler = document.text
+def _parser(document: "_Document") -> XmlParser:
+    parser = XmlParser()
+    parser.expat.StartDoctypeDeclHandler = _refuse_doctype
+    parser.expat.StartElementHandler = document.start
+    parser.expat.EndElementHandler = document.end
+    parser.expat.CharacterDataHandler = document.text
     return parser
 
 

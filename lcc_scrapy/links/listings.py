@@ -22,6 +22,7 @@ from lcc_scrapy.links.canonical import canonical
 from lcc_scrapy.links.effort import Effort
 from lcc_scrapy.links.parsing import show
 from lcc_scrapy.links.rules import LinkRules
+from lcc_scrapy.wire.xml_parsing import WIDE, BadXml, in_utf8
 
 MOST = 50_000
 """URLs of one sitemap, as the protocol has it."""
@@ -33,6 +34,8 @@ BASES_DEPTH = 32
 """Elements inside of each other up to which an ``xml:base`` counts."""
 
 _GZIP = b"\x1f\x8b"
+_BLANK = b" \t\r\n"
+_BEFORE_TEXT = b"\xef\xbb\xbf" + _BLANK
 _XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _ENTRIES = {"url": "pages", "sitemap": "sitemaps", "item": "pages", "entry": "pages"}
 _WRITTEN = frozenset(("loc", "lastmod", "link", "guid", "pubDate", "date", "updated", "published"))
@@ -65,10 +68,10 @@ def read_listing(body: bytes, url: str, rules: LinkRules, effort: Effort | None 
     ``effort`` is not looked at.
     """
     effort = effort or Effort()
-    body = _unpacked(body)
+    body = _unpacked(body).lstrip(_BLANK)
     collector = _Collector(url)
-    if body[:1000].lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
-        show(body, lambda: _parser(collector), collector.is_full, effort)
+    if body[:1000].lstrip(_BEFORE_TEXT).startswith(b"<") or body.startswith(WIDE):
+        show(_in_utf8(body), lambda: _parser(collector), collector.is_full, effort)
     else:
         collector.lines(body)
     with effort.working():
@@ -79,6 +82,7 @@ def read_listing(body: bytes, url: str, rules: LinkRules, effort: Effort | None 
 def _parser(collector: Any) -> etree.XMLParser:
     return etree.XMLParser(
         target=collector,
+        encoding="utf-8",
         recover=True,
         resolve_entities=False,
         load_dtd=False,
@@ -95,6 +99,14 @@ def _unpacked(body: bytes) -> bytes:
     try:
         return unpacking.decompress(body, LONGEST)
     except zlib.error:
+        return b""
+
+
+def _in_utf8(body: bytes) -> bytes:
+    """Return a body for the parser, its ampersands mended; b"" where nobody knows its encoding."""
+    try:
+        return in_utf8(body, mends=True)
+    except BadXml:
         return b""
 
 

@@ -20,6 +20,7 @@ from lcc_scrapy.wire.messages import (
     SetRejected,
     UrlError,
 )
+from lcc_scrapy.wire.xml_parsing import refuse_encoding
 
 Answer = Union[InitAccepted, InitRejected, UrlError, SetAccepted, SetRejected]
 
@@ -63,6 +64,7 @@ class AnswerReader:
         self._parser.EndElementHandler = self._finish
         self._parser.CharacterDataHandler = self._text_came
         self._parser.StartDoctypeDeclHandler = _refuse_doctype
+        self._parser.XmlDeclHandler = refuse_encoding
         # Newer expats wait for more input before they tell of a tag that was cut.
         set_deferral = getattr(self._parser, "SetReparseDeferralEnabled", None)
         if set_deferral is not None:

@@ -8,7 +8,8 @@ from calendar import timegm
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from xml.parsers import expat
+
+from lcc_scrapy.wire.xml_parsing import BadXml, XmlParser
 
 DOCUMENT_MAX = 50 * 1024 * 1024
 """Bytes of one sitemap, unpacked: what its protocol allows."""
@@ -39,7 +40,7 @@ class Entry:
 
 
 class SitemapReader:
-    """`feed` returns the entries that became complete, `finish` checks the end; both raise `NotASitemap`."""
+    """`feed` and `finish` return the entries that became complete; both raise `NotASitemap`."""
 
     def __init__(self) -> None:
         self._unpacker: Unpacker | None = None
@@ -54,12 +55,11 @@ class SitemapReader:
         self.is_index = False
         self.dropped = 0
         """Entries without a URL that can be used."""
-        self._parser = expat.ParserCreate(namespace_separator=" ")
-        self._parser.buffer_text = True
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._text
-        self._parser.StartDoctypeDeclHandler = _refuse_doctype
+        self._parser = XmlParser(namespaces=True, mends=True)
+        self._parser.expat.StartElementHandler = self._start
+        self._parser.expat.EndElementHandler = self._end
+        self._parser.expat.CharacterDataHandler = self._text
+        self._parser.expat.StartDoctypeDeclHandler = _refuse_doctype
 
     def feed(self, data: bytes) -> list[Entry]:
         """Take in some bytes, at most a megabyte."""
@@ -74,24 +74,26 @@ class SitemapReader:
             if self._size > DOCUMENT_MAX:
                 raise NotASitemap(f"larger than {DOCUMENT_MAX // 2**20} MB unpacked")
             self._parse(piece)
+        return self._taken()
+
+    def _taken(self) -> list[Entry]:
         entries, self._entries = self._entries, []
         return entries
 
-    def finish(self) -> None:
+    def finish(self) -> list[Entry]:
         """Check that the document is whole."""
         if self._unpacker is None:
             raise NotASitemap("empty")
         self._unpacker.finish()
         self._parse(b"", last=True)
+        return self._taken()
 
     def _parse(self, piece: bytes, *, last: bool = False) -> None:
         self._quiet += len(piece)
         try:
-            self._parser.Parse(piece, last)
-        except expat.ExpatError as error:
-            raise NotASitemap(f"not well-formed: {expat.ErrorString(error.code)}") from None
-        except ValueError as error:
-            raise NotASitemap(f"not understood: {error}") from None
+            self._parser.feed(piece, last=last)
+        except BadXml as error:
+            raise NotASitemap(error.sentence) from None
         if self._quiet > TOKEN_MAX:
             raise NotASitemap("a tag or text without an end")
 

@@ -99,7 +99,7 @@ class SitemapSource:
             with open(place, "rb") as file, self.cache.writing(place) as writer:  # noqa: PTH123 - as given
                 while block := file.read(1 << 16):
                     writer.add(reader.feed(block))
-                reader.finish()
+                writer.add(reader.finish())
                 return writer.done(reader)
         except NotASitemap as error:
             raise _unusable(place, str(error)) from None
@@ -131,7 +131,7 @@ class SitemapSource:
                 request = web.Request(_parsed(url), headers=kept.conditions if kept else {})
                 answer = web.exchange(request, self.dial, take)
                 if answer.status == _OK:
-                    reader.finish()
+                    writer.add(reader.finish())
                     return writer.done(reader, answer.headers), ""
             except NotASitemap as error:
                 raise _unusable(url, str(error)) from None

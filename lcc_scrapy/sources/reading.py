@@ -4,22 +4,23 @@ Bytes in, a listing out. Everything is bounded: bytes before and after decoding,
 length of texts and tags. No document type is accepted, so there are no entities but the five of XML.
 """
 
+import codecs
 from collections.abc import Iterable, Iterator
-from xml.parsers import expat
 
 from lcc_scrapy.content.decoding import BadCoding, decoder
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.sources import MOST_BYTES, Listing
 from lcc_scrapy.sources.grammar import Full, Grammar
 from lcc_scrapy.sources.plain import read_json, read_lines
+from lcc_scrapy.wire.xml_parsing import WIDE, BadXml, XmlParser
 
 TOKEN_MAX = 1_000_000
 """Bytes of one tag, comment or other piece of XML."""
 
 PIECE = 64 * 1024
 _GZIP = b"\x1f\x8b"
-_BEGINNINGS = (b"<", b"\xfe\xff", b"\xff\xfe")
-_BLANK = b"\xef\xbb\xbf \t\r\n"
+_BEGINNINGS = (b"<", *WIDE)
+_BLANK = codecs.BOM_UTF8 + b" \t\r\n"
 
 
 class Unreadable(LccError):
@@ -30,24 +31,25 @@ def read(pieces: Iterable[bytes], most: int = MOST_BYTES) -> Listing:
     """Read a file that comes in pieces, packed with gzip or not; raises ``Unreadable``."""
     try:
         return _read(_bounded(_unpacked(pieces), most))
-    except (BadCoding, expat.ExpatError, ValueError, RecursionError) as error:
+    except (BadCoding, ValueError, RecursionError) as error:
         raise Unreadable(_why(error)) from None
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, expat.ExpatError):
-        return f"not well-formed, line {error.lineno}: {expat.ErrorString(error.code)}"
+    if isinstance(error, BadXml):
+        return error.sentence
     return str(error)[:200] or type(error).__name__
 
 
 def _read(pieces: Iterator[bytes]) -> Listing:
-    begin = b""
+    begin, is_utf8 = b"", False
     for piece in pieces:
-        begin = (begin + piece).lstrip(_BLANK)
+        begin = piece.lstrip(_BLANK)
+        is_utf8 |= codecs.BOM_UTF8 in piece[: len(piece) - len(begin)]
         if begin:
             break
     if begin.startswith(_BEGINNINGS):
-        return _read_xml(_with(begin, pieces))
+        return _read_xml(_with(codecs.BOM_UTF8 * is_utf8 + begin, pieces))
     if begin.startswith(b"{"):
         return read_json(_with(begin, pieces))
     return read_lines(_with(begin, pieces))
@@ -91,26 +93,23 @@ def _read_xml(pieces: Iterator[bytes]) -> Listing:
     """Read XML until its end, or as many entries as are read at most."""
     grammar = Grammar()
     parser = _parser(grammar)
-    fed = 0
     try:
         for piece in pieces:
-            parser.Parse(piece, False)
-            fed += len(piece)
-            if fed - max(parser.CurrentByteIndex, 0) > TOKEN_MAX:
+            parser.feed(piece)
+            if parser.unfinished > TOKEN_MAX:
                 raise ValueError(f"a piece of XML of more than {TOKEN_MAX} bytes")
-        parser.Parse(b"", True)
+        parser.feed(b"", last=True)
     except Full:
         return grammar.listing(cut=True)
     return grammar.listing()
 
 
-def _parser(grammar: Grammar) -> expat.XMLParserType:
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse_doctype
-    parser.StartElementHandler = grammar.start
-    parser.EndElementHandler = grammar.end
-    parser.CharacterDataHandler = grammar.text
+def _parser(grammar: Grammar) -> XmlParser:
+    parser = XmlParser(namespaces=True, mends=True)
+    parser.expat.StartDoctypeDeclHandler = _refuse_doctype
+    parser.expat.StartElementHandler = grammar.start
+    parser.expat.EndElementHandler = grammar.end
+    parser.expat.CharacterDataHandler = grammar.text
     return parser
 
 

@@ -70,6 +70,11 @@ class Runner:
             wait = error.retry_after if isinstance(error, CannotFetch) else 0.0
             await self.work(self.registry.failed, source, str(error), run.report, self._time(), wait)
             return run.report, str(error)
+        except Exception as error:
+            # it would be due again as soon as its claim ends
+            why = f"an error inside this LCC: {type(error).__name__}"
+            await self.work(self.registry.failed, source, why, run.report, self._time(), 0.0)
+            raise
         await self.work(self.registry.succeeded, source, report, run.listed, self._time())
         return report, ""
 

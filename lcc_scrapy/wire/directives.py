@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
-from xml.parsers import expat
 
 from lcc_scrapy.domain.directives import OWNERS_MAX, Directive, directive
 from lcc_scrapy.wire.messages import NAMESPACE
+from lcc_scrapy.wire.xml_parsing import BadXml, XmlParser
 
 LINE_MAX = 16 * 1024
 """Bytes of a line."""
@@ -109,7 +109,9 @@ class _XmlReader:
     """Elements in, directives out. Names come as expat gives them with namespaces: ``URI local``."""
 
     def __init__(self) -> None:
-        self._parser = parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser = XmlParser(namespaces=True)
+        parser = self._parser.expat
+        parser.buffer_text = False
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
@@ -130,11 +132,9 @@ class _XmlReader:
         """Parse some bytes; none at all = the file has ended."""
         self._silent += len(bite)
         try:
-            self._parser.Parse(bite, not bite)
-        except expat.ExpatError as error:
-            raise self._unreadable(expat.ErrorString(error.code)) from None
-        except (ValueError, LookupError) as error:  # an encoding that nobody knows
-            raise self._unreadable(str(error)) from None
+            self._parser.feed(bite, last=not bite)
+        except BadXml as error:
+            raise Unreadable(f"line {error.line}: {error}") from None
         if self._silent > _SILENT_MAX:
             raise self._unreadable(f"more than {_SILENT_MAX} bytes in one piece of markup")
 
@@ -144,7 +144,7 @@ class _XmlReader:
         return found
 
     def _unreadable(self, what: str) -> Unreadable:
-        return Unreadable(f"line {self._parser.CurrentLineNumber}: {what}")
+        return Unreadable(f"line {self._parser.expat.CurrentLineNumber}: {what}")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._silent = 0
@@ -153,7 +153,7 @@ class _XmlReader:
         if uri not in ({NAMESPACE} if not self._place else {NAMESPACE, ""}):
             raise self._unreadable(f"not this format: element {local[:40]!r} in namespace {uri[:80]!r}")
         if place == "/directives/directive" and attributes.keys() <= _KEYS - {"owners"}:
-            self._said, self._owners, self._line = attributes, [], self._parser.CurrentLineNumber
+            self._said, self._owners, self._line = attributes, [], self._parser.expat.CurrentLineNumber
         elif place not in {"/directives", "/directives/directive/owner"} or attributes:
             raise self._unreadable(f"element {local[:40]!r} may not stand here, or not with these attributes")
         self._owner = ""

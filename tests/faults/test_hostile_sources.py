@@ -44,6 +44,7 @@ def failed(scene: Scene, pid: str = "7") -> str:
         (b"<urlset>" * 1000, "inside of each other"),
         (b"<urlset><url><loc>http://x/", "not well-formed"),
         (b"<html>sorry</html>", "no sitemap"),
+        (b'<?xml version="1.0" encoding="none"?><urlset/>', "its encoding 'none' is not known"),
     ],
     ids=lambda value: "bytes" if isinstance(value, bytes) else value,
 )

@@ -21,6 +21,7 @@ SMALL_SITE = 20
 DECLARED = frozenset({"md5", "len", "mtime"})
 """What tells contents apart. A known URL without any of them is in doubt: it equals nothing."""
 
+_OF_CONTENT = DECLARED | {pipe.FAILED}
 _SEEN = -1
 
 
@@ -67,7 +68,7 @@ def _is_still_refused(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
 
 
 def _other(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in attributes.items() if name not in DECLARED}
+    return {name: value for name, value in attributes.items() if name not in _OF_CONTENT}
 
 
 class Known:
@@ -214,7 +215,7 @@ class Comparison:
             self._put(Tag.NEW, line)
         elif same_content(old, attributes) or self._is_told(old, attributes):
             self.counts.same += 1
-            self._put(Tag.SAME, line)
+            self._put(Tag.SAME, refusals.with_failure_of(old, line))
         else:
             self.counts.changed += 1
             self._put(Tag.CHANGED, line)
@@ -256,7 +257,7 @@ class Comparison:
         wanted = _IN_FULL_SET if full else _IN_PARTIAL_SET
         for tag, line in self._tagged():
             if tag in wanted:
-                yield _marked(line) if tag in {Tag.NEW, Tag.UNKNOWN} else line
+                yield _marked(line) if tag in {Tag.NEW, Tag.UNKNOWN} else refusals.without_failure(line)
 
     def _tagged(self) -> Iterator[tuple[bytes, bytes]]:
         self._spool.seek(0)

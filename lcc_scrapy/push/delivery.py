@@ -54,10 +54,17 @@ class Delivery:
         self._submission = submission
         self._ledger = ledger
         self._notes = notes
+        self._clock: Callable[[], float] = time.time
         self._set_id = plan.start.set_id or _handed_id(submission) or str(uuid.uuid4())
 
-    def run(self, sleep: Callable[[float], None] = time.sleep) -> Outcome:
-        """Try until it is settled, or as often as the plan says; raises `Stop` for what no retry mends."""
+    def run(
+        self, sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] | None = None
+    ) -> Outcome:
+        """Try until it is settled, or as often as the plan says; raises `Stop` for what no retry mends.
+
+        ``clock`` tells the epoch, by which failed URLs are sent again.
+        """
+        self._clock = clock or time.time
         outcome = self._attempt()
         for attempt in range(self._plan.retries):
             if outcome.status not in {Status.TRY_LATER, Status.UNAVAILABLE}:
@@ -100,9 +107,8 @@ class Delivery:
         full = self._plan.start.full
         if warning := self._ledger.logged_in(outcome.login, full=full):
             self._notes.warn(warning)
-        again = self._ledger.again(outcome.login, self._plan, self._submission)
-        if again.count:
-            self._notes.tell(f"{again.count:,} URLs that were not taken earlier are sent again")
+        again = self._ledger.again(outcome.login, self._plan, self._submission, int(self._clock()))
+        self._tell_again(again)
         fit = self._fit(outcome.login, again)
         outcome.left_out = len(fit.left_out)
         if fit.excess and self._plan.over_quota is quota.OverQuota.FAIL:
@@ -120,6 +126,14 @@ class Delivery:
                 self._set_refused(outcome, outcome.login, outcome.verdict)
                 return
         self._conclude(outcome, outcome.login, fit)
+
+    def _tell_again(self, again: Again) -> None:
+        if again.count > again.failed:
+            self._notes.tell(
+                f"{again.count - again.failed:,} URLs that were not taken earlier are sent again"
+            )
+        if again.failed:
+            self._notes.tell(f"{again.failed:,} URLs that failed earlier are sent again")
 
     def _items(self, again: Again) -> Iterator[Item]:
         """Yield what is to be sent: what was submitted, then what is sent again."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lcc_scrapy.push import quota, refusals
 from lcc_scrapy.push.command import Status, Stop
 from lcc_scrapy.push.logins import LoginRecord
 from lcc_scrapy.push.plan import Plan
-from lcc_scrapy.push.refusals import Again, Standing, Verdict
+from lcc_scrapy.push.refusals import Again, Choice, Standing, Verdict
 from lcc_scrapy.push.state import Damaged, Header, StateFile
 from lcc_scrapy.push.submission import Item, Submission
 from lcc_scrapy.wire.messages import InitAccepted, UrlError
@@ -26,6 +26,7 @@ class Ledger:
         self._header = header or Header()
         self._sent: frozenset[bytes] = frozenset()
         self._verdict = Verdict()
+        self._choice = Choice(0)
 
     @classmethod
     def open(cls, file: StateFile, set_id: str, logins: LoginRecord | None = None) -> Ledger:
@@ -68,11 +69,15 @@ class Ledger:
         """Take note of a second login, for the set; returns the first one with the number of the second."""
         if self._logins is not None:
             self._logins.answered(login)
-        found = [error for error in login.errors if error.code in refusals.CODES]
-        sent = frozenset(map(quota.key_of_item, submission.items(full=plan.start.full) if found else ()))
-        for error in found:
-            if not sent.intersection(refusals.keys_of(error, plan.start.urlprefix)):
-                self.refused(error, plan.start.urlprefix)
+        codes = refusals.reported(login, plan.start.urlprefix)
+        if codes and self._file is not None:
+            sent = frozenset(map(quota.key_of_item, submission.items(full=plan.start.full)))
+            self._verdict.codes.update(
+                {key: code for key, code in codes.items() if key not in sent and code in refusals.CODES}
+            )
+            self._mark(
+                {key: code for key, code in codes.items() if key not in sent and code in refusals.FAILURES}
+            )
         return replace(first, seq=max(first.seq, login.seq))
 
     def logged_in(self, login: InitAccepted, *, full: bool) -> str:
@@ -104,29 +109,38 @@ class Ledger:
     def _name(self) -> str:
         return self._file.path.name if self._file else ""
 
-    def again(self, login: InitAccepted, plan: Plan, submission: Submission) -> Again:
-        """Mark what a login reports as refused; return what was refused and may be taken now.
+    def again(self, login: InitAccepted, plan: Plan, submission: Submission, now: int) -> Again:
+        """Mark what a login reports at the time ``now``; return what is to be sent again.
 
         A full set has it already. Should it not be accepted, the state says that something was refused: no
         login tells it again.
         """
-        self._verdict = Verdict()
+        self._verdict = Verdict(now=now)
+        self._choice = Choice(now)
         if self._file is None:
             return Again()
         codes = refusals.reported(login, plan.start.urlprefix)
-        if login.error_count > len(login.errors) or (plan.start.full and codes):
+        is_refused = not refusals.CODES.isdisjoint(codes.values())
+        if login.error_count > len(login.errors) or (plan.start.full and is_refused):
             self._header = replace(self._header, unlisted="yes")
         if plan.start.full:
             if self._header.unlisted:
                 self._file.note_login(login.seq, self._header.unlisted)
+            self._mark({key: code for key, code in codes.items() if code in refusals.FAILURES})
             return Again()
         if codes or self._header.unlisted:
             self._sent = frozenset(map(quota.key_of_item, submission.items(full=False)))
-        codes = {key: code for key, code in codes.items() if key not in self._sent}
-        if codes:
-            marked = refusals.with_marks(self._file.pending_lines(), codes)
+        self._mark({key: code for key, code in codes.items() if key not in self._sent})
+        judges_anew = self._judges_anew(login)
+        all_but = self._sent if judges_anew and self._header.unlisted else None
+        self._choice = Choice(now, refused=judges_anew, all_but=all_but)
+        return Again.of(self._chosen())
+
+    def _mark(self, codes: Mapping[bytes, int]) -> None:
+        """Mark lines of the pending state with these codes: the LCC reports them once only."""
+        if codes and self._file is not None:
+            marked = refusals.with_marks(self._file.pending_lines(), codes, self._choice.now)
             self._file.write_pending(self._header, marked)
-        return Again.of(self._chosen()) if self._judges_anew(login) else Again()
 
     def items_again(self, submission: Submission) -> Iterator[Item]:
         """Yield what ``again`` counted."""
@@ -137,9 +151,7 @@ class Ledger:
         return login.revision not in {"", self._header.revision}
 
     def _chosen(self) -> Iterator[bytes]:
-        """Yield the refused lines; all that are not sent anyway, where a login did not list all errors."""
-        lines = self._file.pending_lines() if self._file else iter(())
-        return refusals.chosen(lines, all_but=self._sent if self._header.unlisted else None)
+        return self._choice.among(self._file.pending_lines() if self._file else ())
 
     def refused(self, error: UrlError, urlprefix: str) -> None:
         """Take note of a URL that the LCC refuses."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,11 +59,16 @@ class Job:
         return cls(source, plan, state, LoginRecord(base.with_name(f"{base.name}.login")), wish)
 
 
-def push(job: Job, notes: Notes, *, summary: Notes | None = None) -> Status:
-    """Push what changed; raises `Stop`. ``summary`` gets one line if anything was sent."""
+def push(
+    job: Job, notes: Notes, *, summary: Notes | None = None, clock: Callable[[], float] | None = None
+) -> Status:
+    """Push what changed; raises `Stop`. ``summary`` gets one line if anything was sent.
+
+    ``clock``: see `Delivery.run`.
+    """
     try:
         with job.state.locked():
-            compared, outcome = _pushed(job, notes)
+            compared, outcome = _pushed(job, notes, clock)
     except Damaged as error:
         raise Stop(
             Status.BAD_INPUT,
@@ -78,7 +84,7 @@ def push(job: Job, notes: Notes, *, summary: Notes | None = None) -> Status:
     return outcome.status
 
 
-def _pushed(job: Job, notes: Notes) -> tuple[Compared, Outcome]:
+def _pushed(job: Job, notes: Notes, clock: Callable[[], float] | None) -> tuple[Compared, Outcome]:
     with ExitStack() as held:
         found, handed, spool = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
         job.source.write(found, notes)
@@ -90,7 +96,7 @@ def _pushed(job: Job, notes: Notes) -> tuple[Compared, Outcome]:
         submission = Submission(spool)
         submission.read(handed, notes.progress())
         ledger, plan = _taken_over(job, submission, full=compared.full)
-        return compared, Delivery(plan, submission, ledger, notes).run()
+        return compared, Delivery(plan, submission, ledger, notes).run(clock=clock)
 
 
 def _refuse_nothing(compared: Compared, job: Job) -> None:

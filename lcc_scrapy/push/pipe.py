@@ -35,7 +35,10 @@ NEW = "new"
 REFUSED = "refused"
 """Attribute of a line in a state: the code for which the LCC refused it (`refusals`)."""
 
-_MARKS = frozenset({NEW, REFUSED})
+FAILED = "failed"
+"""Attribute of a line in a state: how its fetch failed, and when it is sent again (`refusals.Failure`)."""
+
+_MARKS = frozenset({NEW, REFUSED, FAILED})
 
 _SYNONYMS = {"c": "curl", "b": "burl", "f": "furl"}
 

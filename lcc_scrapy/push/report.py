@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Dict
 
 from lcc_scrapy.domain.printable import printable
+from lcc_scrapy.push import refusals
 from lcc_scrapy.push.command import Notes, Status, megabytes
 from lcc_scrapy.push.delivery import Outcome
 from lcc_scrapy.wire.messages import (
@@ -21,6 +22,13 @@ from lcc_scrapy.wire.messages import (
 
 JSON = Dict[str, object]
 
+_TITLES = (
+    ("not found at the site", frozenset({404, 410})),
+    ("fetched, but not as declared", frozenset({607, 608})),
+    ("not taken after all", refusals.CODES),
+)
+_NOT_FETCHED = "not fetched"
+
 
 def tell(outcome: Outcome, notes: Notes, errors_shown: int) -> None:
     """Report on stderr: the outcome, refused URLs, errors of earlier fetches, and what the LCC wants."""
@@ -31,6 +39,7 @@ def tell(outcome: Outcome, notes: Notes, errors_shown: int) -> None:
     for line in error_lines("refused", outcome.errors, outcome.error_count, errors_shown):
         notes.warn(line)
     _tell_standing(outcome, notes, errors_shown)
+    _tell_again(outcome, notes)
     if isinstance(outcome.verdict, SetAccepted):
         dry = outcome.verdict.would_remove is not None
         notes.tell(f"{'would be accepted' if dry else 'accepted'}: {outcome.verdict.received:,} URLs")
@@ -48,8 +57,32 @@ def _tell_standing(outcome: Outcome, notes: Notes, errors_shown: int) -> None:
         notes.warn("what is refused stays untold, and is sent again once roots, types or quota have changed")
 
 
+def _tell_again(outcome: Outcome, notes: Notes) -> None:
+    """Say what becomes of URLs that failed, to whoever was just shown some."""
+    if outcome.standing.again:
+        hours = ", ".join(str(seconds // 3600) for seconds in refusals.AGAIN_AFTER)
+        shown = isinstance(outcome.login, InitAccepted) and outcome.login.errors
+        (notes.warn if shown else notes.detail)(
+            f"{outcome.standing.again:,} URLs that failed are sent again by runs after {hours} hours, "
+            "unless they change before"
+        )
+
+
+def earlier_error_lines(login: InitAccepted, shown: int) -> Iterator[str]:
+    """Write the errors since the login before, by what became of the URLs."""
+    found: dict[str, list[UrlError]] = {}
+    for error in login.errors:
+        title = next((title for title, codes in _TITLES if error.code in codes), _NOT_FETCHED)
+        found.setdefault(title, []).append(error)
+    for title, errors in found.items():
+        yield from error_lines(f"{title}, of earlier sets", errors, len(errors), shown)
+        shown = max(0, shown - len(errors))
+    if login.error_count > len(login.errors):
+        yield f"{login.error_count - len(login.errors):,} more errors since the last login are not listed"
+
+
 def _tell_login(login: InitAccepted, notes: Notes, errors_shown: int) -> None:
-    for line in error_lines("not fetched earlier", login.errors, login.error_count, errors_shown):
+    for line in earlier_error_lines(login, errors_shown):
         notes.warn(line)
     notes.detail(f"login {login.seq}; the one before came from {login.last_conn_ip or 'nowhere'}")
     for line in quota_lines(login.quota):
@@ -114,6 +147,7 @@ def as_json(outcome: Outcome) -> str:
         "left_out": outcome.left_out,
         "error_count": outcome.error_count,
         "refused": outcome.standing.count,
+        "again": outcome.standing.again,
         "errors": [_error(error) for error in outcome.errors],
     }
     if outcome.verdict is not None:

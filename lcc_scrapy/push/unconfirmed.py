@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
-from lcc_scrapy.push import pipe
+from lcc_scrapy.push import pipe, refusals
 from lcc_scrapy.push.changes import DECLARED, Known, same_content
 from lcc_scrapy.push.state import Header, Reader, StateFile, attributes_in, key_of
 from lcc_scrapy.wire.messages import Url
 
-_VOUCHED = DECLARED | {pipe.REFUSED}
+_VOUCHED = DECLARED | {pipe.REFUSED, pipe.FAILED}
 
 
 def record(file: StateFile) -> None:
@@ -34,8 +34,11 @@ def _weighed(state: Reader | None, pending: Known) -> Iterator[bytes]:
     for _, line in state.lines() if state else ():
         attributes = attributes_in(line)
         other = pending.see(key_of(attributes))
-        agreed = other and (other == line or same_content(attributes, attributes_in(other)))
-        yield line if agreed else _doubtful(attributes)
+        if other and (other == line or same_content(attributes, attributes_in(other))):
+            # what a login reported is true, whatever became of the set
+            yield refusals.with_failure_of(attributes_in(other), line)
+        else:
+            yield _doubtful(attributes)
     for line in pending.unseen():
         yield _doubtful({**attributes_in(line), pipe.NEW: "yes"})
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from lcc_scrapy.push import web
 from lcc_scrapy.push.answers import AnswerReader, NotAnAnswer
 from lcc_scrapy.push.client import Verdict, blocks
-from lcc_scrapy.push.http_reader import HttpReader
+from lcc_scrapy.push.http_reader import SERVER_ERROR, HttpReader
 from lcc_scrapy.push.link import Lost, Unreachable
 from lcc_scrapy.wire.messages import Init, InitAccepted, InitRejected, SetRejected, SetStart, UrlError
 
 PATH = "/v1/push"
 DETAIL_MAX = 64 * 1024
 """Bytes of an answer that is no XML; more is not read."""
-_REFUSED, _BUSY = frozenset({401, 403}), frozenset({429, 500, 502, 503, 504})
+_REFUSED, _TOO_MANY = frozenset({401, 403}), 429
 _NOT_AUTHORISED, _LATER, _NOT_UNDERSTOOD = 101, 103, 105
 
 
@@ -72,7 +72,7 @@ class HttpConversation:
             return said.login
         if said.status in _REFUSED:
             return InitRejected(_NOT_AUTHORISED, said.reason)
-        if said.status in _BUSY:
+        if said.is_busy:
             return InitRejected(_LATER, said.reason, said.retry_after)
         where = f"{self._url}: {said.reason}"
         if said.location:
@@ -91,7 +91,7 @@ class HttpConversation:
             return said.verdict
         if isinstance(said.login, InitRejected):
             return SetRejected(said.login.code, said.login.reason, said.login.retry_after)
-        if said.status in _BUSY:
+        if said.is_busy:
             return SetRejected(_LATER, said.reason, said.retry_after)
         if said.status >= 400:  # noqa: PLR2004 - all that the HTTP of a client's fault is
             return SetRejected(_NOT_AUTHORISED if said.status in _REFUSED else _NOT_UNDERSTOOD, said.reason)
@@ -127,7 +127,11 @@ class _Said:
         self.reason = ""
         self.location = ""
 
-    def is_settled(self) -> bool:
+    @property
+    def is_busy(self) -> bool:
+        return self.status == _TOO_MANY or self.status >= SERVER_ERROR
+
+    def is_settled(self, _reader: HttpReader) -> bool:
         return (
             self.verdict is not None or isinstance(self.login, InitRejected) or len(self._other) >= DETAIL_MAX
         )
@@ -154,7 +158,7 @@ class _Said:
     def ended(self, reader: HttpReader) -> None:
         self.status, self.retry_after = reader.status, web.retry_after(reader)
         self.location = reader.headers.get("location", "") if 300 <= reader.status < 400 else ""  # noqa: PLR2004
-        self.reason = f"HTTP {reader.status}{detail(bytes(self._other))}"
+        self.reason = f"HTTP {reader.said}{detail(bytes(self._other))}"
         if isinstance(self.login, InitRejected) and not self.login.retry_after:
             self.login = replace(self.login, retry_after=self.retry_after)
         if isinstance(self.verdict, SetRejected) and not self.verdict.retry_after:

@@ -44,7 +44,8 @@ def connect(host: str, port: int, timeout: float, tls: ssl.SSLContext | None = N
     if tls is None:
         return plain
     try:
-        return tls.wrap_socket(plain, server_hostname=host)
+        # without its goodbye (close_notify) the end of a connection is no end of what it brought
+        return tls.wrap_socket(plain, server_hostname=host, suppress_ragged_eofs=False)
     except ssl.SSLCertVerificationError as error:
         plain.close()
         raise Unreachable(f"{name}: certificate not trusted: {error.verify_message}") from None
@@ -68,6 +69,8 @@ class Link:
         self._take = take
         self._peer = peer
         self.ended = False
+        self.was_cut = False
+        """Whether it ended without a goodbye."""
         connection.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ)
@@ -110,7 +113,7 @@ class Link:
         except _WOULD_BLOCK:
             return False
         except OSError:
-            data = b""
+            data, self.was_cut = b"", True
         self.ended = not data
         self._take(data)
         return not self.ended

@@ -108,7 +108,7 @@ class Api:
         status = _STATUSES.get(reader.status, Status.UNAVAILABLE)
         if status is Status.UNAVAILABLE:
             said = f"what answers there takes no registrations{said and ': ' + said}"
-        return Stop(status, f"{self._base}: HTTP {reader.status}: {said or 'no reason given'}")
+        return Stop(status, f"{self._base}: HTTP {reader.said}: {said or 'no reason given'}")
 
 
 def _object(data: bytes) -> dict[str, object]:

@@ -84,8 +84,11 @@ class SitemapReader:
         """Check that the document is whole."""
         if self._unpacker is None:
             raise NotASitemap("empty")
-        self._unpacker.finish()
-        self._parse(b"", last=True)
+        try:
+            self._parse(b"", last=True)
+        except NotASitemap:
+            self._unpacker.finish()
+            raise
         return self._taken()
 
     def _parse(self, piece: bytes, *, last: bool = False) -> None:
@@ -158,7 +161,7 @@ class Unpacker:
             raise NotASitemap("its gzip cannot be unpacked") from None
 
     def finish(self) -> None:
-        """Check that the packed stream is whole."""
+        """Check that the packed stream is whole; a document that is needs no more of it."""
         if self._packed is not None and not self._packed.eof:
             raise NotASitemap("its gzip is cut short")
 

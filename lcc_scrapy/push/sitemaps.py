@@ -14,11 +14,11 @@ from urllib.parse import quote, urljoin
 
 from lcc_scrapy.push import pipe, servers, web
 from lcc_scrapy.push.command import Notes, Status, Stop
-from lcc_scrapy.push.http_reader import HttpReader
+from lcc_scrapy.push.http_reader import SERVER_ERROR, HttpReader
 from lcc_scrapy.push.link import Lost, Unreachable
 from lcc_scrapy.push.options import Asked
 from lcc_scrapy.push.sitemap import Entry, NotASitemap, SitemapReader
-from lcc_scrapy.push.sitemap_cache import Cache, Kept
+from lcc_scrapy.push.sitemap_cache import Cache, Kept, Writer
 from lcc_scrapy.push.url_list import mimetype_of
 from lcc_scrapy.wire.messages import Url
 
@@ -30,7 +30,7 @@ SECONDS_MAX = 600.0
 """Seconds for one sitemap."""
 _SAFE = "%:/?#[]@!$&'()*+,;=~"
 _OK, _UNCHANGED, _MOVED = 200, 304, frozenset({301, 302, 303, 307, 308})
-_LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
+_LATER = frozenset({408, 425, 429})
 
 
 def source_of(place: str, asked: Asked) -> SitemapSource:
@@ -129,7 +129,7 @@ class SitemapSource:
 
             try:
                 request = web.Request(_parsed(url), headers=kept.conditions if kept else {})
-                answer = web.exchange(request, self.dial, take)
+                answer = web.exchange(request, self.dial, take, lambda answer: answer.decides)
                 if answer.status == _OK:
                     writer.add(reader.finish())
                     return writer.done(reader, answer.headers), ""
@@ -137,14 +137,27 @@ class SitemapSource:
                 raise _unusable(url, str(error)) from None
             except Unreachable as error:
                 raise Stop(Status.UNAVAILABLE, f"{url}: {error}") from None
+            except web.Cut as cut:
+                return _whole(writer, reader, cut, url), ""
             except Lost as error:
                 raise Stop(Status.TRY_LATER, f"{url}: {error}") from None
         if answer.status == _UNCHANGED and kept is not None:
             return kept, ""
         if answer.status in _MOVED and answer.headers.get("location"):
             return None, answer.headers["location"]
-        status = Status.TRY_LATER if answer.status in _LATER else Status.BAD_INPUT
-        raise Stop(status, f"{url}: HTTP {answer.status}; nothing sent")
+        later = answer.status in _LATER or answer.status >= SERVER_ERROR
+        raise Stop(
+            Status.TRY_LATER if later else Status.BAD_INPUT, f"{url}: HTTP {answer.said}; nothing sent"
+        )
+
+
+def _whole(writer: Writer, reader: SitemapReader, cut: web.Cut, url: str) -> Kept:
+    """Keep a sitemap whose connection was cut behind its end: many servers end so."""
+    try:
+        writer.add(reader.finish())
+    except NotASitemap:
+        raise Stop(Status.TRY_LATER, f"{url}: {cut}") from None
+    return writer.done(reader, cut.reader.headers)
 
 
 def _unusable(place: str, why: str) -> Stop:

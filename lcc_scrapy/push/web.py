@@ -94,15 +94,24 @@ class Request:
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
+class Cut(Lost):
+    """A body without a length ended with a connection that was cut: nobody knows whether it is whole."""
+
+    def __init__(self, text: str, reader: HttpReader) -> None:
+        super().__init__(text)
+        self.reader = reader
+
+
 def exchange(
     request: Request,
     dial: Dial,
     take: Callable[[HttpReader, bytes], None],
-    settled: Callable[[], bool] = lambda: False,
+    settled: Callable[[HttpReader], bool] = lambda _: False,
 ) -> HttpReader:
     """Send a request and read its answer; ``take`` gets the body as it comes, behind the head.
 
-    Ends early when it is ``settled``. Raises `Unreachable`, and `Lost` when no whole answer came.
+    Ends early when it is ``settled``. Raises `Unreachable`, and `Lost` when no whole answer came. An answer
+    whose status decides is whole with its head.
     """
     reader, url = HttpReader(), request.url
     end = None if dial.whole is None else time.monotonic() + dial.whole
@@ -110,12 +119,14 @@ def exchange(
     def arrived(data: bytes) -> None:
         if end is not None and time.monotonic() > end:
             raise Lost(f"{url.authority}: not ended after {dial.whole:g} seconds")
+        if not data and connection.was_cut:
+            return
         body = reader.feed(data)
         if body:
             take(reader, body)
 
     def is_over() -> bool:
-        return reader.complete or settled()
+        return reader.complete or settled(reader)
 
     tls = (dial.tls or ssl.create_default_context()) if url.scheme == "https" else None
     connection = link.Link(
@@ -124,13 +135,26 @@ def exchange(
     try:
         all(connection.send(block, is_over) for block in request.blocks())
         connection.receive_until(is_over)
-    except NotHttp as error:
-        raise Unreachable(f"{url.authority}: what answers there is no web server ({error})") from None
+    except (NotHttp, Lost) as error:
+        if not reader.decides:
+            raise _no_answer(error, url.authority) from None
     finally:
         connection.close(politely=False)
     if not is_over():
-        raise Lost(f"{url.authority} closed the connection before its answer was whole")
+        _check_cut(reader, url.authority)
     return reader
+
+
+def _no_answer(error: Exception, authority: str) -> Exception:
+    if isinstance(error, NotHttp):
+        return Unreachable(f"{authority}: what answers there is no web server ({error})")
+    return error
+
+
+def _check_cut(reader: HttpReader, authority: str) -> None:
+    if not reader.decides:
+        said = f"{authority} closed the connection before its answer was whole"
+        raise Cut(said, reader) if reader.until_close else Lost(said)
 
 
 def read(request: Request, dial: Dial, most: int) -> tuple[HttpReader, bytes]:
@@ -140,7 +164,7 @@ def read(request: Request, dial: Dial, most: int) -> tuple[HttpReader, bytes]:
     def take(_reader: HttpReader, body: bytes) -> None:
         found.extend(body[: most - len(found)])
 
-    return exchange(request, dial, take, lambda: len(found) >= most), bytes(found)
+    return exchange(request, dial, take, lambda _: len(found) >= most), bytes(found)
 
 
 def retry_after(reader: HttpReader) -> int:

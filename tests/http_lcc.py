@@ -28,6 +28,8 @@ class HttpLcc:
     requests: list[tuple[str, str]] = field(default_factory=list)
     seq: int = 0
     wanted: bool = False
+    errors: list[UrlError] = field(default_factory=list)
+    """What the next login reports, and then no more."""
     before: Callable[["HttpLcc", Any], Answer | None] = lambda _lcc, _handler: None
     """Gets each request first; what it returns is the answer."""
     routes: dict[tuple[str, str], Callable[[Any, bytes], Answer]] = field(default_factory=dict)
@@ -92,8 +94,9 @@ class HttpLcc:
             return problem(401, "unknown provider or wrong password")
         self.seq += 1
         quota = replace(Quota(), fullset_wanted=self.wanted, fullset_reason="lost" if self.wanted else "")
+        told, self.errors = tuple(self.errors), []
         said = writing.init_accepted(
-            InitAccepted(self.seq, "127.0.0.1", ("text/*",), quota, lcc_id="one", revision=self.revision)
+            InitAccepted(self.seq, "127.0.0.1", ("text/*",), quota, len(told), 0, told, "one", self.revision)
         )
         return 200, {"Content-Type": "application/xml"}, said + (self._take(body) if body else b"")
 

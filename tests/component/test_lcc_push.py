@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lcc_scrapy.push.state import StateFile
+from lcc_scrapy.wire.messages import UrlError
 from tests.certificates import Authority
 from tests.http_lcc import HttpLcc, problem, read_body
 
@@ -80,6 +82,16 @@ def owner(tmp_path):
         yield made
 
 
+def let_time_pass(owner: Owner) -> None:
+    """Make all that is marked in the state of a docroot due."""
+    state = StateFile(owner.home / ".config" / "lcc-push.docroot.state")
+    with state.opened() as reader:
+        lines = [
+            re.sub(rb'failed="(\d+ \d+) [1-9]\d*"', rb'failed="\1 1"', line) for _, line in reader.lines()
+        ]
+    state.write(reader.header, lines)
+
+
 # --- what changed --------------------------------------------------------------------------------
 
 
@@ -95,6 +107,29 @@ def test_the_first_run_tells_all_and_the_next_one_nothing_in_silence(owner):
     assert sorted(owner.lcc.sets[0]) == ["%FF.html", "a%20b/%C3%BC.html", "index.html", "line%0Aend.txt"]
     assert owner() == (0, "")
     assert len(owner.lcc.sets) == 1
+
+
+def test_what_failed_is_sent_again_three_times_by_later_runs_or_when_it_changes(owner):
+    for name in ("a.html", "b.html", "c.html"):
+        owner.write(name)
+    owner()
+    failed = {"curl": SITE + "a.html", "mimetype": "text/html"}
+    owner.lcc.errors = [UrlError(608, "md5 or len differs from the declared one", SITE + "a.html", failed)]
+    status, said = owner()
+    assert (status, "not fetched" in said) == (0, False)
+    assert "1 URLs fetched, but not as declared, of earlier sets:" in said
+    assert "1 URLs that failed are sent again by runs after 1, 6, 24 hours" in said
+    assert owner() == (0, "")
+    for _ in range(3):
+        let_time_pass(owner)
+        assert owner()[0] == 0
+        assert owner() == (0, "")
+    let_time_pass(owner)
+    assert owner() == (0, "")
+    assert owner.lcc.sets[1:] == [["a.html"]] * 3
+    owner.write("a.html", "other")
+    owner()
+    assert owner.lcc.sets[4:] == [["a.html"]]
 
 
 def test_changes_and_removals_are_told(owner):

@@ -135,3 +135,9 @@ def test_the_one_file_registers_and_pushes_on_an_old_python(tmp_path, python):
         assert owner("--sitemap", "map.xml")[0] == 0
         assert "http://elsewhere/a" in lcc.held
         assert owner("--urls", "-", stdin="http://elsewhere/b\n")[0] == 0
+        with_encoding = '<?xml version="1.0" encoding="{}"?>{}'
+        entry = "<urlset><url><loc>http://elsewhere/?文&x</loc></url></urlset>"
+        for label, codec, status in (("x-sjis", "cp932", 0), ("none", "utf-8", 65), ("hex", "utf-8", 65)):
+            (tmp_path / "map.xml").write_bytes(with_encoding.format(label, entry).encode(codec))
+            assert owner("--sitemap", "map.xml", "--max-removal", "100")[0] == status
+        assert "http://elsewhere/?%E6%96%87&x" in lcc.held

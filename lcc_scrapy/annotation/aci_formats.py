@@ -144,7 +144,7 @@ def _root(document: bytes) -> Any:
         raise BadAci(f"{len(document)} bytes, at most {ACI_MAX}")
     try:
         _check_attributes(document)
-        root = etree.fromstring(in_utf8(document), _parser("utf-8"))
+        root = etree.fromstring(in_utf8(document, 4 * ACI_MAX), _parser("utf-8"))
     except BadXml as error:
         raise BadAci(error.sentence) from None
     except (etree.XMLSyntaxError, ValueError) as error:

@@ -105,7 +105,7 @@ def _unpacked(body: bytes) -> bytes:
 def _in_utf8(body: bytes) -> bytes:
     """Return a body for the parser, its ampersands mended; b"" where nobody knows its encoding."""
     try:
-        return in_utf8(body, mends=True)
+        return in_utf8(body, LONGEST, mends=True)
     except BadXml:
         return b""
 

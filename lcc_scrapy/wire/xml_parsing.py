@@ -21,6 +21,8 @@ DECLARATION_MAX = 1024
 REFERENCE_MAX = 40
 """Bytes of the longest reference to a character or entity."""
 
+_PIECE = 64 * 1024
+
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE, b"\0<", b"\0\0\0<")
 """Beginnings, other than "<", of XML whose characters have two or four bytes."""
 
@@ -168,9 +170,13 @@ class Utf8Text:
             raise BadXml(f"it is not in its encoding, {self._encoding}") from None
 
 
-def in_utf8(document: bytes, *, mends: bool = False) -> bytes:
-    """Return a whole document in UTF-8; raises `BadXml`."""
-    return Utf8Text(mends=mends).feed(document, last=True)
+def in_utf8(document: bytes, most: int, *, mends: bool = False) -> bytes:
+    """Return a whole document in UTF-8, or about as many bytes of it as ``most``; raises `BadXml`."""
+    text, found, at = Utf8Text(mends=mends), bytearray(), 0
+    while at < len(document) and len(found) < most:
+        found += text.feed(document[at : at + _PIECE])
+        at += _PIECE
+    return bytes(found + text.feed(b"", last=True)) if at >= len(document) else bytes(found)
 
 
 def encoding_of(begin: bytes) -> tuple[int, str]:
@@ -224,13 +230,12 @@ def refuse_encoding(_version: str, label: str | None, _standalone: int) -> None:
         raise BadXml(f"its encoding {label[:40]!r} is not read here")
 
 
-_CDATA, _COMMENT = b"<![CDATA[", b"<!--"
-_ENDS = {_CDATA: b"]]>", _COMMENT: b"-->"}
-_TOKEN = re.compile(
-    rb"<!\[CDATA\[|<!--|&(?:(?:amp|lt|gt|quot|apos|#[0-9]{1,30}|#x[0-9A-Fa-f]{1,30});|([A-Za-z][A-Za-z0-9]{0,31};)?)"
-)
-_CUT = re.compile(rb"(?:&#?[0-9A-Za-z]*|<(?:!(?:-|\[[CDAT]*)?)?|\]\]?|--?)\Z")
-"""The end of bytes that the next ones may go on with."""
+_ENDS = {b"<![CDATA[": b"]]>", b"<!--": b"-->"}
+_BEGINNING = re.compile(rb"<!\[CDATA\[|<!--")
+_NO_REFERENCE = re.compile(rb"&(?!(?:#[0-9]{1,30}|#x[0-9A-Fa-f]{1,30}|[A-Za-z][0-9A-Za-z]{0,31});)")
+_NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][0-9A-Za-z]{0,31};)")
+_CUT = re.compile(rb"(?:&#?[0-9A-Za-z]*|<(?:!(?:-|\[[CDAT]*)?)?)\Z")
+"""The end of a text that the next bytes may go on with."""
 
 
 class Ampersands:
@@ -247,45 +252,38 @@ class Ampersands:
 
     def feed(self, data: bytes, *, last: bool = False) -> bytes:
         """Take UTF-8 in, give it back mended; what may be cut waits for the next bytes."""
-        data = self._rest + data
-        cut = len(data) if last else _cut(data)
-        data, self._rest = data[:cut], data[cut:]
-        if not self._until and b"&" not in data and b"<!" not in data:
-            return data
-        return b"".join(self._mended(data))
-
-    def _mended(self, data: bytes) -> list[bytes]:
-        found, at = [], 0
+        found: list[bytes] = []
+        at, data = 0, self._rest + data
         while at < len(data):
-            if self._until:
-                end = data.find(self._until, at)
-                stop = len(data) if end < 0 else end + len(self._until)
-                found.append(data[at:stop])
-                self._until = self._until if end < 0 else b""
-                at = stop
-                continue
-            token = _TOKEN.search(data, at)
-            if token is None:
-                found.append(data[at:])
+            stop = self._inside(data, at, found) if self._until else self._outside(data, at, found, last=last)
+            if stop == at:
                 break
-            found += [data[at : token.start()], _reference(token)]
-            self._until = _ENDS.get(token[0], b"")
-            at = token.end()
-        return found
+            at = stop
+        self._rest = data[at:]
+        if last:
+            found.append(self._rest)
+        return b"".join(found)
+
+    def _inside(self, data: bytes, at: int, found: list[bytes]) -> int:
+        """Take CDATA or a comment as it is; returns where to go on."""
+        end = data.find(self._until, at)
+        stop = max(at, len(data) - len(self._until) + 1) if end < 0 else end + len(self._until)
+        found.append(data[at:stop])
+        self._until = self._until if end < 0 else b""
+        return stop
+
+    def _outside(self, data: bytes, at: int, found: list[bytes], *, last: bool) -> int:
+        """Mend text and markup; returns where to go on."""
+        beginning = _BEGINNING.search(data, at)
+        if beginning is not None:
+            stop, self._until = beginning.end(), _ENDS[beginning[0]]
+        else:
+            cut = None if last else _CUT.search(data, max(at, len(data) - REFERENCE_MAX))
+            stop = cut.start() if cut else len(data)
+        found.append(_NAMED.sub(_character, _NO_REFERENCE.sub(b"&amp;", data[at:stop])))
+        return stop
 
 
-def _cut(data: bytes) -> int:
-    """Return where something begins whose end may not have come yet."""
-    found = _CUT.search(data, max(0, len(data) - REFERENCE_MAX))
-    return len(data) if found is None else found.start()
-
-
-def _reference(token: Match[bytes]) -> bytes:
-    if not token[0].startswith(b"&"):
-        return token[0]
-    if token[1] is None:
-        return token[0] if token[0].endswith(b";") else b"&amp;"
-    character = html5.get(token[1].decode("ascii"))
-    if character is None:
-        return token[0]
-    return "".join(f"&#{ord(one)};" for one in character).encode("ascii")
+def _character(named: Match[bytes]) -> bytes:
+    found = html5.get(named[1].decode("ascii"), "")
+    return "".join(f"&#{ord(one)};" for one in found).encode("ascii") or named[0]

@@ -60,6 +60,10 @@ SITEMAP = Parser(
     (
         grown("comments", "<!---->", _SET), grown("one comment", "x", _SET + "<!--"), grown("nesting", "<x>", _SET),
         grown("text", "x", f"{_SET}<url><loc>"), grown("references", "&amp;", f"{_SET}<url><loc>"),
+        grown("ampersands", "&", f"{_SET}<url><loc>"), grown("ampersands in CDATA", "&", f"{_SET}<url><loc><![CDATA["),
+        grown("beginnings of CDATA", "<![", f"{_SET}<!--"), grown("entities of HTML", "&eacute;", f"{_SET}<url><loc>"),
+        grown("a declaration", " ", "<?xml version='1.0'"), grown("a label", "x", "<?xml version='1.0' encoding='"),
+        Dimension("another encoding", lambda n: f"<?xml version='1.0' encoding='gbk'?>{_SET}<!--{'文' * (n // 2)}".encode("gbk")),
         grown("empty entries", "<url/>", _SET), grown("locs of one entry", "<loc>http://h/</loc>", _SET + "<url>"),
         grown("digits of a date", f"<url><lastmod>{'1' * 7000}</lastmod></url>", _SET),
         grown("blanks of a loc", f"<url><loc>{' ' * 7000}</loc></url>", _SET),

@@ -4,6 +4,7 @@ import codecs
 import encodings
 import io
 import pkgutil
+from contextlib import suppress
 from urllib.parse import unquote
 
 import pytest
@@ -20,9 +21,11 @@ from lcc_scrapy.push import pipe
 from lcc_scrapy.push.answers import AnswerReader, NotAnAnswer
 from lcc_scrapy.push.sitemap import NotASitemap, SitemapReader
 from lcc_scrapy.sources.reading import Unreadable, read
+from lcc_scrapy.uns.codec import Codec
 from lcc_scrapy.wire.directives import Unreadable as UnreadableDirectives
 from lcc_scrapy.wire.directives import read_xml as read_directives
 from lcc_scrapy.wire.messages import NAMESPACE, InitRejected
+from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader
 from lcc_scrapy.wire.xml_parsing import BadXml, Utf8Text, in_utf8
 
 PLACE = "http://www.example.org/{}"
@@ -287,7 +290,7 @@ def test_what_is_not_a_list_is_not_mended():
 )
 def test_cuts_change_nothing(parts, size):
     document = "".join(parts).encode()
-    whole = in_utf8(document, mends=True)
+    whole = in_utf8(document, 1 << 20, mends=True)
     text, found = Utf8Text(mends=True), b""
     for at in range(0, len(document), size):
         found += text.feed(document[at : at + size])
@@ -303,5 +306,18 @@ def test_a_list_is_read_the_same_however_it_is_cut(size):
 
 def test_the_error_says_where_it_is():
     with pytest.raises(BadXml) as refused:
-        in_utf8(b"<?xml version='1.0' encoding='none'?><a/>")
+        in_utf8(b"<?xml version='1.0' encoding='none'?><a/>", 100)
     assert refused.value.sentence == "line 1: its encoding 'none' is not known"
+
+
+def test_no_more_is_mended_than_is_read():
+    found = in_utf8(b"<a>" + b"&" * 10_000_000, 1_000_000, mends=True)
+    assert 1_000_000 <= len(found) < 1_500_000
+
+
+@pytest.mark.parametrize("label", [*MULTIBYTE, *NONSENSE], ids=lambda label: label[:20])
+def test_messages_of_the_protocols_are_utf_8_whatever_they_say(label):
+    message = declared(label, f'<lococa:init xmlns:lococa="{NAMESPACE}"/>').encode()
+    assert Codec().feed(message) is not None
+    with suppress(NotUnderstood):
+        QueryReader(1 << 20).feed(message)

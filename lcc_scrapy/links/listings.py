@@ -103,9 +103,12 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def _in_utf8(body: bytes) -> bytes:
-    """Return a body for the parser, its ampersands mended; b"" where nobody knows its encoding."""
+    """Return a body for the parser, its ampersands mended; b"" where nobody knows its encoding.
+
+    The parser leaves out what it cannot read: a URL without it would be another one.
+    """
     try:
-        return in_utf8(body, LONGEST, mends=True)
+        return in_utf8(body, LONGEST, mends=True, replaces=True)
     except BadXml:
         return b""
 
@@ -184,8 +187,8 @@ class _Collector:
             self._find(self._kind, self._bases[-1], url, time)
 
     def _find(self, kind: str, base: str, url: str, time: str) -> None:
-        """Take note of a URL, unless it is too long to be one."""
-        if len(url) <= URL_MAX:
+        """Take note of a URL, unless it is too long to be one, or a part of it could not be read."""
+        if len(url) <= URL_MAX and "\ufffd" not in url:
             self.found[kind].append((base, url, time[:_TIME_MAX]))
 
 

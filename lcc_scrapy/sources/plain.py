@@ -51,12 +51,13 @@ def read_lines(pieces: Iterator[bytes]) -> Listing:
     entries: list[Entry] = []
     others = 0
     for line in _lines(pieces):
-        if len(line) > _LINE_MAX or not _URL.fullmatch(line):
+        text = line.decode("utf-8", "replace") if len(line) <= _LINE_MAX and _URL.fullmatch(line) else ""
+        if not text or "\ufffd" in text:
             others += bool(line)
             continue
         if len(entries) >= MOST_ENTRIES:
             return Listing(Role.LIST, tuple(entries), cut=True)
-        entries.append(Entry(line.decode("utf-8", "replace")))
+        entries.append(Entry(text))
     if others > len(entries) or not entries:
         raise ValueError("no sitemap: most of its lines are no URLs")
     return Listing(Role.LIST, tuple(entries), cut=others > 0)

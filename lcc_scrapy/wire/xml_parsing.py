@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import codecs
 import re
-from html.entities import html5
-from re import Match
 from xml.parsers import expat
+
+from lcc_scrapy.wire.ampersands import Ampersands
 
 DECLARATION_MAX = 1024
 """Bytes of the longest XML declaration."""
 
-REFERENCE_MAX = 40
-"""Bytes of the longest reference to a character or entity."""
-
 _PIECE = 64 * 1024
+_CONTROLS = dict.fromkeys({*range(0x20), 0xFFFE, 0xFFFF} - {9, 10, 13}, "\ufffd")
 
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE, b"\0<", b"\0\0\0<")
 """Beginnings, other than "<", of XML whose characters have two or four bytes."""
@@ -135,14 +133,18 @@ class XmlParser:
 
 
 class Utf8Text:
-    """A document as it came in, the same in UTF-8 out."""
+    """A document as it came in, the same in UTF-8 out.
 
-    def __init__(self, *, mends: bool = False) -> None:
+    ``replaces``: what cannot be read becomes U+FFFD, for parsers that would leave it out without a word.
+    """
+
+    def __init__(self, *, mends: bool = False, replaces: bool = False) -> None:
         self._begin = b""
         self._begun = False
         self._encoding = "utf-8"
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._ampersands = Ampersands() if mends else None
+        self._replaces = replaces
+        self._ampersands = Ampersands(replaces=replaces) if mends else None
 
     def feed(self, data: bytes, *, last: bool = False) -> bytes:
         """Return what these bytes bring; raises `BadXml`."""
@@ -158,21 +160,23 @@ class Utf8Text:
     def _read_beginning(self, begin: bytes) -> bytes:
         """Decide on the encoding; returns the bytes without a mark."""
         mark, self._encoding = encoding_of(begin)
-        if self._encoding not in _UTF8:
-            self._decoder = codecs.getincrementaldecoder(self._encoding)("strict")
+        if self._replaces or self._encoding not in _UTF8:
+            errors = "replace" if self._replaces else "strict"
+            self._decoder = codecs.getincrementaldecoder(self._encoding)(errors)
         return begin[mark:]
 
     def _decoded(self, data: bytes, *, last: bool) -> bytes:
         assert self._decoder is not None
         try:
-            return self._decoder.decode(data, last).encode("utf-8")
+            text = self._decoder.decode(data, last)
+            return (text.translate(_CONTROLS) if self._replaces else text).encode("utf-8")
         except UnicodeError:
             raise BadXml(f"it is not in its encoding, {self._encoding}") from None
 
 
-def in_utf8(document: bytes, most: int, *, mends: bool = False) -> bytes:
+def in_utf8(document: bytes, most: int, *, mends: bool = False, replaces: bool = False) -> bytes:
     """Return a whole document in UTF-8, or about as many bytes of it as ``most``; raises `BadXml`."""
-    text, found, at = Utf8Text(mends=mends), bytearray(), 0
+    text, found, at = Utf8Text(mends=mends, replaces=replaces), bytearray(), 0
     while at < len(document) and len(found) < most:
         found += text.feed(document[at : at + _PIECE])
         at += _PIECE
@@ -228,62 +232,3 @@ def refuse_encoding(_version: str, label: str | None, _standalone: int) -> None:
         is_read = False
     if not is_read:
         raise BadXml(f"its encoding {label[:40]!r} is not read here")
-
-
-_ENDS = {b"<![CDATA[": b"]]>", b"<!--": b"-->"}
-_BEGINNING = re.compile(rb"<!\[CDATA\[|<!--")
-_NO_REFERENCE = re.compile(rb"&(?!(?:#[0-9]{1,30}|#x[0-9A-Fa-f]{1,30}|[A-Za-z][0-9A-Za-z]{0,31});)")
-_NAMED = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][0-9A-Za-z]{0,31};)")
-_CUT = re.compile(rb"(?:&#?[0-9A-Za-z]*|<(?:!(?:-|\[[CDAT]*)?)?)\Z")
-"""The end of a text that the next bytes may go on with."""
-
-
-class Ampersands:
-    """Makes ``&`` that begins no reference ``&amp;``, as generators of sitemaps forget it: ``?a=1&b=2``.
-
-    There is no document type, so that XML has five entities. Those of HTML become their characters; the
-    parser refuses others. CDATA and comments stay as they are.
-    """
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._until = b""
-        """The end of the CDATA or comment that is open."""
-
-    def feed(self, data: bytes, *, last: bool = False) -> bytes:
-        """Take UTF-8 in, give it back mended; what may be cut waits for the next bytes."""
-        found: list[bytes] = []
-        at, data = 0, self._rest + data
-        while at < len(data):
-            stop = self._inside(data, at, found) if self._until else self._outside(data, at, found, last=last)
-            if stop == at:
-                break
-            at = stop
-        self._rest = data[at:]
-        if last:
-            found.append(self._rest)
-        return b"".join(found)
-
-    def _inside(self, data: bytes, at: int, found: list[bytes]) -> int:
-        """Take CDATA or a comment as it is; returns where to go on."""
-        end = data.find(self._until, at)
-        stop = max(at, len(data) - len(self._until) + 1) if end < 0 else end + len(self._until)
-        found.append(data[at:stop])
-        self._until = self._until if end < 0 else b""
-        return stop
-
-    def _outside(self, data: bytes, at: int, found: list[bytes], *, last: bool) -> int:
-        """Mend text and markup; returns where to go on."""
-        beginning = _BEGINNING.search(data, at)
-        if beginning is not None:
-            stop, self._until = beginning.end(), _ENDS[beginning[0]]
-        else:
-            cut = None if last else _CUT.search(data, max(at, len(data) - REFERENCE_MAX))
-            stop = cut.start() if cut else len(data)
-        found.append(_NAMED.sub(_character, _NO_REFERENCE.sub(b"&amp;", data[at:stop])))
-        return stop
-
-
-def _character(named: Match[bytes]) -> bytes:
-    found = html5.get(named[1].decode("ascii"), "")
-    return "".join(f"&#{ord(one)};" for one in found).encode("ascii") or named[0]

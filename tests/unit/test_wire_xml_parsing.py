@@ -321,3 +321,26 @@ def test_messages_of_the_protocols_are_utf_8_whatever_they_say(label):
     assert Codec().feed(message) is not None
     with suppress(NotUnderstood):
         QueryReader(1 << 20).feed(message)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"?a&b;c", b"?a&#0;b", b"?a&#x1;b", b"?a&#55296;b", b"?a&#xD800;b", b"?a&#xFFFE;b", b"?a&#xFFFFFF;b",
+        b"?a\x01b", b"?a\x00b", b"caf\xe9", b"?a\xff", b"?a\xed\xa0\x80", b"?a\xef\xbf\xbf",
+    ],
+)  # fmt: skip
+def test_a_url_of_which_a_part_cannot_be_read_is_no_url(written):
+    """The parser of the spider reads on behind what it leaves out."""
+    entry = b"<urlset><url><loc>http://www.example.org/%s</loc></url>"
+    assert spider(entry % written + b"<url><loc>http://www.example.org/b</loc></url></urlset>") == [
+        PLACE.format("b")
+    ]
+    assert spider(b"http://www.example.org/caf\xe9\nhttp://www.example.org/b\n") == [PLACE.format("b")]
+    lines = b"http://www.example.org/caf\xe9\nhttp://www.example.org/b\nhttp://www.example.org/c\n"
+    assert source(lines) == [PLACE.format("b"), PLACE.format("c")]
+
+
+def test_every_reference_to_a_character_of_xml_is_read_by_the_spider():
+    for number in (9, 10, 13, 0x20, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x10FFFF):
+        assert in_utf8(b"<a>&#%d;</a>" % number, 100, mends=True, replaces=True) == b"<a>&#%d;</a>" % number

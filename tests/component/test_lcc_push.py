@@ -132,6 +132,23 @@ def test_what_failed_is_sent_again_three_times_by_later_runs_or_when_it_changes(
     assert owner.lcc.sets[4:] == [["a.html"]]
 
 
+def test_what_the_login_of_a_set_reports_over_http_is_not_lost(owner):
+    owner.write("a.html")
+    owner()
+    failed = {"curl": SITE + "a.html", "mimetype": "text/html"}
+    asked = len(owner.lcc.requests)
+
+    def report(lcc, _handler):
+        lcc.errors = [UrlError(503, "", "", failed)] if len(lcc.requests) == asked + 2 else []
+
+    owner.lcc.before = report
+    owner.write("b.html")
+    owner()
+    let_time_pass(owner)
+    owner()
+    assert owner.lcc.sets[1:] == [["b.html"], ["a.html"]]
+
+
 def test_changes_and_removals_are_told(owner):
     for name in ("a.html", "b.html", "c.html"):
         owner.write(name)

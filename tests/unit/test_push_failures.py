@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcc_scrapy.push import delivery, refusals
+from lcc_scrapy.push import delivery, lcccpstate, refusals
 from lcc_scrapy.push.command import Notes
 from lcc_scrapy.push.lcc_push import PROG
 from lcc_scrapy.push.lcccpstate import Wish
@@ -17,7 +17,7 @@ from lcc_scrapy.push.plan import Plan
 from lcc_scrapy.push.refusals import AGAIN_AFTER, FAILURES, Failure
 from lcc_scrapy.push.state import StateFile
 from lcc_scrapy.wire.messages import Init, SetStart, UrlError
-from tests.unit.test_push_refusals import PREFIX, Lcc, Provider
+from tests.unit.test_push_refusals import PREFIX, Lcc, Provider, _run
 
 HOUR = 3600
 NOON = 1_700_000_000
@@ -180,6 +180,25 @@ def test_marks_never_leave_the_state(lcc, provider, now):
     assert not any(b"failed" in url for url in sent)
 
 
+def test_marks_do_not_pass_to_lcccp_either(lcc, provider, now):
+    lcc.errors = [error("x1")]
+    provider.push()
+    assert " failed=" in provider.state.read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        handed = _run(
+            patch, lcccpstate.main, "".join(provider.lines()), f"--statefile={provider.state} --full"
+        )
+    assert ('curl="x1"' in handed.out, "failed" in handed.out) == (True, False)
+
+
+def test_what_is_in_doubt_has_no_mark(lcc, provider, now):
+    lcc.errors = [error("x1")]
+    provider.push()
+    provider.site["x1"], lcc.fate = "other", "lost"
+    sets_at(lcc, provider, now, 60, 120)
+    assert " failed=" not in provider.state.read_text()
+
+
 def test_a_mark_that_a_line_brings_along_is_not_believed(lcc, provider, now):
     provider.lines = lambda: [
         '<url curl="a1" mimetype="text/html" len="1" mtime="1" md5="m" failed="608 0 1"/>\n',
@@ -199,7 +218,7 @@ def test_a_refusal_takes_the_place_of_a_failure(lcc, provider, now):
     assert (' refused="704"' in text, " failed=" in text) == (True, False)
     lcc.errors = [error("x1", 404)]
     assert sets_at(lcc, provider, now, 60) == [[]]
-    assert provider.refused == 1
+    assert (provider.refused, " failed=" in provider.state.read_text()) == (1, False)
 
 
 def test_a_clock_that_was_far_ahead_delays_nothing(lcc, provider, now):

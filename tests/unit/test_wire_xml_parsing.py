@@ -112,6 +112,18 @@ def test_korean_is_read(reader, label):
 
 
 @pytest.mark.parametrize(
+    ("label", "codec", "character"),
+    [
+        ("Shift_JIS", "cp932", "①"), ("EUC-KR", "cp949", "똠"), ("GB2312", "gb18030", "囍"), ("GBK", "gb18030", "€"),
+        ("Big5", "big5hkscs", "嘅"),
+    ],
+)  # fmt: skip
+def test_characters_that_sites_use_beyond_their_encoding_are_read(reader, label, codec, character):
+    take, form, _ = reader
+    assert take(declared(label, form.format(character)).encode(codec)) == [PLACE.format(character)]
+
+
+@pytest.mark.parametrize(
     "label", ["windows-1252", "ISO-8859-1", "x-cp1252", "ISO-8859-15", "macintosh", "l1"]
 )
 def test_an_encoding_of_one_byte_is_read(reader, label):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from lcc_scrapy.push import web
 from lcc_scrapy.push.answers import AnswerReader, NotAnAnswer
 from lcc_scrapy.push.client import Verdict, blocks
-from lcc_scrapy.push.http_reader import SERVER_ERROR, HttpReader
+from lcc_scrapy.push.http_reader import HttpReader
 from lcc_scrapy.push.link import Lost, Unreachable
 from lcc_scrapy.wire.messages import Init, InitAccepted, InitRejected, SetRejected, SetStart, UrlError
 
@@ -123,13 +123,10 @@ class _Said:
         self.login: InitAccepted | InitRejected | None = None
         self.verdict: Verdict | None = None
         self.status = 0
+        self.is_busy = False
         self.retry_after = 0
         self.reason = ""
         self.location = ""
-
-    @property
-    def is_busy(self) -> bool:
-        return self.status == _TOO_MANY or self.status >= SERVER_ERROR
 
     def is_settled(self, _reader: HttpReader) -> bool:
         return (
@@ -157,6 +154,7 @@ class _Said:
 
     def ended(self, reader: HttpReader) -> None:
         self.status, self.retry_after = reader.status, web.retry_after(reader)
+        self.is_busy = reader.status == _TOO_MANY or reader.is_passing
         self.location = reader.headers.get("location", "") if 300 <= reader.status < 400 else ""  # noqa: PLR2004
         self.reason = f"HTTP {reader.said}{detail(bytes(self._other))}"
         if isinstance(self.login, InitRejected) and not self.login.retry_after:

@@ -17,7 +17,9 @@ FIELDS_MAX = 5000
 LINE_MAX = 16 * 1024
 """Bytes of a status line, and of the line before a chunk."""
 
-SERVER_ERROR = 500
+_SERVER_ERROR = 500
+_NEVER = frozenset({501, 505})
+"""Server errors that another try does not mend: the method, or HTTP, is unknown there."""
 _CHUNK_DIGITS = 15
 _STATUS = re.compile(rb"HTTP/1\.[0-9][ \t]+([0-9]{3})(?![0-9])", re.IGNORECASE)
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)", re.DOTALL)
@@ -58,6 +60,11 @@ class HttpReader:
     def decides(self) -> bool:
         """Tell whether the status says all, whatever becomes of the body."""
         return self.has_head and self.status >= _REDIRECT
+
+    @property
+    def is_passing(self) -> bool:
+        """Tell whether it is a server error that may pass."""
+        return self.status >= _SERVER_ERROR and self.status not in _NEVER
 
     def feed(self, data: bytes) -> bytes:
         """Take in some bytes, b"" for the end of the connection; return what they bring of the body."""
@@ -106,7 +113,7 @@ class HttpReader:
         if status < 100 or status == _SWITCHING:  # noqa: PLR2004 - the first of all
             raise NotHttp("no HTTP response")
         self.said = str(status)
-        self.status = status if status < _STATUSES else SERVER_ERROR
+        self.status = status if status < _STATUSES else _SERVER_ERROR
         self._take_line = self._take_header
 
     def _take_header(self, line: bytes) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urljoin
 
 from lcc_scrapy.push import pipe, servers, web
 from lcc_scrapy.push.command import Notes, Status, Stop
-from lcc_scrapy.push.http_reader import SERVER_ERROR, HttpReader
+from lcc_scrapy.push.http_reader import HttpReader
 from lcc_scrapy.push.link import Lost, Unreachable
 from lcc_scrapy.push.options import Asked
 from lcc_scrapy.push.sitemap import Entry, NotASitemap, SitemapReader
@@ -145,7 +145,7 @@ class SitemapSource:
             return kept, ""
         if answer.status in _MOVED and answer.headers.get("location"):
             return None, answer.headers["location"]
-        later = answer.status in _LATER or answer.status >= SERVER_ERROR
+        later = answer.status in _LATER or answer.is_passing
         raise Stop(
             Status.TRY_LATER if later else Status.BAD_INPUT, f"{url}: HTTP {answer.said}; nothing sent"
         )

@@ -165,6 +165,11 @@ class Answering:
                 connection.recv(1)
 
 
+def test_a_server_error_may_pass_unless_it_says_that_it_never_will():
+    passing = [status for status in range(200, 1000) if fed(b"HTTP/1.1 %d S\r\n\r\n" % status)[0].is_passing]
+    assert passing == [500, *range(502, 505), *range(506, 1000)]
+
+
 CUT_BODIES = {
     "cut by length": b"Content-Length: 1000\r\n\r\nabc",
     "cut in a chunk": b"Transfer-Encoding: chunked\r\n\r\n5\r\nab",

@@ -1,4 +1,4 @@
-"""A root, types and a quota that were wrong: once they are mended, cron's next run delivers what was refused."""
+"""A root, types and a quota that were wrong, a page that was not there: once it is mended, cron's next run delivers it."""
 
 import re
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.test_lcc_push import let_time_pass
 from tests.harness import Lcc, wait_for
 from tests.integration.site import Site, page
 
@@ -64,3 +65,32 @@ def test_the_next_run_after_the_operator_mended_it_delivers_what_was_refused(
             0,
             "lcccpstate: 0 new, 0 changed, 0 removed, 4 unchanged\nlcccp: nothing to send\n",
         )
+
+
+def test_a_page_that_came_after_its_push_is_cached_by_a_later_run(
+    make_lcc: Callable[..., Lcc], tmp_path: Path
+) -> None:
+    docroot, state = tmp_path / "docroot", tmp_path / "state.txt"
+    docroot.mkdir()
+    with Site() as site:
+        host = f"http://127.0.0.1:{site.listen()}/"
+        (docroot / "late.html").write_text("this is late.html")
+        lcc = make_lcc(LCC_RETRY_DELAYS="1s")
+        lcc.add_provider(7, host)
+        lcc.start()
+
+        def cron() -> tuple[int, str]:
+            done = lcc.push(docroot, 7, host, state=str(state))
+            lcc.wait_until_fetched()
+            return done.returncode, done.stderr
+
+        assert cron()[0] == 0
+        status, said = cron()
+        assert (status, lcc.sql("select furl from lccurl")) == (0, [])
+        assert "1 URLs not found at the site, of earlier sets:\nlcccp:   404 Not Found" in said
+        site.put("/late.html", page("this is late.html", content_type="text/html"))
+        assert "nothing to send" in cron()[1]
+        let_time_pass(state)
+        assert "1 URLs that failed earlier are sent again" in cron()[1]
+        assert lcc.sql("select furl from lccurl") == [(f"{host}late.html",)]
+        assert "nothing to send" in cron()[1]

@@ -34,6 +34,10 @@ class Owner:
         return self.home / ".config" / "lcc-push.ini"
 
     @property
+    def state(self) -> Path:
+        return self.home / ".config" / "lcc-push.docroot.state"
+
+    @property
     def docroot(self) -> Path:
         return self.home / "www"
 
@@ -82,9 +86,9 @@ def owner(tmp_path):
         yield made
 
 
-def let_time_pass(owner: Owner) -> None:
-    """Make all that is marked in the state of a docroot due."""
-    state = StateFile(owner.home / ".config" / "lcc-push.docroot.state")
+def let_time_pass(path: Path) -> None:
+    """Make all that is marked in a state file due."""
+    state = StateFile(path)
     with state.opened() as reader:
         lines = [
             re.sub(rb'failed="(\d+ \d+) [1-9]\d*"', rb'failed="\1 1"', line) for _, line in reader.lines()
@@ -121,10 +125,10 @@ def test_what_failed_is_sent_again_three_times_by_later_runs_or_when_it_changes(
     assert "1 URLs that failed are sent again by runs after 1, 6, 24 hours" in said
     assert owner() == (0, "")
     for _ in range(3):
-        let_time_pass(owner)
+        let_time_pass(owner.state)
         assert owner()[0] == 0
         assert owner() == (0, "")
-    let_time_pass(owner)
+    let_time_pass(owner.state)
     assert owner() == (0, "")
     assert owner.lcc.sets[1:] == [["a.html"]] * 3
     owner.write("a.html", "other")
@@ -144,7 +148,7 @@ def test_what_the_login_of_a_set_reports_over_http_is_not_lost(owner):
     owner.lcc.before = report
     owner.write("b.html")
     owner()
-    let_time_pass(owner)
+    let_time_pass(owner.state)
     owner()
     assert owner.lcc.sets[1:] == [["b.html"], ["a.html"]]
 

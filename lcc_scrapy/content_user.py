@@ -113,7 +113,7 @@ class ContentUser:
         self._store = opening.open_reads(config, home)
         self._feed: Feed = StoreFeed(self._store, lags=bool(config.read_database_url))
         self._others = opening.other_machines(config, self._store)
-        contents = opening.contents_of(config, content or self._others)
+        contents = opening.contents_of(config, self._store, content or self._others)
         self._library = Library(self._feed, contents)
 
     def select(

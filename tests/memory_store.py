@@ -197,7 +197,8 @@ class MemoryTx:
             pid, *values = row.items()
             self.update_provider(int(str(pid[1])), dict(values))
 
-    def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
+    def lock_providers(self, pids: Iterable[int], *, free: bool = False) -> dict[int, Provider]:
+        del free  # there is one transaction at a time
         known = (self._t.pidb[pid] for pid in sorted(set(pids)) if pid in self._t.pidb)
         return {row.pid: row for row in known if row.state != State.IN_TRANSIT}
 
@@ -1260,10 +1261,11 @@ class MemoryTx:
     def held_psets(self, pid: int) -> list[ProviderSet]:
         return [p for _, p in sorted(self._t.psets.items()) if p.pid == pid and p.held > 0]
 
-    def forget_psets(self, before: int, after: int = 0, limit: int = 1000) -> int:
+    def forget_psets(self, before: int, named_before: int, after: int = 0, limit: int = 1000) -> int:
         sets = (p for psetid, p in sorted(self._t.psets.items()) if psetid > after and p.started < before)
         rows = list(islice(sets, limit))
-        _drop(self._t.psets, [p.psetid for p in rows if p.phase == ABSORBED and not p.held])
+        over = (p for p in rows if p.phase == ABSORBED and not p.held)
+        _drop(self._t.psets, [p.psetid for p in over if not p.setid or p.started < named_before])
         return rows[-1].psetid if len(rows) == limit else 0
 
     # --- logins and UNSes ------------------------------------------------------------------------
@@ -1676,6 +1678,9 @@ class MemoryTx:
     def machine(self, identity: str) -> int | None:
         known = self._t.machines.get(identity)
         return known[0] if known else None
+
+    def machine_numbers(self) -> list[int]:
+        return sorted(number for number, _, _ in self._t.machines.values())
 
     def insert_machine(self, identity: str, note: str, now: int) -> int:
         del now

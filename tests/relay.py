@@ -7,11 +7,17 @@ from contextlib import contextmanager, suppress
 
 
 class Relay:
-    """A way to a port of 127.0.0.1. When it is cut, connections break, and so does each new one."""
+    """A way to a port of 127.0.0.1. When it is cut, connections break, and so does each new one.
+
+    After ``lose_at`` nothing of what a client sends with a word in it arrives, nor anything later in either
+    direction, and nothing is closed: so a machine looks that has lost its power.
+    """
 
     def __init__(self, to: int) -> None:
         self._to = to
         self._cut = False
+        self._word = b""
+        self.lost = threading.Event()
         self._ways: set[asyncio.WriteTransport] = set()
         self._loop: asyncio.AbstractEventLoop
         self._stopping = asyncio.Event()
@@ -31,6 +37,10 @@ class Relay:
     def mend(self) -> None:
         """Let new connections through again."""
         self._loop.call_soon_threadsafe(self._join)
+
+    def lose_at(self, word: bytes) -> None:
+        """Lose the client that says this next; ``lost`` tells when."""
+        self._word = word
 
     def stop(self) -> None:
         """Close the port, and end all connections."""
@@ -61,10 +71,24 @@ class Relay:
             ways.add(server.transport)
             if not self._cut:
                 self._ways |= ways
-                await asyncio.gather(_pass_on(reader, server), _pass_on(answers, writer))
+                back = asyncio.ensure_future(_pass_on(answers, writer))
+                await asyncio.gather(self._pass_on(reader, server, back), back, return_exceptions=True)
         self._ways -= ways
         for way in ways:
             way.abort()
+
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: "asyncio.Future[None]"
+    ) -> None:
+        with suppress(OSError):
+            while piece := await reader.read(65_536):
+                if self._word and self._word in piece:
+                    back.cancel()
+                    self.lost.set()
+                    await self._stopping.wait()
+                writer.write(piece)
+                await writer.drain()
+        writer.transport.abort()
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,6 +4,7 @@ Nothing here needs Scrapy or an event loop, so that commands which only look som
 """
 
 from collections.abc import Container
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,13 +49,13 @@ def open_store(config: Config, *, check: bool = True, tolerated: Container[str] 
 
 def unchecked_store(config: Config) -> SqlStore:
     """Return the store of a database that nobody has spoken to yet."""
-    return _made("LCC_DATABASE_URL", config.database_url)
+    return _made("LCC_DATABASE_URL", config.database_url, config.turns.lease / 2)
 
 
-def _made(name: str, url: str) -> SqlStore:
-    """Return the store of the URL that a setting says."""
+def _made(name: str, url: str, pause: float = 0) -> SqlStore:
+    """Return the store of the URL that a setting says; ``pause`` as for ``SqlStore``."""
     try:
-        return SqlStore(url)
+        return SqlStore(url, pause=pause)
     except ModuleNotFoundError as error:
         if error.name == "psycopg":
             raise MissingExtra("postgresql", f"{name}: psycopg") from None
@@ -104,6 +105,10 @@ def check_store(store: SqlStore, tolerated: Container[str] = (), *, durable: boo
         )
     try:
         waiting = schema.pending(store.url)
+        if waiting and schema.is_empty(store.url):
+            raise ConfigurationError(
+                "the database is empty: bring it back with `lcc db restore FILE`, or correct LCC_DATABASE_URL"
+            )
         if waiting:
             raise ConfigurationError(f"the database needs `lcc db upgrade` (waiting: {', '.join(waiting)})")
         if durable:
@@ -161,11 +166,18 @@ def check_files(config: Config, store: Store) -> None:
         )
 
 
-def contents_of(config: Config, others: Content | None = None) -> Content:
+def contents_of(config: Config, store: Store, others: Content | None = None) -> Content:
     """Return where content users read: content files, those of other machines from ``others``, or objects."""
     if not config.content_url:
-        return LocalContent(config.content_dir, others)
+        return LocalContent(config.content_dir, others, partial(_is_here, config, store))
     return StoredContent(content_store(config.content_url, config.content_dir, 0))
+
+
+def _is_here(config: Config, store: Store, number: int) -> bool:
+    """Tell whether a machine is this one, or there is no other."""
+    identity = machine_identity(config.content_dir)
+    with store.read() as tx:
+        return number == tx.machine(identity or "") or tx.machine_numbers() == [number]
 
 
 def other_machines(config: Config, store: Store) -> "OtherMachines | None":

@@ -263,7 +263,8 @@ class Worker:
         if process is None:
             return Commits(self._store, self._contents, holder)
         config = self.config
-        process.begin(Beginning(config.database_url, str(config.content_dir), holder, config.content_url))
+        folder, pause = str(config.content_dir), config.turns.lease / 2
+        process.begin(Beginning(config.database_url, folder, holder, config.content_url, pause))
         return process
 
     def _idle(self) -> str:
@@ -368,7 +369,7 @@ class Worker:
             Spidering(self._store, visits.pid, terms, config.policy, adaptive=visits.adaptive),
             self._thread,
             self._readers,
-            Reader(contents_of(config), rules, terms.permits),
+            Reader(contents_of(config, self._store), rules, terms.permits),
             self._reactor,
             visits=visits,
             poll=config.poll,

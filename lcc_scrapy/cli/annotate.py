@@ -132,7 +132,7 @@ def _engine(lcc: Lcc, store: "SqlStore", processors: int | None) -> "EnginePart"
     require_library()  # here it is one line; each processor would fail with a traceback
     config = lcc.config
     rules = config.annotation
-    contents = Library(StoreFeed(store), contents_of(config, other_machines(config, store)))
+    contents = Library(StoreFeed(store), contents_of(config, store, other_machines(config, store)))
     return EnginePart(
         store,
         contents,

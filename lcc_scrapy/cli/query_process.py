@@ -121,7 +121,7 @@ class QueryProcess(QueryServer):
         super().__init__(config, home, reactor, settings)
         self._tokens = StoreTokens(self._store)
         self._others = other_machines(config, self._store)
-        contents = contents_of(config, self._others)
+        contents = contents_of(config, self._store, self._others)
         self._reads = unchecked_reads(config, self._store)
         feed = StoreFeed(self._reads, lags=self._reads is not self._store)
         self._lcc = OneLcc(Library(feed, contents))

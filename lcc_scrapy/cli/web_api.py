@@ -72,7 +72,7 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
     """Return the API; content users read from ``reads``. The stores stay their caller's to close."""
     others = other_machines(config, store)
     feed = StoreFeed(reads, lags=reads is not store)
-    contents = contents_of(config, others)
+    contents = contents_of(config, store, others)
     library = Library(feed, contents)
     lcc = Lcc(
         library.feed,

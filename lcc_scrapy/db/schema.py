@@ -27,7 +27,7 @@ def upgrade(url: str | URL, progress: "Callable[[int, int], None] | None" = None
     ``progress`` is told the rows that were changed, and how many there are as far as it is known. All or
     nothing on SQLite and PostgreSQL; MariaDB and MySQL commit each statement.
     """
-    store = SqlStore(url, silence=None)  # a migration of a large table may take hours
+    store = SqlStore(url, silence=None, pause=0)  # a migration of a large table may take hours
     try:
         with named_errors(), store.engine.connect() as connection, connection.begin():
             applied = _pending(connection)
@@ -56,6 +56,16 @@ def pending(url: str | URL, *, silence: int = SILENCE) -> list[str]:
     try:
         with named_errors(), store.engine.connect() as connection:
             return _pending(connection.execution_options(**{READING: True}))
+    finally:
+        store.close()
+
+
+def is_empty(url: str | URL) -> bool:
+    """Tell whether no LCC ever used a database that can be reached."""
+    store = SqlStore(url)
+    try:
+        with named_errors(), store.engine.connect() as connection:
+            return not inspect(connection.execution_options(**{READING: True})).has_table(VERSION_TABLE)
     finally:
         store.close()
 

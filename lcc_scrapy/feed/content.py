@@ -7,6 +7,7 @@ The errors:
 - ``ContentLost``: the row is right, and its file is not there; an operator has to look after that.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -74,12 +75,22 @@ def _away(row: CachedUrl | Version, error: ContentAway) -> StorageAway:
     return StorageAway(f"the content of document {row.docid}: {error.strerror}")
 
 
-class LocalContent:
-    """Content files below a folder of this machine; those of other machines come from ``others``."""
+def _no_machine(_number: int) -> bool:
+    return False
 
-    def __init__(self, folder: Path, others: Content | None = None) -> None:
+
+class LocalContent:
+    """Content files below a folder of this machine; those of other machines come from ``others``.
+
+    ``is_ours`` tells whether the files of a machine can be nowhere else.
+    """
+
+    def __init__(
+        self, folder: Path, others: Content | None = None, is_ours: Callable[[int], bool] = _no_machine
+    ) -> None:
         self._folder = folder
         self._others = others
+        self._is_ours = is_ours
 
     def open(self, row: CachedUrl | Version) -> IO[bytes]:
         """Return the content as it is stored; raises ``FileNotFoundError`` or ``ContentElsewhere``."""
@@ -87,7 +98,8 @@ class LocalContent:
             name = relative_name(row.fetched_machineid, row.fetched_fileid)
             return open(f"{self._folder}/{name}", "rb", _BUFFER)  # noqa: PTH123 - a Path takes as long again
         except FileNotFoundError:
-            if (self._folder / str(row.fetched_machineid)).is_dir():
+            machine = row.fetched_machineid
+            if (self._folder / str(machine)).is_dir() or self._is_ours(machine):
                 raise
         if self._others is None:
             raise ContentElsewhere(

@@ -133,5 +133,8 @@ def head_of(tx: Tx) -> Position:
     """Return where the feed is now."""
     lcc_id, generation = tx.info(LCC_ID), tx.info(GENERATION)
     if not lcc_id or not generation:
-        raise ConfigurationError("the database belongs to no LCC yet: run `lcc init`")
+        raise ConfigurationError(
+            "the database belongs to no LCC: `lcc db restore FILE` brings one back,"
+            " `lcc init` begins a new one"
+        )
     return Position(lcc_id, int(generation), tx.peek(FEED))

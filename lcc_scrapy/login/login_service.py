@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from zlib import crc32
 
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
+from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 
 from lcc_scrapy.cache.last_outcomes import of_refusal
@@ -38,6 +39,9 @@ from lcc_scrapy.wire.messages import UNLIMITED, InitAccepted, Quota, UrlError
 
 PATIENCE = 10.0
 """Seconds after which a login is answered with "try again later" if the database is slow."""
+
+LOOK_AGAIN = 0.05
+"""Seconds until a provider is looked at again whose row somebody else has locked, usually for less."""
 
 REFUSED_PAGE = 200
 """Refused URLs that are noted in one transaction."""
@@ -90,7 +94,7 @@ class LoginService:
         self._right = RightPasswords()
         self._tokens = StoreTokens(store)
         self._known: Grouped[int, Provider | None] = Grouped(thread, self._find)
-        self._admitted: Grouped[tuple[int, str], Login] = Grouped(thread, self._admit)
+        self._admitted: Grouped[tuple[int, str], Login | None] = Grouped(thread, self._admit)
 
     def apply(self, rules: LoginRules) -> None:
         """Go by other rules, for logins from now on."""
@@ -125,7 +129,8 @@ class LoginService:
             raise Refusal(102, f"provider is {provider.state}")
         if self._is_full_for(provider.pid):
             raise Refusal(103, "its sets fill the spool")
-        login: Login = yield self._admitted.ask((provider.pid, ip))
+        while (login := (yield self._admitted.ask((provider.pid, ip)))) is None:
+            yield deferLater(self._reactor, LOOK_AGAIN)
         return login
 
     def _check_password(self, caller: Caller, password: str) -> Generator[Any, Any, Provider]:
@@ -182,12 +187,17 @@ class LoginService:
             found = tx.providers_of(pids)
         return [found.get(pid) for pid in pids]
 
-    def _admit(self, logins: Sequence[tuple[int, str]]) -> list[Login | Exception]:
-        """Note logins of providers, each from an address, in one transaction."""
+    def _admit(self, logins: Sequence[tuple[int, str]]) -> list[Login | Exception | None]:
+        """Note logins of providers, each from an address, in one transaction.
+
+        None for those whose rows are locked: one that is locked for long must not hold up all others.
+        """
         now = int(self._now())
         brought = {pid: self._full_sets(pid) for pid, _ in logins}
         with self._store.begin() as tx:
-            providers = tx.lock_providers(brought)
+            providers = tx.lock_providers(brought, free=True)
+            others = brought.keys() - providers.keys()
+            locked = tx.providers_of(others).keys() if others else ()
             before: list[Provider | None] = []
             for pid, ip in logins:
                 provider = providers.get(pid)
@@ -197,8 +207,10 @@ class LoginService:
             self._note(tx, before, providers, now)
             roots = tx.roots_of(providers)
             return [
-                Refusal(101) if one is None else self._let_in(tx, one, brought[one.pid], roots, now)
-                for one in before
+                self._let_in(tx, one, brought[pid], roots, now)
+                if one is not None
+                else (None if pid in locked else Refusal(101))
+                for (pid, _), one in zip(logins, before, strict=True)
             ]
 
     def _note(

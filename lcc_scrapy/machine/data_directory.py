@@ -36,7 +36,9 @@ class DataDirectory:
         that is complete.
         """
         if (folder / _MARKER).exists():
-            raise ConfigurationError(f"{folder} is a data directory already")
+            raise ConfigurationError(
+                f"{folder} is a data directory already; `lcc db restore FILE` brings a lost database back"
+            )
         try:
             make_folders(folder)
             draft = _read_draft(folder) or str(uuid.uuid4())

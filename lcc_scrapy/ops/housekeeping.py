@@ -71,6 +71,9 @@ Found = TypeVar("Found", int, Provider)
 Further = Callable[[Store, int], Iterator[object]]
 """Work of a part that stands above this one, at a time (epoch seconds); each step is a short transaction."""
 
+UNNAMED_KEPT = 86_400
+"""Seconds for which an absorbed set without an id is remembered: its spool file is gone by then."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -201,7 +204,7 @@ def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
     after = -1
     while after:
         with store.begin() as tx:
-            after = tx.forget_psets(now - int(policy.resend_period), max(after, 0), ROWS)
+            after = tx.forget_psets(now - UNNAMED_KEPT, now - int(policy.resend_period), max(after, 0), ROWS)
         yield _nothing(NOBODY)
     yield from _emptied(store, lambda tx: tx.forget_registrations(now, ROWS))
     yield from _emptied(store, lambda tx: tx.forget_missed(first_day(now), ROWS))

@@ -40,19 +40,24 @@ class Committer(Protocol):
 
 
 class Commits:
-    """Commits in this process, to a store that somebody else closes."""
+    """Commits in this process, to a store that somebody else closes.
+
+    A commit whose transaction was ended by its server while a slow disk was waited for finds its files when
+    it is tried again: they are not written twice.
+    """
 
     def __init__(self, store: Store, content: ContentStore, holder: Holder) -> None:
         self._store = store
         self._content = content
         self._holder = holder
+        self._on_disk: frozenset[int] = frozenset()
 
     def commit(self, outcomes: Sequence[Outcome], now: int, policy: QueuePolicy) -> list[Settled]:
         """Commit rows when their files are on disk."""
         holder = self._holder
         with self._store.begin() as tx, Beside(self._keep) as files:
             lock_blocks(tx, holder.machineid, holder.token, outcomes)
-            return Settlement(
+            settled = Settlement(
                 tx,
                 outcomes,
                 owner=holder.owner,
@@ -62,9 +67,13 @@ class Commits:
                 keep=files.begin,
                 durable=files.wait,
             ).run()
+        self._on_disk = frozenset()
+        return settled
 
     def _keep(self, kept: Sequence[Served]) -> None:
-        self._content.keep([(served.fileid, served.body) for served in kept])
+        missing = [(served.fileid, served.body) for served in kept if served.fileid not in self._on_disk]
+        self._content.keep(missing)
+        self._on_disk = frozenset(served.fileid for served in kept)
 
     def close(self) -> None:
         """Close nothing."""

@@ -126,7 +126,7 @@ class SetReceiver:
 
     def _granted(self, login: Login) -> None:
         who = {"pid": login.pid, "seq": login.seq, "peer": self._peer}
-        log.info("uns login pid=%(pid)d seq=%(seq)d peer=%(peer)s", who)
+        log.debug("uns login pid=%(pid)d seq=%(seq)d peer=%(peer)s", who)
         self._login = login
         if self._shared.conversations.begin(login.pid, login.seq, self._peer):
             self._report(LoginGranted(login))

@@ -63,7 +63,7 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
     StartOver: (HTTPStatus.GONE, "start-over", {}),
     ContentGone: (HTTPStatus.GONE, "content-gone", {}),
     ContentElsewhere: (HTTPStatus.SERVICE_UNAVAILABLE, "content-elsewhere", _LATER),
-    ContentLost: (HTTPStatus.INTERNAL_SERVER_ERROR, "content-lost", {}),
+    ContentLost: (HTTPStatus.INTERNAL_SERVER_ERROR, "content-lost", {"Cache-Control": "no-store"}),
     StorageAway: (HTTPStatus.SERVICE_UNAVAILABLE, "storage-away", _LATER),
     StoreUnavailable: (HTTPStatus.SERVICE_UNAVAILABLE, "database-away", _LATER),
     Busy: (HTTPStatus.SERVICE_UNAVAILABLE, "busy", _LATER),

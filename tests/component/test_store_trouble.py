@@ -1,7 +1,9 @@
 """What a database that is away, or a rolled-back transaction, may not do to the rest."""
 
+import gc
 import socket
 import time
+import weakref
 from queue import SimpleQueue
 from threading import Event
 from types import SimpleNamespace
@@ -129,6 +131,33 @@ def test_a_job_of_which_nobody_waits_for_the_result_any_more_is_not_done() -> No
     assert done == ["CancelledError", "wanted"]
     assert last.called
     thread.close()
+
+
+def test_a_database_that_is_away_leaves_nothing_for_the_garbage_collector() -> None:
+    loop, thread, failures = Loop(), None, list[Any]()
+    thread = StoreThread(loop)
+    left: list[weakref.ref[Any]] = []
+
+    def job() -> None:
+        large = Event()
+        left.append(weakref.ref(large))
+        try:
+            raise OSError
+        except OSError as error:
+            trouble = error  # a circle, as the frames of SQLAlchemy make them
+            raise StoreUnavailable(f"{large} {trouble}") from error
+
+    gc.disable()
+    try:
+        thread.run(job).addErrback(failures.append)
+        loop.turn()
+        assert failures.pop().getErrorMessage()
+        thread.run(int)  # the thread holds what it did last
+        loop.turn()
+        assert [one() for one in left] == [None]
+    finally:
+        gc.enable()
+        thread.close()
 
 
 def test_an_abandoned_thread_is_waited_for_no_longer() -> None:

@@ -51,12 +51,19 @@ def test_the_books_are_forgotten_in_portions(store, registered):
         tx.put_outcomes([LastOutcome(bytes([n]) * 16, 1, 404, "", n) for n in range(1, 6)])
         for number in range(1, 6):
             held = int(number == 2)
-            pset = ProviderSet(number, 1, number, "", "", False, 1, ABSORBED, 1, held=held, started=number)
+            named = "a" * (number == 3)
+            pset = ProviderSet(number, 1, number, named, "", False, 1, ABSORBED, 1, held=held, started=number)
             tx.insert_psets([pset])
             tx.add_missed(number, 7, {"sampled": 1})
     with store.begin() as tx:
         assert [tx.forget_outcomes(5, 3), tx.forget_outcomes(5, 3), tx.forget_outcomes(5, 3)] == [3, 1, 0]
-        assert [tx.forget_psets(5, 0, 2), tx.forget_psets(5, 2, 2), tx.forget_psets(5, 4, 2)] == [2, 4, 0]
+        assert [tx.forget_psets(5, 3, 0, 2), tx.forget_psets(5, 3, 2, 2), tx.forget_psets(5, 3, 4, 2)] == [
+            2,
+            4,
+            0,
+        ]
+        assert [number for number in range(1, 6) if tx.pset_of(1, number)] == [2, 3, 5]
+        assert tx.forget_psets(5, 4) == 0
         assert [number for number in range(1, 6) if tx.pset_of(1, number)] == [2, 5]
         assert [tx.forget_missed(8, 3), tx.forget_missed(8, 3), tx.forget_missed(8, 3)] == [3, 2, 0]
 

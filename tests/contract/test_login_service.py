@@ -6,10 +6,12 @@ import pytest
 from little_lcc import PID, START, removal, update
 
 from lcc_scrapy.db.records import REFUSED_TYPES
+from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.tokens import Token, digest_of, new_secret
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.intake.spooled import SpooledFile
+from lcc_scrapy.login import login_service
 from lcc_scrapy.login.login_service import LoginRules
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.registration import want_full_set
@@ -30,7 +32,7 @@ def uns(lcc, tmp_path, monkeypatch):
     lcc.change(fullsetsallowed=3)
     lcc.connseq = 0
     with lcc.store.begin() as tx:
-        tx.forget_psets(lcc.now + 1)
+        tx.forget_psets(lcc.now + 1, lcc.now + 1)
     with little_uns(lcc, tmp_path / "spool", monkeypatch) as made:
         yield made
 
@@ -59,6 +61,40 @@ def test_a_provider_with_types_of_its_own_is_told_them_and_what_others_send_is_c
     assert uns.push(IMAGE) == ACCEPTED
     with lcc.store.read() as tx:
         assert tx.tallies()[REFUSED_TYPES] == 1
+
+
+# --- locked rows ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def holder(store):
+    """What keeps the rows of some providers, as a machine does that is lost in the middle of a commit."""
+    if getattr(store, "engine", None) is None or store.engine.dialect.name == "sqlite":
+        pytest.skip("no rows are locked by themselves")
+    other = SqlStore(store.url)
+    yield other
+    other.close()
+
+
+def test_a_locked_provider_waits_alone_and_is_let_in_when_its_row_is_free(uns, lcc, holder):
+    lcc.add(8)
+    with holder.begin() as tx:
+        tx.lock_providers([7])
+        locked, other = uns.log_in(7), uns.log_in(8)
+        assert "init_accepted" in other.said
+        assert locked.said == ""
+    uns.clock.advance(login_service.LOOK_AGAIN)
+    assert "init_accepted" in locked.said
+
+
+def test_a_provider_that_stays_locked_is_told_to_try_again_later(uns, holder):
+    with holder.begin() as tx:
+        tx.lock_providers([7])
+        locked = uns.log_in(7)
+        uns.clock.pump(
+            [login_service.LOOK_AGAIN] * round(login_service.PATIENCE / login_service.LOOK_AGAIN + 1)
+        )
+        assert '<reason code="103"' in locked.said
 
 
 # --- full sets -------------------------------------------------------------------------------------

@@ -723,7 +723,7 @@ def test_old_outcomes_and_notes_of_sets_are_forgotten(lcc):
     lcc.settle(lcc.failed(lcc.ticket("b"), 404))
     with lcc.store.begin() as tx:
         tx.forget_outcomes(lcc.now)
-        tx.forget_psets(lcc.now)
+        tx.forget_psets(lcc.now, lcc.now)
     with lcc.store.read() as tx:
         assert (tx.outcome(key("a")), tx.outcome(key("b")).code) == (None, 404)
         assert (tx.pset_of(PID, 1), tx.pset_of(PID, 2).psetid) == (None, 2)

@@ -120,9 +120,9 @@ def begun() -> Iterator[Callable[[House], SettlingProcess]]:
     """Return what makes a settling process that is ready."""
     made = []
 
-    def begin(house: House) -> SettlingProcess:
+    def begin(house: House, pause: float = 30.0) -> SettlingProcess:
         made.append(SettlingProcess())
-        made[-1].begin(house.beginning)
+        made[-1].begin(replace(house.beginning, pause=pause))
         return made[-1]
 
     yield begin
@@ -318,6 +318,39 @@ def test_signals_that_are_for_the_crawl_do_not_end_the_child(
     process = begun(house)
     os.kill(pid_of(process), number)
     assert house.settle(process, house.numbered("a"))[0].result == STORED
+
+
+def test_a_child_that_stands_still_within_a_commit_is_killed_and_nothing_is_lost(
+    house: House, begun: Any, caplog: Any
+) -> None:
+    process, outcomes = begun(house, pause=0.3), house.numbered("a", "b")
+    for _ in range(2):
+        os.kill(pid_of(process), signal.SIGSTOP)
+        with pytest.raises(StoreUnavailable, match="SIGKILL"):
+            house.settle(process, outcomes)
+        process._ready()  # the one that was started instead
+    assert "stood still" in caplog.text
+    assert {one.result for one in house.settle(process, outcomes)} == {STORED}
+    assert Counter(house.files().values()) == Counter([b"a", b"b"])
+    assert house.verify() == []
+
+
+def test_a_child_that_is_stopped_while_it_has_nothing_to_do_is_left_alone(house: House, begun: Any) -> None:
+    process = begun(house, pause=0.1)
+    first = pid_of(process)
+    os.kill(first, signal.SIGSTOP)
+    process._watch._ended.wait(0.5)
+    os.kill(first, signal.SIGCONT)
+    assert house.settle(process, house.numbered("a"))[0].result == STORED
+    assert pid_of(process) == first
+
+
+def test_a_child_that_works_or_writes_is_not_killed(house: House, begun: Any, trouble: Any) -> None:
+    trouble("slow disk")
+    process = begun(house, pause=0.5)
+    first = pid_of(process)
+    assert house.settle(process, house.numbered("a"))[0].result == STORED
+    assert pid_of(process) == first
 
 
 def test_a_child_that_is_stopped_is_waited_for(house: House, begun: Any) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,14 @@ def has_no_room(self: ContentFiles, bodies: Any) -> None:
     keep(self, bodies)
 
 
+def has_a_slow_disk(self: ContentFiles, bodies: Any) -> None:
+    with open("/dev/null", "wb", 0) as disk:
+        for _ in range(12):  # four times as long as it may stand still
+            time.sleep(0.17)
+            disk.write(b"a block")
+    keep(self, bodies)
+
+
 def has_a_broken_disk(self: ContentFiles, bodies: Any) -> None:
     raise DiskFailed("fsync of a file: Input/output error")
 
@@ -79,6 +88,7 @@ TROUBLE: dict[str, tuple[Any, str, Any]] = {
     "a body": (ContentFiles, "_keep", dies_over_a_body),
     "after": (Service, "commit", dies_after),
     "no room": (ContentFiles, "_keep", has_no_room),
+    "slow disk": (ContentFiles, "_keep", has_a_slow_disk),
     "broken disk": (ContentFiles, "_keep", has_a_broken_disk),
     "defect": (ContentFiles, "_keep", is_defective),
 }

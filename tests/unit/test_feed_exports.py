@@ -500,6 +500,14 @@ def test_a_compressed_file_is_read_as_the_site_served_it(tmp_path):
         assert stream.read() == body[7:]
 
 
+def test_content_that_can_be_nowhere_else_is_lost_not_elsewhere(tmp_path):
+    row = document(1, fetched_machineid=2, fetched_fileid=5)
+    with pytest.raises(FileNotFoundError):
+        LocalContent(tmp_path, is_ours=lambda number: number == 2).open(row)
+    with pytest.raises(ContentElsewhere):
+        LocalContent(tmp_path, is_ours=lambda number: number == 1).open(row)
+
+
 def test_content_of_another_machine_is_an_error_unless_somebody_can_fetch_it(tmp_path):
     (tmp_path / "1").mkdir()
     row = document(1, fetched_machineid=2, fetched_fileid=5)

@@ -82,16 +82,20 @@ def select(
     keys: Sequence[Any],
     *,
     lock: bool = False,
+    skip: bool = False,
     also: str = "",
 ) -> Sequence[Row]:
     """Return the rows with these keys as the driver gives them; ``lock`` them in order, by primary key.
 
-    ``also`` is another condition that they have to meet, if one is given.
+    ``skip`` leaves out those that somebody else has locked. ``also`` is another condition that they have to
+    meet, if one is given.
     """
     kind = connection.dialect.name
     # MariaDB would read a small table as a whole, and wait for rows of others that it only passes
     index = f" FORCE INDEX ({PRIMARY})" if lock and kind in MYSQL else ""
     tail = f" ORDER BY {key}{_LOCK.get(kind, ' FOR UPDATE')}" if lock else ""
+    if skip and kind != "sqlite":
+        tail += " SKIP LOCKED"
     which = f"{_among(kind, key, keys)}{also and f' AND {also}'}"
     statement = f"{select_from(connection, table, names)}{index} WHERE {which}{tail}"
     return connection.exec_driver_sql(statement, tuple(keys)).fetchall()

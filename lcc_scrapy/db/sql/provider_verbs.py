@@ -56,12 +56,13 @@ class ProviderVerbs(OnConnection):
                 _NOTE_LOGIN, [{"of": row["pid"], **{name: row[name] for name in _NOTED}} for row in rows]
             )
 
-    def lock_providers(self, pids: Iterable[int]) -> dict[int, Provider]:
+    def lock_providers(self, pids: Iterable[int], *, free: bool = False) -> dict[int, Provider]:
         """Return providers and keep others from changing them until the end of the transaction.
 
-        Those in transit to another LCC are left out: nothing of them may change.
+        Those in transit to another LCC are left out: nothing of them may change. ``free``: so are those that
+        somebody else has locked, and nobody is waited for.
         """
-        found = _PROVIDERS.by_keys(self._c, set(pids), lock=True)
+        found = _PROVIDERS.by_keys(self._c, set(pids), lock=True, skip=free)
         return {row.pid: row for row in found if row.state != State.IN_TRANSIT}
 
     def lock_moving(self, pid: int) -> Provider | None:
@@ -303,14 +304,21 @@ class ProviderVerbs(OnConnection):
         p = t.psets.c
         return _PSETS.read(self._c, _PSETS.select().where(p.pid == pid, p.held > 0).order_by(p.psetid))
 
-    def forget_psets(self, before: int, after: int = 0, limit: int = 1000) -> int:
+    def forget_psets(self, before: int, named_before: int, after: int = 0, limit: int = 1000) -> int:
         """Remove notes of sets absorbed before ``before``, except those with held removals.
 
-        Looks at the next sets after the number ``after``; returns the last number, 0 = all were looked at.
+        Those with an id, by which a resend is known, stay until ``named_before``. Looks at the next sets
+        after the number ``after``; returns the last number, 0 = all were looked at.
         """
         p = t.psets.c
-        query = select(p.psetid, p.phase, p.held).where(p.psetid > after, p.started < before)
+        query = select(p.psetid, p.phase, p.held, p.setid, p.started).where(
+            p.psetid > after, p.started < before
+        )
         rows = self._c.execute(query.order_by(p.psetid).limit(limit)).all()
-        over = [row.psetid for row in rows if row.phase == ABSORBED and not row.held]
+        over = [
+            row.psetid
+            for row in rows
+            if row.phase == ABSORBED and not row.held and (not row.setid or row.started < named_before)
+        ]
         _PSETS.delete(self._c, over)
         return rows[-1].psetid if len(rows) == limit else 0

@@ -209,6 +209,11 @@ class QueueVerbs(OnConnection):
         query = select(t.machines.c.machineid).where(t.machines.c.identity == identity)
         return self._c.execute(query).scalar()
 
+    def machine_numbers(self) -> list[int]:
+        """Return the numbers of all machines, rising."""
+        c = t.machines.c.machineid
+        return list(self._c.execute(select(c).order_by(c)).scalars())
+
     def insert_machine(self, identity: str, note: str, now: int) -> int:
         """Register a machine and return its number."""
         self._c.execute(insert(t.machines).values(identity=identity, note=note, created=now, address=""))

@@ -89,10 +89,16 @@ class RowsOf(Generic[Value]):
         """Run a select of whole rows."""
         return [self._make(*row) for row in connection.execute(statement, parameters)]
 
-    def by_keys(self, connection: Connection, keys: Iterable[Any], *, lock: bool = False) -> list[Value]:
-        """Return the rows of these keys, in no order; ``lock`` them, by rising key, and have them in that."""
+    def by_keys(
+        self, connection: Connection, keys: Iterable[Any], *, lock: bool = False, skip: bool = False
+    ) -> list[Value]:
+        """Return the rows of these keys, in no order; ``lock`` them, by rising key, and have them in that.
+
+        ``skip`` leaves out those that somebody else has locked.
+        """
         parts = chunks(sorted(keys) if lock else keys)
-        return [row for part in parts for row in self._among(connection, self.names[0], part, lock=lock)]
+        key = self.names[0]
+        return [row for part in parts for row in self._among(connection, key, part, lock=lock, skip=skip)]
 
     def matching(
         self, connection: Connection, condition: str, tuples: Collection[many.Row], also: str = ""
@@ -109,9 +115,15 @@ class RowsOf(Generic[Value]):
         ]
 
     def _among(
-        self, connection: Connection, column: str, keys: list[Any], *, lock: bool = False
+        self,
+        connection: Connection,
+        column: str,
+        keys: list[Any],
+        *,
+        lock: bool = False,
+        skip: bool = False,
     ) -> list[Value]:
-        rows = many.select(connection, self.table.name, self.names, column, keys, lock=lock)
+        rows = many.select(connection, self.table.name, self.names, column, keys, lock=lock, skip=skip)
         make = self._make
         return [make(*row) for row in (map(self._with_booleans, rows) if self._booleans else rows)]
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Select, Table, and_, func, or_, select
 
 from lcc_scrapy.db.closed import CLOSED
 from lcc_scrapy.db.sql.sequences import last_number
+from lcc_scrapy.db.sql.sessions import permit_silence
 from lcc_scrapy.db.sql.store import READING, SqlStore, plain_errors
 from lcc_scrapy.db.tables import lccinfo, metadata
 
@@ -54,6 +55,7 @@ def snapshot(store: SqlStore) -> Iterator[Snapshot]:
         if connection.dialect.name != "sqlite":
             connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
+            permit_silence(connection)
             yield Snapshot(connection)
 
 

@@ -4,7 +4,8 @@ SQLite: ``synchronous=FULL``, rollback journal unless the linked library has the
 (3.51.3), ``BEGIN IMMEDIATE`` for everything that writes. MariaDB/MySQL: every commit on disk.
 
 No connection is waited for without end: a host that is gone is noticed by TCP within a minute, a MariaDB
-or MySQL that lives and says nothing after ``SILENCE``. What the URL says about such options wins.
+or MySQL that lives and says nothing after ``SILENCE``. What the URL says about such options wins. Servers do
+not wait for ever for a machine that is gone either (``sessions``).
 """
 
 import logging
@@ -21,6 +22,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 
 from lcc_scrapy.db.sql import failover
 from lcc_scrapy.db.sql.durability import check_durability, doubts, flushes
+from lcc_scrapy.db.sql.sessions import LONGEST_SILENCE, bound_silence, unbounded
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreFull, StoreUnavailable
 
@@ -63,12 +65,16 @@ class Described:
 class SqlStore:
     """A ``Store`` on an SQL database given as an SQLAlchemy URL.
 
-    ``silence`` is how many seconds a statement may take on MariaDB or MySQL; None = for ever.
+    ``silence`` is how many seconds a statement may take on MariaDB or MySQL, None = for ever; ``pause`` how
+    many may pass between two statements of a transaction before a server ends it, 0 = any.
     """
 
-    def __init__(self, url: str | URL, *, silence: int | None = SILENCE) -> None:
+    def __init__(
+        self, url: str | URL, *, silence: int | None = SILENCE, pause: float = LONGEST_SILENCE
+    ) -> None:
         self.url = make_url(url)
-        self.engine = make_engine(url, silence=silence)
+        self.engine = make_engine(url, silence=silence, pause=pause)
+        self._pause = pause
         self._is_sqlite = self.engine.dialect.name == "sqlite"
 
     def begin(self) -> Any:
@@ -107,7 +113,7 @@ class SqlStore:
                 return Described(f"SQLite {version}, synchronous=FULL")
             time_ = float(connection.execute(text(_TIME[dialect.name])).scalar_one())
             what = f"{dialect.name} {version}, {flushes(connection)}"
-            return Described(what, time_, tuple(doubts(connection)))
+            return Described(what, time_, (*doubts(connection), *unbounded(connection, self._pause)))
 
     def close(self) -> None:
         """Give connections back."""
@@ -165,7 +171,9 @@ _KEEPALIVE = {
 """As libpq names them: seconds, seconds, probes, milliseconds."""
 
 
-def make_engine(text_of_url: str | URL, *, silence: int | None = SILENCE) -> Engine:
+def make_engine(
+    text_of_url: str | URL, *, silence: int | None = SILENCE, pause: float = LONGEST_SILENCE
+) -> Engine:
     """Make an engine for an SQLAlchemy URL; one without a driver gets the one that is installed with us."""
     url = make_url(text_of_url)
     url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
@@ -188,6 +196,7 @@ def make_engine(text_of_url: str | URL, *, silence: int | None = SILENCE) -> Eng
         )
         event.listen(engine, "connect", _keep_alive)
         event.listen(engine, "connect", failover.catch_up_first)
+        _bound_silence(engine, pause)
         event.listen(engine, "handle_error", failover.leave_who_refuses)
         if hosts:
             failover.connect_in_order(engine, hosts)
@@ -195,11 +204,17 @@ def make_engine(text_of_url: str | URL, *, silence: int | None = SILENCE) -> Eng
     if backend == "postgresql":
         url = _with_defaults(url, {"connect_timeout": CONNECT_TIMEOUT, **_KEEPALIVE})
         engine = create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+        _bound_silence(engine, pause)
         event.listen(engine, "handle_error", failover.leave_who_refuses)
         return engine
     raise ConfigurationError(
         f"LCC_DATABASE_URL: {backend} is not supported; use sqlite, mysql+pymysql or postgresql"
     )
+
+
+def _bound_silence(engine: Engine, seconds: float) -> None:
+    if seconds:
+        event.listen(engine, "connect", lambda connection, _record: bound_silence(connection, seconds))
 
 
 def _hosts_of(url: URL) -> tuple[URL, list[failover.Host]]:

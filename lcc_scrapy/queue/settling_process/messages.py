@@ -3,7 +3,7 @@
 Messages are those of ``machine.framed_pipes``. Parts are bodies on the way there; on the way back there is
 one, all cached rows. Bodies in files are told by their path.
 
-    ["begin", url, folder, holder, content url]  → ["ready"]
+    ["begin", url, folder, holder, content url, pause]  → ["ready"]
     ["commit", now, policy or null, outcomes]    → ["settled", results, logs]
                                                  → ["failed", kind, text, blocks, traceback, logs]
 """
@@ -15,6 +15,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from lcc_scrapy.db.sql.sessions import LONGEST_SILENCE
 from lcc_scrapy.domain.cache import Answer, Body, CachedUrl, LazyBody, fitting
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import (
@@ -42,22 +43,26 @@ BEGIN, READY, COMMIT, SETTLED, FAILED = "begin", "ready", "commit", "settled", "
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a settling process has to know: the database, where contents lie, and who it settles for."""
+    """What a settling process has to know: the database, where contents lie, and who it settles for.
+
+    ``pause``: seconds that it may stand still within a commit.
+    """
 
     url: str
     folder: str
     holder: Holder
     content_url: str = ""
+    pause: float = LONGEST_SILENCE
 
     def said(self) -> list[Any]:
         """Return it as a message."""
-        return [BEGIN, self.url, self.folder, asdict(self.holder), self.content_url]
+        return [BEGIN, self.url, self.folder, asdict(self.holder), self.content_url, self.pause]
 
 
 def beginning_of(said: Sequence[Any]) -> Beginning:
     """Make it of what was said."""
-    _, url, folder, holder, content_url = said
-    return Beginning(url, folder, Holder(**holder), content_url)
+    _, url, folder, holder, content_url, pause = said
+    return Beginning(url, folder, Holder(**holder), content_url, pause)
 
 
 # --- outcomes ------------------------------------------------------------------------------------

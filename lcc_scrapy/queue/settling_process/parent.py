@@ -1,6 +1,7 @@
 """The crawl's side of its settling process: starts it, hands commits over, starts it again when it has died.
 
-The event loop never waits for it: ``SettlingProcess`` belongs to the store's thread, but for ``kill``.
+The event loop never waits for it: ``SettlingProcess`` belongs to the store's thread, but for ``kill``. A
+child that stands still within a commit (stopped, or its disk hangs) keeps locks that others need: it is killed.
 """
 
 import logging
@@ -8,9 +9,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from threading import Timer
+from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any
 
 from lcc_scrapy.cache.file_ids import BlocksLost
@@ -36,6 +39,9 @@ DEATHS = 3
 DYING = 1.0
 """Seconds for a process to be gone whose pipes are closed."""
 
+LOOKS = 10
+"""Looks at a child until it is killed for standing still."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -57,10 +63,12 @@ class SettlingProcess:
         self._beginning: messages.Beginning | None = None
         self._closed = False
         self._deaths = 0
+        self._watch = _Watch()
 
     def begin(self, beginning: messages.Beginning) -> None:
         """Wait until the child is ready; raises ``ConfigurationError`` when ``DEATHS`` could not begin."""
         self._beginning = beginning
+        self._watch.start(beginning.pause)
         for left in reversed(range(DEATHS)):  # the first may have been killed by somebody
             try:
                 self._ready()
@@ -76,10 +84,13 @@ class SettlingProcess:
         """Let the child commit outcomes."""
         fitted = messages.fitted(outcomes)
         child = self._ready()
+        self._watch.committing = child
         try:
             settled = child.commit(fitted, now, policy)
         except (Closed, OSError):
             raise self._died(child) from None
+        finally:
+            self._watch.committing = None
         self._deaths = 0
         return settled
 
@@ -121,6 +132,7 @@ class SettlingProcess:
     def close(self) -> None:
         """Let the child end; one that does not, or has not begun, is killed."""
         self._closed = True
+        self._watch.stop()
         if self._child is not None:
             self._child.end(STOP_TIMEOUT if self._child.ready else 0)
             self._child = None
@@ -175,6 +187,15 @@ class _Child:
         """End it at once."""
         self._process.kill()
 
+    def work(self) -> tuple[str, ...]:
+        """Return its processor time and the bytes it has written so far, as proc(5) has them."""
+        process = Path(f"/proc/{self._process.pid}")
+        with suppress(OSError):
+            _, _, fields = (process / "stat").read_text().rpartition(")")
+            user, system = fields.split()[11:13]
+            return user, system, (process / "io").read_text().splitlines()[1]
+        return ()
+
     def end(self, timeout: float) -> str:
         """Close its pipes and see it end, at the latest after so many seconds; returns how it ended."""
         for file in (self._process.stdin, self._answers):
@@ -186,6 +207,35 @@ class _Child:
             self.kill()
             status = self._process.wait()
         return f"the settling process {_how(status)}"
+
+
+class _Watch:
+    """Kills the child whose commit is under way when it has done nothing for too long."""
+
+    def __init__(self) -> None:
+        self.committing: _Child | None = None
+        self._ended = Event()
+
+    def start(self, patience: float) -> None:
+        """Watch from now on, in a thread; ``patience`` in seconds."""
+        Thread(target=self._run, args=(patience,), daemon=True, name="lcc-settling-watch").start()
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        self._ended.set()
+
+    def _run(self, patience: float) -> None:
+        before: tuple[_Child | None, tuple[str, ...]] = (None, ())
+        since = time.monotonic()
+        while not self._ended.wait(min(1.0, patience / LOOKS)):
+            child = self.committing
+            now, seen = time.monotonic(), (child, child.work() if child is not None else ())
+            if child is None or seen != before:
+                before, since = seen, now
+            elif now - since >= patience:
+                _log.warning("the settling process stood still for %d s: it is killed", now - since)
+                child.kill()
+                since = now
 
 
 def _how(status: int) -> str:

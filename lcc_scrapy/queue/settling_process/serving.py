@@ -46,7 +46,7 @@ class Service:
     """Commits what a crawl hands over, with a store of its own."""
 
     def __init__(self, begun: messages.Beginning, logs: "Logs") -> None:
-        self._store = SqlStore(begun.url)
+        self._store = SqlStore(begun.url, pause=begun.pause)
         content = content_store(begun.content_url, Path(begun.folder), begun.holder.machineid)
         self._commits = Commits(self._store, content, begun.holder)
         self._policy = QueuePolicy()

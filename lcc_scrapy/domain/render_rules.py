@@ -25,7 +25,7 @@ class RenderRules:
     seconds: float = setting("LCC_RENDER_SECONDS", "20s", read.duration, "How long a page may take to render. Then it is stored as it is by then.", LIVE)
     requests: int = setting("LCC_RENDER_REQUESTS", "100", read.whole, "Requests that one page may make of sites while it is rendered; further ones fail in the page.", LIVE)
     size: int = setting("LCC_RENDER_BYTES", "20M", read.size, "Bytes that one page may transfer while it is rendered; beyond that its requests fail. A rendition is at most LCC_MEMORY_BODY long.", LIVE)
-    memory: int = setting("LCC_RENDER_MEMORY", "1G", read.size, "Memory that the processes of one page may take; then they are killed, and the page is stored as served.", LIVE)
+    memory: int = setting("LCC_RENDER_MEMORY", "1G", read.size, "Memory that the process of one page may take, and the rest of the browser; then it is killed. The page is stored as served; others that were open are rendered again.", LIVE)
     cache: int = setting("LCC_RENDER_CACHE", "64M", read.size, "Scripts and style sheets that are kept in memory, so that pages of a provider need not fetch the same again; 0 = none.", LIVE)
     hosts: tuple[str, ...] = setting("LCC_RENDER_HOSTS", "", _hosts, "Hosts that pages may ask while they are rendered, besides those of their provider's roots: `cdn.example.net *.example.org`, `*` = all. Their robots.txt holds, and private addresses are never asked.", LIVE)
 # fmt: on

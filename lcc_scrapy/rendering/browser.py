@@ -2,7 +2,7 @@
 
 Chromium itself can reach nobody: who asked for a page answers its requests; its proxy and its names lead
 nowhere. What a page does is bounded in time, requests, bytes and length; a page that hangs is closed, and
-a browser that does not close one is replaced.
+a browser that does not close one is replaced. So is one that a page makes grow.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,12 @@ _ARGUMENTS = (
     "--proxy-server=http://127.0.0.1:9",  # the discard port: whatever were not answered here goes nowhere
     "--proxy-bypass-list=<-loopback>",  # nor to this machine
     "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--dns-prefetch-disable",
     "--disable-quic",
     "--disable-gpu",
     "--js-flags=--max-old-space-size=256",
 )
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _WORLD = "lcc"
 _HTML = """(() => {
     const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + "\\n" : "";
@@ -115,7 +114,7 @@ class Browser:
                 raise NotRendered("its process ended") from None
             raise
         except Error as error:
-            if not chromium.is_connected():
+            if chromium is not self._chromium or not chromium.is_connected():
                 raise BrowserLost("its browser ended") from None
             raise NotRendered(_reason(error)) from None
         finally:
@@ -168,15 +167,30 @@ class Browser:
         return chromium
 
     async def _watch(self, chromium: Chromium) -> None:
-        """Kill processes of pages that take too much memory, for as long as a browser is there."""
+        """Kill what takes too much memory, for as long as a browser is there: of pages, or all of it."""
         with suppress(Error):
             session = await chromium.new_browser_cdp_session()
             while True:
                 await asyncio.sleep(WATCH)
                 if self._open:
                     told = await session.send("SystemInfo.getProcessInfo")
-                    pids = (one["id"] for one in told["processInfo"] if one["type"] == "renderer")
-                    kill_larger(pids, self._rules().memory)
+                    await self._bound(told["processInfo"], self._rules().memory)
+
+    async def _bound(self, processes: Iterable[Mapping[str, Any]], most: int) -> None:
+        """Kill pages that take more than so many bytes, and the browser if the rest of it does."""
+        pages, others = [], []
+        for one in processes:
+            (pages if one["type"] == "renderer" else others).append(int(one["id"]))
+        sizes = await asyncio.to_thread(lambda: {pid: memory_of(pid) for pid in pages + others})
+        for pid in pages:
+            if sizes[pid] > most:
+                _log.warning("a page takes more than LCC_RENDER_MEMORY: its process %d is killed", pid)
+                _kill(pid)
+        if sum(sizes[pid] for pid in others) > most:
+            _log.warning("a page makes its browser take more than LCC_RENDER_MEMORY: it is replaced")
+            self._chromium = None
+            for pid in others:
+                _kill(pid)
 
     async def _opened(self, chromium: Chromium) -> BrowserContext:
         try:
@@ -212,14 +226,17 @@ class Browser:
                     await playwright.stop()
 
 
-def kill_larger(pids: Iterable[int], most: int) -> None:
-    """Kill those of these processes that have more than so many bytes of memory of their own."""
-    for pid in pids:
-        with suppress(OSError, ValueError):
-            _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-            if (int(resident) - int(shared)) * _PAGE_BYTES > most:
-                _log.warning("a page takes more than LCC_RENDER_MEMORY: its process %d is killed", pid)
-                os.kill(pid, signal.SIGKILL)
+def memory_of(pid: int) -> int:
+    """Return the bytes that a process has, of shared ones its share (``Pss`` of proc(5)); 0 = it is gone."""
+    with suppress(OSError, StopIteration, ValueError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("Pss:")).split()[1])
+    return 0
+
+
+def _kill(pid: int) -> None:
+    with suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
 
 
 class _Routes:

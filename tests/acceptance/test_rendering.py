@@ -72,9 +72,14 @@ def renditions(lcc: Lcc) -> dict[str, str]:
 
 @contextmanager
 def trap() -> Iterator[tuple[int, list[bytes]]]:
-    """Listen where nobody may come; yields the port and what came."""
+    """Listen where nobody may come, by TCP and by UDP; yields the port and what came."""
     came: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(type=socket.SOCK_DGRAM) as packets:
+        packets.bind(server.getsockname())
+
+        def hear() -> None:
+            while piece := packets.recv(2000):
+                came.append(piece)
 
         def take() -> None:
             while True:
@@ -89,11 +94,14 @@ def trap() -> Iterator[tuple[int, list[bytes]]]:
                     except OSError:
                         came.append(b"(silent)")
 
-        thread = threading.Thread(target=take, daemon=True)
-        thread.start()
+        threads = [threading.Thread(target=one, daemon=True) for one in (take, hear)]
+        for thread in threads:
+            thread.start()
         yield server.getsockname()[1], came
         server.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
+        packets.sendto(b"", packets.getsockname())
+        for thread in threads:
+            thread.join(10)
 
 
 def spider(lcc: Lcc, start: str, *options: str) -> str:
@@ -151,8 +159,28 @@ const trap = "http://127.0.0.1:TRAP/", tries = [
         const link = document.createElement("link");
         link.rel = rel; link.href = trap + rel; document.head.append(link); } },
     () => { navigator.serviceWorker.register("/app.js"); },
-    () => { const peer = new RTCPeerConnection({iceServers: [{urls: "stun:127.0.0.1:TRAP"}]});
-        peer.createDataChannel("x"); peer.createOffer().then(one => peer.setLocalDescription(one)); },
+    async () => {
+        const turn = {username: "text", credential: "of the page"}, urls = ["stun:127.0.0.1:TRAP"];
+        const relays = ["turn:127.0.0.1:TRAP", "turn:127.0.0.1:TRAP?transport=tcp", "turns:127.0.0.1:TRAP"];
+        const iceServers = [{urls}, ...relays.map(urls => ({urls, ...turn}))];
+        const [peer, other] = [new RTCPeerConnection({iceServers}), new RTCPeerConnection({iceServers})];
+        peer.createDataChannel("x");
+        await peer.setLocalDescription(await peer.createOffer());
+        await other.setRemoteDescription(peer.localDescription);
+        await other.setLocalDescription(await other.createAnswer());
+        await peer.setRemoteDescription(other.localDescription);
+        for (const way of ["udp 1 127.0.0.1 TRAP typ host", "tcp 1 127.0.0.1 TRAP typ host tcptype passive"]) {
+            const candidate = `candidate:1 1 ${way}`;
+            await peer.addIceCandidate({candidate, sdpMid: "0", sdpMLineIndex: 0}); } },
+    () => { new WebTransport(trap.replace("http:", "https:") + "transport"); },
+    () => { const a = document.createElement("a"); a.href = trap + "download"; a.download = "x"; a.click(); },
+    () => { const a = document.createElement("a"); a.href = "/last.html"; a.ping = trap + "ping"; a.click(); },
+    () => { const policy = document.createElement("meta"); policy.httpEquiv = "Content-Security-Policy";
+        policy.content = `img-src 'none'; report-uri ${trap}report`; document.head.append(policy); },
+    () => { const form = document.createElement("form"); form.action = trap + "form"; form.method = "post";
+        form.target = "_blank"; document.body.append(form); form.submit(); },
+    () => { fetch("http://name.trap.example/"); },
+    () => { new Worker(URL.createObjectURL(new Blob([`fetch("${trap}worker")`]))); },
     () => { alert("stop"); confirm("stop"); },
     async () => { for (let i = 0; i < 500; i++) await fetch("/data/many.json?" + i); },
     () => { Object.defineProperty(document.documentElement, "outerHTML", {get: () => "forged"}); },
@@ -194,6 +222,11 @@ setInterval(() => { for (let i = 0; i < 20; i++) {
     one.getContext("2d").fillRect(i, i, 1000, 1000); parts.push(one);
     const bytes = new Uint8Array(20_000_000).fill(i); parts.push(bytes); } }, 10);
 </script>"""
+FLOOD = """<!doctype html><title>flood</title><p>served</p><script>
+const long = "x".repeat(1 << 20);
+setInterval(() => { for (let i = 0; i < 50; i++) { location.hash = i + long;
+    history.pushState(long + i, "", "#" + i + long); } }, 1);
+</script>"""
 LONG = """<!doctype html><title>long</title><script>
 const text = "x".repeat(1 << 20);
 for (let i = 0; i < 8; i++) document.documentElement.append(document.createComment(text));
@@ -219,6 +252,23 @@ def test_a_page_that_hangs_or_grows_is_stored_as_served_and_the_next_one_is_rend
     assert "longer than" in log
     assert "more than LCC_RENDER_MEMORY" in log
     assert "its process ended" in log
+
+
+@pytest.mark.soak
+def test_a_page_that_makes_its_browser_grow_costs_that_browser_and_no_other_page(
+    make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    make_site(site, {"index": ["/flood.html", "/last.html"], "last": []})
+    (site / "flood.html").write_text(FLOOD)
+    nginx.start({"site": site})
+    root = f"http://127.0.0.1:{nginx.ports['site']}/"
+    lcc = make_lcc(**{**SETTINGS, "LCC_RENDER_MEMORY": "500M", "LCC_RENDER_SECONDS": "60s"})
+    lcc.add_provider(1, root, "--render")
+    log = spider(lcc, f"{root}index.html")
+    assert sorted(renditions(lcc)) == ["index.html", "last.html"]
+    assert log.count("it is replaced") == 2, "it is tried once more"
+    assert statistic(log, "lcc/not_rendered") == 1
 
 
 def test_a_rendition_follows_its_page(make_lcc: Callable[..., Lcc], nginx: Nginx, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The crawl's side of its settling process: starts it, hands commits over, starts it again when it has died.
 
 The event loop never waits for it: ``SettlingProcess`` belongs to the store's thread, but for ``kill``. A
-child that stands still within a commit (stopped, or its disk hangs) keeps locks that others need: it is killed.
+child that stands still in a commit (stopped, or its disk hangs) keeps locks that others need; it is killed.
 """
 
 import logging

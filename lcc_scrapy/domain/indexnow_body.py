@@ -21,6 +21,7 @@ FIELDS_MAX = 32
 _SHOWN = 40
 _TEXTS = {"host": "host", "key": "key", "keyLocation": "location"}
 _BLANKS = re.compile(rb"[ \t\r\n]*")
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _PLAIN = re.compile(rb"-?[0-9.eE+-]{1,40}|true|false|null")
 _MARK = b"\xef\xbb\xbf"
 
@@ -99,14 +100,10 @@ class _Reader:
 
     def _end_of_text(self) -> int:
         """Return the offset behind the closing quote."""
-        data, end, limit = self._data, self._at, self._at + TEXT_MAX
-        while True:
-            end = data.find(b'"', end + 1, limit)
-            if end < 0:
-                raise self._bad(f"a text without an end, or of more than {TEXT_MAX} bytes")
-            escapes = end - len(data[self._at + 1 : end].rstrip(b"\\")) - self._at - 1
-            if escapes % 2 == 0:
-                return end + 1
+        text = _TEXT.match(self._data, self._at, self._at + TEXT_MAX)
+        if text is None:
+            raise self._bad(f"a text without an end, or of more than {TEXT_MAX} bytes")
+        return text.end()
 
     def _ends(self, mark: bytes, *, first: bool) -> bool:
         """Tell whether an object or list is over; read the comma before its next element."""

@@ -18,16 +18,14 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 
 _DURATION = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SIZE = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-_NUMBER_WITH_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]?)b?\s*", re.IGNORECASE)
-_VERSIONS = re.compile(
-    r"\s*(?:(?P<count>\d{1,9})\s*(?:,|$))?\s*(?P<age>\d+(?:\.\d+)?[a-z])?\s*", re.IGNORECASE
-)
+_NUMBER_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]?)b?", re.IGNORECASE)
+_VERSIONS = re.compile(r"(?:(?P<count>\d{1,9})\s*(?:,\s*|$))?(?P<age>\d+(?:\.\d+)?[a-z])?", re.IGNORECASE)
 _LONGEST_REVISIT = 3650 * 86400
 _HIGHEST = 2
 
 
 def _with_unit(text: Any, units: Mapping[str, int], example: str) -> float:
-    match = _NUMBER_WITH_UNIT.fullmatch(str(text))
+    match = _NUMBER_WITH_UNIT.fullmatch(str(text).strip())
     if match is None or match[2].lower() not in units:
         raise ValueError(f"{text!r}, expected for example {example}")
     return float(match[1]) * units[match[2].lower()]
@@ -167,7 +165,7 @@ def at_least(least: int, read: Callable[[Any], int]) -> Callable[[Any], int]:
 
 def versions(text: Any) -> Keep:
     """Read how many versions are kept, for how long, or both: ``5``, ``30d``, ``5, 30d``."""
-    match = _VERSIONS.fullmatch(str(text))
+    match = _VERSIONS.fullmatch(str(text).strip())
     if match is None:
         raise ValueError(f"{text!r}, expected for example 5, 30d or '5, 30d'")
     keep = Keep(int(match["count"] or 0), duration(match["age"] or 0))

@@ -26,7 +26,7 @@ _NAMES = {
 }
 """Records that mean something here, in the spellings that occur."""
 
-_RECORD = re.compile(r"([a-z]+(?:[ -][a-z]+)?)[ \t]*:[ \t]*(.*)|([a-z-]+)[ \t]+(.*)", re.IGNORECASE)
+_RECORD = re.compile(r"([a-z]+(?:[ -][a-z]+)?)[ \t]*:[ \t]*+(.*)|([a-z-]+)[ \t]++(.*)", re.IGNORECASE)
 _SHORTEST = len("allow:")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 _PERCENT = tuple(b"%%%02X" % octet for octet in range(256))

@@ -17,6 +17,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.shares import Kind
 from lcc_scrapy.domain.tokens import ANNOTATE, Refused, Token, check
 from lcc_scrapy.web.access import Owner, TheLcc, bearer
+from lcc_scrapy.web.own_address import needed_address, own_address
 from lcc_scrapy.web.parameters import NothingElse
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import NotThere, told
@@ -145,7 +146,8 @@ class _Routes:
 
     def address(self, request: Request, token: Owner) -> Response:
         """Where a feed reader finds this owner's alerts. Revoking the token ends it."""
-        return as_json({"url": feed_address(self._base(request), self._keys, token)})
+        base = own_address(request, self._web_url)
+        return as_json({"url": feed_address(base, self._keys, token)})
 
     def atom(
         self,
@@ -166,7 +168,7 @@ class _Routes:
         tag = f'W/"{acis[0].number if acis else 0}"'
         if tag == if_none_match:
             return Response(status_code=304, headers={"ETag": tag})
-        base = f"{self._base(request)}{FEED}"
+        base = f"{needed_address(request, self._web_url, 'LCC_WEB_URL')}{FEED}"
         written = atom.feed(
             acis[: atom.PAGE], token.label, lcc.feed.head().lcc, _links(base, key, before, acis)
         )
@@ -181,9 +183,6 @@ class _Routes:
                 "a token is needed: Authorization: Bearer …, or the address that /v1/acis/feed gives"
             )
         return check(lcc.tokens, credentials.credentials, ANNOTATE, now)
-
-    def _base(self, request: Request) -> str:
-        return self._web_url or str(request.base_url).rstrip("/")
 
 
 def feed_address(base: str, keys: FeedKeys, token: Token) -> str:

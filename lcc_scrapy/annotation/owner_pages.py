@@ -38,6 +38,7 @@ from lcc_scrapy.domain.urds import Urd
 from lcc_scrapy.web import html
 from lcc_scrapy.web.access import lcc_of
 from lcc_scrapy.web.forms import CrossSite, check_origin, read_form
+from lcc_scrapy.web.own_address import own_address
 
 ALERTS, PROFILES = 20, 50
 """Of one page."""
@@ -177,8 +178,7 @@ class _Pages:
         with self._store.read() as tx:
             acis = tx.acis_before(before, whose.owner, ALERTS + 1)
         older = acis[ALERTS - 1].number if len(acis) > ALERTS else 0
-        base = self._web_url or str(request.base_url).rstrip("/")
-        feed = feed_address(base, self._keys, whose.token)
+        feed = feed_address(own_address(request, self._web_url), self._keys, whose.token)
         return _page("Alerts", owner_html.alerts(acis[:ALERTS], older, feed), whose)
 
     # --- profiles --------------------------------------------------------------------------------

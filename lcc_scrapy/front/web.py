@@ -30,6 +30,7 @@ from lcc_scrapy.web.access import Reading
 from lcc_scrapy.web.app import BODY_BYTES, THREADS
 from lcc_scrapy.web.contents import Asked
 from lcc_scrapy.web.guards import CompressText, Guards
+from lcc_scrapy.web.own_address import take_either_spelling
 from lcc_scrapy.web.parameters import DocId, Selected
 from lcc_scrapy.web.problems import NotThere, told
 from lcc_scrapy.web.rows import Row, as_json
@@ -156,6 +157,7 @@ def make_app(front: Front) -> FastAPI:
     app.state.lcc = front
     app.include_router(router)
     problems.install(app, [router])
+    take_either_spelling(app)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=front.bounds)
     app.add_middleware(Guards, silence=front.bounds.silence)

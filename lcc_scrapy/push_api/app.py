@@ -10,6 +10,7 @@ from lcc_scrapy import __version__
 from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.web import problems
 from lcc_scrapy.web.guards import Guards
+from lcc_scrapy.web.own_address import take_either_spelling
 from lcc_scrapy.web.sharing import ShareOut
 
 BODY_BYTES = 64 * 1024
@@ -62,6 +63,7 @@ def _make_others(routers: list[APIRouter]) -> FastAPI:
     for router in routers:
         app.include_router(router)
     problems.install(app, routers)
+    take_either_spelling(app)
     return app
 
 
@@ -73,5 +75,5 @@ class _Routed:
         self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_push = scope["type"] == "http" and scope["path"] == PUSH
+        is_push = scope["type"] == "http" and scope["path"] in {PUSH, f"{PUSH}/"}
         await (self._push if is_push else self._others)(scope, receive, send)

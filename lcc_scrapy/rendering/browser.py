@@ -178,9 +178,8 @@ class Browser:
 
     async def _bound(self, processes: Iterable[Mapping[str, Any]], most: int) -> None:
         """Kill pages that take more than so many bytes, and the browser if the rest of it does."""
-        pages, others = [], []
-        for one in processes:
-            (pages if one["type"] == "renderer" else others).append(int(one["id"]))
+        pages = [int(one["id"]) for one in processes if one["type"] == "renderer"]
+        others = [int(one["id"]) for one in processes if one["type"] != "renderer"]
         sizes = await asyncio.to_thread(lambda: {pid: memory_of(pid) for pid in pages + others})
         for pid in pages:
             if sizes[pid] > most:

@@ -23,6 +23,7 @@ from lcc_scrapy.resourcesync.parts import (
 from lcc_scrapy.resourcesync.publications import Publications, Span
 from lcc_scrapy.web.access import Reading, TheLcc
 from lcc_scrapy.web.exporting import Threads
+from lcc_scrapy.web.own_address import needed_address
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import NotThere, as_bytes, told
 from lcc_scrapy.web.sharing import streaming
@@ -236,7 +237,7 @@ class _Routes:
         return span, ChangesPart(after, upto)
 
     def _site(self, request: Request) -> Site:
-        return Site((self._url or str(request.base_url)).rstrip("/"))
+        return Site(needed_address(request, self._url, "LCC_WEB_URL"))
 
     def _span(self, lcc: Lcc) -> Span:
         """Publish what there is, and return what may be told of it."""

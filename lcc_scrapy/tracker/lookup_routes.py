@@ -15,6 +15,7 @@ from lcc_scrapy.tracker.answering import Answer
 from lcc_scrapy.tracker.lookup import Found, Replica
 from lcc_scrapy.tracker.metalink import metalink
 from lcc_scrapy.tracker.resolver import Resolver, cacheable
+from lcc_scrapy.web.own_address import own_address
 from lcc_scrapy.web.problems import problem
 
 READING = ["GET", "HEAD"]
@@ -76,7 +77,7 @@ class _Routes:
         return problem(422, str(error), "bad-question")
 
     def _base(self, request: Request) -> str:
-        return self._public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
+        return own_address(request, self._public_url)
 
 
 def _moved(question: Question, answer: Answer, best: Replica | None) -> Response | None:

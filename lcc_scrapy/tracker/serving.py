@@ -21,6 +21,7 @@ from lcc_scrapy.tracker.exporting import Exports
 from lcc_scrapy.tracker.resolver import Resolver
 from lcc_scrapy.web import problems
 from lcc_scrapy.web.guards import CompressText, Guards
+from lcc_scrapy.web.own_address import take_either_spelling
 from lcc_scrapy.web.sharing import ShareOut
 
 THREADS = 10
@@ -73,6 +74,7 @@ def app_of(routers: Iterable[APIRouter], bounds: Bounds, caches: Caches) -> Fast
     for router in routers:
         app.include_router(router)
     problems.install(app, routers)
+    take_either_spelling(app)
     app.add_middleware(CachePeer, find=caches.better, address_of=caches.address_of)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=bounds)

@@ -21,6 +21,7 @@ from lcc_scrapy.web import (
     problems,
 )
 from lcc_scrapy.web.guards import CompressText, Guards
+from lcc_scrapy.web.own_address import take_either_spelling
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import Problem
 from lcc_scrapy.web.sharing import ShareOut
@@ -55,6 +56,7 @@ def make_app(lcc: Lcc, more: Iterable[APIRouter] = ()) -> FastAPI:
     for router in routers:
         app.include_router(router)
     problems.install(app, routers)
+    take_either_spelling(app)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=lcc.bounds)
     app.add_middleware(Guards, silence=lcc.bounds.silence)

@@ -20,6 +20,7 @@ from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.tokens import NotAllowed, Refused
 from lcc_scrapy.domain.urd_rules import BadUrd, NoSuchUrd, TooManyUrds
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
+from lcc_scrapy.web.own_address import AddressNotSaid
 
 MEDIA_TYPE = "application/problem+json"
 BINARY = "application/octet-stream"
@@ -64,6 +65,7 @@ _KINDS: dict[type[LccError], tuple[int, str, Mapping[str, str]]] = {
     ContentGone: (HTTPStatus.GONE, "content-gone", {}),
     ContentElsewhere: (HTTPStatus.SERVICE_UNAVAILABLE, "content-elsewhere", _LATER),
     ContentLost: (HTTPStatus.INTERNAL_SERVER_ERROR, "content-lost", {"Cache-Control": "no-store"}),
+    AddressNotSaid: (HTTPStatus.INTERNAL_SERVER_ERROR, "address-not-said", {}),
     StorageAway: (HTTPStatus.SERVICE_UNAVAILABLE, "storage-away", _LATER),
     StoreUnavailable: (HTTPStatus.SERVICE_UNAVAILABLE, "database-away", _LATER),
     Busy: (HTTPStatus.SERVICE_UNAVAILABLE, "busy", _LATER),

@@ -180,13 +180,15 @@ def test_what_sites_wrote_is_text(house, browser):
         assert text not in page
 
 
-def test_the_page_shows_the_address_of_the_feed(house, browser):
+@pytest.mark.parametrize(("web_url", "status"), [("https://lcc.example.org", 200), ("", 500)])
+def test_the_page_shows_the_address_of_the_feed_whatever_host_the_browser_names(web_url, status):
+    house = OwnerHouse(web_url=web_url)
     house.found(aci(1))
-    address = re.search(
-        r"<pre>(http://testserver/v1/acis/atom\?key=\S+)</pre>", browser.get("/my/alerts").text
-    )[1]
-    with house.client("") as reader:
-        assert reader.get(address).status_code == 200
+    with house.client("") as client:
+        sign_in(house, client)
+        shown = client.get("/my/alerts", headers={"Host": "evil.example"}).text
+        (address,) = re.findall(rf"<pre>{web_url}(/v1/acis/atom\?key=\S+)</pre>", shown)
+        assert client.get(address, headers={"Host": "evil.example"}).status_code == status
 
 
 # --- profiles ------------------------------------------------------------------------------------

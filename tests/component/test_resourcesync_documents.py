@@ -25,7 +25,7 @@ ALL = ["/.well-known/resourcesync", "/resourcesync/capabilitylist.xml", *LISTS]
 @pytest.fixture
 def house():
     made = WebHouse()
-    made.app.include_router(make_router(StorePublications(MemoryStore()), ""))
+    made.app.include_router(make_router(StorePublications(MemoryStore()), "http://testserver"))
     return made
 
 

@@ -38,7 +38,7 @@ class Package:
 @pytest.fixture
 def house():
     made = WebHouse()
-    made.app.include_router(make_router(StorePublications(MemoryStore()), ""))
+    made.app.include_router(make_router(StorePublications(MemoryStore()), "http://testserver"))
     return made
 
 

@@ -266,7 +266,7 @@ def test_a_list_that_cannot_go_on_breaks_off_and_only_one_line_tells_of_it(house
         return [house.row]
 
     house.shelf.documents = documents
-    house.app.include_router(make_router(StorePublications(MemoryStore()), ""))
+    house.app.include_router(make_router(StorePublications(MemoryStore()), "http://testserver"))
     with house.client() as client:
         answer = client.get(path)
     assert house.row.docid in answer.text

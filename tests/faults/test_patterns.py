@@ -47,17 +47,12 @@ def patterns() -> dict[tuple[str | bytes, int], tuple[str, "re.Pattern[Any]"]]:
     }
 
 
-def one_of(members: list[Any], flags: int) -> str:
+def one_of(members: list[Any]) -> str:
     """Return a character of a set."""
-    source = re.compile("x")
-    del source
-    for letter in LETTERS:
-        if is_in(letter, members, flags):
-            return letter
-    return "a"
+    return next((letter for letter in LETTERS if is_in(letter, members)), "a")
 
 
-def is_in(letter: str, members: list[Any], flags: int) -> bool:
+def is_in(letter: str, members: list[Any]) -> bool:
     negated = bool(members) and members[0][0] is ops.NEGATE
     found = False
     for kind, what in members:
@@ -75,7 +70,7 @@ def is_in(letter: str, members: list[Any], flags: int) -> bool:
     return found != negated
 
 
-def sample(node: Any, flags: int) -> str:
+def sample(node: Any) -> str:  # noqa: PLR0911 - one for each kind of node
     """Return a short text that a part of a pattern takes."""
     kind, what = node
     if kind is ops.LITERAL:
@@ -85,23 +80,23 @@ def sample(node: Any, flags: int) -> str:
     if kind is ops.ANY:
         return "a"
     if kind is ops.IN:
-        return one_of(what, flags)
+        return one_of(what)
     if kind in REPEATS:
-        return texts(what[2], flags) * what[0]
+        return texts(what[2]) * what[0]
     if kind is ops.SUBPATTERN:
-        return texts(what[3], flags)
+        return texts(what[3])
     if kind is ops.ATOMIC_GROUP:
-        return texts(what, flags)
+        return texts(what)
     if kind is ops.BRANCH:
-        return texts(what[1][0], flags)
+        return texts(what[1][0])
     return ""
 
 
-def texts(nodes: Any, flags: int) -> str:
-    return "".join(sample(node, flags) for node in nodes)
+def texts(nodes: Any) -> str:
+    return "".join(sample(node) for node in nodes)
 
 
-def sequences(nodes: Any, before: str, flags: int) -> Iterator[tuple[str, list[Any]]]:
+def sequences(nodes: Any, before: str) -> Iterator[tuple[str, list[Any]]]:
     """Yield every sequence within a pattern, with what has to stand before it."""
     nodes = list(nodes)
     yield before, nodes
@@ -116,20 +111,20 @@ def sequences(nodes: Any, before: str, flags: int) -> Iterator[tuple[str, list[A
         elif kind is ops.BRANCH:
             inner = what[1]
         for one in inner:
-            yield from sequences(one, before, flags)
-        before += sample((kind, what), flags)
+            yield from sequences(one, before)
+        before += sample((kind, what))
 
 
-def feeds(nodes: list[Any], flags: int) -> list[tuple[int, str]]:
+def feeds(nodes: list[Any]) -> list[tuple[int, str]]:
     """Return the repeats of a sequence, by place, each with what it takes once."""
     found = []
     for place, (kind, what) in enumerate(nodes):
         while kind is ops.SUBPATTERN and len(what[3]) == 1:
-            kind, what = what[3][0]
+            kind, what = what[3][0]  # noqa: PLW2901 - what is repeated stands in brackets
         if kind in REPEATS and what[1] >= MANY:
-            taken = {texts(what[2], flags)}
+            taken = {texts(what[2])}
             if len(what[2]) == 1 and what[2][0][0] is ops.IN:
-                taken |= {letter for letter in LETTERS if is_in(letter, what[2][0][1], flags)}
+                taken |= {letter for letter in LETTERS if is_in(letter, what[2][0][1])}
             found += [(place, one) for one in sorted(taken) if one]
     return found
 
@@ -138,9 +133,9 @@ def hostile(pattern: "re.Pattern[Any]") -> Iterator[str]:
     """Yield texts that feed each repeat, and each pair of repeats with the same, and fail behind it."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     flags = pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
-    for before, nodes in sequences(parser.parse(source, flags & ~re.DEBUG), "", flags):
-        for place, fed in feeds(nodes, flags):
-            head = before + texts(nodes[:place], flags)
+    for before, nodes in sequences(parser.parse(source, flags), ""):
+        for place, fed in feeds(nodes):
+            head = before + texts(nodes[:place])
             for end in ("\0", "!\n"):
                 yield head + fed * LONG + end
 

@@ -180,7 +180,7 @@ def test_what_sites_wrote_is_text(house, browser):
         assert text not in page
 
 
-@pytest.mark.parametrize(("web_url", "status"), [("https://lcc.example.org", 200), ("", 500)])
+@pytest.mark.parametrize(("web_url", "status"), [("http://lcc.example.org", 200), ("", 500)])
 def test_the_page_shows_the_address_of_the_feed_whatever_host_the_browser_names(web_url, status):
     house = OwnerHouse(web_url=web_url)
     house.found(aci(1))

@@ -1,7 +1,8 @@
 """An HTTP server for an application, which slow, deaf and silent clients cannot hold up.
 
 uvicorn bounds what is in flight and how long a connection may be idle between requests. What it leaves open
-is bounded here: how long the head of a request may take, and an answer that nobody reads.
+is bounded here: connections that have asked for nothing yet, from their first byte on, also before TLS; how
+long the head of a request may take, and an answer that nobody reads.
 """
 
 import asyncio
@@ -15,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import uvicorn
@@ -26,6 +26,7 @@ from lcc_scrapy.domain.http_serving import Endpoint, Service
 from lcc_scrapy.listeners.peers import Networks, is_among, is_here, neighbourhood, plain_address
 from lcc_scrapy.machine.forced_exit import leave
 from lcc_scrapy.machine.watchdog import SignsOfLife
+from lcc_scrapy.web.newcomers import Door, Newcomers
 from lcc_scrapy.wire.sockets import send_at_once
 
 _log = logging.getLogger(__name__)
@@ -76,10 +77,13 @@ class Crowd:
 class _Protocol(H11Protocol):
     """uvicorn's own, with an end to waiting and to crowds."""
 
-    def __init__(self, *args: Any, silence: float, crowd: Crowd, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, silence: float, crowd: Crowd, newcomers: Newcomers, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self._silence = silence
         self._crowd = crowd
+        self._newcomers = newcomers
         self._whose = ""
         self._head_timer: asyncio.TimerHandle | None = None
         self._deaf_timer: asyncio.TimerHandle | None = None
@@ -91,10 +95,13 @@ class _Protocol(H11Protocol):
             transport.abort()
             return
         self._whose = whose
+        self._newcomers.enter(transport)
         self._look_at_head()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if not self._is_between_requests():
+            self._newcomers.leave(self.transport)
         self._look_at_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -102,6 +109,7 @@ class _Protocol(H11Protocol):
             if timer is not None:
                 timer.cancel()
         self._crowd.leave(self._whose)
+        self._newcomers.leave(self.transport)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -156,11 +164,13 @@ class Server(uvicorn.Server):
         self._ready = asyncio.Event()
         self._signs_of_life: SignsOfLife | None = None
         _check_privacy(endpoint, service)
-        crowd = Crowd(service.connections_per_address, service.proxies)
+        self._secure: ssl.SSLContext | None = None
+        self._newcomers = Newcomers(service.connections)
+        self._crowd = Crowd(service.connections_per_address, service.proxies)
         super().__init__(
             uvicorn.Config(
                 app,
-                http=partial(_Protocol, silence=service.silence, crowd=crowd),  # type: ignore[arg-type]
+                http=self._protocol,  # type: ignore[arg-type]
                 uds=endpoint.path or None,
                 ws="none",
                 lifespan="on" if lifespan else "off",
@@ -177,6 +187,13 @@ class Server(uvicorn.Server):
                 ssl_context_factory=self._tls if service.certificate else None,
             )
         )
+
+    def _protocol(self, **options: Any) -> asyncio.Protocol:
+        """Return what serves a connection, behind a handshake where that is wanted."""
+        made = _Protocol(
+            silence=self._service.silence, crowd=self._crowd, newcomers=self._newcomers, **options
+        )
+        return made if self._secure is None else Door(made, self._secure, self._newcomers, HEAD_SECONDS)
 
     def serve_until_told(self) -> None:
         """Run; raises ``ConfigurationError`` when it cannot listen."""
@@ -216,7 +233,8 @@ class Server(uvicorn.Server):
         return bool(self._service.certificate)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
-        """Listen."""
+        """Listen; uvicorn would let any number of connections wait for their handshakes."""
+        self._secure, self.config.ssl = self.config.ssl, None
         try:
             await super().startup(sockets)
         except OSError as error:
@@ -266,13 +284,13 @@ class Server(uvicorn.Server):
 
     def renew_certificate(self) -> bool:
         """Read the certificate again, if there is one; raises ``ConfigurationError``, the old one stays."""
-        if self.config.ssl is None:
+        if self._secure is None:
             return False
         try:
             self.check_certificate()  # a broken one must not get into use
         except ConfigurationError as error:
             raise ConfigurationError(f"{error}: the old certificate stays in use") from None
-        self._load(self.config.ssl)
+        self._load(self._secure)
         return True
 
     def _hang_up(self) -> None:

@@ -26,7 +26,7 @@ from lcc_scrapy.tracker.index_pages import Indexed, NoIndex
 from lcc_scrapy.tracker.listed import Known, Listed, Unchanged
 from lcc_scrapy.tracker.spool import Spool, Text
 
-PAGE_BYTES = 50_000_000
+PAGE_BYTES = 20_000_000
 """Bytes of one index page, as transferred and decoded."""
 
 READY_MADE = b"ls-lR.gz"
@@ -139,10 +139,10 @@ class HttpListing:
             mimetype = answer.header(b"content-type")
         try:
             return await asyncio.to_thread(index_pages.read, body, mimetype)
-        except NoIndex:
+        except NoIndex as error:
             if path:
                 return None
-            raise CannotScan(f"{url} {why}") from None
+            raise CannotScan(f"{url} {str(error) or why}") from None
 
     async def _directory(self, path: Path, page: list[Indexed]) -> Directory:
         entries = []

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -19,12 +20,16 @@ _TAG = re.compile(r"<[^<>]*>")
 _DATE = r"(?:\d{4}-\d\d-\d\d|\d\d-[A-Z][a-z]{2}-\d{4}|\d{4}-[A-Z][a-z]{2}-\d\d) \d\d:\d\d(?::\d\d)?"
 _SAID = re.compile(rf"({_DATE})\s+(?:(\d{{1,20}}(?:\.\d)?)\s?([KMGTPE]?)|-)")
 _SCHEME = re.compile(r"(?:https?|ftp|mailto|javascript|data|news):", re.IGNORECASE)
+_OBJECT = re.compile(r'[\s,]*+(\{(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+\})', re.DOTALL)
 TAIL = 4096
 """Characters behind a link that are looked at."""
 
+LINKS, OBJECT = 200_000, 65_536
+"""Entries of one page, and characters of one in JSON: a page costs memory for these only."""
+
 
 class NoIndex(ValueError):
-    """A page is no index page."""
+    """A page is no index page; the text says why, if it is not that it does not look like one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +54,12 @@ def read(body: bytes, mimetype: str) -> list[Indexed]:
 
 
 def _of_html(text: str) -> Iterator[Indexed]:
-    links = list(_LINK.finditer(text))
-    ends = [link.start() for link in links[1:]] + [len(text)]
-    for link, end in zip(links, ends, strict=False):  # without a link there is one end too many
+    links = chain(_LINK.finditer(text), [None])
+    for number, (link, following) in enumerate(pairwise(links)):
+        if number >= LINKS:
+            raise NoIndex(f"has more than {LINKS} links")
+        assert link is not None
+        end = len(text) if following is None else following.start()
         href = _HREF.search(link[0])
         name = _name(html.unescape(href[1] or href[2] or "")) if href else b""
         if name:
@@ -78,12 +86,27 @@ def _entry(name: bytes, behind: str) -> Indexed:
 
 def _of_json(body: bytes) -> list[Indexed]:
     try:
-        listed: Any = json.loads(body.decode("utf-8", "surrogateescape"), strict=False)
-        if not isinstance(listed, list):
-            raise NoIndex
-        return [one for one in map(_of_object, listed) if one is not None]
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return [one for one in map(_of_object, _objects(body)) if one is not None]
+    except NoIndex:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise NoIndex from None
+
+
+def _objects(body: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a list, one after the other; there is nothing else in the listings of nginx."""
+    text = body.decode("utf-8", "surrogateescape").strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        raise NoIndex
+    at, end = 1, len(text) - 1
+    for _ in range(LINKS):
+        found = _OBJECT.match(text, at, min(end, at + OBJECT))
+        if found is None:
+            break
+        yield json.loads(found[1], strict=False)
+        at = found.end()
+    if text[at:end].strip():
+        raise NoIndex(f"has more than {LINKS} entries, or others than those of nginx")
 
 
 def _of_object(one: dict[str, Any]) -> Indexed | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -267,3 +268,27 @@ def test_bytes_wait_for_their_bandwidth(monkeypatch):
     assert asyncio.iscoroutinefunction(sleep)
     take()
     assert slept == [pytest.approx(400 / 1000 + 3000 / 1000 - 0.5 - 0.5)]
+
+
+TITLE = b"<title>Index of /</title>"
+ENDLESS = {
+    "links": (TITLE + b"<a >" * 500_000, "text/html"),
+    "names": (TITLE + b"".join(b'<a href="%d">' % number for number in range(30_000)), "text/html"),
+    "objects": (b"[" + b'{"name":"x","type":"other"},' * 30_000 + b"0]", "application/json"),
+    "lists": (b'[{"name":[' + b"[]," * 2_000_000 + b"[]]}]", "application/json"),
+    "a name": (b'[{"name":"' + b"x" * 8_000_000 + b'","type":"directory"}]', "application/json"),
+    "brackets": (b"[" * 8_000_000, "application/json"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_an_endless_page_is_refused_for_little_memory(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_pages, "LINKS", 20_000)
+    body, mimetype = ENDLESS[kind]
+    tracemalloc.start()
+    try:
+        with pytest.raises(index_pages.NoIndex):
+            index_pages.read(body, mimetype)
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000, "its text, and what it lists"
+    finally:
+        tracemalloc.stop()

@@ -1,7 +1,11 @@
 """Content codings (RFC 9110 section 8.4): bodies are decoded as they arrive, in pieces of bounded size.
 
-A coded body that ends before its own end is cut, even when as many bytes came as were announced. What
-stands behind the end is ignored, but for further members of gzip and frames of zstd.
+A coded body that ends before its own end is cut, even when as many bytes came as were announced; only
+checksum and length of gzip and zlib may be missing behind data that is complete. What stands behind the end is
+ignored, but for further members of gzip and frames of zstd.
+
+A coding that is not known is refused: packed bytes are no page. Names that are no coding at all, which sites
+send by mistake, count as none: charsets, transfer encodings of mail, and what is left of uploads to S3.
 """
 
 import sys
@@ -46,7 +50,7 @@ class Decoder(Protocol):
 
 
 class Plain:
-    """No coding, or one that is stored as it is."""
+    """No coding."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Give the bytes as they came."""
@@ -57,12 +61,15 @@ class Plain:
 
 
 class _Refused:
-    """Codings upon codings: nobody was asked for them, and each would multiply what the next may cost."""
+    """A coding that is not known, or several: each would multiply what the next may cost."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Refuse."""
         del data
-        raise BadCoding("more than one content coding")
+        raise BadCoding(self._why)
 
     def end(self) -> None:
         """An empty body has no coding."""
@@ -138,6 +145,22 @@ class _Zlib:
             data = self._zlib.unconsumed_tail
 
     def complete(self) -> bool:
+        return self._zlib.eof
+
+    def lacks_only_checks(self) -> bool:
+        """Tell whether all data came, and nothing but the checksum or the length behind it is missing.
+
+        zlib does not say so, but each has four bytes, and is compared as soon as four have come: zeros in place
+        of those missing end there. If any data were missing as well, the zeros would not suffice.
+        """
+        try:
+            for given, missing in ((0, "incorrect data check"), (_CHECK, "incorrect length check")):
+                for _ in range(_CHECK):
+                    found = missing
+                    if self._zlib.decompress(b"\0"):
+                        return False
+        except zlib.error as error:
+            return found in str(error)
         return self._zlib.eof
 
     def rest(self) -> bytes:

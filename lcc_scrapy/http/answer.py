@@ -1,25 +1,34 @@
-"""One answer out of a stream of bytes, without I/O: any cutting of the stream gives the same answer."""
+"""One answer out of a stream of bytes, without I/O: any cutting of the stream gives the same answer.
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+A head is collected until its empty line and then read as a whole (``head.py``); the body is cut out of the
+stream by the framing that the head says (``chunks.py``). Bytes behind the answer are dropped, and no other
+request may follow then.
+"""
 
-HEAD_MAX = 64 * 1024
-"""Bytes of all heads and trailers of an answer, and of what else brings nothing."""
+import re
 
-FIELDS_MAX = 256
-"""Header fields of an answer, trailers and informational answers before it included."""
+from lcc_scrapy.http.chunks import Chunks
+from lcc_scrapy.http.head import Fields, Head, Malformed, framing, joined, read_head
+
+HEAD_MAX = 256 * 1024
+"""Bytes of all heads of an answer, informational ones before it included; browsers read as much."""
+
+FIELDS_MAX = 5000
+"""Header fields of an answer, informational answers before it included."""
 
 INFORMATIONAL = 20
 """Answers of status 1xx that may come before the real one."""
-
-CHUNK_FRAME = 8
-"""Bytes that may come on top for each byte of a body: the frame of a chunk that holds no more."""
 
 _SMALL = 512
 """Bytes of a piece below which it joins the next one: nobody is to handle chunks of one byte one by one."""
 
 _OK = 200
-_LEAST_STATUS = 100
-_NOTED = frozenset({b"content-type", b"content-encoding", b"content-length", b"transfer-encoding"})
+_LEAST_STATUS, _SWITCHING = 100, 101
+_EMPTY_LINE = re.compile(rb"\n\r{0,2}\n")
+_LOOK_BACK = 3
+"""Bytes of an empty line and the line break before it that may have come already."""
+
+_BEGINNING = b"http/"
 
 
 class HttpError(Exception):
@@ -46,18 +55,13 @@ class Answer:
     """
 
     def __init__(self) -> None:
-        parser = HttpResponseParser(self)
-        parser.set_dangerous_leniencies(  # broken servers that everybody else reads, too
-            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
-        )
-        self._parser = parser
         self.begin()
 
     def begin(self, *, bodiless: bool = False) -> None:
         """Expect a further answer. ``bodiless``: it is one to HEAD, or has no end of its own (CONNECT)."""
         self.status = 0
         self.version = ""
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.headers: Fields = []
         self.headed = self.complete = self.keep = False
         self.arrived = 0
         self._reason = b""
@@ -65,7 +69,11 @@ class Answer:
         self._pieces: list[bytes] = []
         self._small = bytearray()
         self._bodiless = bodiless
-        self._informational = self._fields = self._bulk = self._fed = 0
+        self._head = bytearray()
+        self._chunks: Chunks | None = None
+        self._left: int | None = None
+        self._may_keep = True
+        self._informational = self._fields = self._bulk = 0
 
     @property
     def reason(self) -> str:
@@ -75,10 +83,13 @@ class Answer:
     @property
     def empty(self) -> bool:
         """Tell whether nothing at all came yet."""
-        return not self._fed
+        return not (self._bulk or self._head)
 
     def field(self, name: bytes) -> str:
-        """Return one of the fields that matter here (lower case); several lines are joined by commas."""
+        """Return one of the fields that matter here (lower case); several lines are joined by commas.
+
+        That is the type, the coding and the length of the body; empty = nothing that counts was said.
+        """
         return self._noted.get(name, b"").decode("latin-1")
 
     def take(self) -> list[bytes]:
@@ -94,14 +105,13 @@ class Answer:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes; raises ``BadHead`` or ``BadBody``. Pieces from before stay to be taken."""
-        self._fed += len(data)
         try:
-            self._parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade) as error:
-            cause = error.__context__
-            raise cause if isinstance(cause, HttpError) else self.bad(str(error)) from None
-        if not self.complete and self._fed - self.arrived * (1 + CHUNK_FRAME) > HEAD_MAX:
-            raise self.bad(f"more than {HEAD_MAX} bytes that bring nothing")
+            if not self.headed:
+                data = self._look_for_head(data)
+            if data and self.headed:
+                self._take_body(data)
+        except Malformed as error:
+            raise self.bad(str(error)) from None
 
     def end(self) -> None:
         """Note that the connection has ended; raises unless that is how this answer ends, or has."""
@@ -109,7 +119,7 @@ class Answer:
             return
         if self.empty:
             raise Unanswered("the connection was closed without an answer")
-        if not self.headed or self._has_an_end():
+        if not self.headed or self._left is not None or self._chunks is not None:
             raise self.bad("the connection was closed before the end of the answer")
         self.complete = True
 
@@ -117,77 +127,103 @@ class Answer:
         """Return what is wrong, as an error of the head or of the body."""
         return BadBody(text) if self.headed else BadHead(text)
 
-    def _has_an_end(self) -> bool:
-        return b"content-length" in self._noted or self._noted.get(b"transfer-encoding") == b"chunked"
+    # --- heads -----------------------------------------------------------------------------------
 
-    # --- what the parser calls -------------------------------------------------------------------
+    def _look_for_head(self, data: bytes) -> bytes:
+        """Collect and read heads up to the last one; returns what stands behind it."""
+        while data and not self.headed:
+            if not self._head:
+                data = self._without_blank_lines(data)
+            held = len(self._head)
+            if held:
+                self._head += data
+            found = _EMPTY_LINE.search(self._head or data, max(0, held - _LOOK_BACK))
+            end = found.end() if found else held + len(data)
+            if self._bulk + end > HEAD_MAX:
+                raise Malformed(f"more than {HEAD_MAX} bytes of head")
+            start = (self._head or data)[: len(_BEGINNING)]
+            if not _BEGINNING.startswith(start.lower()):
+                raise Malformed(f"{bytes(start)!r} is no beginning of an answer")
+            if found is None:
+                self._head = self._head or bytearray(data)
+                return b""
+            head, data = bytes((self._head or data)[:end]), data[end - held :]
+            self._head.clear()
+            self._bulk += end
+            self._take_head(read_head(head))
+        return data
 
-    def on_message_begin(self) -> None:
-        """Nobody asked for a second answer."""
-        if self.complete:
-            raise BadBody("something stands behind the answer")
+    def _without_blank_lines(self, data: bytes) -> bytes:
+        rest = data.lstrip(b"\r\n")
+        self._bulk += len(data) - len(rest)
+        return rest
 
-    def on_status(self, reason: bytes) -> None:
-        """Note the words, which come in pieces."""
-        self._reason += reason
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Note a field; those of trailers count and are not kept."""
-        self._fields += 1
-        self._bulk += len(name) + len(value)
-        if self._fields > FIELDS_MAX or self._bulk > HEAD_MAX:
-            raise self.bad(f"more than {HEAD_MAX} bytes or {FIELDS_MAX} fields of head")
-        if self.headed:
+    def _take_head(self, head: Head) -> None:
+        """Judge a head; informational answers are forgotten."""
+        self._fields += len(head.fields)
+        if self._fields > FIELDS_MAX:
+            raise Malformed(f"more than {FIELDS_MAX} fields of head")
+        self._may_keep &= head.keep
+        if head.status < _OK:
+            self._pass_over(head.status)
             return
-        if b"\0" in value:
-            raise BadHead("NUL in a header field")
-        value = value.rstrip(b" \t")
-        self.headers.append((name, value))
-        lower = name.lower()
-        if lower in _NOTED:
-            before = self._noted.get(lower)
-            self._noted[lower] = value if before is None else _joined(lower, before, value)
-
-    def on_headers_complete(self) -> None:
-        """Judge the head; informational answers are forgotten."""
-        status = self._parser.get_status_code()
-        if status < _OK:
-            self._pass_over(status)
-            return
-        coding = self._noted.get(b"transfer-encoding", b"").lower()
-        if coding not in {b"", b"identity", b"chunked"}:
-            raise BadHead(f"transfer coding {coding.decode('latin-1')[:40]!r}")
-        if coding:
-            self._noted[b"transfer-encoding"] = coding
-        self.status = status
-        self.version = self._parser.get_http_version()
+        self._noted = joined(head.fields)
+        if not self._bodiless:
+            self._begin_body(head.status)
+        self.status, self.version, self.headers, self._reason = (
+            head.status,
+            head.version,
+            head.fields,
+            head.reason,
+        )
         self.headed = True
-        self.complete = self._bodiless
+        if self._bodiless:
+            self.complete = True
+        elif self._left == 0:
+            self._end_body()
 
     def _pass_over(self, status: int) -> None:
         self._informational += 1
-        if status < _LEAST_STATUS or status == 101 or self._informational > INFORMATIONAL:  # noqa: PLR2004
-            raise BadHead(f"status {status} that nobody asked for, or too many of it")
-        self.headers, self._noted, self._reason = [], {}, b""
+        if status < _LEAST_STATUS or status == _SWITCHING or self._informational > INFORMATIONAL:
+            raise Malformed(f"status {status} that nobody asked for, or too many of it")
 
-    def on_body(self, piece: bytes) -> None:
-        """Keep a piece until it is taken."""
+    # --- body ------------------------------------------------------------------------------------
+
+    def _begin_body(self, status: int) -> None:
+        found = framing(status, self._noted)
+        self._may_keep &= found.exact
+        self._left = found.length
+        self._noted.pop(b"content-length", None)
+        if found.length is not None:
+            self._noted[b"content-length"] = b"%d" % found.length
+        if found.chunked:
+            self._chunks = Chunks(self._keep_piece)
+
+    def _take_body(self, data: bytes) -> None:
+        if self.complete:
+            self.keep = False
+        elif self._chunks is not None:
+            rest = self._chunks.feed(data)
+            if self._chunks.complete:
+                self._may_keep &= self._chunks.exact
+                self._end_body(rest)
+        elif self._left is None:
+            self._keep_piece(data)
+        else:
+            piece, rest = data[: self._left], data[self._left :]
+            self._left -= len(piece)
+            self._keep_piece(piece)
+            if not self._left:
+                self._end_body(rest)
+
+    def _keep_piece(self, piece: bytes) -> None:
         self.arrived += len(piece)
-        if self._bodiless:
-            return
         if len(piece) < _SMALL:
             self._small += piece
             return
         self._gather()
         self._pieces.append(piece)
 
-    def on_message_complete(self) -> None:
-        """Note the end, but not that of an informational answer."""
-        if self.headed and not self._bodiless:
-            self.complete = True
-            self.keep = self._parser.should_keep_alive()
-
-
-def _joined(name: bytes, before: bytes, value: bytes) -> bytes:
-    """Make one of two lines; of types, which cannot be a list, the first one counts."""
-    return before if name == b"content-type" else before + b"," + value
+    def _end_body(self, behind: bytes = b"") -> None:
+        self.complete = True
+        self.keep = self._may_keep and not behind

@@ -1,8 +1,8 @@
 """Content codings (RFC 9110 section 8.4): bodies are decoded as they arrive, in pieces of bounded size.
 
 A coded body that ends before its own end is cut, even when as many bytes came as were announced; only
-checksum and length of gzip and zlib may be missing behind data that is complete. What stands behind the end is
-ignored, but for further members of gzip and frames of zstd.
+checksum and length of gzip and zlib may be missing behind data that is complete. What stands behind the end
+is ignored, but for further members of gzip and frames of zstd.
 
 A coding that is not known is refused: packed bytes are no page. Names that are no coding at all, which sites
 send by mistake, count as none: charsets, transfer encodings of mail, and what is left of uploads to S3.
@@ -15,6 +15,7 @@ from typing import Protocol
 
 import brotli
 
+from lcc_scrapy.content.charsets import codec_of
 from lcc_scrapy.domain.errors import LccError
 
 if sys.version_info >= (3, 14):
@@ -27,6 +28,9 @@ PIECE = 256 * 1024
 
 _WINDOW_LOG = 23
 """zstd may look back 8 MB and no more (RFC 9659); the format would permit 2 GB of memory for each body."""
+
+_CHECK = 4
+"""Bytes of a checksum, and of a length, behind the data of gzip; zlib has a checksum only."""
 
 _BITE = 8192
 """Bytes that are decoded at a time: each part of a body copies what is left of them."""
@@ -122,8 +126,10 @@ class _Coded:
         return self._part.complete() if self._part is not None else self._parts > 0
 
     def end(self) -> None:
-        """Raise ``BadCoding`` when the part that began last is not complete."""
-        if self._parts and not self._complete:
+        """Raise ``BadCoding`` when data of the part that began last is missing."""
+        if not self._parts or self._complete:
+            return
+        if not (isinstance(self._part, _Zlib) and self._part.lacks_only_checks()):
             raise BadCoding("the coded body was cut")
 
 
@@ -150,17 +156,15 @@ class _Zlib:
     def lacks_only_checks(self) -> bool:
         """Tell whether all data came, and nothing but the checksum or the length behind it is missing.
 
-        zlib does not say so, but each has four bytes, and is compared as soon as four have come: zeros in place
-        of those missing end there. If any data were missing as well, the zeros would not suffice.
+        zlib does not say so. But it compares each of the two as soon as its four bytes have come, so zeros
+        in place of the missing ones end there. If data were missing as well, more zeros would be needed.
         """
-        try:
-            for given, missing in ((0, "incorrect data check"), (_CHECK, "incorrect length check")):
-                for _ in range(_CHECK):
-                    found = missing
-                    if self._zlib.decompress(b"\0"):
-                        return False
-        except zlib.error as error:
-            return found in str(error)
+        for given in range(2 * _CHECK):
+            try:
+                self._zlib.decompress(b"\0")
+            except zlib.error as error:
+                early = given < _CHECK and "incorrect data check" in str(error)
+                return early or "incorrect length check" in str(error)
         return self._zlib.eof
 
     def rest(self) -> bytes:
@@ -213,6 +217,7 @@ _CODINGS: dict[str, Callable[[], Decoder]] = {
     "br": lambda: _Coded(lambda _: _Brotli(), many=False),
     "zstd": lambda: _Coded(lambda _: _Zstd(), many=True),
 }
+_NO_CODINGS = frozenset({"", "identity", "none", "7bit", "8bit", "binary", "aws-chunked"})
 ACCEPTED = ("br", "deflate", "gzip", "zstd")
 """Codings to ask for."""
 
@@ -225,16 +230,23 @@ def is_decoded(coding: str) -> bool:
 def decoder(coding: str) -> Decoder:
     """Return a decoder for one body with this Content-Encoding (empty = none).
 
-    A body with more than one coding is refused, and one whose coding is not known left as it is.
+    A body with more than one coding is refused, and so is one whose coding is not known.
     """
     names = _names(coding)
+    if not names:
+        return Plain()
     if len(names) > 1:
-        return _Refused()
-    return _CODINGS.get(names[0], Plain)() if names else Plain()
+        return _Refused("more than one content coding")
+    make = _CODINGS.get(names[0])
+    return make() if make else _Refused(f"content coding {names[0][:40]!r}")
 
 
 def _names(coding: str) -> list[str]:
     if not coding:
         return []
     names = [name.strip().lower() for name in coding.split(",")]
-    return [name for name in names if name not in {"", "identity"}]
+    return [name for name in names if name in _CODINGS or not _is_no_coding(name)]
+
+
+def _is_no_coding(name: str) -> bool:
+    return name in _NO_CODINGS or bool(codec_of(name))

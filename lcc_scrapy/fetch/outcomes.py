@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lcc_scrapy.domain import headers, retries
 from lcc_scrapy.domain.cache import Answer
 from lcc_scrapy.domain.entries import plain_mimetype
+from lcc_scrapy.domain.http_status import KNOWN, understood
 from lcc_scrapy.domain.queue import Failed, NotModified, Outcome, Ticket
 from lcc_scrapy.fetch.client import DOCUMENT
 from lcc_scrapy.fetch.pacing import FetchAborted
@@ -31,7 +32,8 @@ def not_served(ticket: Ticket, status: int) -> Outcome | None:
         return None
     if status == NOT_MODIFIED and (ticket.etag or ticket.last_modified):
         return NotModified(ticket, now())
-    return failed(ticket, _code_of_status(status), "")
+    detail = f"the site answers {status}" if status not in KNOWN else ""
+    return failed(ticket, _code_of_status(status), detail)
 
 
 def not_answered(ticket: Ticket, error: BaseException) -> Failed | None:
@@ -52,6 +54,7 @@ def failed(ticket: Ticket, code: int, detail: str) -> Failed:
 
 
 def _code_of_status(status: int) -> int:
+    status = understood(status)
     if status >= 400:  # noqa: PLR2004
         return status
     return UNUSABLE_3XX if status >= 300 else NO_DOCUMENT  # noqa: PLR2004

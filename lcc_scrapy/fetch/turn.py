@@ -23,6 +23,7 @@ from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
+from lcc_scrapy.domain.http_status import understood
 from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.queue import Delayed, Ticket, Trip
 from lcc_scrapy.domain.roots import HttpUrl, inside, not_below, parsed_again
@@ -117,7 +118,7 @@ class TurnKeeper:
         """
         try:
             answer = await self._fetched(ticket, fetch)
-            self._delay_if_host_failed(ticket, answer.status, None, answer)
+            self._delay_if_host_failed(ticket, understood(answer.status), None, answer)
             return answer
         finally:
             self._end(ticket)

@@ -1,6 +1,6 @@
 """The chunked transfer coding (RFC 9112 section 7.1), as browsers, curl and wget read it. No I/O.
 
-A line may end with a bare LF, blanks may surround a size, an extension may be empty, and trailers may be
+A line may end with a bare LF, blanks may follow a size, an extension may be empty, and trailers may be
 malformed, because the body is whole before them. Any of this clears ``exact``. Data that is not followed by a
 line break is an error: nobody can know where the next chunk begins.
 """
@@ -22,7 +22,7 @@ _SURELY_FEW = FRAMES_MAX // 2
 _SIZE, _DATA, _BREAK, _TRAILERS, _END = range(5)
 _USUAL = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _EXACT_SIZE = re.compile(rb"0*([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t -~\x80-\xff]+)?\r")
-_ANY_SIZE = re.compile(rb"[ \t]*0*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\0]*)?\r?")
+_ANY_SIZE = re.compile(rb"0*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\0]*)?\r?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\0]*\r")
 
 
@@ -82,7 +82,7 @@ class Chunks:
             raise Malformed(f"more than {FRAMES_MAX} bytes of frames that bring nothing")
         if self._line or data[end - 1] != 0x0A:  # noqa: PLR2004 - LF
             self._line += data[at:end]
-            if self._state == _BREAK and self._line not in (b"\r", b"\r\n", b"\n"):
+            if self._state == _BREAK and bytes(self._line) not in {b"\r", b"\r\n", b"\n"}:
                 raise Malformed("a chunk is longer than its size")
             if self._line[-1] != 0x0A:  # noqa: PLR2004
                 return end

@@ -56,6 +56,8 @@ class Framing(NamedTuple):
 
 def read_head(data: bytes) -> Head:
     """Read one head, its empty line included; raises ``Malformed``."""
+    if b"\0" in data:
+        raise Malformed("NUL in the head")
     return _read_strictly(data) or _read_again(data)
 
 
@@ -97,8 +99,6 @@ def _read_strictly(data: bytes) -> Head | None:
 
 
 def _read_again(data: bytes) -> Head:
-    if b"\0" in data:
-        raise Malformed("NUL in the head")
     first, *lines = _FOLD.sub(b"", data).split(b"\n")
     version, status, reason = _status_of(first.rstrip(b"\r"))
     read = (_field(line.rstrip(b"\r")) for line in lines)

@@ -24,10 +24,12 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.fetch.download_handler import BODY, PRIVATE_HOSTS, TYPES, LccDownloadHandler
 from lcc_scrapy.fetch.turn import code_of
 from lcc_scrapy.http.answer import FIELDS_MAX, HEAD_MAX, INFORMATIONAL
+from lcc_scrapy.http.chunks import FRAMES_MAX
 from tests.certificates import DAY, NOW, Authority
 from tests.faults.handling import LOOPS, Handling, Stopwatch, outcome, run
 from tests.harness import Lcc
 from tests.integration.site import Answer, Endless, Site, page, raw
+from tests.odd_answers import ODD
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 TEXT = b"<p>the body</p>" * 7
@@ -157,13 +159,14 @@ GOOD: dict[str, tuple[bytes, bytes]] = {
     "a folded header line": (OK + b"X-Fold: a\r\n\tb\r\n" + LENGTH + TEXT, TEXT),
     "an upgrade that is offered": (OK + b"Connection: Upgrade\r\nUpgrade: h2c\r\n" + LENGTH + TEXT, TEXT),
     "an empty line behind it": (WHOLE + b"\r\n", TEXT),
+    "longer than its length": (WHOLE + b"more", TEXT),
+    "a second answer": (WHOLE + WHOLE, TEXT),
+    **{name: (odd.wire(TEXT), TEXT) for name, odd in ODD.items()},
 }
 BAD: dict[str, tuple[bytes, int]] = {
     "nothing": (b"", CUT),
     "half a head": (OK, CUT),
     "shorter than its length": (OK + LENGTH + TEXT[:9], CUT),
-    "longer than its length": (WHOLE + b"more", CUT),
-    "a second answer": (WHOLE + WHOLE, CUT),
     "a chunk that is cut": (CHUNKED + b"ff\r\nonly this", CUT),
     "chunks without an end": (CHUNKED + CHUNKS[:-5], CUT),
     "trailers that are cut": (CHUNKED + b"2\r\nok\r\n0\r\nX: y\r\n", CUT),
@@ -171,24 +174,18 @@ BAD: dict[str, tuple[bytes, int]] = {
     "a chunk of negative size": (CHUNKED + b"-2\r\nok\r\n0\r\n\r\n", CUT),
     "a chunk beyond all sizes": (CHUNKED + b"f" * 17 + b"\r\nok\r\n", CUT),
     "a chunk longer than its size": (CHUNKED + b"2\r\nokay\r\n0\r\n\r\n", CUT),
-    "a length and chunks": (OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", CUT),
-    "chunks and a length": (OK + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n", CUT),
     "two lengths": (OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\nok", CUT),
-    "a length of letters": (OK + b"Content-Length: two\r\n\r\nok", CUT),
-    "a negative length": (OK + b"Content-Length: -2\r\n\r\nok", CUT),
     "a transfer coding that is not known": (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", CUT),
     "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n", CUT),
     "no status": (b"HTTP/1.1 OK\r\n\r\n", CUT),
     "a status below all": (b"HTTP/1.1 007 Bond\r\n\r\n", CUT),
-    "a line without a colon": (OK + b"nonsense\r\n" + LENGTH + TEXT, CUT),
-    "a blank before the colon": (OK + b"X : y\r\n" + LENGTH + TEXT, CUT),
     "NUL in a header": (OK + b"X: a\0b\r\n" + LENGTH + TEXT, CUT),
     "101": (b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nabc", CUT),
     "101 without saying to what": (b"HTTP/1.1 101 Switching\r\n\r\n", CUT),
     "one early hint too many": (HINT * (INFORMATIONAL + 1) + WHOLE, CUT),
     "too many header fields": (OK + b"X: y\r\n" * FIELDS_MAX + LENGTH + TEXT, CUT),
     "a header line too long": (OK + b"X: " + b"y" * HEAD_MAX + b"\r\n" + LENGTH + TEXT, CUT),
-    "too many trailers": (CHUNKED + b"2\r\nok\r\n0\r\n" + b"X: y\r\n" * FIELDS_MAX + b"\r\n", CUT),
+    "too many trailers": (CHUNKED + b"2\r\nok\r\n0\r\n" + b"X: y\r\n" * FRAMES_MAX + b"\r\n", CUT),
     "a body too large": (OK + b"Content-Length: 1000001\r\n\r\n" + bytes(1_000_001), LARGE),
     "gzip that is cut": (OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(TEXT)[:-9], CUT),
 }  # fmt: skip
@@ -201,7 +198,7 @@ def test_what_is_a_document_arrives_whole(scene: Scene, name: str, loop: str) ->
     scene.loop = loop
     got = scene.get(raw(wire))
     assert (got.code, got.body) == (200, body)
-    assert scene.handling.charged == len(body)
+    assert scene.handling.charged == (len(body) if name not in ODD else ODD[name].length(body))
 
 
 @pytest.mark.parametrize("size", [1, 7])

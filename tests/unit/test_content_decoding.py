@@ -26,6 +26,10 @@ ENCODERS = {
 }
 
 
+CHECKS = {"gzip": 8, "x-gzip": 8, "deflate": 4}
+"""Bytes of checksum and length behind the data."""
+
+
 def decode(coding, data, cut=7):
     made = decoder(coding)
     pieces = [piece for start in range(0, len(data), cut) for piece in made.feed(data[start : start + cut])]
@@ -42,7 +46,7 @@ def test_what_was_encoded_comes_back_however_it_is_cut(data, coding, cut):
 @pytest.mark.parametrize("coding", sorted(ENCODERS))
 def test_a_body_that_was_cut_anywhere_is_refused(coding):
     whole = ENCODERS[coding](b"a body of some length, and more of it " * 9)
-    for length in range(1, len(whole)):
+    for length in range(1, len(whole) - CHECKS.get(coding, 0)):
         with pytest.raises(BadCoding):
             decode(coding, whole[:length])
 
@@ -69,7 +73,26 @@ def test_further_members_are_decoded_and_a_cut_one_is_refused(coding):
     encode = ENCODERS[coding]
     assert decode(coding, encode(b"one ") + encode(b"two")) == b"one two"
     with pytest.raises(BadCoding):
-        decode(coding, encode(b"one ") + encode(b"two" * 50)[:-3])
+        decode(coding, encode(b"one ") + encode(b"two" * 50)[:-9])
+
+
+@given(st.binary(max_size=300), st.sampled_from(sorted(CHECKS)), st.integers(0, 8), st.integers(1, 9))
+def test_only_checksum_and_length_may_be_missing(data, coding, missing, cut):
+    whole = ENCODERS[coding](data)
+    missing = min(missing, CHECKS[coding])
+    assert decode(coding, whole[: len(whole) - missing], cut) == data
+    with pytest.raises(BadCoding):
+        decode(coding, whole[: len(whole) - CHECKS[coding] - 1], cut)
+
+
+@pytest.mark.parametrize("coding", sorted(CHECKS))
+@pytest.mark.parametrize("place", range(1, 5))
+def test_a_wrong_checksum_is_refused_also_where_the_length_is_missing(coding, place):
+    whole = bytearray(ENCODERS[coding](b"body"))
+    whole[place - 1 - CHECKS[coding]] ^= 1
+    for end in range(len(whole) - CHECKS[coding] + 4, len(whole) + 1):
+        with pytest.raises(BadCoding):
+            decode(coding, bytes(whole[:end]))
 
 
 @pytest.mark.parametrize("cut", [1, 7, 4096])
@@ -82,8 +105,20 @@ def test_deflate_without_its_wrapper_is_understood():
     assert decode("deflate", raw_deflate(b"body " * 50)) == b"body " * 50
 
 
-def test_an_unknown_coding_is_left_as_it_is():
-    assert decode("compress", b"\x1f\x9d whatever") == b"\x1f\x9d whatever"
+@pytest.mark.parametrize(
+    "coding",
+    ["compress", "x-compress", "gzip;q=1", "br;q=0.5", "*", "exi", "dcb", "bz2", "hex", "aes128gcm", '"gzip"', "gzip deflate"],
+)  # fmt: skip
+def test_a_coding_that_is_not_known_is_no_page(coding):
+    with pytest.raises(BadCoding):
+        decode(coding, gzip.compress(b"body"))
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "UTF8", "iso-8859-1", "none", "binary", "8bit", "aws-chunked"])
+def test_a_name_that_is_no_coding_at_all_counts_as_none(coding):
+    assert decode(coding, b"body") == b"body"
+    assert not is_decoded(coding)
+    assert decode(f"gzip, {coding}", gzip.compress(b"body")) == b"body"
 
 
 @pytest.mark.parametrize(

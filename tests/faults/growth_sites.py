@@ -82,6 +82,21 @@ def _many_fields(n: int) -> bytes:
     return _OK.encode() + b"".join(b"X%d: v\r\n" % number for number in range(n // 10)) + b"\r\n"
 
 
+def _lengths(n: int) -> bytes:
+    members = max(1, int(n**0.5) // 2)
+    return _OK.encode() + (b"Content-Length: " + b"0," * members + b"0\r\n") * members + b"\r\n"
+
+
+def by_bytes(stream: bytes) -> int:
+    """Read an answer that comes byte by byte."""
+    answer, length = Answer(), 0
+    with suppress(HttpError):
+        for at in range(len(stream)):
+            answer.feed(stream[at : at + 1])
+        length = answer.arrived
+    return length
+
+
 HTTP_HEAD = Parser(
     "http_head", LOOP, HEAD_MAX, read_answer, _fields,
     (
@@ -97,6 +112,16 @@ HTTP_HEAD = Parser(
         Dimension("fields", _many_fields),
         grown("trailers", "X: y\r\n", _CHUNKED + "0\r\n", "\r\n"),
         grown("blank lines before it", "\r\n", "", _OK + "\r\n"),
+        grown("odd lines", "odd\r\n", _OK, "\r\n"),
+        grown("folds of an odd line", " v\r\n", _OK + "odd\r\n", "\r\n"),
+        grown("length of an odd line", "content-", _OK, "\r\n\r\n"),
+        grown("blanks before a colon", " ", _OK + "X", ": v\r\n\r\n"),
+        grown("blanks before a status", " ", "HTTP/1.1 ", "200 OK\r\n\r\n"),
+        grown("carriage returns", "\r", _OK + "X: v", "\n\r\n"),
+        grown("members of a length", "0,", _OK + "Content-Length: ", "0\r\n\r\n"),
+        grown("digits of a length", "0", _OK + "Content-Length: 0,", "x\r\n\r\n"),
+        grown("members of a transfer coding", "chunked,", _OK + "Transfer-Encoding: ", "chunked\r\n\r\n0\r\n\r\n"),
+        Dimension("lengths and their members", _lengths),
     ),
 )  # fmt: skip
 
@@ -109,8 +134,23 @@ HTTP_BODY = Parser(
         grown("chunk extensions", "4;a=b;c=d\r\nbody\r\n", _CHUNKED),
         grown("length of an extension", "e", _CHUNKED + "4;a=", "\r\nbody\r\n"),
         grown("digits of a chunk's size", "0", _CHUNKED, "4\r\nbody\r\n0\r\n\r\n"),
+        grown("chunks with bare LF", "1\nx\n", _CHUNKED),
+        grown("blanks behind a size", "4" + " " * 9000 + "\r\nbody\r\n", _CHUNKED),
+        grown("empty extensions", "1;\r\nx\r\n", _CHUNKED),
+        grown("odd trailers", "odd\r\n", _CHUNKED + "0\r\n"),
+        grown("bytes behind the length", "x", _OK + "Content-Length: 1\r\n\r\n"),
     ),
     start=64_000,
+)  # fmt: skip
+
+HTTP_BY_BYTES = Parser(
+    "http_by_bytes", LOOP, HEAD_MAX, by_bytes, lambda n: (_OK + "X: ").encode() + b"x" * n,
+    (
+        grown("odd lines", "odd\r\n", _OK, "\r\n"), grown("carriage returns", "\n\r\r", _OK),
+        grown("blank lines before it", "\r\n", "", _OK + "\r\n"),
+        grown("chunks of one byte", "1\r\nx\r\n", _CHUNKED), grown("one chunk line", "0", _CHUNKED),
+        grown("extensions", "1;" + "x" * 9000 + "\nx\n", _CHUNKED), grown("trailers", "X: y\r\n", _CHUNKED + "0\r\n"),
+    ),
 )  # fmt: skip
 
 
@@ -505,4 +545,4 @@ CHARSETS = Parser(
     start=250_000,
 )  # fmt: skip
 
-PARSERS = (HTTP_HEAD, HTTP_BODY, FIELDS, *CODINGS, HTML, URLS, TEXT, CHARSETS)
+PARSERS = (HTTP_HEAD, HTTP_BODY, HTTP_BY_BYTES, FIELDS, *CODINGS, HTML, URLS, TEXT, CHARSETS)

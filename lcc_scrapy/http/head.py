@@ -21,7 +21,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 Fields = list[tuple[bytes, bytes]]
 
 _STATUS_LINE = re.compile(rb"(?i:http)/([0-9]\.[0-9])[ \t]+([0-9]{3})(?![0-9])(.*)", re.DOTALL)
-_FOLD = re.compile(rb"\r*\n(?=[ \t])")
+_FOLDS = tuple((end + blank, blank) for end in (b"\r\r\n", b"\r\n", b"\n") for blank in (b" ", b"\t"))
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FRAMING = (b"content-length", b"transfer-encoding", b"content-encoding")
 _DIGITS = re.compile(rb"0*([0-9]{1,18})")
@@ -99,7 +99,9 @@ def _read_strictly(data: bytes) -> Head | None:
 
 
 def _read_again(data: bytes) -> Head:
-    first, *lines = _FOLD.sub(b"", data).split(b"\n")
+    for fold, blank in _FOLDS:
+        data = data.replace(fold, blank)
+    first, *lines = data.split(b"\n")
     version, status, reason = _status_of(first.rstrip(b"\r"))
     read = (_field(line.rstrip(b"\r")) for line in lines)
     return Head(status, version, reason, [field for field in read if field is not None], keep=False)

@@ -128,7 +128,7 @@ def test_a_source_cannot_be_fetched_and_neither_can_its_robots_txt(monkeypatch: 
 
         monkeypatch.setattr(fetching.Fetcher, "ask", ask)
         for obeys in (False, True):
-            whose = fetching.Whose({"h.example"}, obeys=obeys)
+            whose = fetching.Whose({URL.netloc}, obeys=obeys)
             with pytest.raises(fetching.CannotFetch, match=f"answers {status}"):
                 run(fetcher.get(str(URL), whose))
 
@@ -140,13 +140,14 @@ def test_a_mirror_is_not_scanned() -> None:
 
 
 def test_a_key_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    checker = Checker()
     for status in ODD:
 
         async def shown(*_: object, status: int = status, **__: object) -> _File:
             return _File(status)
 
         monkeypatch.setattr(Checker, "_file", shown)
-        assert run(Checker().check(str(URL), "0123456789abcdef", False)).state == PENDING
+        assert run(checker.check(str(URL), "0123456789abcdef", False)).state == PENDING
 
 
 def test_a_registration_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:

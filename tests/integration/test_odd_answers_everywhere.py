@@ -47,7 +47,7 @@ def run(scenario: Callable[[], Any]) -> Any:
 
 
 def status_answer(status: int) -> bytes:
-    return b"HTTP/1.1 %d Odd\r\nContent-Length: 2\r\n\r\nno" % status
+    return b"HTTP/1.1 %d Odd\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno" % status
 
 
 def test_robots_txt(site: Site, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_webhook(site: Site) -> None:
     async def scenario() -> None:
         outgoing = Outgoing(4, tls_context())
         hooks = Webhooks(outgoing, "lcc")
-        for odd in UNPACKED.values():
+        for odd in CLOSED.values():
             site.put("/hook", raw(odd.wire(b"ok")))
             await hooks.call(call, 0, seconds=60.0, private=True)
         for wire in map(status_answer, SERVER_ERRORS):

@@ -717,12 +717,13 @@ CRAWLED = (
     "HTTP/1.0",
     "as many early hints as may be",
     "a folded header line",
+    "a second answer",
+    "a length beside chunks",
 )
 REFUSED_THERE = (
     "shorter than its length",
-    "a second answer",
+    "two lengths",
     "chunks without an end",
-    "a length and chunks",
     "one early hint too many",
     "too many header fields",
     "too many trailers",

@@ -93,6 +93,7 @@ ODD_BODIES: dict[str, Odd] = {
     "bytes behind the chunks": Odd(lambda body: CHUNKED + chunks(body) + b"more"),
     "bytes behind 204": Odd(lambda body: sized().wire(body) + b"\0"),
     "chunk lines with bare LF": Odd(lambda body: CHUNKED + chunks(body, line=b"\n")),
+    "bare LF behind a chunk": Odd(lambda body: CHUNKED + b"%x\r\n%b\n0\r\n\r\n" % (len(body), body)),
     "an empty extension": Odd(lambda body: CHUNKED + chunks(body, extension=b";")),
     "a blank and an empty extension": Odd(lambda body: CHUNKED + chunks(body, extension=b" ;")),
     "control characters in an extension": Odd(lambda body: CHUNKED + chunks(body, extension=b";a=\x01")),

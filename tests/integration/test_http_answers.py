@@ -718,7 +718,6 @@ CRAWLED = (
     "as many early hints as may be",
     "a folded header line",
     "a second answer",
-    "a length beside chunks",
 )
 REFUSED_THERE = (
     "shorter than its length",

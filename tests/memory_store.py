@@ -1046,6 +1046,15 @@ class MemoryTx:
     def outcome(self, key: bytes) -> LastOutcome | None:
         return self._t.outcomes.get(key)
 
+    def outcomes_of(self, keys: Iterable[bytes]) -> dict[bytes, LastOutcome]:
+        return {key: self._t.outcomes[key] for key in keys if key in self._t.outcomes}
+
+    def with_outcomes(self, pids: Iterable[int]) -> set[int]:
+        return {row.pid for row in self._t.outcomes.values()} & set(pids)
+
+    def tried(self, keys: Sequence[bytes]) -> set[bytes]:
+        return self._t.outcomes.keys() & set(keys)
+
     def outcomes_named(self, url: str) -> list[LastOutcome]:
         return [row for row in self._t.outcomes.values() if url in {row.curl, row.furl, row.urlkey.hex()}]
 

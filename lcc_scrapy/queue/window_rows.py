@@ -14,7 +14,8 @@ from lcc_scrapy.db.records import Head, Irrelevant, Queue, StoredTurn
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.convergence import strong
+from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import QueuedUrl, Ticket, is_among, is_found
 from lcc_scrapy.domain.turns import NEVER, interleave
@@ -287,8 +288,12 @@ def _ticket(
     ticket = Ticket(row, lease.turnkey, lease.token)
     if cached is None and left is not None:
         return replace(ticket, etag=left.etag, last_modified=left.last_modified)
+    if row.etag:
+        return replace(ticket, etag=row.etag)
     if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
         return ticket
+    if row.origin == Origin.PUSH or ticket.is_retry:
+        return replace(ticket, etag=strong(cached.etag))
     return replace(ticket, etag=cached.etag, last_modified=cached.last_modified)
 
 

@@ -258,7 +258,7 @@ def test_what_the_child_logs_is_logged_by_the_crawl(house: House, begun: Any, ca
     tickets = house.lcc.tickets()
     house.settle(process, house.fileids.number([house.lcc.served(one, b"x") for one in tickets]))
     house.lcc.push(*[update(f"x{number}") for number in range(30)])
-    house.settle(process, [house.lcc.failed(one, 404) for one in house.lcc.tickets()])
+    house.settle(process, [house.lcc.failed(one, 404, final=True) for one in house.lcc.tickets()])
     held = [record for record in caplog.records if "removal" in record.getMessage()]
     assert held
     assert {record.name for record in held} == {"lcc_scrapy.queue.settlement"}

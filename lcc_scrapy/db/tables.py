@@ -191,7 +191,7 @@ qdb = Table(
     _column("origin", _ascii(16)),
     _column("seen", BigInteger),
     _column("sent", Long, null=True),
-    _column("etag", _text(ETAG_MAX)),
+    _column("last_etag", _text(ETAG_MAX)),
     _column("furlkey", Key, null=True),
     *_namehashes(),
     Index("qdb_order", "pid", "timeofday", "not_before", "psetid", "position"),

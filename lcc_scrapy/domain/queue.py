@@ -57,8 +57,8 @@ class QueuedUrl:
     seen: int = 0
     sent: str | None = None
     """The form of what it was submitted with (``domain.sent``); None = not known."""
-    etag: str = ""
-    """The strong entity tag of the bytes that came last in place of what was declared."""
+    last_etag: str = ""
+    """The strong entity tag of the bytes that came last, in place of what was declared."""
 
     @property
     def declared(self) -> Declared:
@@ -228,7 +228,7 @@ def arrive_again(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
     again = _newest(row, entry, place)
     if row.operation == FETCH and row.origin == place.origin and same_declaration(row, again):
         return again
-    return replace(again, position=row.position % END_OF_SET, tries=0, not_before=0, etag="")
+    return replace(again, position=row.position % END_OF_SET, tries=0, not_before=0, last_etag="")
 
 
 def _newest(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
@@ -256,7 +256,7 @@ def same_declaration(one: QueuedUrl, other: QueuedUrl) -> bool:
 
 def once(row: QueuedUrl, delays: Sequence[float], not_before: float, etag: str = "") -> QueuedUrl:
     """Let a new row be asked for once, for the tries of what it declares were used up before."""
-    return replace(row, tries=len(delays), not_before=int(not_before), etag=etag)
+    return replace(row, tries=len(delays), not_before=int(not_before), last_etag=etag)
 
 
 def at_once(row: QueuedUrl) -> QueuedUrl:
@@ -500,12 +500,12 @@ def try_again(row: QueuedUrl, at: float, etag: str = "") -> QueuedUrl:
     ``etag`` is that of the bytes that came in place of what was declared.
     """
     position = row.position % END_OF_SET + END_OF_SET * (row.tries + 1)
-    return replace(row, tries=row.tries + 1, not_before=int(at) or DUE, position=position, etag=etag)
+    return replace(row, tries=row.tries + 1, not_before=int(at) or DUE, position=position, last_etag=etag)
 
 
 def once_more(row: QueuedUrl, at: float) -> QueuedUrl:
     """Let a URL whose last try failed be asked for once more: it was declared again during that."""
-    return replace(row, not_before=int(at) or DUE, etag="")
+    return replace(row, not_before=int(at) or DUE, last_etag="")
 
 
 # --- mismatches ----------------------------------------------------------------------------------

@@ -372,13 +372,13 @@ class Settlement:
         noted = self._batch.tx.outcome(row.urlkey)
         known = noted is not None and noted.code in convergence.MISMATCHES
         code = noted.code if noted and known else convergence.OTHER_CONTENT
-        stored = before is not None and before.etag == outcome.ticket.row.etag
+        stored = before is not None and before.etag == outcome.ticket.row.last_etag
         if before is not None:
             self._batch.put_cached(queue.unlike_declared(row, before, outcome.at), tell=False)
         delays = self._batch.policy.retry_delays
         again = convergence.next_try(row.tries, delays, outcome.at, self._in_a_row(row.pid))
         self._try_again_or_tell(
-            outcome.ticket, row, code, outcome.at, again, stored=stored, etag=outcome.ticket.row.etag
+            outcome.ticket, row, code, outcome.at, again, stored=stored, etag=outcome.ticket.row.last_etag
         )
         after = self._batch.cached.get(row.urlkey)
         return Settled(outcome, RETRYING if again else FAILED, after, code)
@@ -456,7 +456,7 @@ class Settlement:
             self._batch.drop_queued(row.urlkey)
 
     def _not_modified(self, outcome: NotModified, row: QueuedUrl) -> Settled:
-        if outcome.ticket.row.etag:
+        if outcome.ticket.row.last_etag:
             return self._same_mismatch(outcome, row)
         before = self._batch.cached.get(row.urlkey)
         if before is None and self._is_still_irrelevant(row):
@@ -488,7 +488,7 @@ class Settlement:
         state = OUTCOME_RETRYING if again else OUTCOME_FAILED
         self._note(row, failed.code, failed.at, failed.detail, state=state)
         if isinstance(decision, retries.Retry):
-            self._batch.put_queued(queue.try_again(row, decision.at, row.etag))
+            self._batch.put_queued(queue.try_again(row, decision.at, row.last_etag))
             return Settled(failed, RETRYING, code=failed.code)
         if overtaken:
             self._ask_once_more(row, failed.at)

@@ -288,8 +288,8 @@ def _ticket(
     ticket = Ticket(row, lease.turnkey, lease.token)
     if cached is None and left is not None:
         return replace(ticket, etag=left.etag, last_modified=left.last_modified)
-    if row.etag:
-        return replace(ticket, etag=row.etag)
+    if row.last_etag:
+        return replace(ticket, etag=row.last_etag)
     if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
         return ticket
     if row.origin == Origin.PUSH or ticket.is_retry:

@@ -173,15 +173,15 @@ def every_kind(house: House) -> Iterator[list[Any]]:
         replace(served["a"], body=packed),
         replace(served["b"], body=large),
         lcc.served(tickets["c"], b""),
-        lcc.served(tickets["d"], b"d", served_type="image/png", status_line="HTTP/1.1 200 \udcff\0", etag="x" * 999),
-        lcc.failed(tickets["e"], 404, detail="gone \ud800 for \0 good"),
+        lcc.served(tickets["d"], b"d", served_type="text/html", status_line="HTTP/1.1 200 \udcff\0", etag="x" * 999),
+        lcc.failed(tickets["e"], 451, detail="gone \ud800 for \0 good"),
         lcc.failed(tickets["f"], 500),
         Delayed(tickets["g"], 602, "refused", lcc.now, Backoff(lcc.now + 60, 1, lcc.now)),
         replace(served["h"], ticket=replace(tickets["h"], token=tickets["h"].token + 1)),
     ])  # fmt: skip
-    lcc.push(*[update(name) for name in "abd"], *[test_settlement.removal(name) for name in "fh"])
+    lcc.push(*[update(name) for name in "ab"], update("d", b"D"), *[test_settlement.removal(name) for name in "fh"])
     tickets = {ticket.row.curl.rpartition("/")[2]: ticket for ticket in lcc.tickets()}
-    lcc.policy = replace(lcc.policy, declared=STRICT, retry_delays=(1.0,))
+    lcc.policy = replace(lcc.policy, declared=STRICT, retry_delays=())
     yield house.fileids.number([
         lcc.not_modified(tickets["a"]),
         lcc.failed(tickets["b"], 404, final=True),

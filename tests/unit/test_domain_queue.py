@@ -77,9 +77,9 @@ def test_what_is_to_be_fetched_at_once_has_its_first_place_and_the_tries_that_ar
 )
 def test_what_declares_something_else_has_its_first_place_and_all_its_tries(change):
     entry = replace(ENTRY, declared=Declared(9, 4, "m" * 32))
-    waiting = replace(TRIED, **{"md5": "m" * 32, "len": 4, "etag": '"e"', **change})
+    waiting = replace(TRIED, **{"md5": "m" * 32, "len": 4, "last_etag": '"e"', **change})
     row = arrive_again(waiting, entry, Place(9, 1))
-    assert (row.position, row.tries, row.not_before, row.etag) == (3, 0, 0, "")
+    assert (row.position, row.tries, row.not_before, row.last_etag) == (3, 0, 0, "")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_declares_something_else_has_its_first_place_and_all_its_tries(chan
 )
 def test_an_equal_declaration_changes_neither_place_nor_tries_nor_time(declared):
     entry = replace(ENTRY, declared=declared, subtype="a: b")
-    waiting = replace(TRIED, mtime=1, len=declared.length, md5=declared.md5, etag='"e"')
+    waiting = replace(TRIED, mtime=1, len=declared.length, md5=declared.md5, last_etag='"e"')
     row = arrive_again(waiting, entry, Place(9, 1))
     assert row == replace(waiting, mtime=9, subtype="a: b", version=5, seen=9, sent=None)
     known = None not in {declared.length, declared.md5}

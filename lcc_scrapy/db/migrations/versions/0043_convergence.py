@@ -14,11 +14,11 @@ _TAG = sa.String(255).with_variant(
 
 def upgrade() -> None:
     """Add the columns: nothing is known of what came before."""
-    op.add_column("qdb", sa.Column("etag", _TAG, nullable=False, server_default=""))
+    op.add_column("qdb", sa.Column("last_etag", _TAG, nullable=False, server_default=""))
     op.add_column("pidb", sa.Column("mismatched", sa.Integer(), nullable=False, server_default="0"))
 
 
 def downgrade() -> None:
     """Drop them."""
     op.drop_column("pidb", "mismatched")
-    op.drop_column("qdb", "etag")
+    op.drop_column("qdb", "last_etag")

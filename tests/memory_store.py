@@ -68,7 +68,7 @@ from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.indexnow import GOOD, Portion, SiteKey
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.domain.queue import DUE, FETCH, QueuedUrl
 from lcc_scrapy.domain.registration import Registration
 from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
@@ -316,22 +316,23 @@ class MemoryTx:
         _drop(self._t.qdb, keys)
         _drop(self._t.arrivals, keys)
 
-    def heads(self, wanted: Sequence[Head]) -> dict[Queue, list[QueuedUrl]]:
-        return {(one.pid, one.mask): self._head(one) for one in wanted}
+    def heads(self, wanted: Sequence[Head], *, retries: bool = False) -> dict[Queue, list[QueuedUrl]]:
+        return {(one.pid, one.mask): self._head(one, DUE if retries else 0) for one in wanted}
 
-    def _head(self, wanted: Head) -> list[QueuedUrl]:
-        rows = [row for row in self._waiting(wanted.pid, wanted.mask) if not row.not_before]
+    def _head(self, wanted: Head, not_before: int) -> list[QueuedUrl]:
+        rows = [row for row in self._waiting(wanted.pid, wanted.mask) if row.not_before == not_before]
         behind = [row for row in rows if (row.psetid, row.position) > wanted.behind]
         return sorted(behind, key=lambda row: (row.psetid, row.position))[: wanted.limit]
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
-        due = [row for row in self._waiting(pid, mask) if 1 <= row.not_before <= now]
-        self.update_queued([replace(row, not_before=0) for row in due])
+        due = [row for row in self._waiting(pid, mask) if DUE < row.not_before <= now]
+        self.update_queued([replace(row, not_before=DUE) for row in due])
         return len(due)
 
-    def next_due(self, queues: Sequence[Queue]) -> dict[Queue, int]:
+    def next_due(self, queues: Sequence[Queue], after: int = 0) -> dict[Queue, int]:
         aside = {
-            queue: [row.not_before for row in self._waiting(*queue) if row.not_before] for queue in queues
+            queue: [row.not_before for row in self._waiting(*queue) if row.not_before > after]
+            for queue in queues
         }
         return {queue: min(due) for queue, due in aside.items() if due}
 

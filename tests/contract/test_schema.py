@@ -272,7 +272,9 @@ def test_waiting_urls_outlive_the_way_to_another_key_and_back(databases, kind):
         earlier = _rows_of(connection, qdb)
     assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0023") :]
     with engine.begin() as connection:
-        assert [{**one, **_hashed(one), "last_etag": ""} for one in rows] == sorted(_rows_of(connection, qdb), key=_by_curl)
+        assert [{**one, **_hashed(one), "last_etag": ""} for one in rows] == sorted(
+            _rows_of(connection, qdb), key=_by_curl
+        )
         numbers = connection.execute(sqlalchemy.select(qdb.c.id, qdb.c.urlkey).order_by(qdb.c.id)).all()
         assert [number for number, _ in numbers] == [1, 2]
         if kind == "sqlite":  # where they lie as they came

@@ -179,7 +179,9 @@ def every_kind(house: House) -> Iterator[list[Any]]:
         Delayed(tickets["g"], 602, "refused", lcc.now, Backoff(lcc.now + 60, 1, lcc.now)),
         replace(served["h"], ticket=replace(tickets["h"], token=tickets["h"].token + 1)),
     ])  # fmt: skip
-    lcc.push(*[update(name) for name in "ab"], update("d", b"D"), *[test_settlement.removal(name) for name in "fh"])
+    lcc.push(
+        *[update(name) for name in "ab"], update("d", b"D"), *[test_settlement.removal(name) for name in "fh"]
+    )
     tickets = {ticket.row.curl.rpartition("/")[2]: ticket for ticket in lcc.tickets()}
     lcc.policy = replace(lcc.policy, declared=STRICT, retry_delays=())
     yield house.fileids.number([

@@ -98,6 +98,8 @@ class QueueLife(RuleBasedStateMachine):
                 row.operation, row.declared, row.tries, row.level, row.not_before = "fetch", body, 0, 0, 0
         elif body is None or name not in self.cache or self.cache[name].body != body:
             self.queue[name] = self.with_tries_left(name, Row(self.sets, position, body))
+        else:
+            self.cache[name].declared, self.cache[name].confirmed = body, self.lcc.now
 
     def with_tries_left(self, name, row):
         """What failed for good, and is declared again as it was, is asked for once, not too soon."""
@@ -220,6 +222,7 @@ class QueueLife(RuleBasedStateMachine):
         """Settle everything that is out, in one batch; ``how`` makes the outcome of a ticket."""
         out, self.out = self.out, {}
         self.lcc.settle(*[how(ticket) for ticket, _, _ in out.values()])
+        self.asked = {name: ticket.etag if ticket.row.last_etag else "" for name, (ticket, _, _) in out.items()}
         return [(name, version, said) for name, (_, version, said) in out.items()]
 
     def live(self, name):
@@ -229,6 +232,13 @@ class QueueLife(RuleBasedStateMachine):
             del self.queue[name]
             return None
         return row
+
+    def mismatched(self, name, row):
+        if self.in_a_row >= 20 or not self.tries_again(row):
+            self.errors += 1
+            self.in_a_row += 1
+            self.ended[name] = self.lcc.now, row.declared
+            del self.queue[name]
 
     @precondition(lambda self: self.out)
     @rule(body=st.sampled_from(BODIES))
@@ -254,13 +264,7 @@ class QueueLife(RuleBasedStateMachine):
                 copy.declared, copy.confirmed = declared, self.lcc.now
             if another:
                 continue
-            if self.in_a_row >= 20 or not self.tries_again(row):
-                self.errors += 1
-                self.in_a_row += 1
-                self.ended[name] = self.lcc.now, declared
-                del self.queue[name]
-            else:
-                row.etag = '"1"'
+            self.mismatched(name, row)
 
     @precondition(lambda self: self.out)
     @rule()
@@ -268,6 +272,12 @@ class QueueLife(RuleBasedStateMachine):
         for name, version, said in self.settle(self.lcc.not_modified):
             row = self.live(name)
             if row is None:
+                continue
+            if self.asked[name]:  # it is still what came in place of what was declared
+                if not self.overtaken(row, version, said)[1]:
+                    if name in self.cache:
+                        self.cache[name].declared, self.cache[name].confirmed = row.declared, self.lcc.now
+                    self.mismatched(name, row)
                 continue
             if name not in self.cache:
                 row.version += 1

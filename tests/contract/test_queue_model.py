@@ -222,7 +222,9 @@ class QueueLife(RuleBasedStateMachine):
         """Settle everything that is out, in one batch; ``how`` makes the outcome of a ticket."""
         out, self.out = self.out, {}
         self.lcc.settle(*[how(ticket) for ticket, _, _ in out.values()])
-        self.asked = {name: ticket.etag if ticket.row.last_etag else "" for name, (ticket, _, _) in out.items()}
+        self.asked = {
+            name: ticket.etag if ticket.row.last_etag else "" for name, (ticket, _, _) in out.items()
+        }
         return [(name, version, said) for name, (_, version, said) in out.items()]
 
     def live(self, name):

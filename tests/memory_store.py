@@ -21,6 +21,7 @@ from lcc_scrapy.db.records import (
     OUTCOME_FAILED,
     OUTCOME_REFUSED,
     OUTCOME_RETRYING,
+    OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
     DocumentLink,
     Fetched,
@@ -1235,7 +1236,7 @@ class MemoryTx:
         return self._url_errors(pid, since, upto)[:limit]
 
     def _url_errors(self, pid: int, since: int, upto: int) -> list[LastOutcome]:
-        states = {OUTCOME_FAILED, OUTCOME_REFUSED}
+        states = {OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED}
         rows = (row for row in self._t.outcomes.values() if row.pid == pid and row.state in states)
         found = (row for row in rows if since < row.at <= upto)
         return sorted(found, key=lambda row: (row.at, row.urlkey), reverse=True)

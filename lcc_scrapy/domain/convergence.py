@@ -43,12 +43,23 @@ class Mismatch:
     conditional: bool = True
 
 
+NOT_TRIED_AGAIN = (
+    "its site serves other contents than declared: mismatches are not tried again until one matches"
+)
+"""What is said of such a provider."""
+
+
+def is_mismatching(in_a_row: int) -> bool:
+    """Tell whether the first answer of a provider's site counts, after so many mismatches in a row."""
+    return in_a_row >= MISMATCHES_IN_A_ROW
+
+
 def next_try(tries: int, delays: tuple[float, ...], now: float, in_a_row: int = 0) -> float:
     """Return when a URL that was tried so often before is tried again; 0 = that was its last try.
 
     ``in_a_row`` counts the last tries of its provider that mismatched, with no match in between.
     """
-    if tries >= len(delays) or in_a_row >= MISMATCHES_IN_A_ROW:
+    if tries >= len(delays) or is_mismatching(in_a_row):
         return 0.0
     return now + delays[tries]
 
@@ -72,7 +83,7 @@ def after_mismatch(
     wanted = not strict and copy is not Copy.AS_DECLARED and not (empty and copy is Copy.OTHER)
     again = next_try(tries, delays, now, in_a_row)
     stored = wanted and (not again or (code == OTHER_CONTENT and not empty))
-    may_be_last = tries + 1 >= len(delays) or in_a_row + 1 >= MISMATCHES_IN_A_ROW
+    may_be_last = tries + 1 >= len(delays) or is_mismatching(in_a_row + 1)
     return Mismatch(stored, again, conditional=stored or not wanted or not may_be_last)
 
 

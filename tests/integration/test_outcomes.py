@@ -654,6 +654,13 @@ def test_the_stats_count_what_was_charged(world: World) -> None:
 
 
 @pytest.mark.parametrize("way", [TEAM, PLAIN])
+def test_a_retry_asks_caches_on_the_way_to_look_at_the_site(worlds: dict[str, World], way: str) -> None:
+    for name in ("late-md5", "late-404", "error-recovers"):
+        pages = [visit for visit in worlds[way].site.asked(f"/{name}/") if visit.path.endswith("page.html")]
+        assert [visit.headers.get("cache-control") for visit in pages] == [None, "no-cache"]
+
+
+@pytest.mark.parametrize("way", [TEAM, PLAIN])
 def test_no_provider_ever_has_two_requests_in_flight(worlds: dict[str, World], way: str) -> None:
     world = worlds[way]
     assert {name for name in world.pids if overlaps(world.site.asked(f"/{name}/"))} == set()

@@ -1,18 +1,29 @@
 """What was declared ends as declared, whatever the site in between does: stories, on every store."""
 
+from collections import Counter
 from dataclasses import replace
+from datetime import time
 from hashlib import md5
+from zoneinfo import ZoneInfo
 
 import pytest
 from little_lcc import PID, SITE, START, key, removal, update, url
 
-from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_RETRYING, OUTCOME_STORED
+from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_RETRYING, OUTCOME_STORED, MailState
 from lcc_scrapy.domain.entries import Declared, Origin
+from lcc_scrapy.domain.mail_digests import MARGIN
 from lcc_scrapy.domain.policy import STRICT
 from lcc_scrapy.domain.queue import DUE
 from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.mail.letters import Terms as MailTerms
+from lcc_scrapy.mail.letters import letter
+from lcc_scrapy.ops.doctor import mismatches
 from lcc_scrapy.ops.fetch_again import Again, Terms
+from lcc_scrapy.queue.explained import as_dict, lines
+from lcc_scrapy.queue.explanation import Surroundings, explain
 from lcc_scrapy.queue.settlement import CONFIRMED, DISCARDED, FAILED, RETRYING, STORED
+from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
+from lcc_scrapy.spidering.submitting import queue_up, visit_of
 
 pytestmark = pytest.mark.by_turns
 
@@ -327,9 +338,6 @@ def test_a_page_that_was_declared_is_not_believed_gone_at_once(held, code):
 
 def test_what_an_outside_list_names_is_tried_again_and_a_visit_is_not(lcc):
     with lcc.store.begin() as tx:
-        from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
-        from lcc_scrapy.spidering.submitting import queue_up, visit_of
-
         for origin in (Origin.SOURCE, Origin.INDEXNOW, Origin.SPIDER, Origin.DIRECTIVE):
             entries = [visit_of(url(origin))]
             batch = UnitOfWork(tx, [PID], keys_of(PID, entries), lcc.now, lcc.policy)
@@ -366,13 +374,18 @@ def test_a_page_that_was_removed_and_made_again_gets_all_tries(lcc):
 # --- looks that nobody asked for ------------------------------------------------------------------------
 
 
+def refetch(lcc):
+    asked = Again(lcc.store, Terms(lcc.policy, 0, lcc.now)).refetch(PID, Selection())
+    assert sum(asked, Counter()) == {"queued": 1}
+
+
 @pytest.mark.parametrize("code", [0, 404, 410])
 def test_a_look_is_repeated_before_it_replaces_or_removes_what_is_right(held, code):
     def look():
         ticket = held.ticket("a")
         return held.settle(held.failed(ticket, code) if code else held.served(ticket, b"an old edge"))[0]
 
-    sum(Again(held.store, Terms(held.policy, 0, held.now)).refetch(PID, Selection()), start=_nothing())
+    refetch(held)
     assert (look().result, said(held)) == (RETRYING, (True, digest(OLD)))
     assert held.queued("a").not_before == held.now + 3600
     held.now += 3600
@@ -381,7 +394,7 @@ def test_a_look_is_repeated_before_it_replaces_or_removes_what_is_right(held, co
     if not code:
         assert held.settle(held.not_modified(ticket))[0].result == CONFIRMED
         assert (said(held), held.waiting()) == ((True, digest(OLD)), [])
-        sum(Again(held.store, Terms(held.policy, 0, held.now)).refetch(PID, Selection()), start=_nothing())
+        refetch(held)
         look()
         held.now += 3600
     look()
@@ -390,23 +403,17 @@ def test_a_look_is_repeated_before_it_replaces_or_removes_what_is_right(held, co
     assert code or said(held) == (False, digest(b"an old edge"))
 
 
-def _nothing():
-    from collections import Counter
-
-    return Counter()
-
-
 def test_a_look_at_what_is_not_as_declared_counts_at_once(held):
     held.push(update("a", NEW))
     run_out(held, lambda ticket: held.served(ticket, OLD))
     held.now += 1
-    sum(Again(held.store, Terms(held.policy, 0, held.now)).refetch(PID, Selection()), start=_nothing())
+    refetch(held)
     assert held.fetch("a", NEW).result == STORED
     assert said(held) == (True, digest(NEW))
 
 
 def test_a_look_that_was_overtaken_says_nothing(held):
-    sum(Again(held.store, Terms(held.policy, 0, held.now)).refetch(PID, Selection()), start=_nothing())
+    refetch(held)
     ticket = held.ticket("a")
     held.push(update("a", NEW))
     assert held.settle(held.served(ticket, b"an old edge"))[0].result == DISCARDED
@@ -443,3 +450,54 @@ def test_the_store_knows_which_urls_failed(lcc):
         assert tx.next_due([(PID, aside.timeofday)]) == {(PID, aside.timeofday): START + 60}
         assert tx.next_due([(PID, aside.timeofday)], START + 60) == {}
     assert replace(aside, tries=0, not_before=0, position=1) != aside
+
+
+# --- what is told of it ---------------------------------------------------------------------------------
+
+
+def explained(lcc):
+    around = Surroundings(lcc.now, ZoneInfo("UTC"), running=True)
+    (known,) = explain(lcc.store, url("a"), around)
+    return known, dict(lines(as_dict(known, lambda *_: "", lcc.now)))
+
+
+def test_explain_says_that_what_is_held_is_not_what_was_declared(held):
+    assert "differs" not in explained(held)[1]
+    held.push(update("a", NEW))
+    held.fetch("a", OLD, etag='"old"')
+    known, told = explained(held)
+    assert told["differs"] == "what is held is not what was declared: its site is asked again"
+    assert "it waits to try again until" in told["why"]
+    assert "608" in told["why"]
+    assert (known.state, known.since_then) == ("waiting", "")
+    held.now += 60
+    run_out(held, held.not_modified)
+    known, told = explained(held)
+    assert "its site was asked as often as it may be" in told["differs"]
+    assert told["last failure"].endswith("stored all the same")
+    assert (known.state, known.since_then) == ("cached", "stored")
+    held.now += 3600
+    held.push(update("a", NEW))
+    assert as_dict(explained(held)[0], lambda *_: "", held.now)["queued"]["not_before"] == 0
+    held.fetch("a", NEW)
+    known, told = explained(held)
+    assert "differs" not in told
+    assert known.since_then == "stored"
+
+
+def test_the_mail_counts_what_differs_and_says_when_it_is_not_tried_again_any_more(held):
+    held.change(contact="owner@example.org", mismatched=19)
+    held.push(update("a", NEW))
+    run_out(held, lambda ticket: held.served(ticket, OLD))
+    with held.store.read() as tx:
+        assert tx.count_url_errors(PID, START, held.now) == {608: 1}
+        provider = tx.provider(PID)
+        state = MailState(PID, since=START, due=held.now)
+        rules = MailTerms(hour=time(6), zone=ZoneInfo("UTC"), operator="ops", urgent=True)
+        written = letter(tx, provider, state, terms=rules, link="", now=held.now + MARGIN).written
+    assert written is not None
+    assert "1 x 608 md5 or len differs from the declared one" in written.text
+    assert "Until it does so for one document, we ask for each only once." in written.text
+    (found,) = mismatches([provider])
+    assert found.text.endswith("not tried again until one matches (20 in a row): see `lcc errors 7`")
+    assert list(mismatches([replace(provider, mismatched=19)])) == []

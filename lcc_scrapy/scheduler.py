@@ -100,7 +100,7 @@ class ProviderScheduler(BaseScheduler):
             ticket.row.furl, callback=self._callback, errback=self._errback, meta=meta, dont_filter=True
         )
         renders = member.provider.render == Render.YES and may_be_page(ticket.row.mimetype)
-        request.fields = [*self._fields, *(() if renders else _conditions(ticket))]
+        request.fields = [*self._fields, *(() if renders else _conditions(ticket)), *_of_retry(ticket)]
         return request
 
 
@@ -109,6 +109,11 @@ def _conditions(ticket: Ticket) -> Fields:
         return ()
     conditions = {"If-None-Match": ticket.etag, "If-Modified-Since": ticket.last_modified}
     return _fields({name: value for name, value in conditions.items() if value})
+
+
+def _of_retry(ticket: Ticket) -> Fields:
+    """Have caches on the way ask the site itself: one of them may have caused the retry."""
+    return [(b"Cache-Control", b"no-cache")] if ticket.is_retry else ()
 
 
 def _fields(headers: Mapping[str, str]) -> Fields:

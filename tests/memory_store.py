@@ -21,6 +21,7 @@ from lcc_scrapy.db.records import (
     OUTCOME_FAILED,
     OUTCOME_REFUSED,
     OUTCOME_RETRYING,
+    OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
     DocumentLink,
     Fetched,
@@ -68,7 +69,7 @@ from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.indexnow import GOOD, Portion, SiteKey
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.queue import FETCH, QueuedUrl
+from lcc_scrapy.domain.queue import DUE, FETCH, QueuedUrl
 from lcc_scrapy.domain.registration import Registration
 from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
@@ -316,22 +317,23 @@ class MemoryTx:
         _drop(self._t.qdb, keys)
         _drop(self._t.arrivals, keys)
 
-    def heads(self, wanted: Sequence[Head]) -> dict[Queue, list[QueuedUrl]]:
-        return {(one.pid, one.mask): self._head(one) for one in wanted}
+    def heads(self, wanted: Sequence[Head], *, retries: bool = False) -> dict[Queue, list[QueuedUrl]]:
+        return {(one.pid, one.mask): self._head(one, DUE if retries else 0) for one in wanted}
 
-    def _head(self, wanted: Head) -> list[QueuedUrl]:
-        rows = [row for row in self._waiting(wanted.pid, wanted.mask) if not row.not_before]
+    def _head(self, wanted: Head, not_before: int) -> list[QueuedUrl]:
+        rows = [row for row in self._waiting(wanted.pid, wanted.mask) if row.not_before == not_before]
         behind = [row for row in rows if (row.psetid, row.position) > wanted.behind]
         return sorted(behind, key=lambda row: (row.psetid, row.position))[: wanted.limit]
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
-        due = [row for row in self._waiting(pid, mask) if 1 <= row.not_before <= now]
-        self.update_queued([replace(row, not_before=0) for row in due])
+        due = [row for row in self._waiting(pid, mask) if DUE < row.not_before <= now]
+        self.update_queued([replace(row, not_before=DUE) for row in due])
         return len(due)
 
-    def next_due(self, queues: Sequence[Queue]) -> dict[Queue, int]:
+    def next_due(self, queues: Sequence[Queue], after: int = 0) -> dict[Queue, int]:
         aside = {
-            queue: [row.not_before for row in self._waiting(*queue) if row.not_before] for queue in queues
+            queue: [row.not_before for row in self._waiting(*queue) if row.not_before > after]
+            for queue in queues
         }
         return {queue: min(due) for queue, due in aside.items() if due}
 
@@ -1046,6 +1048,15 @@ class MemoryTx:
     def outcome(self, key: bytes) -> LastOutcome | None:
         return self._t.outcomes.get(key)
 
+    def outcomes_of(self, keys: Iterable[bytes]) -> dict[bytes, LastOutcome]:
+        return {key: self._t.outcomes[key] for key in keys if key in self._t.outcomes}
+
+    def with_outcomes(self, pids: Iterable[int]) -> set[int]:
+        return {row.pid for row in self._t.outcomes.values()} & set(pids)
+
+    def tried(self, keys: Sequence[bytes]) -> set[bytes]:
+        return self._t.outcomes.keys() & set(keys)
+
     def outcomes_named(self, url: str) -> list[LastOutcome]:
         return [row for row in self._t.outcomes.values() if url in {row.curl, row.furl, row.urlkey.hex()}]
 
@@ -1225,7 +1236,7 @@ class MemoryTx:
         return self._url_errors(pid, since, upto)[:limit]
 
     def _url_errors(self, pid: int, since: int, upto: int) -> list[LastOutcome]:
-        states = {OUTCOME_FAILED, OUTCOME_REFUSED}
+        states = {OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED}
         rows = (row for row in self._t.outcomes.values() if row.pid == pid and row.state in states)
         found = (row for row in rows if since < row.at <= upto)
         return sorted(found, key=lambda row: (row.at, row.urlkey), reverse=True)

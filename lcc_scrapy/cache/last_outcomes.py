@@ -2,10 +2,12 @@
 
 import json
 
-from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, LastOutcome
+from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED, LastOutcome
+from lcc_scrapy.domain.convergence import MISMATCHES
 from lcc_scrapy.domain.entries import Declared, Operation, Origin, RefusedUrl, UrlEntry, urlkey
 from lcc_scrapy.domain.printable import without_passwords
 from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.retries import may_get_better
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.timeslots import ALWAYS
 
@@ -58,6 +60,17 @@ def entry_of(outcome: LastOutcome) -> UrlEntry | None:
 def origin_of(outcome: LastOutcome) -> str:
     """Return the origin of the URL."""
     return str(json.loads(outcome.submitted or "{}").get("origin", Origin.PUSH))
+
+
+def ended_tries(outcome: LastOutcome, row: QueuedUrl) -> bool:
+    """Tell whether all tries of what a pushed row declares were used up: this was their outcome."""
+    if outcome.state not in {OUTCOME_FAILED, OUTCOME_STORED} or outcome.submitted is None:
+        return False
+    if not (outcome.code in MISMATCHES or may_get_better(outcome.code, declared=True)):
+        return False
+    said = json.loads(outcome.submitted)
+    declared = (outcome.furl, said.get("md5"), said.get("len"), said.get("origin", Origin.PUSH))
+    return declared == (row.furl, row.md5, row.len, Origin.PUSH)
 
 
 def _submitted(row: QueuedUrl) -> str:

@@ -113,6 +113,7 @@ def _secret_files(config: "Config") -> dict[str, str]:
 def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
     from lcc_scrapy.app.opening import check_files, machine_number
     from lcc_scrapy.ops import doctor as checks
+    from lcc_scrapy.providers.registration import all_providers
 
     database = store.describe()
     yield from checks.clock(database.time)
@@ -131,6 +132,7 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
         yield checks.problem("database", error)
     yield from _ports(lcc.config)
     yield from checks.names(_hosts(store))
+    yield from checks.mismatches(all_providers(store))
 
 
 def _search_index(config: "Config", store: "SqlStore") -> Iterator["Finding"]:

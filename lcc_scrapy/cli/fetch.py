@@ -233,11 +233,11 @@ def _lines(facts: dict[str, Any], hops: list["Hop"], verdict: "Verdict") -> Iter
 
 def _words(verdict: "Verdict") -> str:
     told = f"{verdict.code} {verdict.text}"
+    again = "; but it would be tried again first" if verdict.again else ""
     if verdict.stored:
         done = "would be confirmed: the cache holds the same content" if verdict.same else "would be stored"
-        return f"{done}; the provider would be told {told}" if verdict.code else done
+        return f"{done}; the provider would be told {told}{again}" if verdict.code else done
     removed = "; the copy in the cache would go" if verdict.removes else ""
-    again = "; but it would be tried again first" if verdict.again else ""
     return f"would not be stored: {told}{removed}{again}"
 
 

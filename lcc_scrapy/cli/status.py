@@ -8,6 +8,7 @@ import click
 
 from lcc_scrapy.cli import fetch_counts, printing, push_misses
 from lcc_scrapy.cli.context import Lcc, pass_lcc
+from lcc_scrapy.domain.convergence import NOT_TRIED_AGAIN, is_mismatching
 from lcc_scrapy.domain.providers import Wanted
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def _facts(lcc: Lcc) -> dict[str, Any]:
         "doomed_files": totals["doomed"],
         "held_by_provider": {one.pid: one.heldremovals for one in providers if one.heldremovals},
         "expiring": {one.pid: one.fileused for one in providers if _is_expiring(one)},
+        "mismatching": {one.pid: one.mismatched for one in providers if is_mismatching(one.mismatched)},
         "not_pushed": missed,
         "seq": head.seq,
         "cursors": cursors,
@@ -118,6 +120,11 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
             "expiring",
             "provider {pid}: its documents expire, nobody has confirmed them; {count} remain",
             facts["expiring"],
+        ),
+        *_of_providers(
+            "mismatches",
+            f"provider {{pid}}: {NOT_TRIED_AGAIN} ({{count}} in a row)",
+            facts["mismatching"],
         ),
         *_not_pushed(facts["not_pushed"]),
     ]

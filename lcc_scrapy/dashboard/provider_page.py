@@ -16,6 +16,7 @@ from lcc_scrapy.db.records import PAUSED, Head, ProviderSet, StoredTurn, UrlErro
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.audit import EVERYBODY, AuditEntry
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.convergence import NOT_TRIED_AGAIN, is_mismatching
 from lcc_scrapy.domain.providers import Provider, State, Wanted
 from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.shown import hours, moment, number, size
@@ -109,6 +110,8 @@ def _troubles(page: Shown, now: float) -> Markup:
         )
     if one.heldremovals:
         said.append(f"{number(one.heldremovals)} removals are held until they are confirmed")
+    if is_mismatching(one.mismatched):
+        said.append(f"{NOT_TRIED_AGAIN} ({number(one.mismatched)} in a row)")
     return Markup("").join(map(html.alert, said))
 
 

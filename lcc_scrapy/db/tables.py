@@ -156,6 +156,7 @@ pidb = Table(
     _column("orphans", _ascii(16)),
     _column("atonce", SmallInteger),
     _column("render", _ascii(16)),
+    _column("mismatched", Integer),
 )
 
 proots = Table(
@@ -190,6 +191,7 @@ qdb = Table(
     _column("origin", _ascii(16)),
     _column("seen", BigInteger),
     _column("sent", Long, null=True),
+    _column("last_etag", _text(ETAG_MAX)),
     _column("furlkey", Key, null=True),
     *_namehashes(),
     Index("qdb_order", "pid", "timeofday", "not_before", "psetid", "position"),

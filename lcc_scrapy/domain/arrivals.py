@@ -65,7 +65,8 @@ def _complete(record: Record) -> Record:
 
 
 OF_ALL_NEW: Mapping[str, str | int] = {
-    "operation": FETCH, "version": 1, "tries": 0, "not_before": 0, "origin": Origin.PUSH.value
+    "operation": FETCH, "version": 1, "tries": 0, "not_before": 0, "origin": Origin.PUSH.value,
+    "last_etag": "",
 }  # fmt: skip
 """Columns that are the same in all new rows, as ``queue.update_row`` gives them."""
 

@@ -141,6 +141,9 @@ class Provider:
     render: str = Render.NEVER
     """Whether a browser renders its pages."""
 
+    mismatched: int = 0
+    """Its last tries in a row that brought something else than it declared; see ``domain/convergence.py``."""
+
     @property
     def turnkey(self) -> str:
         """The key of the turn in which it is fetched from: its group's, or its own."""

@@ -2,10 +2,11 @@
 
 A URL waits in ``qdb`` until its update or removal has been done. Its place is that of its first
 submission; its data is that of the newest; its *version* rises with every arrival, so that whoever
-settles a fetch can tell whether something arrived meanwhile.
+settles a fetch can tell whether something arrived meanwhile. An equal declaration changes neither place nor
+tries: a URL is asked for a bounded number of times, however often its provider says the same.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
@@ -23,11 +24,17 @@ NOTHING = "nothing"
 END_OF_SET = 1 << 40
 """Added to the position of a URL that has to try again: behind every fresh one of its set, in order."""
 
+DUE = 1
+"""In ``not_before``: the URL may try again by now. Such rows have an order of their own (``window_rows``)."""
+
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class QueuedUrl:
-    """One row of ``qdb``. ``not_before`` (epoch seconds) is 0 unless the URL waits to try again."""
+    """One row of ``qdb``.
+
+    ``not_before`` (epoch seconds) is 0 unless the URL tries again: then it is when, ``DUE`` once that came.
+    """
 
     urlkey: bytes
     pid: int
@@ -50,6 +57,8 @@ class QueuedUrl:
     seen: int = 0
     sent: str | None = None
     """The form of what it was submitted with (``domain.sent``); None = not known."""
+    last_etag: str = ""
+    """The strong entity tag of the bytes that came last, in place of what was declared."""
 
     @property
     def declared(self) -> Declared:
@@ -94,7 +103,7 @@ class Ticket:
     """Permission to fetch one URL once: the row as it was when leased, with the lease's token.
 
     ``etag`` and ``last_modified`` are set when a copy exists and the declaration does not say that it
-    changed: the fetch is then conditional.
+    changed, or when other bytes came last time: the fetch is then conditional.
     """
 
     row: QueuedUrl
@@ -103,6 +112,11 @@ class Ticket:
     etag: str = ""
     last_modified: str = ""
     trip: Trip = field(default_factory=Trip, compare=False, repr=False)
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether the URL was asked for before: caches on the way are then to ask its site."""
+        return self.row.tries > 0
 
     @property
     def host(self) -> str:
@@ -207,7 +221,17 @@ def update_row(entry: UrlEntry, key: bytes, pid: int, place: Place) -> QueuedUrl
 
 
 def arrive_again(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
-    """Give a waiting row the newest data; its place is again that of its first submission."""
+    """Give a waiting row the newest data.
+
+    Its place is again that of its first submission, with all its tries, unless the declaration is the same.
+    """
+    again = _newest(row, entry, place)
+    if row.operation == FETCH and row.origin == place.origin and same_declaration(row, again):
+        return again
+    return replace(again, position=row.position % END_OF_SET, tries=0, not_before=0, last_etag="")
+
+
+def _newest(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
     return replace(
         row,
         subtype=entry.subtype,
@@ -217,21 +241,27 @@ def arrive_again(row: QueuedUrl, entry: UrlEntry, place: Place) -> QueuedUrl:
         len=entry.declared.length,
         md5=entry.declared.md5,
         timeofday=entry.timeofday,
-        position=row.position % END_OF_SET,
         operation=FETCH,
         version=row.version + 1,
-        tries=0,
-        not_before=0,
         origin=place.origin,
         seen=place.psetid if place.named else row.seen,
         sent=entry.sent,
     )
 
 
+def same_declaration(one: QueuedUrl, other: QueuedUrl) -> bool:
+    """Tell whether two rows of a URL declare the same; the mtime does not count."""
+    return (one.furl, one.md5, one.len) == (other.furl, other.md5, other.len)
+
+
+def once(row: QueuedUrl, delays: Sequence[float], not_before: float, etag: str = "") -> QueuedUrl:
+    """Let a new row be asked for once, for the tries of what it declares were used up before."""
+    return replace(row, tries=len(delays), not_before=int(not_before), last_etag=etag)
+
+
 def at_once(row: QueuedUrl) -> QueuedUrl:
-    """Let a URL that waits to try again be fetched in its first place, with all its tries."""
-    first = row.position % END_OF_SET
-    return replace(row, position=first, version=row.version + 1, tries=0, not_before=0)
+    """Let a URL that waits to try again be fetched in its first place, with the tries that it has left."""
+    return replace(row, position=row.position % END_OF_SET, version=row.version + 1, not_before=0)
 
 
 def take_over(row: QueuedUrl, entry: UrlEntry, key: bytes, place: Place) -> QueuedUrl:
@@ -247,12 +277,11 @@ def cancel(row: QueuedUrl, psetid: int) -> QueuedUrl:
 def is_unchanged(entry: UrlEntry, cached: CachedUrl, *, strict_mtime: bool) -> bool:
     """Tell whether an update need not be fetched because the cache already holds what is declared.
 
-    What a spider found has no declarations, so its content as it was served counts for them. What is held
-    because it lies outside the roots is fetched again, from wherever it lies now.
+    It is compared with what is held, not with what was declared before. What is held because it lies outside
+    the roots is fetched again, from wherever it lies now.
     """
     served = Declared(cached.mtime, cached.fetched_len, cached.fetched_md5)
-    known = cached.declared if cached.origin == Origin.PUSH else served
-    same = entry.declared.same_content(known, strict_mtime=strict_mtime)
+    same = entry.declared.same_content(served, strict_mtime=strict_mtime)
     return same and cached.held != OUTSIDE_ROOTS
 
 
@@ -288,13 +317,33 @@ def users_notice(before: CachedUrl, after: CachedUrl) -> bool:
 
 
 def overtaken(row: QueuedUrl | None, ticket: Ticket) -> bool:
-    """Tell whether something arrived for the URL while it was being fetched, or it was settled before."""
-    return row is None or (row.psetid, row.version) != (ticket.row.psetid, ticket.row.version)
+    """Tell whether something arrived for the URL while it was being fetched, or it was settled before.
+
+    What says which content it means, and means that which was being fetched, is no news.
+    """
+    if row is None or row.psetid != ticket.row.psetid:
+        return True
+    known = row.md5 is not None and row.len is not None
+    return row.version != ticket.row.version and not (known and same_declaration(row, ticket.row))
+
+
+def superseded(row: QueuedUrl, ticket: Ticket) -> bool:
+    """Tell whether another declaration arrived meanwhile, so that a failure of this one is of no account."""
+    same = row.psetid == ticket.row.psetid and row.origin == ticket.row.origin
+    return overtaken(row, ticket) and not (same and same_declaration(row, ticket.row))
 
 
 def is_found(row: QueuedUrl) -> bool:
     """Tell whether a URL was found, not pushed: its document is then stored as whatever was served."""
     return row.origin not in _PUSHED
+
+
+def is_declared(row: QueuedUrl, *, is_new: bool) -> bool:
+    """Tell whether a URL was declared to exist, by its provider or in a list of its site.
+
+    IndexNow tells of URLs that are gone, too, so that holds for what is new only.
+    """
+    return row.origin in {Origin.PUSH, Origin.SOURCE} or (is_new and row.origin == Origin.INDEXNOW)
 
 
 def is_sample(row: QueuedUrl) -> bool:
@@ -340,15 +389,12 @@ def as_pushed(row: QueuedUrl, before: CachedUrl) -> QueuedUrl:
     )
 
 
-def as_rechecked(row: QueuedUrl, before: CachedUrl, body: Body) -> QueuedUrl:
+def as_rechecked(row: QueuedUrl, before: CachedUrl) -> QueuedUrl:
     """Return the row of a pushed document that was looked at again: what its provider declared stays.
 
-    Where the content is another one, its own ``md5`` and ``len`` take the place of those that were declared
-    of the former: a push that declares what was found is not fetched, one of the former content is. The
-    visit does not count as a set that names it: a full set that does not still removes it.
+    The visit does not count as a set that names it: a full set that does not still removes it.
     """
-    pushed = replace(as_pushed(row, before), seen=before.seen)
-    return pushed if body.sha256 == before.sha256 else replace(pushed, len=body.length, md5=body.md5)
+    return replace(as_pushed(row, before), seen=before.seen)
 
 
 def answered_by(row: QueuedUrl, body: Body) -> bool:
@@ -432,10 +478,34 @@ def confirmed_row(outcome: NotModified, seen: int, before: CachedUrl) -> CachedU
     )
 
 
-def try_again(row: QueuedUrl, at: float) -> QueuedUrl:
-    """Mark a URL "bad" and send it to the end of its set part, to be tried from ``at`` on."""
+def unlike_declared(row: QueuedUrl, before: CachedUrl, at: int) -> CachedUrl:
+    """Make the ``lccurl`` row of a copy that stays though its site serves something else than declared.
+
+    The document exists, and the row says what was declared of it; content and the rest stay.
+    """
+    return replace(
+        before,
+        mtime=row.mtime,
+        len=row.len,
+        md5=row.md5,
+        confirmed_time=at,
+        seen=max(row.seen, before.seen),
+        held=still_held(before),
+    )
+
+
+def try_again(row: QueuedUrl, at: float, etag: str = "") -> QueuedUrl:
+    """Mark a URL "bad" and send it to the end of its set part, to be tried from ``at`` on.
+
+    ``etag`` is that of the bytes that came in place of what was declared.
+    """
     position = row.position % END_OF_SET + END_OF_SET * (row.tries + 1)
-    return replace(row, tries=row.tries + 1, not_before=int(at) or 1, position=position)
+    return replace(row, tries=row.tries + 1, not_before=int(at) or DUE, position=position, last_etag=etag)
+
+
+def once_more(row: QueuedUrl, at: float) -> QueuedUrl:
+    """Let a URL whose last try failed be asked for once more: it was declared again during that."""
+    return replace(row, not_before=int(at) or DUE, last_etag="")
 
 
 # --- mismatches ----------------------------------------------------------------------------------

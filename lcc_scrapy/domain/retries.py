@@ -13,6 +13,8 @@ URL_RETRY_CODES = frozenset({401, 403, 408, 425, *codes_retried(Retried.URL)})
 SERVER_ERRORS = range(500, 600)
 GONE_CODES = frozenset({401, 403, 404, 410, 451})
 """Final answers about the URL itself: the cached copy goes with it."""
+MISSING_CODES = frozenset({404, 410})
+"""Those that a cache before the site may still give of a page that its provider has just declared."""
 
 HOST_BACKOFF_FIRST = 60.0
 HOST_BACKOFF_MAX = 3600.0
@@ -38,13 +40,22 @@ def is_host_level(code: int) -> bool:
     return code in HOST_CODES
 
 
-def after_failure(code: int, tries: int, now: float, delays: tuple[float, ...]) -> Retry | GiveUp:
+def may_get_better(code: int, *, declared: bool) -> bool:
+    """Tell whether a failure is tried again; ``declared``: the URL was declared since it was fetched."""
+    if code in URL_RETRY_CODES or (declared and code in MISSING_CODES):
+        return True
+    return code in SERVER_ERRORS and code not in {501, 505}
+
+
+def after_failure(
+    code: int, tries: int, now: float, delays: tuple[float, ...], *, declared: bool = False
+) -> Retry | GiveUp:
     """Decide about a URL that failed with ``code`` after ``tries`` earlier failures.
 
     ``delays`` (seconds) are those between tries; an empty tuple means that the first failure is final.
+    ``declared`` is as in ``may_get_better``.
     """
-    retryable = code in URL_RETRY_CODES or (code in SERVER_ERRORS and code not in {501, 505})
-    if retryable and tries < len(delays):
+    if may_get_better(code, declared=declared) and tries < len(delays):
         return Retry(now + delays[tries])
     return GiveUp(code in GONE_CODES)
 

@@ -28,6 +28,9 @@ CROWD = 1000
 SESSION, SESSION_SECONDS = 4, 1.0
 """Fetches of a session at most, and the seconds after which no further one of it begins."""
 
+EVERY = 4
+"""At most one of so many fetches of a provider is a retry, as long as others wait: they are not to starve."""
+
 One = TypeVar("One")
 
 
@@ -388,6 +391,24 @@ def interleave(queues: Sequence[Iterable[One]]) -> list[One]:
     """Return the items of several queues in a ring, each queue's own order kept: a group's next URLs."""
     rounds = zip_longest(*([(one,) for one in queue] for queue in queues), fillvalue=())
     return [one for row in rounds for slot in row for one in slot]
+
+
+def mixed(fresh: Iterable[One], retries: Iterable[One], since: int, *, more: bool) -> list[One]:
+    """Return a provider's next URLs in the order in which they are fetched, retries among the fresh ones.
+
+    Of ``EVERY`` fetches one at most is a retry, as long as others wait. ``since``: fresh ones since the last
+    retry; ``more``: others wait behind the given ones.
+    """
+    due, found = deque(retries), list[One]()
+    for one in fresh:
+        if since >= EVERY - 1 and due:
+            found.append(due.popleft())
+            since = 0
+        found.append(one)
+        since += 1
+    if not more:
+        return [*found, *due]
+    return [*found, due.popleft()] if since >= EVERY - 1 and due else found
 
 
 def fair_share(turns: int, workers: int) -> int:

@@ -1,8 +1,8 @@
 """The arrival of many records at once: those that are new are queued together, the rules see the rest.
 
-New is what neither waits nor is cached, is named once among these records, and takes over no spider's
-visit. Nothing that the rules do with the rest can depend on it, nor it on them, so the order between both
-is of no account; ``tests/contract/test_arrivals.py`` compares with the rules alone.
+New is what neither waits nor is cached, is named once among these records, takes over no spider's visit, and
+has not failed before. Nothing that the rules do with the rest can depend on it, nor it on them, so the order
+between both is of no account; ``tests/contract/test_arrivals.py`` compares with the rules alone.
 """
 
 from collections.abc import Collection, Sequence
@@ -50,6 +50,10 @@ def sort_out(tx: Tx, sets: Sequence[Arriving]) -> list[Sorted]:
     """Tell which records of sets of different providers are new."""
     keys = [keys_of(one.pset.pid, one.records) for one in sets]
     known = tx.known([key for some in keys for key in some])
+    failing = tx.with_outcomes([one.pset.pid for one in sets])
+    known |= tx.tried(
+        [key for one, own in zip(sets, keys, strict=True) if one.pset.pid in failing for key in own]
+    )
     spidered = tx.scanned([one.pset.pid for one in sets])
     return [_sorted(tx, one, own, known, spidered) for one, own in zip(sets, keys, strict=True)]
 

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from lcc_scrapy.db.records import MailState
 from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.domain.convergence import is_mismatching
 from lcc_scrapy.domain.mail_digests import DAY, MARGIN, Told, is_news, next_digest, still_told
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.mail import texts
@@ -60,16 +61,17 @@ def letter(tx: Tx, provider: Provider, state: MailState, *, terms: Terms, link: 
     if terms.hour is None or not (state.due <= now or terms.urgent):
         return Letter("", "", None, state, quiet)
     upto = max(state.since, (now if terms.urgent else state.due) - MARGIN)
-    return _digest(tx, state, replace(quiet, since=upto), around)
+    return _digest(tx, provider, state, replace(quiet, since=upto), around)
 
 
-def _digest(tx: Tx, state: MailState, after: MailState, around: Around) -> Letter:
+def _digest(tx: Tx, provider: Provider, state: MailState, after: MailState, around: Around) -> Letter:
     """Word the errors between two moments that a second attempt would find too."""
     counts = tx.count_url_errors(state.pid, state.since, after.since)
     if not counts:
         return Letter("", "", None, state, after)
     newest = tx.newest_url_errors(state.pid, state.since, after.since, texts.URLS)
-    written = texts.digest(around, counts, newest, state.since)
+    mismatching = is_mismatching(provider.mismatched)
+    written = texts.digest(around, counts, newest, state.since, mismatching=mismatching)
     return Letter("digest", f"digest-{state.pid}-{state.since}-{after.since}", written, state, after)
 
 

@@ -27,8 +27,9 @@ _ADVICE = {
     604: "These documents are too large for this cache.",
     605: "They redirect to a place outside your roots. Push the final URLs, or ask the operator for a root.",
     606: "They redirect in a circle, or too often.",
-    607: "Push each URL with the type that your web server sends.",
-    608: "The documents changed after you pushed them. Push them again.",
+    607: "Your web server sends another type than you declared. Push each URL with the type that it sends.",
+    608: "Your web server sent other contents than you declared, each time that we asked; you need not push"
+    " them again for that. When they are right, push them again, and each is asked for once more.",
     609: "Your quota of documents is used up. Remove some, or ask the operator for more.",
     610: "Your quota of space is used up. Remove documents, or ask the operator for more.",
     611: "Your robots.txt forbids them. Change it, or stop pushing these URLs.",
@@ -42,6 +43,10 @@ _ADVICE = {
     705: "These are no complete URLs of http or https.",
     708: "There is no hour in which they may be fetched.",
 }
+_MISMATCHING = (
+    "Your web server has not sent for long what you declared."
+    " Until it does so for one document, we ask for each only once."
+)
 _OF_PROVIDERS = "Correct what your push program says about them, and push them again."
 _OF_SITES = "Look at your web server, then push the URLs again."
 
@@ -77,13 +82,24 @@ def advice(code: int) -> str:
     return _OF_PROVIDERS if code in CODES and CODES[code].fault is Fault.PROVIDER else _OF_SITES
 
 
-def digest(around: Around, counts: Mapping[int, int], newest: Sequence[LastOutcome], since: int) -> Written:
-    """Word a digest of URL errors; ``since`` is in epoch seconds."""
+def digest(
+    around: Around,
+    counts: Mapping[int, int],
+    newest: Sequence[LastOutcome],
+    since: int,
+    *,
+    mismatching: bool = False,
+) -> Written:
+    """Word a digest of URL errors; ``since`` is in epoch seconds.
+
+    ``mismatching``: so many contents were not as declared that they are not asked for again.
+    """
     total = sum(counts.values())
     lines = [
         f"{_urls(total)} of {_name(around)} could not be read since {_moment(since)}.",
         "",
         *_counted(counts),
+        *((_MISMATCHING, "") if mismatching else ()),
         f"The newest {len(newest)}:" if len(newest) < total else "In full:",
         "",
         *(line for one in newest for line in _named(one)),

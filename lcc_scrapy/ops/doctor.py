@@ -21,8 +21,10 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from lcc_scrapy.content.objects import ContentObjects
 from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.domain.convergence import NOT_TRIED_AGAIN, is_mismatching
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
 from lcc_scrapy.http.credentials import Credentials, providers_in
 from lcc_scrapy.machine.free_space import Disks
@@ -219,6 +221,14 @@ def certificate(where: str, expires: float, now: float) -> Finding:
         return problem("certificate", f"{where}: it expired {-days:.0f} days ago")
     state = State.OK if days > EXPIRING_DAYS else State.WARNING
     return Finding("certificate", state, f"{where}: valid for {days:.0f} days")
+
+
+def mismatches(providers: Iterable[Provider]) -> Iterator[Finding]:
+    """Name the providers whose sites serve something else than they declare."""
+    for one in providers:
+        if is_mismatching(one.mismatched):
+            told = f"{NOT_TRIED_AGAIN} ({one.mismatched} in a row): see `lcc errors {one.pid}`"
+            yield Finding(f"provider {one.pid}", State.WARNING, told)
 
 
 def names(hosts: Sequence[tuple[str, bool]]) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from lcc_scrapy.db.records import (
     OUTCOME_FAILED,
     OUTCOME_REFUSED,
     OUTCOME_RETRYING,
+    OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
     LastOutcome,
 )
@@ -20,6 +21,7 @@ from lcc_scrapy.db.retrying import repeated
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.absorption import View
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.convergence import MISMATCHES, agrees
 from lcc_scrapy.domain.entries import Declared, Origin, UrlEntry, urlkey
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -66,7 +68,7 @@ class Terms:
 class _Asked:
     """A URL to be fetched again. ``failed`` is when that failed (0 = it did not).
 
-    ``verdict`` is there if nothing in queue or cache can change it.
+    ``verdict`` is there if nothing in queue or cache can change it; ``mismatch``: what came was not declared.
     """
 
     entry: UrlEntry
@@ -75,6 +77,7 @@ class _Asked:
     failed: int = 0
     held: bool = False
     verdict: str = ""
+    mismatch: bool = False
 
 
 def open_pids(store: Store, pids: Sequence[int] = ()) -> list[int]:
@@ -95,7 +98,7 @@ class Again:
 
     def retry(self, pid: int, codes: Sequence[int] = (), since: int = 0) -> Iterator[Counts]:
         """Ask for what failed with one of the codes (none = any) at ``since`` or later."""
-        for state in (OUTCOME_FAILED, OUTCOME_RETRYING):
+        for state in (OUTCOME_FAILED, OUTCOME_STORED, OUTCOME_RETRYING):
             for page in self._failures(pid, state, since):
                 wanted = [_failed(one) for one in page if not codes or one.code in codes]
                 done = self._ask(pid, wanted)
@@ -202,9 +205,16 @@ def _verdict(one: _Asked, row: QueuedUrl | None, cached: CachedUrl | None, roots
         return one.verdict
     if one.held or (cached is not None and cached.held):
         return HELD
-    if one.failed and cached is not None and cached.confirmed_time >= one.failed:
+    if one.failed and cached is not None and _is_done(one, cached):
         return DONE_SINCE
     return QUEUED if _is_inside(one.entry.furl, roots) else OUTSIDE
+
+
+def _is_done(one: _Asked, cached: CachedUrl) -> bool:
+    """Tell whether a document is as it should be, though it failed; a mismatch shows that it exists."""
+    if one.mismatch:
+        return cached.confirmed_time > one.failed or agrees(cached, one.entry.declared)
+    return cached.confirmed_time >= one.failed
 
 
 def _is_inside(furl: str, roots: tuple[Root, ...]) -> bool:
@@ -219,10 +229,12 @@ _NOT_FAILED = {OUTCOME_REFUSED: REFUSED, OUTCOME_WITHDRAWN: WITHDRAWN}
 
 def _failed(outcome: LastOutcome) -> _Asked:
     entry = entry_of(outcome)
-    verdict = _NOT_FAILED.get(outcome.state, DONE_SINCE) if outcome.state != OUTCOME_FAILED else ""
+    failed = outcome.state in {OUTCOME_FAILED, OUTCOME_STORED}
+    verdict = "" if failed else _NOT_FAILED.get(outcome.state, DONE_SINCE)
     if entry is None:
         entry, verdict = UrlEntry(outcome.curl, outcome.mimetype, furl=outcome.furl), verdict or UNKNOWN
-    return _Asked(entry, outcome.urlkey, origin_of(outcome), outcome.at, verdict=verdict)
+    mismatch = outcome.code in MISMATCHES
+    return _Asked(entry, outcome.urlkey, origin_of(outcome), outcome.at, verdict=verdict, mismatch=mismatch)
 
 
 def _is_fetched(row: CachedUrl) -> bool:

@@ -13,6 +13,7 @@ from lcc_scrapy.db.records import LEASE, TurnDelta, WorkerRow
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain import retries, timeslots
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.convergence import MISMATCHES
 from lcc_scrapy.domain.entries import UrlEntry, urlkey
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -85,9 +86,8 @@ def subject(store: Store, pid: int, furl: str) -> Subject:
 
 
 def _fresh(row: QueuedUrl) -> QueuedUrl:
-    return replace(
-        row, psetid=_PLACE.psetid, position=_PLACE.position, operation=FETCH, version=1, tries=0, not_before=0
-    )
+    row = replace(row, psetid=_PLACE.psetid, position=_PLACE.position, operation=FETCH, version=1)
+    return replace(row, tries=0, not_before=0, last_etag="")
 
 
 @contextmanager
@@ -157,17 +157,20 @@ def verdict(store: Store, tried: Subject, delays: tuple[float, ...]) -> Verdict 
         told = tx.errors(pid, 1)
         now = tx.cached([key]).get(key)
     code, text = (told[0].code, told[0].text) if told else (0, "")
-    stored = now is not None and now.confirmed_time > 0
+    mismatch = code in MISMATCHES
+    kept = now is not None and now.fetched_fileid == _COPY
+    stored = now is not None and now.confirmed_time > 0 and not (mismatch and kept)
     return Verdict(
         stored=stored,
         code=code,
         text=text,
-        same=stored and now is not None and now.fetched_fileid == _COPY,
-        again=not stored and _is_tried_again(code, delays),
+        same=stored and kept,
+        again=(mismatch or not stored) and _is_tried_again(code, delays),
         removes=tried.copy is not None and now is None,
     )
 
 
 def _is_tried_again(code: int, delays: tuple[float, ...]) -> bool:
-    decision = retries.after_failure(code, 0, 0.0, delays)
-    return retries.is_host_level(code) or isinstance(decision, retries.Retry)
+    decision = retries.after_failure(code, 0, 0.0, delays, declared=True)
+    tried = isinstance(decision, retries.Retry) or (code in MISMATCHES and bool(delays))
+    return retries.is_host_level(code) or tried

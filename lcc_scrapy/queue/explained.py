@@ -5,7 +5,8 @@ from typing import Any
 
 from lcc_scrapy.db.records import Spidered
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.convergence import differs
+from lcc_scrapy.domain.queue import DUE, QueuedUrl
 from lcc_scrapy.domain.shown import ago, hours, moment
 from lcc_scrapy.queue.explanation import Known
 
@@ -55,6 +56,7 @@ def _cached(row: CachedUrl, path_of: PathOf) -> dict[str, Any]:
         "burl": row.burl,
         "final_url": row.final_url,
         "removal_held": bool(row.held),
+        "as_declared": not differs(row),
         "declared": {"mimetype": row.mimetype, "len": row.len, "md5": row.md5, "mtime": row.mtime},
         "served": {
             "mimetype": row.served_type,
@@ -85,7 +87,7 @@ def _queued(row: QueuedUrl, known: Known) -> dict[str, Any]:
         "set": row.psetid,
         "operation": row.operation,
         "tries": row.tries,
-        "not_before": row.not_before,
+        "not_before": row.not_before if row.not_before > DUE else 0,
         "hours": hours(row.timeofday),
         "furl": row.furl,
     }
@@ -101,6 +103,8 @@ def lines(one: dict[str, Any]) -> list[tuple[str, object]]:
         ("state", one["state"]),
     ]
     told += _cached_lines(one["cached"]) if one["cached"] else [("cached", "no")]
+    if one["cached"] and not one["cached"]["as_declared"]:
+        told.append(("differs", _differs(waits=bool(one["queued"]))))
     told += _queued_lines(one["queued"]) if one["queued"] else [("waiting", "no")]
     if one["removed"]:
         gone = one["removed"]
@@ -115,6 +119,14 @@ def lines(one: dict[str, Any]) -> list[tuple[str, object]]:
         last = one["last_failure"]
         told.append(("refused" if last["state"] == "refused" else "last failure", _failure(last)))
     return told
+
+
+def _differs(*, waits: bool) -> str:
+    """Tell what follows where the site has served something else than its provider declared."""
+    what = "what is held is not what was declared"
+    if waits:
+        return f"{what}: its site is asked again"
+    return f"{what}: its site was asked as often as it may be; `lcc retry` asks once more, so does a push"
 
 
 def _failure(last: dict[str, Any]) -> str:

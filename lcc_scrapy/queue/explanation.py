@@ -10,6 +10,7 @@ from lcc_scrapy.cache.last_outcomes import removal_reason, storable
 from lcc_scrapy.db.records import (
     OUTCOME_FAILED,
     OUTCOME_REFUSED,
+    OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
     PAUSED,
     LastOutcome,
@@ -22,6 +23,7 @@ from lcc_scrapy.db.records import (
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
+from lcc_scrapy.domain.convergence import MISMATCHES, differs
 from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider, State
@@ -53,18 +55,16 @@ class Known:
     @property
     def since_then(self) -> str:
         """What happened after the last outcome: the newest of it, or nothing."""
-        at = self.outcome.at if self.outcome else 0
-        if self.outcome is None:
+        outcome, cached = self.outcome, self.cached
+        if outcome is None:
             return ""
-        if self.cached is not None and self.cached.fetched_time >= at:
-            return "stored"
-        if self.cached is not None and self.cached.confirmed_time >= at:
-            return "confirmed"
-        if self.outcome.state == OUTCOME_WITHDRAWN:
+        if cached is not None and outcome.code in MISMATCHES and differs(cached):
+            return "stored" if outcome.state == OUTCOME_STORED else ""
+        if cached is not None and max(cached.fetched_time, cached.confirmed_time) >= outcome.at:
+            return "stored" if cached.fetched_time >= outcome.at else "confirmed"
+        if outcome.state == OUTCOME_WITHDRAWN:
             return "removed by its provider"
-        if self.queued is not None and self.outcome.state == OUTCOME_FAILED:
-            return "submitted again"
-        return ""
+        return "submitted again" if self.queued is not None and outcome.state == OUTCOME_FAILED else ""
 
     @property
     def state(self) -> str:

@@ -43,6 +43,7 @@ class HeldTurn(Turn):
     when it was last read, ``reach`` how far its window was read, None = it is read from the head next.
     ``size``: tickets that its windows have, ``read_at``: when one was read on. During a read, ``taken`` are
     keys handed out since it began, and ``due`` is when a URL that the read may not know of is to be fetched.
+    ``since`` counts, for each member, the fetches that were no retries since the last one that was.
     """
 
     lease: StoredTurn
@@ -55,6 +56,7 @@ class HeldTurn(Turn):
     read_at: float = 0.0
     taken: set[bytes] = field(default_factory=set)
     due: float = NEVER
+    since: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, lease: StoredTurn) -> "HeldTurn":
@@ -67,9 +69,17 @@ class HeldTurn(Turn):
         if not self.state.happens(Event.HAND_OUT):
             return False
         self.out.add(ticket.row.urlkey)
+        _count(self.since, ticket)
         if self.is_being_read():
             self.taken.add(ticket.row.urlkey)
         return True
+
+    def since_retries(self) -> dict[int, int]:
+        """Return ``since`` as it will be behind the window, if that is read on."""
+        since = dict(self.since)
+        for ticket in self.window if self.reach is not None else ():
+            _count(since, ticket)
+        return since
 
     def fetch_ended(self) -> None:
         """Note that a fetch has ended, which is not among those under way any more."""
@@ -116,3 +126,8 @@ class HeldTurn(Turn):
             failing_since=self.backoff.failing_since,
             arrivals=self.arrivals,
         )
+
+
+def _count(since: dict[int, int], ticket: Ticket) -> None:
+    pid = ticket.row.pid
+    since[pid] = 0 if ticket.row.not_before else since.get(pid, 0) + 1

@@ -27,7 +27,7 @@ from lcc_scrapy.db.records import (
     UrlErrorRecord,
 )
 from lcc_scrapy.db.tx import Tx
-from lcc_scrapy.domain import queue, removal_guard, retries
+from lcc_scrapy.domain import convergence, queue, removal_guard, retries
 from lcc_scrapy.domain.cache import Body, CachedUrl, UrlMeta, fitting
 from lcc_scrapy.domain.entries import Origin, accepts, furlkey
 from lcc_scrapy.domain.errors import text_of
@@ -258,42 +258,161 @@ class Settlement:
         if turn.failures and (provider.atonce == 1 or turn.not_before <= self._now):
             self._batch.tx.change_turn(ticket.turnkey, asdict(NO_BACKOFF))
 
-    def _served(self, served: Served, row: QueuedUrl) -> Settled:
+    def _served(self, served: Served, row: QueuedUrl) -> Settled:  # noqa: PLR0911 - one for each case
         said = queue.found_as(queue.declared_by(row, served), served.answer)
         if queue.is_found(said) and not accepts(self._types_of(row.pid), said.mimetype):
             return self._failed(
                 Failed(served.ticket, 703, said.mimetype, served.answer.answered, final=True), row
             )
-        wrong = queue.mismatch(said, served.answer, served.body)
+        before = self._batch.cached.get(said.urlkey)
+        if before is not None and self._is_doubtful(said, before, served.body):
+            return self._look_once_more(served, row, before)
+        wrong = 0 if queue.is_found(said) else queue.mismatch(said, served.answer, served.body)
+        if wrong and not queue.is_recheck(said):
+            return self._mismatched(served, row, said, wrong)
         if wrong and self._is_strict(row.pid):
             return self._failed(Failed(served.ticket, wrong, "", served.answer.answered, final=True), row)
-        before = self._batch.cached.get(said.urlkey)
         if before is None and self._is_still_irrelevant(row, served.body):
             return self._stays_dropped(served, row)
         if before is not None and queue.is_found(said) and before.origin == Origin.PUSH:
             said = queue.as_pushed(said, before)
         if before is not None and queue.is_recheck(said):
-            said = queue.as_rechecked(said, before, served.body)
+            said = queue.as_rechecked(said, before)
         over = self._over_quota(row.pid, None if before is None else before.fetched_len, served)
         if over:
             return self._failed(Failed(served.ticket, over, "", served.answer.answered, final=True), row)
-        if wrong and not queue.is_recheck(row):
-            self._tell_provider(row, wrong, served.answer.answered)
-            self._note(row, wrong, served.answer.answered, state=OUTCOME_STORED)
+        self._matched(said)
+        after, fresh = self._store(served, said)
+        if not fresh:
+            self._batch.confirm(after.urlkey)
+        self._count_change(row, served.ticket, before, changed=fresh)
+        self._leave_queue(served, row)
+        self._visited(served.ticket.row, Visit(changed=fresh))
+        self._drop_former(served.ticket.row, after)
+        return Settled(served, STORED if fresh else CONFIRMED, after, wrong)
+
+    def _store(self, served: Served, said: QueuedUrl) -> tuple[CachedUrl, bool]:
+        """Put a body into the cache, declared as ``said``; tell whether it is another content than before."""
+        before = self._batch.cached.get(said.urlkey)
         after = queue.stored_row(served, queue.as_told(said), before, self._machineid)
         fresh = before is None or after.fetched_fileid != before.fetched_fileid
         if fresh:
             self._kept.append(served)
         self._batch.put_cached(after, tell=before is None or queue.users_notice(before, after))
-        if not fresh:
-            self._batch.confirm(after.urlkey)
         self._batch.put_meta(_meta(served, after.urlkey))
-        self._count_change(row, served.ticket, before, changed=fresh)
-        self._leave_queue(served, row)
-        self._visited(served.ticket.row, Visit(changed=fresh))
-        self._drop_former(served.ticket.row, after)
         self._put_rendition(served.rendition, said, changed=fresh)
-        return Settled(served, STORED if fresh else CONFIRMED, after, wrong)
+        return after, fresh
+
+    # --- what is not as it was declared ------------------------------------------------------------
+
+    def _is_doubtful(self, said: QueuedUrl, before: CachedUrl, body: Body) -> bool:
+        """Tell whether a look that nobody asked for found other content than a copy that is as declared."""
+        declared = before.origin == Origin.PUSH and convergence.is_right(before)
+        looked = queue.is_recheck(said) or queue.is_found(said)
+        first = not said.tries and bool(self._batch.policy.retry_delays)
+        return declared and looked and first and body.sha256 != before.sha256
+
+    def _look_once_more(self, served: Served, row: QueuedUrl, before: CachedUrl) -> Settled:
+        """Keep a copy that is as declared until a second look, after the last delay, finds the same."""
+        code, at = convergence.OTHER_CONTENT, served.answer.answered
+        if queue.overtaken(row, served.ticket):
+            return Settled(served, DISCARDED, before, code)
+        self._batch.put_queued(queue.try_again(row, at + self._batch.policy.retry_delays[-1]))
+        self._note(row, code, at, state=OUTCOME_RETRYING)
+        return Settled(served, RETRYING, before, code)
+
+    def _mismatched(self, served: Served, row: QueuedUrl, said: QueuedUrl, code: int) -> Settled:
+        """Settle a body that is not what was declared as ``said``: see ``convergence.after_mismatch``."""
+        before, at = self._batch.cached.get(said.urlkey), served.answer.answered
+        superseded = queue.superseded(row, served.ticket)
+        decision = self._after_mismatch(served, row, said, code, superseded=superseded)
+        over = decision.stored and self._over_quota(
+            row.pid, None if before is None else before.fetched_len, served
+        )
+        if over and not (decision.again or superseded):
+            return self._failed(Failed(served.ticket, over, "", at, final=True), row)
+        after, fresh = before, False
+        if decision.stored and not over:
+            after, fresh = self._store(served, said)
+        elif before is not None and not superseded:
+            after = queue.unlike_declared(said, before, at)
+            self._batch.put_cached(after, tell=False)
+        if superseded:
+            return Settled(served, STORED if fresh else DISCARDED, after, code)
+        known = convergence.strong(served.answer.etag) if served.answer.final_url == row.furl else ""
+        etag = known if decision.conditional and not over else ""
+        self._try_again_or_tell(
+            served.ticket, row, code, at, decision.again, stored=decision.stored, etag=etag
+        )
+        if not decision.again:
+            self._count_change(row, served.ticket, before, changed=fresh)
+        return Settled(served, STORED if fresh else RETRYING if decision.again else FAILED, after, code)
+
+    def _after_mismatch(
+        self, served: Served, row: QueuedUrl, said: QueuedUrl, code: int, *, superseded: bool
+    ) -> convergence.Mismatch:
+        """Decide; of what is superseded, nothing is stored that would have to wait for a last try."""
+        before = self._batch.cached.get(said.urlkey)
+        return convergence.after_mismatch(
+            code,
+            empty=convergence.is_empty(said.declared, served.body.length),
+            copy=convergence.copy_of(before, said.declared, row.declared),
+            strict=self._is_strict(row.pid),
+            tries=0 if superseded else row.tries,
+            delays=(0.0,) if superseded else self._batch.policy.retry_delays,
+            now=served.answer.answered,
+            in_a_row=0 if superseded else self._in_a_row(row.pid),
+        )
+
+    def _same_mismatch(self, outcome: NotModified, row: QueuedUrl) -> Settled:
+        """Settle a 304 that says: these are still the bytes that came in place of what was declared."""
+        before = self._batch.cached.get(row.urlkey)
+        if queue.superseded(row, outcome.ticket):
+            return Settled(outcome, DISCARDED, before)
+        noted = self._batch.tx.outcome(row.urlkey)
+        known = noted is not None and noted.code in convergence.MISMATCHES
+        code = noted.code if noted and known else convergence.OTHER_CONTENT
+        stored = before is not None and before.etag == outcome.ticket.row.last_etag
+        if before is not None:
+            self._batch.put_cached(queue.unlike_declared(row, before, outcome.at), tell=False)
+        delays = self._batch.policy.retry_delays
+        again = convergence.next_try(row.tries, delays, outcome.at, self._in_a_row(row.pid))
+        self._try_again_or_tell(
+            outcome.ticket, row, code, outcome.at, again, stored=stored, etag=outcome.ticket.row.last_etag
+        )
+        after = self._batch.cached.get(row.urlkey)
+        return Settled(outcome, RETRYING if again else FAILED, after, code)
+
+    def _try_again_or_tell(
+        self, ticket: Ticket, row: QueuedUrl, code: int, at: int, again: float, *, stored: bool, etag: str
+    ) -> None:
+        """Let a URL with a mismatch be tried ``again``; 0 = it was its last try, and its provider is told."""
+        if again:
+            self._batch.put_queued(queue.try_again(row, again, etag))
+        elif queue.overtaken(row, ticket):
+            self._ask_once_more(row, at)
+        else:
+            self._batch.drop_queued(row.urlkey)
+            self._batch.counters[row.pid]["mismatched"] += 1
+            self._tell_provider(row, code, at)
+            self._note(row, code, at, state=OUTCOME_STORED if stored else OUTCOME_FAILED)
+            return
+        self._note(row, code, at, state=OUTCOME_RETRYING)
+
+    def _ask_once_more(self, row: QueuedUrl, at: int) -> None:
+        """Ask for a URL once more that was declared again, as before, during its last try."""
+        due = convergence.one_more(at, at, self._batch.policy.retry_delays)
+        self._batch.put_queued(queue.once_more(row, due))
+
+    def _in_a_row(self, pid: int) -> int:
+        """Return how many last tries of a provider mismatched in a row, with those of this unit of work."""
+        added = self._batch.counters[pid]["mismatched"] if pid in self._batch.counters else 0
+        return self._batch.providers[pid].mismatched + added
+
+    def _matched(self, said: QueuedUrl) -> None:
+        """Note that a site serves what its provider declared."""
+        if said.origin == Origin.PUSH and self._in_a_row(said.pid):
+            self._batch.counters[said.pid]["mismatched"] = -self._batch.providers[said.pid].mismatched
 
     def _count_change(
         self, row: QueuedUrl, ticket: Ticket, before: CachedUrl | None, *, changed: bool
@@ -337,6 +456,8 @@ class Settlement:
             self._batch.drop_queued(row.urlkey)
 
     def _not_modified(self, outcome: NotModified, row: QueuedUrl) -> Settled:
+        if outcome.ticket.row.last_etag:
+            return self._same_mismatch(outcome, row)
         before = self._batch.cached.get(row.urlkey)
         if before is None and self._is_still_irrelevant(row):
             return self._stays_dropped(outcome, row)
@@ -357,15 +478,20 @@ class Settlement:
         return Settled(outcome, CONFIRMED, after)
 
     def _failed(self, failed: Failed, row: QueuedUrl) -> Settled:
-        if queue.overtaken(row, failed.ticket):
+        declared, delays = self._patience(row, failed)
+        better = bool(delays) and retries.may_get_better(failed.code, declared=declared)
+        overtaken = queue.overtaken(row, failed.ticket)
+        if queue.superseded(row, failed.ticket) or (overtaken and not better):
             return Settled(failed, DISCARDED, code=failed.code)
-        delays = () if failed.final else self._batch.policy.retry_delays
-        decision = retries.after_failure(failed.code, row.tries, failed.at, delays)
-        again = isinstance(decision, retries.Retry)
+        decision = retries.after_failure(failed.code, row.tries, failed.at, delays, declared=declared)
+        again = isinstance(decision, retries.Retry) or overtaken
         state = OUTCOME_RETRYING if again else OUTCOME_FAILED
         self._note(row, failed.code, failed.at, failed.detail, state=state)
         if isinstance(decision, retries.Retry):
-            self._batch.put_queued(queue.try_again(row, decision.at))
+            self._batch.put_queued(queue.try_again(row, decision.at, row.last_etag))
+            return Settled(failed, RETRYING, code=failed.code)
+        if overtaken:
+            self._ask_once_more(row, failed.at)
             return Settled(failed, RETRYING, code=failed.code)
         self._batch.drop_queued(row.urlkey)
         self._visited(row, Visit(failed.code))
@@ -380,6 +506,17 @@ class Settlement:
             self._batch.remove(row.urlkey, row.psetid, removal_reason(failed.code), hold=hold)
         after = self._batch.cached.get(row.urlkey)
         return Settled(failed, FAILED, after, failed.code, removed=before is not None and after is None)
+
+    def _patience(self, row: QueuedUrl, failed: Failed) -> tuple[bool, tuple[float, ...]]:
+        """Return whether a URL was declared to exist since it was fetched, and the delays between tries."""
+        delays = () if failed.final else self._batch.policy.retry_delays
+        if failed.code not in retries.MISSING_CODES:
+            return False, delays
+        before = self._batch.cached.get(row.urlkey)
+        looked = before is not None and before.origin == Origin.PUSH and row.origin != Origin.PUSH
+        if before is not None and looked:
+            return convergence.is_right(before), delays[-1:]
+        return queue.is_declared(row, is_new=before is None), delays
 
     def _types_of(self, pid: int) -> tuple[str, ...]:
         return self._batch.providers[pid].accepted_types(self._batch.policy.mimetypes)

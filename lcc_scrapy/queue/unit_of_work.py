@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lcc_scrapy.cache.last_outcomes import ended_tries
 from lcc_scrapy.cache.misses import settle_late, suspect
 from lcc_scrapy.cache.versions import drop, put_aside, to_delete
-from lcc_scrapy.db.records import CONFIRMED, FEED, Irrelevant, TurnDelta
+from lcc_scrapy.db.records import CONFIRMED, FEED, OUTCOME_STORED, Irrelevant, LastOutcome, TurnDelta
 from lcc_scrapy.db.tx import Tx
-from lcc_scrapy.domain import queue, removal_guard
+from lcc_scrapy.domain import convergence, queue, removal_guard
 from lcc_scrapy.domain.arrivals import MASK, NewRow
 from lcc_scrapy.domain.cache import IRRELEVANT, OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import ANY_TYPE, Operation, Origin, UrlEntry, urlkey
@@ -57,6 +58,8 @@ class UnitOfWork:
         self.providers: dict[int, Provider] = tx.lock_providers(pids)
         self.queued: dict[bytes, QueuedUrl] = {}
         self.cached: dict[bytes, CachedUrl] = {}
+        self._asked: set[bytes] = set()
+        self._outcomes: dict[bytes, LastOutcome] | None = None
         self._queued_before: dict[bytes, QueuedUrl] = {}
         self._cached_before: dict[bytes, CachedUrl] = {}
         self.add(keys, known)
@@ -83,6 +86,8 @@ class UnitOfWork:
     def add(self, keys: Iterable[bytes], known: Sequence[QueuedUrl] = ()) -> None:
         """Take further keys in, before anything about them has changed."""
         wanted = list(dict.fromkeys(keys))
+        self._asked.update(wanted)
+        self._outcomes = None
         queued, cached = self.tx.queued(wanted, known), self.tx.cached(wanted)
         cached |= self._renditions(cached.values())
         self.queued |= queued
@@ -261,18 +266,41 @@ class UnitOfWork:
         key = urlkey(pid, entry.curl, entry.mimetype)
         row = self.queued.get(key)
         if row is None:
-            self._append(pid, key, entry, place)
+            self._append(pid, key, entry, place, at_once=True)
         elif row.operation == queue.FETCH and row.not_before:
             self.put_queued(queue.at_once(row))
 
-    def _append(self, pid: int, key: bytes, entry: UrlEntry, place: Place) -> None:
+    def _append(self, pid: int, key: bytes, entry: UrlEntry, place: Place, *, at_once: bool = False) -> None:
         """Queue a URL that does not wait; where a spider's visit of it does, it takes over its place."""
         found = self.queued.get(urlkey(pid, entry.furl, ANY_TYPE))
         if place.origin == Origin.PUSH and found is not None and queue.is_found(found):
             self.drop_queued(found.urlkey)
-            self.put_queued(queue.take_over(found, entry, key, place))
+            row = queue.take_over(found, entry, key, place)
         else:
-            self.put_queued(queue.update_row(entry, key, pid, place))
+            row = queue.update_row(entry, key, pid, place)
+        self.put_queued(self._with_tries_left(row, at_once=at_once))
+
+    def _with_tries_left(self, row: QueuedUrl, *, at_once: bool) -> QueuedUrl:
+        """Return a row that may be asked for only once if the tries of its declaration ended without success.
+
+        That is when the last delay has passed since, or ``at_once``.
+        """
+        ended = self._outcome(row.urlkey) if row.origin == Origin.PUSH else None
+        cached = self.cached.get(row.urlkey)
+        if ended is None or not ended_tries(ended, row):
+            return row
+        if cached is not None and cached.confirmed_time > ended.at:
+            return row  # something else was stored since
+        delays = self.policy.retry_delays
+        due = 0 if at_once else convergence.one_more(ended.at, self.now, delays) or queue.DUE
+        etag = convergence.strong(cached.etag) if cached and ended.state == OUTCOME_STORED else ""
+        return queue.once(row, delays, due, etag if cached and cached.final_url == row.furl else "")
+
+    def _outcome(self, key: bytes) -> LastOutcome | None:
+        """Return the last failure of a URL; those of all are read when the first is asked for."""
+        if self._outcomes is None:
+            self._outcomes = self.tx.outcomes_of({*self._asked, key})
+        return self._outcomes.get(key)
 
     def remove_pushed(self, key: bytes, psetid: int, reason: str, *, hold: bool = False) -> None:
         """Remove a document of which its provider said that it is gone."""

@@ -3,10 +3,14 @@
 A window is read from the head of the queue, or *on*, behind the last row of the one before. Reading on is
 right for as long as nothing arrived and no hour or delay ended since: the rows before that place are then
 those that were read.
+
+What tries again and is due by now is a queue of its own beside the fresh URLs of a provider: a *lane*. So
+however many there are, and whichever set they are of, fresh ones come in between (``domain.turns.mixed``).
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from lcc_scrapy.cache.irrelevant import current_at
@@ -14,10 +18,11 @@ from lcc_scrapy.db.records import Head, Irrelevant, Queue, StoredTurn
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.entries import furlkey
+from lcc_scrapy.domain.convergence import strong
+from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.providers import State
-from lcc_scrapy.domain.queue import QueuedUrl, Ticket, is_among, is_found
-from lcc_scrapy.domain.turns import NEVER, interleave
+from lcc_scrapy.domain.queue import DUE, QueuedUrl, Ticket, is_among, is_found
+from lcc_scrapy.domain.turns import NEVER, interleave, mixed
 from lcc_scrapy.queue.leases import Member
 
 MASKS_PER_LOOK = 256
@@ -29,10 +34,14 @@ FEW_MASKS = 4
 PART = 16
 """Rows of a mask that are read at least."""
 
+_Rows = Mapping[Queue, Sequence[QueuedUrl]]
+
 HEAD = (-1, -1)
 """The place before every row of a queue."""
 
 _Place = tuple[int, int]
+_Lane = tuple[int, bool]
+"""A member, and whether of its rows the retries are meant, or the fresh ones."""
 
 
 class RowsDue(Exception):
@@ -43,13 +52,13 @@ class RowsDue(Exception):
 class Reach:
     """How far a window was read.
 
-    ``masks``: those of each active member that were open; ``ends``: the place (psetid, position) of each
-    member's last row in it; ``last``: whose row came last. ``arrivals`` is what had arrived in the turn,
-    ``look_at`` when an hour opens or a row that was set aside is due.
+    ``masks``: those of each active member that were open, of retries those of which any are due; ``ends``:
+    the place (psetid, position) of the last row in it; ``last``: whose row came last. ``arrivals`` is what
+    had arrived in the turn, ``look_at`` when an hour opens or a row that was set aside is due.
     """
 
-    masks: Mapping[int, tuple[str, ...]]
-    ends: Mapping[int, _Place]
+    masks: Mapping[_Lane, tuple[str, ...]]
+    ends: Mapping[_Lane, _Place]
     last: int
     arrivals: int
     look_at: float
@@ -59,7 +68,8 @@ class Reach:
 class Wanted:
     """A window that is wanted: ``limit`` tickets, behind ``reach`` or, without it, from the head.
 
-    ``out`` are keys already handed out and not settled.
+    ``out`` are keys already handed out and not settled; ``since`` counts the fetches of each member that
+    were no retries since the last one that was.
     """
 
     lease: StoredTurn
@@ -67,6 +77,7 @@ class Wanted:
     limit: int
     out: Collection[bytes] = ()
     reach: Reach | None = None
+    since: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +134,7 @@ def windows_of(
     starts = _starts(tx, anew, arrivals, now, zone=zone, bring_back=bring_back)
     starts |= {key: one.reach for key, one in zip(keys, wanted, strict=True) if key in goes_on and one.reach}
     asked = [_heads(one, starts[one.lease.turnkey]) for one in wanted]
-    rows = tx.heads([head for heads in asked for head in heads])
+    rows = _rows(tx, asked)
     drawn = [
         _drawn(one, starts[one.lease.turnkey], heads, rows) for one, heads in zip(wanted, asked, strict=True)
     ]
@@ -171,12 +182,13 @@ def _starts(
         for member in members:
             pid = member.provider.pid
             opened[pid], closed[pid] = _open_masks(member, masks[pid], now, zone)
-    due = _next_due(
+    due, retries = _next_due(
         tx, [(pid, mask) for pid, open_ in opened.items() for mask in open_], now, bring_back=bring_back
     )
     return {
         key: Reach(
-            {member.provider.pid: opened[member.provider.pid] for member in members},
+            {(member.provider.pid, False): opened[member.provider.pid] for member in members}
+            | {(pid, True): retries[pid] for member in members if (pid := member.provider.pid) in retries},
             {},
             0,
             arrivals[key],
@@ -200,61 +212,95 @@ def _open_masks(
     return open_[:MASKS_PER_LOOK], timeslots.next_permitted(closed, now, zone)
 
 
-def _next_due(tx: Tx, queues: Sequence[Queue], now: float, *, bring_back: bool) -> dict[int, float]:
-    """Return when the first rows of providers that are set aside will be due, and bring back what is."""
+def _next_due(
+    tx: Tx, queues: Sequence[Queue], now: float, *, bring_back: bool
+) -> tuple[dict[int, float], dict[int, tuple[str, ...]]]:
+    """Bring back what was set aside and is due.
+
+    Returns when the first of the other rows that are set aside will be due, of each provider; and the masks
+    of those that were brought back.
+    """
     due = tx.next_due(queues)
-    overdue = [queue for queue, at in due.items() if at <= now]
+    back = {queue for queue, at in due.items() if at == DUE}
+    if back:
+        due = {queue: at for queue, at in due.items() if at > DUE} | tx.next_due(sorted(back), DUE)
+    overdue = sorted(queue for queue, at in due.items() if at <= now)
     if overdue:
         if not bring_back:
             raise RowsDue
         for pid, mask in overdue:
             tx.return_due(pid, mask, int(now))
-        due = {queue: at for queue, at in due.items() if at > now} | dict(tx.next_due(overdue))
+        due = {queue: at for queue, at in due.items() if at > now} | dict(tx.next_due(overdue, DUE))
     first: dict[int, float] = {}
     for (pid, _), at in due.items():
         first[pid] = min(first.get(pid, NEVER), at)
-    return first
+    masks: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
+    for pid, mask in sorted({*back, *overdue}):
+        masks[pid] += (mask,)
+    return first, dict(masks)
 
 
 # --- rows ---------------------------------------------------------------------------------------------
 
 
-def _heads(wanted: Wanted, start: Reach) -> list[Head]:
+def _heads(wanted: Wanted, start: Reach) -> dict[_Lane, list[Head]]:
     """Return what to read of each queue; of many queues less each, for a window is filled by few of them."""
-    heads = []
-    for pid, masks in start.masks.items():
-        most, behind = wanted.limit, start.ends.get(pid, HEAD)
+    heads = {}
+    for lane, masks in start.masks.items():
+        most, behind = wanted.limit, start.ends.get(lane, HEAD)
         if len(masks) > FEW_MASKS:
             most = max(PART, most * FEW_MASKS // len(masks))
         if (
             behind == HEAD
         ):  # what is out lies before the end of the last window, but for what became due since
             most += len(wanted.out)
-        heads += [Head(pid, mask, behind, most) for mask in masks]
+        heads[lane] = [Head(lane[0], mask, behind, most) for mask in masks]
     return heads
 
 
+def _rows(tx: Tx, asked: Sequence[Mapping[_Lane, Sequence[Head]]]) -> dict[bool, _Rows]:
+    """Read what is wanted of fresh rows and of retries."""
+    wanted: dict[bool, list[Head]] = {False: [], True: []}
+    for one in asked:
+        for (_, retries), heads in one.items():
+            wanted[retries] += heads
+    return {retries: tx.heads(heads, retries=retries) if heads else {} for retries, heads in wanted.items()}
+
+
 def _drawn(
-    wanted: Wanted, start: Reach, heads: Sequence[Head], rows: Mapping[Queue, Sequence[QueuedUrl]]
-) -> tuple[list[QueuedUrl], bool, dict[int, _Place]]:
-    """Return the next rows of a turn in order, whether there are more, and where each member was read to.
+    wanted: Wanted, start: Reach, heads: Mapping[_Lane, Sequence[Head]], rows: Mapping[bool, _Rows]
+) -> tuple[list[QueuedUrl], bool, dict[_Lane, _Place]]:
+    """Return the next rows of a turn in order, whether there are more, and where each lane was read to.
 
     The ring goes on where it was.
     """
-    merged = {
-        pid: _merged([head for head in heads if head.pid == pid], rows, wanted.out)
-        for pid in sorted(start.masks, key=lambda pid: (pid <= start.last, pid))
-    }
-    found = interleave([of_one for of_one, *_ in merged.values()])
-    taken, left = found[: wanted.limit], {row.pid for row in found[wanted.limit :]}
+    merged = {lane: _merged(of_one, rows[lane[1]], wanted.out) for lane, of_one in heads.items()}
+    pids = sorted({pid for pid, _ in heads}, key=lambda pid: (pid <= start.last, pid))
+    found = interleave([_mixed(pid, merged, wanted.since.get(pid, 0)) for pid in pids])
+    taken, more = found[: wanted.limit], any(more for _, more, _ in merged.values())
+    drawn = Counter(map(_lane, taken))
+    left = {lane for lane, (of_one, *_) in merged.items() if drawn[lane] < len(of_one)}
     # Also past rows that are out: a read that found nothing else would be repeated for as long as they are.
-    read = {pid: end for pid, (*_, end) in merged.items() if end is not None and pid not in left}
-    ends = {row.pid: _place(row) for row in taken} | read
-    return taken, len(found) > wanted.limit or any(more for _, more, _ in merged.values()), ends
+    read = {lane: end for lane, (*_, end) in merged.items() if end is not None and lane not in left}
+    ends = {_lane(row): _place(row) for row in taken} | read
+    return taken, more or bool(left), ends
+
+
+def _mixed(
+    pid: int, merged: Mapping[_Lane, tuple[list[QueuedUrl], bool, _Place | None]], since: int
+) -> list[QueuedUrl]:
+    """Return the next rows of a provider: its retries among the fresh ones."""
+    fresh, more, _ = merged[pid, False]
+    retries, *_ = merged.get((pid, True), ((), False, None))
+    return mixed(fresh, retries, since, more=more) if retries else fresh
+
+
+def _lane(row: QueuedUrl) -> _Lane:
+    return row.pid, row.not_before > 0
 
 
 def _merged(
-    heads: Sequence[Head], rows: Mapping[Queue, Sequence[QueuedUrl]], out: Collection[bytes]
+    heads: Sequence[Head], rows: _Rows, out: Collection[bytes]
 ) -> tuple[list[QueuedUrl], bool, _Place | None]:
     """Return a provider's next rows by set and position, up to where all of its queues were read."""
     parts = [(head, rows.get((head.pid, head.mask), ())) for head in heads]
@@ -266,7 +312,7 @@ def _merged(
     return [row for row in found if not out or not is_among(row, out)], bool(cut), end
 
 
-def _reached(start: Reach, rows: Sequence[QueuedUrl], ends: Mapping[int, _Place]) -> Reach:
+def _reached(start: Reach, rows: Sequence[QueuedUrl], ends: Mapping[_Lane, _Place]) -> Reach:
     return replace(start, ends={**start.ends, **ends}, last=rows[-1].pid if rows else start.last)
 
 
@@ -287,8 +333,12 @@ def _ticket(
     ticket = Ticket(row, lease.turnkey, lease.token)
     if cached is None and left is not None:
         return replace(ticket, etag=left.etag, last_modified=left.last_modified)
+    if row.last_etag:
+        return replace(ticket, etag=row.last_etag)
     if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
         return ticket
+    if row.origin == Origin.PUSH or ticket.is_retry:
+        return replace(ticket, etag=strong(cached.etag))
     return replace(ticket, etag=cached.etag, last_modified=cached.last_modified)
 
 

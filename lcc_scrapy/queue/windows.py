@@ -148,7 +148,8 @@ class WindowReader:
         left = len(turn.window)
         turn.size = self._size(turn, free + left)
         limit = turn.size if turn.reach is None else max(1, turn.size - left)
-        return Wanted(turn.lease, tuple(turn.members.values()), limit, frozenset(turn.out), turn.reach)
+        members, since = tuple(turn.members.values()), turn.since_retries()
+        return Wanted(turn.lease, members, limit, frozenset(turn.out), turn.reach, since)
 
     def _size(self, turn: HeldTurn, free: int) -> int:
         """Return how large a window may be: as it drains, but not less than half as large as the last one.

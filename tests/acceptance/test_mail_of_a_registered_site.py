@@ -40,7 +40,7 @@ def lcc(make_lcc, site, server):
         LCC_REGISTRATION="open", LCC_REGISTRATION_PRIVATE="yes", LCC_REGISTRATION_PORTS=str(site.port),
         LCC_PUSH_ENDPOINTS=f"127.0.0.1:{port}", LCC_PUBLIC_URL=f"http://127.0.0.1:{port}",
         LCC_MAIL_FROM="LCC <lcc@example.org>", LCC_MAIL_PORT=str(server.port), LCC_MAIL_DIGEST="",
-        LCC_UNS_ENDPOINTS="",
+        LCC_UNS_ENDPOINTS="", LCC_RETRY_DELAYS="",
     )  # fmt: skip
 
 

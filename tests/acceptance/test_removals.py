@@ -36,7 +36,7 @@ def host(site: Site) -> str:
 
 @pytest.fixture
 def lcc(make_lcc: Callable[..., Lcc], host: str) -> Lcc:
-    made = make_lcc(LCC_STOP_TIMEOUT="2s")
+    made = make_lcc(LCC_STOP_TIMEOUT="2s", LCC_RETRY_DELAYS="")
     made.add_provider(7, host)
     made.start()
     return made

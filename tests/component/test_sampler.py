@@ -5,6 +5,7 @@ from same_thread import SameThread
 from twisted.internet.task import Clock
 
 from lcc_scrapy.domain.errors import StoreUnavailable
+from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Visits
@@ -20,11 +21,11 @@ class World:
     """A sampler over a little LCC with ten pushed pages; fetching is up to the test."""
 
     def __init__(self, **visits):
-        self.lcc = LittleLcc(MemoryStore())
+        self.lcc = LittleLcc(MemoryStore(), QueuePolicy(retry_delays=()))
         self.lcc.add(created=self.lcc.now, fallback=0.2)
         self.names = list("abcdefghij")
         self.lcc.push(*[update(name, name.encode()) for name in self.names])
-        self.lcc.fetch_all(body=b"first")
+        self.lcc.fetch_all(body=b"first")  # of which the provider was told
         self.clock = Clock()
         self.touched = 0
         self.sampler = Sampler(

@@ -31,9 +31,9 @@ def heads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     asked: list[Any] = []
     real = MemoryTx.heads
 
-    def spy(self: MemoryTx, wanted: Any) -> Any:
+    def spy(self: MemoryTx, wanted: Any, *, retries: bool = False) -> Any:
         asked.extend(wanted)
-        return real(self, wanted)
+        return real(self, wanted, retries=retries)
 
     monkeypatch.setattr(MemoryTx, "heads", spy)
     return asked
@@ -272,8 +272,8 @@ def test_no_more_rows_are_read_than_tickets_are_handed_out(monkeypatch: pytest.M
     rows: list[Any] = []
     real = MemoryTx.heads
 
-    def counted(self: MemoryTx, wanted: Any) -> Any:
-        found = real(self, wanted)
+    def counted(self: MemoryTx, wanted: Any, *, retries: bool = False) -> Any:
+        found = real(self, wanted, retries=retries)
         rows.extend(row for part in found.values() for row in part)
         return found
 
@@ -400,7 +400,10 @@ some_names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=15, unique=Tr
 
 
 class Order(RuleBasedStateMachine):
-    """What is handed out next is the first row in the store that may be fetched and is not out."""
+    """What is handed out next is the first row in the store that may be fetched and is not out.
+
+    It is the first retry that is due where no other row is there, or three others were handed out since.
+    """
 
     window = 3
 
@@ -409,11 +412,16 @@ class Order(RuleBasedStateMachine):
         self.house = House(window=self.window, poll=20.0)
         self.house.provider(1)
         self.house.manager.start()
+        self.since = 0
         self.commits: Any = ByHand()
         self.house.manager.dispatcher.group_commit._thread = self.commits
         self.ticket: Any = None
 
     def expected(self) -> str | None:
+        fresh, retries = self.first(retries=False), self.first(retries=True)
+        return retries if fresh is None or (retries is not None and self.since >= 3) else fresh
+
+    def first(self, *, retries: bool) -> str | None:
         house, now = self.house, self.house.clock.seconds()
         held = house.manager.turns.get("1")
         out = held.out if held is not None else set()
@@ -423,6 +431,7 @@ class Order(RuleBasedStateMachine):
             (row.psetid, row.position, row.furl.rsplit("/", 1)[1])
             for row in rows
             if row.not_before <= now
+            and (row.not_before > 0) == retries
             and row.operation == FETCH
             and row.urlkey not in out
             and timeslots.permits(row.timeofday, now, house.manager.dispatcher.zone)
@@ -458,6 +467,8 @@ class Order(RuleBasedStateMachine):
             self.house.clock.advance(20)
         assert name == expected
         self.ticket = self.house.ticket
+        if self.ticket is not None:
+            self.since = 0 if self.ticket.row.not_before else self.since + 1
 
     @precondition(lambda self: self.ticket is not None)
     @rule(code=st.sampled_from([0, 0, 0, 404, 500]))

@@ -112,7 +112,7 @@ def test_a_replaced_and_a_removed_document_leave_their_files_to_it_and_free_thei
 def test_what_last_went_wrong_with_a_url_is_forgotten_after_its_time(machines):
     lcc = machines.lcc
     lcc.push(update("a"))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     for later, known in ((1000, True), (1001, False)):
         machines.manager(HERE).step(lcc.now + later)
         with lcc.store.read() as tx:
@@ -123,7 +123,7 @@ def test_a_turn_without_urls_is_forgotten_when_it_has_nothing_to_wait_for(machin
     lcc = machines.lcc
     lcc.push(update("a"))
     (granted,) = lcc.grant()
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     lcc.rest(granted, not_before=lcc.now + 10.0)
     for later, known in ((9, True), (10, False)):
         machines.manager(HERE).step(lcc.now + later)

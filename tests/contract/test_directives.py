@@ -151,7 +151,7 @@ def test_the_parent_is_noted_where_it_is_a_document(lcc):
 
 def test_a_url_that_failed_is_tried_again_when_somebody_asks(lcc):
     ask(lcc, asked("a", 0, "anna"))
-    lcc.settle(lcc.failed(lcc.tickets()[0], 404))
+    lcc.settle(lcc.failed(lcc.tickets()[0], 404, final=True))
     lcc.now += 1
     assert ask(lcc, asked("a", 0, "bert")) == 1
     assert lcc.errors() == []

@@ -73,10 +73,10 @@ def test_a_document_knows_when_its_subtype_last_changed(lcc):
 def test_what_is_only_confirmed_still_knows_when_its_subtype_changed(lcc):
     lcc.push(update("a"))
     lcc.fetch("a", b"same")
-    lcc.push(update("a", b"same", subtype="lang: nl"))
+    lcc.push(update("a", subtype="lang: nl"))
     lcc.fetch("a", b"same")
     assert subtype_seqs(lcc) == {"a": 2}
-    lcc.push(update("a", b"same", subtype="lang: nl"))
+    lcc.push(update("a", subtype="lang: nl"))
     lcc.fetch_all(body=b"same")
     assert [(row.seq, row.subtype_seq) for row in lcc.feed()] == [(2, 2)]
 

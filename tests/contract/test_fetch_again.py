@@ -41,10 +41,10 @@ def fail(lcc, *names, code=404):
 def test_what_failed_is_fetched_again_with_all_that_was_declared(lcc):
     lcc.push(update("a", BODY, subtype="lang: nl", burl=None, declared=Declared(mtime=5)))
     before = lcc.queued("a")
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     assert retry(lcc) == {"queued": 1}
     row = lcc.queued("a")
-    assert replace(before, psetid=row.psetid, seen=0) == row
+    assert replace(before, psetid=row.psetid, seen=0, tries=3) == row, "one request, and no series"
     lcc.fetch("a", BODY)
     assert lcc.documents() == ["a"]
     assert retry(lcc) == {"done_since": 1}
@@ -71,7 +71,7 @@ def test_what_waits_to_try_again_goes_at_once_in_its_first_place(lcc):
     assert lcc.queued("a").not_before > lcc.now
     assert retry(lcc) == {"sooner": 1}
     assert [ticket.row.curl for ticket in lcc.tickets()] == [url("a"), url("b")]
-    assert (lcc.queued("a").tries, lcc.queued("a").not_before) == (0, 0)
+    assert (lcc.queued("a").tries, lcc.queued("a").not_before) == (1, 0)
     lcc.fetch("a")
     assert retry(lcc) == {"done_since": 1}
 
@@ -138,10 +138,13 @@ def test_a_refetched_document_keeps_what_was_declared_and_no_change_counts_as_mi
     lcc.now += 1
     assert refetch(lcc, dry_run=True) == refetch(lcc) == {"queued": 1}
     assert lcc.queued("a").origin == Origin.REFETCH
+    assert lcc.fetch("a", b"another").result == "retrying"
+    assert lcc.cached("a") == before, "a copy that is as declared stays until a second look"
+    lcc.now += 3600
     lcc.fetch("a", b"another")
     row = lcc.cached("a")
     assert (row.mtime, row.subtype, row.origin, row.seen) == (5, "lang: nl", "push", before.seen)
-    assert (row.fetched_len, row.len, row.seq) == (7, 7, before.seq + 1)
+    assert (row.fetched_len, row.len, row.seq) == (7, len(BODY), before.seq + 1)
     assert lcc.errors() == []
     with lcc.store.read() as tx:
         missed = tx.missed(PID, 0)
@@ -153,7 +156,7 @@ def test_a_refetched_document_may_be_unchanged_or_gone(lcc):
     lcc.now += 1
     refetch(lcc)
     lcc.settle(lcc.not_modified(lcc.ticket("a")))
-    lcc.settle(lcc.failed(lcc.ticket("b"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("b"), 404, final=True))
     assert (lcc.documents(), lcc.cached("a").confirmed_time, lcc.errors()) == (["a"], lcc.now, [])
     assert lcc.waiting() == []
 

@@ -75,7 +75,7 @@ def test_what_was_counted_of_a_provider_goes_with_it(store, counted, registered)
 def test_every_outcome_is_counted_in_the_commit_that_makes_it_durable(lcc):
     lcc.push(*map(update, "abcd"))
     a, b, c, d = (lcc.ticket(name) for name in "abcd")
-    lcc.settle(lcc.served(a), lcc.failed(b, 404), lcc.failed(c, 603, final=True))
+    lcc.settle(lcc.served(a), lcc.failed(b, 404, final=True), lcc.failed(c, 603, final=True))
     lcc.settle(lcc.failed(d, 503))
     lcc.settle(lcc.served(a), owner="somebody else")
     with lcc.store.read() as tx:

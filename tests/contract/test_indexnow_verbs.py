@@ -146,14 +146,14 @@ def test_a_document_that_a_spider_found_is_its_providers_from_then_on(lcc):
 def test_a_cached_url_that_is_gone_is_removed(lcc):
     lcc.store_pages(*"abcdefghijkl")
     submit(lcc, "a")
-    settled = lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    settled = lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     assert settled[0].removed
     assert lcc.documents() == list("bcdefghijkl")
 
 
 def test_a_new_url_that_is_gone_leaves_nothing_but_an_error_for_its_provider(lcc):
     submit(lcc, "a")
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     assert (lcc.documents(), lcc.waiting(), len(lcc.errors())) == ([], [], 1)
 
 

@@ -406,7 +406,7 @@ def test_what_the_guard_counted_stays_guarded_while_it_is_removed(lcc):
     intake = Intake(lcc.store, lcc.spooled(*map(removal, names(30))), lcc.policy)
     for _ in range(11):
         intake.step(lcc.now)
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()])
     while not intake.step(lcc.now).finished:
         pass
     assert len(lcc.documents()) == 30
@@ -420,7 +420,7 @@ def test_what_a_full_set_may_remove_stays_guarded_while_it_is_removed(lcc, caplo
     intake = Intake(lcc.store, lcc.spooled(*map(update, names(30)), full=True), lcc.policy)
     for _ in range(11):
         intake.step(lcc.now)
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()][:20])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()][:20])
     while not intake.step(lcc.now).finished:
         pass
     assert len(lcc.documents()) == 30

@@ -165,7 +165,7 @@ def test_a_page_gone_from_its_site_is_forgotten(dropping):
     irrelevance(dropping).round()
     with dropping.store.begin() as tx:
         spider(dropping).ask_again(tx, [at("a")], dropping.now)
-    dropping.settle(dropping.failed(tickets(dropping)["a"], 404))
+    dropping.settle(dropping.failed(tickets(dropping)["a"], 404, final=True))
     with dropping.store.read() as tx:
         assert (tx.irrelevant_at([at("a")]), tx.links_of(a.urlkey)) == ({}, [])
 

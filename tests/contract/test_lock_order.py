@@ -78,7 +78,7 @@ def some_of_each(lcc):
     lcc.store_pages("old", "failing")
     lcc.push(update("old"), update("failing"), update("new"))
     new, old, failing = (lcc.ticket(name) for name in ("new", "old", "failing"))
-    return [lcc.served(new), lcc.failed(old, 404), lcc.failed(failing, 603)]
+    return [lcc.served(new), lcc.failed(old, 404, final=True), lcc.failed(failing, 603)]
 
 
 def test_a_settlement_locks_what_all_workers_write_when_files_are_durable_and_the_feed_last(lcc):

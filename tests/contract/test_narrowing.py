@@ -217,7 +217,7 @@ def test_documents_outside_stay_guarded_while_they_are_removed(lcc):
     for step in steps:
         if step.removed:
             break
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()])
     list(steps)
     assert len(lcc.documents()) == 30
     assert len(lcc.held()) == 20

@@ -41,7 +41,7 @@ class Site:
                     body = repr(self.pages[name]).encode()
                     self.lcc.settle(self.lcc.served(ticket, body, served_type="text/html"))
                 else:
-                    self.lcc.settle(self.lcc.failed(ticket, 404))
+                    self.lcc.settle(self.lcc.failed(ticket, 404, final=True))
             self.scan()
             if not self.lcc.waiting():
                 return

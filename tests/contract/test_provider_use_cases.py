@@ -185,7 +185,7 @@ def test_what_a_spider_found_tells_when_it_is_due(lcc):
         if ticket.row.furl == url("a"):
             lcc.settle(lcc.served(ticket, served_type="text/html"))
         elif ticket.row.furl == url("dead"):
-            lcc.settle(lcc.failed(ticket, 404))
+            lcc.settle(lcc.failed(ticket, 404, final=True))
     visits = {name: ask(lcc, url(name))[0].visits for name in ("a", "dead", "waits")}
     day = lcc.now + 86_400
     assert {name: (one.visited, one.due) for name, one in visits.items()} == {
@@ -204,7 +204,7 @@ def test_a_removed_document_tells_when_and_why(lcc):
 
 def test_a_url_that_failed_for_good_is_still_explained(lcc):
     lcc.push(update("a"))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     for text in (url("a"), key("a").hex()):
         known = ask(lcc, text)
         assert [(one.outcome.code, one.queued, one.cached) for one in known] == [(404, None, None)]
@@ -213,7 +213,7 @@ def test_a_url_that_failed_for_good_is_still_explained(lcc):
 @pytest.mark.parametrize("text", [url("a"), url("z"), "a name", "00" * 16])
 def test_an_explanation_asks_as_much_whatever_the_number_of_providers(lcc, text):
     lcc.push(update("a"))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     asked = []
     for count in (10, 100):
         for pid in range(count, 2 * count):

@@ -16,6 +16,7 @@ from hypothesis.stateful import (
 from little_lcc import PID, SITE, LittleLcc, assert_books_balance, key, removal, update, url
 
 from lcc_scrapy.domain.cache import CachedUrl
+from lcc_scrapy.domain.queue import DUE
 from lcc_scrapy.domain.removal_guard import DAY, FEW, room
 from lcc_scrapy.domain.turns import NEVER
 from lcc_scrapy.intake import absorbing
@@ -48,6 +49,7 @@ class Copy:
     body: bytes
     declared: bytes | None
     held: bool = False
+    confirmed: int = 0
 
 
 class QueueLife(RuleBasedStateMachine):
@@ -64,6 +66,8 @@ class QueueLife(RuleBasedStateMachine):
         self.out = {}
         self.sets = self.errors = self.removed = self.since = self.read = 0
         self.mirror = {}
+        self.ended: dict[str, tuple[int, bytes | None]] = {}
+        self.in_a_row = 0
 
     # --- the rules, once more and as plain as can be ---------------------------------------------
 
@@ -90,9 +94,35 @@ class QueueLife(RuleBasedStateMachine):
         if name in self.queue:
             row = self.queue[name]
             row.version += 1
-            row.operation, row.declared, row.tries, row.level, row.not_before = "fetch", body, 0, 0, 0
-        elif body is None or name not in self.cache or self.cache[name].declared != body:
-            self.queue[name] = Row(self.sets, position, body)
+            if (row.operation, row.declared) != ("fetch", body):
+                row.operation, row.declared, row.tries, row.level, row.not_before = "fetch", body, 0, 0, 0
+        elif body is None or name not in self.cache or self.cache[name].body != body:
+            self.queue[name] = self.with_tries_left(name, Row(self.sets, position, body))
+        else:
+            self.cache[name].declared, self.cache[name].confirmed = body, self.lcc.now
+
+    def with_tries_left(self, name, row):
+        """What failed for good, and is declared again as it was, is asked for once, not too soon."""
+        at, declared = self.ended.get(name, (0, ""))
+        since = name in self.cache and self.cache[name].confirmed > at
+        if declared != row.declared or since:
+            return row
+        row.tries = len(DELAYS)
+        row.not_before = at + DELAYS[-1] if at + DELAYS[-1] > self.lcc.now else DUE
+        return row
+
+    def overtaken(self, row, version, said):
+        """Tell whether a newer declaration arrived than the one that was fetched, and whether it is another one."""
+        same = (row.declared, row.operation) == (said, "fetch")
+        return row.version != version and not (same and said is not None), not same
+
+    def tries_again(self, row):
+        """Let a row try again, if it has any tries left."""
+        if row.tries >= len(DELAYS):
+            return False
+        row.not_before = self.lcc.now + DELAYS[row.tries]
+        row.tries = row.level = row.tries + 1
+        return True
 
     # --- sets ------------------------------------------------------------------------------------
 
@@ -158,8 +188,17 @@ class QueueLife(RuleBasedStateMachine):
 
     def order(self, *, eligible=False):
         rows = [(row.set, row.level, row.position, name) for name, row in self.queue.items()]
-        now = self.lcc.now
-        return [name for *_, name in sorted(rows) if not eligible or self.queue[name].not_before <= now]
+        names = [name for *_, name in sorted(rows)]
+        if not eligible:
+            return names
+        due = [name for name in names if self.queue[name].not_before == DUE and name not in self.out]
+        found = []
+        for name in names:
+            if not self.queue[name].not_before and name not in self.out:
+                if found and len(found) % 4 == 3 and due:
+                    found.append(due.pop(0))
+                found.append(name)
+        return found + due
 
     @rule(count=st.integers(1, 12))
     def a_window_is_handed_out(self, count):
@@ -167,14 +206,14 @@ class QueueLife(RuleBasedStateMachine):
             return
         window = self.lcc.window(limit=count, out=[key(name) for name in self.out])
         for row in self.queue.values():
-            if row.not_before <= self.lcc.now:
-                row.not_before = 0
-        expected = [name for name in self.order(eligible=True) if name not in self.out]
+            if 0 < row.not_before <= self.lcc.now:
+                row.not_before = DUE
+        expected = self.order(eligible=True)
         got = [ticket.row.curl.removeprefix(SITE) for ticket in window.tickets]
         assert got == expected[:count]
         assert window.more or len(expected) <= count
         assert not window.more or len(expected) >= count, "only a full window may have a successor"
-        due = [row.not_before for row in self.queue.values() if row.not_before]
+        due = [row.not_before for row in self.queue.values() if row.not_before > DUE]
         assert window.look_at == min(due, default=NEVER)
         for name, ticket in zip(got, window.tickets, strict=True):
             self.out[name] = (ticket, self.queue[name].version, self.queue[name].declared)
@@ -183,6 +222,9 @@ class QueueLife(RuleBasedStateMachine):
         """Settle everything that is out, in one batch; ``how`` makes the outcome of a ticket."""
         out, self.out = self.out, {}
         self.lcc.settle(*[how(ticket) for ticket, _, _ in out.values()])
+        self.asked = {
+            name: ticket.etag if ticket.row.last_etag else "" for name, (ticket, _, _) in out.items()
+        }
         return [(name, version, said) for name, (_, version, said) in out.items()]
 
     def live(self, name):
@@ -193,6 +235,13 @@ class QueueLife(RuleBasedStateMachine):
             return None
         return row
 
+    def mismatched(self, name, row):
+        if self.in_a_row >= 20 or not self.tries_again(row):
+            self.errors += 1
+            self.in_a_row += 1
+            self.ended[name] = self.lcc.now, row.declared
+            del self.queue[name]
+
     @precondition(lambda self: self.out)
     @rule(body=st.sampled_from(BODIES))
     def documents_are_served(self, body):
@@ -200,12 +249,24 @@ class QueueLife(RuleBasedStateMachine):
             row = self.live(name)
             if row is None:
                 continue
-            newest = row.version == version or row.declared == body
-            held = name in self.cache and self.cache[name].held
-            self.cache[name] = Copy(body, row.declared if newest else said, held)
-            self.errors += self.cache[name].declared not in (None, body)
-            if newest:
-                del self.queue[name]
+            overtaken, another = self.overtaken(row, version, said)
+            newest = not overtaken or row.declared == body
+            declared = row.declared if newest else said
+            copy = self.cache.get(name)
+            if declared in (None, body):
+                self.cache[name] = Copy(body, declared, copy is not None and copy.held, self.lcc.now)
+                if newest:
+                    del self.queue[name]
+                    self.in_a_row = 0
+                continue
+            stores = copy is None or copy.body not in (declared, row.declared if another else declared)
+            if stores:
+                self.cache[name] = Copy(body, declared, copy is not None and copy.held, self.lcc.now)
+            elif not another:
+                copy.declared, copy.confirmed = declared, self.lcc.now
+            if another:
+                continue
+            self.mismatched(name, row)
 
     @precondition(lambda self: self.out)
     @rule()
@@ -214,26 +275,40 @@ class QueueLife(RuleBasedStateMachine):
             row = self.live(name)
             if row is None:
                 continue
+            if self.asked[name]:  # it is still what came in place of what was declared
+                if not self.overtaken(row, version, said)[1]:
+                    if name in self.cache:
+                        self.cache[name].declared, self.cache[name].confirmed = row.declared, self.lcc.now
+                    self.mismatched(name, row)
+                continue
             if name not in self.cache:
                 row.version += 1
                 continue
             self.cache[name].declared = said
+            self.cache[name].confirmed = self.lcc.now
             if row.version == version:
                 del self.queue[name]
 
     @precondition(lambda self: self.out)
     @rule(code=st.sampled_from([404, 500, 403, 605]))
     def fetches_fail(self, code):
-        for name, version, _ in self.settle(lambda ticket: self.lcc.failed(ticket, code)):
+        for name, version, said in self.settle(lambda ticket: self.lcc.failed(ticket, code)):
             row = self.live(name)
-            if row is None or row.version != version:
+            if row is None:
                 continue
-            if code in {500, 403} and row.tries < len(DELAYS):
-                row.not_before = self.lcc.now + DELAYS[row.tries]
-                row.tries = row.level = row.tries + 1
+            overtaken, another = self.overtaken(row, version, said)
+            better = code in {404, 500, 403}
+            if (overtaken and another) or (overtaken and not better) or (better and self.tries_again(row)):
+                continue
+            if overtaken:
+                row.not_before = self.lcc.now + DELAYS[-1]
                 continue
             del self.queue[name]
             self.errors += 1
+            if better:
+                self.ended[name] = self.lcc.now, said
+            else:
+                self.ended.pop(name, None)
             if code in {404, 403} and name in self.cache:
                 if self.guard(1):
                     self.cache[name].held = True

@@ -74,7 +74,7 @@ class QuotaLife(RuleBasedStateMachine):
     @rule(names=some)
     def documents_are_not_found_any_more(self, names):
         self.lcc.push(*map(update, names))
-        self.settle(*[self.lcc.failed(ticket, 404) for ticket in self.lcc.tickets()])
+        self.settle(*[self.lcc.failed(ticket, 404, final=True) for ticket in self.lcc.tickets()])
 
     @rule(names=some)
     def documents_are_removed(self, names):

@@ -76,9 +76,9 @@ def test_refusals_are_bounded_by_set_and_by_provider(uns, lcc):
 
 def test_what_is_stored_after_a_failure_is_told_so(lcc):
     lcc.push(update("a"))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     assert told(lcc, url("a")) == [("failed", 404, "")]
-    lcc.now += 1
+    lcc.now += 3600
     lcc.push(update("a"))
     assert told(lcc, url("a")) == [("waiting", 404, "submitted again")]
     lcc.fetch("a")
@@ -94,12 +94,14 @@ def test_a_copy_that_outlives_a_failure_is_not_told_as_stored_since(lcc):
     lcc.push(update("a"))
     lcc.settle(lcc.failed(lcc.ticket("a"), 503, final=True))
     assert told(lcc, url("a")) == [("cached", 503, "")]
+    lcc.now += 3600
     lcc.push(update("a"))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 410))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 410, final=True))
     assert told(lcc, url("a")) == [("failed", 410, "")]
 
 
 def test_a_document_that_differs_from_what_was_declared_is_told_as_stored(lcc):
+    lcc.policy = replace(lcc.policy, retry_delays=())
     lcc.push(update("a", b"something else"))
     lcc.fetch("a", b"this")
     assert told(lcc, url("a")) == [("cached", 608, "stored")]

@@ -174,7 +174,7 @@ def test_it_goes_with_its_page(lcc, render):
     store(lcc, "a", "b", "c", "d")
     lcc.change(render=render)
     lcc.push(removal("a"), update("b"))
-    lcc.settle(lcc.failed(lcc.ticket("b"), 410))
+    lcc.settle(lcc.failed(lcc.ticket("b"), 410, final=True))
     lcc.push(update("d"), full=True)
     lcc.fetch_all(body=b"served d")
     left = [rendition(lcc, name) is not None for name in "abcd"]
@@ -268,8 +268,8 @@ def test_a_lost_one_is_made_again_by_fetching_its_page(lcc, tmp_path):
 
 
 def test_a_page_served_as_another_type_loses_it(lcc):
-    policy = QueuePolicy()
-    assert policy.declared == "record"
+    lcc.policy = QueuePolicy(retry_delays=())
+    assert lcc.policy.declared == "record"
     store(lcc, "a")
     lcc.push(update("a"))
     lcc.settle(lcc.served(lcc.ticket("a"), b"%PDF", served_type="application/pdf"))

@@ -30,6 +30,7 @@ from lcc_scrapy.queue.settlement import (
 pytestmark = pytest.mark.by_turns
 
 BODY = b"a body of some length"
+DELAYS = (60, 600, 3600)
 
 
 def names(count):
@@ -200,7 +201,7 @@ def test_many_outcomes_of_several_providers_settle_together_in_order(lcc):
     lcc.push(*map(update, names(20)), pid=8)
     tickets = [*lcc.tickets(7), *lcc.tickets(8)]
     outcomes = [
-        lcc.failed(ticket, 404) if number % 5 == 0 else lcc.served(ticket, b"%d" % number)
+        lcc.failed(ticket, 404, final=True) if number % 5 == 0 else lcc.served(ticket, b"%d" % number)
         for number, ticket in enumerate(tickets)
     ]
     settled = lcc.settle(*outcomes)
@@ -246,7 +247,7 @@ def test_a_document_that_comes_and_goes_in_one_batch_is_told_to_nobody(lcc):
     first = lcc.ticket("a")
     lcc.push(update("a", b"declared anew"))
     second = lcc.ticket("a")
-    settled = lcc.settle(lcc.served(first, BODY), lcc.failed(second, 404))
+    settled = lcc.settle(lcc.served(first, BODY), lcc.failed(second, 404, final=True))
     assert [one.result for one in settled] == [STORED, FAILED]
     assert (lcc.documents(), lcc.feed(), lcc.waiting()) == ([], [], [])
 
@@ -287,7 +288,7 @@ def test_without_the_lease_nothing_changes_at_all(lcc, wrong):
         tickets = [replace(ticket, row=replace(ticket.row, pid=99)) for ticket in tickets]
     before, files = dump(lcc.store), dict(lcc.files)
     settled = lcc.settle(
-        lcc.served(tickets[0]), lcc.failed(tickets[1], 404), lcc.not_modified(tickets[2]), Cancelled(tickets[3]),
+        lcc.served(tickets[0]), lcc.failed(tickets[1], 404, final=True), lcc.not_modified(tickets[2]), Cancelled(tickets[3]),
         owner="another" if wrong == "owner" else None,
     )  # fmt: skip
     assert [one.result for one in settled] == [LOST] * 4
@@ -312,11 +313,16 @@ def test_a_lease_that_ended_but_was_not_taken_still_settles(lcc):
         (608, {"declared": Declared(None, 5, None)}, {}),
     ],
 )
-def test_a_mismatch_is_recorded_and_the_provider_told(lcc, code, declared, served):
+def test_a_mismatch_is_recorded_and_the_provider_told_at_the_last_try(lcc, code, declared, served):
     lcc.push(update("a", **declared))
-    settled = lcc.fetch("a", BODY, **served)
-    assert (settled.result, settled.code) == (STORED, code)
-    assert lcc.documents() == ["a"]
+    for delay in DELAYS:
+        settled = lcc.fetch("a", BODY, **served)
+        assert (settled.code, lcc.errors(), lcc.queued("a").not_before) == (code, [], lcc.now + delay)
+        assert (lcc.cached("a") is None) == (code == 607)
+        lcc.now += delay
+    settled = lcc.settle(lcc.served(lcc.ticket("a"), BODY, **served))[0]
+    assert (settled.result, settled.code) == (STORED if code == 607 else FAILED, code)
+    assert (lcc.documents(), lcc.waiting()) == (["a"], [])
     assert [error.code for error in lcc.errors()] == [code]
     assert lcc.provider().nurlerrs == 1
     with lcc.store.read() as tx:
@@ -330,7 +336,7 @@ def test_a_copy_that_was_held_goes_when_its_pushed_url_is_gone(lcc):
     ticket = lcc.ticket("a")
     lcc.push(full=True)
     assert lcc.held() == ["a"]
-    settled = lcc.settle(lcc.failed(ticket, 404))[0]
+    settled = lcc.settle(lcc.failed(ticket, 404, final=True))[0]
     assert (settled.removed, lcc.documents()) == (True, [])
 
 
@@ -342,10 +348,15 @@ def test_a_mismatch_is_refused_when_the_choice_is_strict(lcc, where):
         lcc.change(declared=STRICT)
     else:
         lcc.policy = QueuePolicy(declared=STRICT)
+    wanted = update("a", b"something else").declared
     lcc.push(update("a", b"something else"))
+    for delay in DELAYS:
+        assert lcc.fetch("a", BODY).result == RETRYING
+        lcc.now += delay
     settled = lcc.fetch("a", BODY)
     assert (settled.result, settled.code, settled.removed) == (FAILED, 608, False)
-    assert lcc.cached("a") == before
+    says = {"len": wanted.length, "md5": wanted.md5, "confirmed_time": lcc.now, "seen": 2}
+    assert lcc.cached("a") == replace(before, **says), "it exists; what is held of it is the former content"
     assert lcc.waiting() == []
 
 
@@ -446,7 +457,7 @@ def test_a_document_removed_in_the_same_batch_makes_room(lcc):
     lcc.store_pages("a")
     lcc.push(update("a"), update("b"))
     first, second = lcc.tickets()
-    settled = lcc.settle(lcc.failed(first, 404), lcc.served(second))
+    settled = lcc.settle(lcc.failed(first, 404, final=True), lcc.served(second))
     assert [one.code for one in settled] == [404, 0]
     assert lcc.documents() == ["b"]
 
@@ -523,21 +534,21 @@ def test_a_provider_is_told_exactly_what_it_submitted_last(lcc):
     for sent in (first, last):  # the second one meets the row of the first
         lcc.push(with_form(entry, sent, url("")))
         lcc.push(with_form(update("b", BODY), {"c": "b"}, url("")))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404), lcc.failed(lcc.ticket("b"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True), lcc.failed(lcc.ticket("b"), 404, final=True))
     assert [error.submitted for error in lcc.errors()] == [last, {"c": "b"}]
 
 
 def test_of_what_was_queued_before_it_was_known_what_was_sent_a_provider_is_told_what_was_made_of_it(lcc):
     lcc.push(update("a"))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     assert lcc.errors()[0].sent is None
     assert lcc.errors()[0].submitted["curl"] == url("a")
 
 
-def test_a_new_submission_of_a_url_that_failed_starts_over_in_its_first_place(lcc):
+def test_another_declaration_of_a_url_that_failed_starts_over_in_its_first_place(lcc):
     lcc.push(update("a"), update("b"))
     lcc.settle(lcc.failed(lcc.ticket("a"), 500))
-    lcc.push(update("a"))
+    lcc.push(update("a", b"new"))
     assert [t.row.curl for t in lcc.tickets()] == [url("a"), url("b")]
     assert lcc.queued("a").tries == 0
 
@@ -547,7 +558,7 @@ def test_a_failure_of_what_was_overtaken_says_nothing_about_the_newer_one(lcc):
     ticket = lcc.ticket("a")
     lcc.push(update("a"))
     before = dump(lcc.store)
-    assert lcc.settle(lcc.failed(ticket, 404))[0].result == DISCARDED
+    assert lcc.settle(lcc.failed(ticket, 404, final=True))[0].result == DISCARDED
     assert dump(lcc.store) == before
 
 
@@ -564,8 +575,8 @@ def test_the_kept_errors_are_bounded_and_their_count_is_exact(lcc):
     lcc.add(8)
     lcc.push(*map(update, names(10)))
     lcc.push(update("other"), pid=8)
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in [*lcc.tickets(8), *lcc.tickets()[:4]]])
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in [*lcc.tickets(8), *lcc.tickets()[:4]]])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()])
     assert [error.url for error in lcc.errors()] == [url(name) for name in names(10)[7:]]
     assert lcc.provider().nurlerrs == 10
     assert (lcc.provider(8).nurlerrs, len(lcc.errors(8))) == (1, 1)
@@ -575,7 +586,7 @@ def test_failures_are_found_by_either_name_of_their_url_whosever_they_are(lcc):
     lcc.add(8)
     lcc.push(replace(update("a"), curl="name of a"), update("b"))
     lcc.push(update("b"), pid=8)
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in [*lcc.tickets(), *lcc.tickets(8)]])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in [*lcc.tickets(), *lcc.tickets(8)]])
     with lcc.store.read() as tx:
         docid = key("b", pid=8).hex()
         names = ("name of a", url("a"), url("b"), "b", "", docid)
@@ -600,7 +611,7 @@ def test_an_outcome_holds_all_that_the_url_was_submitted_with(lcc):
 
 def test_a_removal_by_the_provider_withdraws_what_failed_and_nothing_else(lcc):
     lcc.push(*map(update, "abc"))
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()[:2]])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()[:2]])
     lcc.settle(lcc.failed(lcc.ticket("c"), 500))
     lcc.push(removal("a"), removal("c"))
     with lcc.store.read() as tx:
@@ -626,7 +637,7 @@ def test_the_oldest_outcomes_in_a_state_go_and_others_stay(lcc):
 
 def test_errors_are_forgotten_up_to_the_last_that_was_delivered(lcc):
     lcc.push(*map(update, names(3)))
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()])
     second = lcc.errors()[1]
     with lcc.store.begin() as tx:
         tx.forget_errors(PID, second.errorid)
@@ -636,16 +647,16 @@ def test_errors_are_forgotten_up_to_the_last_that_was_delivered(lcc):
 
 def test_numbers_of_errors_are_not_used_again(lcc):
     lcc.push(update("a"), update("b"))
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     first = lcc.errors()[0].errorid
     with lcc.store.begin() as tx:
         tx.forget_errors(PID, first)
-    lcc.settle(lcc.failed(lcc.ticket("b"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("b"), 404, final=True))
     assert lcc.errors()[0].errorid > first
 
 
-@pytest.mark.parametrize("code", [404, 410, 451])
-def test_gone_takes_the_copy_at_once(lcc, code):
+def test_what_may_not_be_shown_goes_at_once(lcc):
+    code = 451
     lcc.store_pages("a")
     lcc.push(update("a"))
     settled = lcc.settle(lcc.failed(lcc.ticket("a"), code))[0]
@@ -654,16 +665,17 @@ def test_gone_takes_the_copy_at_once(lcc, code):
     assert lcc.feed()[-1].reason == f"answered {code}"
 
 
-@pytest.mark.parametrize("code", [401, 403])
-def test_forbidden_takes_the_copy_only_after_the_retries(lcc, code):
+@pytest.mark.parametrize("code", [401, 403, 404, 410])
+def test_what_is_forbidden_or_missing_takes_the_copy_only_after_the_retries(lcc, code):
     lcc.store_pages("a")
     lcc.push(update("a"))
-    for delay in (60, 600, 3600):
+    for delay in DELAYS:
         assert lcc.settle(lcc.failed(lcc.ticket("a"), code))[0].result == RETRYING
         assert lcc.documents() == ["a"]
         lcc.now += delay
     assert lcc.settle(lcc.failed(lcc.ticket("a"), code))[0].removed
     assert lcc.documents() == []
+    assert lcc.feed()[-1].reason == f"answered {code}"
 
 
 @pytest.mark.parametrize("code", [400, 500, 501, 503, 601, 602, 603, 604, 605, 606, 611, 612, 613, 614, 615])
@@ -680,7 +692,7 @@ def test_the_log_tells_of_the_first_the_tenth_and_the_hundredth_that_are_held_on
     lcc.fetch_all()
     lcc.push(*map(update, names(130)))
     for ticket in lcc.tickets(limit=200):
-        lcc.settle(lcc.failed(ticket, 404))
+        lcc.settle(lcc.failed(ticket, 404, final=True))
     assert [int(message.split()[2]) for message in caplog.messages] == [1, 10, 100]
 
 
@@ -689,7 +701,7 @@ def test_a_site_that_answers_404_to_all_loses_half_of_its_documents_and_no_more(
     lcc.fetch_all()
     lcc.push(*map(update, names(60)))
     for ticket in lcc.tickets():
-        lcc.settle(lcc.failed(ticket, 404))
+        lcc.settle(lcc.failed(ticket, 404, final=True))
     assert (lcc.documents(), lcc.held()) == (names(60)[30:], names(60)[30:])
 
 
@@ -698,7 +710,7 @@ def test_a_site_that_answers_404_to_all_loses_twenty_documents_and_no_more(lcc, 
     lcc.push(*map(update, names(60)))
     lcc.fetch_all()
     lcc.push(*map(update, names(60)))
-    settled = lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()])
+    settled = lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()])
     assert sum(one.removed for one in settled) == 20
     assert lcc.held() == names(60)[20:]
     assert caplog.messages == [
@@ -717,10 +729,10 @@ def test_a_site_that_answers_404_to_all_loses_twenty_documents_and_no_more(lcc, 
 
 def test_old_outcomes_and_notes_of_sets_are_forgotten(lcc):
     lcc.push(update("a"), setid="s", digest="d")
-    lcc.settle(lcc.failed(lcc.ticket("a"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("a"), 404, final=True))
     lcc.now += 100
     lcc.push(update("b"))
-    lcc.settle(lcc.failed(lcc.ticket("b"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("b"), 404, final=True))
     with lcc.store.begin() as tx:
         tx.forget_outcomes(lcc.now)
         tx.forget_psets(lcc.now, lcc.now)

@@ -173,15 +173,17 @@ def every_kind(house: House) -> Iterator[list[Any]]:
         replace(served["a"], body=packed),
         replace(served["b"], body=large),
         lcc.served(tickets["c"], b""),
-        lcc.served(tickets["d"], b"d", served_type="image/png", status_line="HTTP/1.1 200 \udcff\0", etag="x" * 999),
-        lcc.failed(tickets["e"], 404, detail="gone \ud800 for \0 good"),
+        lcc.served(tickets["d"], b"d", served_type="text/html", status_line="HTTP/1.1 200 \udcff\0", etag="x" * 999),
+        lcc.failed(tickets["e"], 451, detail="gone \ud800 for \0 good"),
         lcc.failed(tickets["f"], 500),
         Delayed(tickets["g"], 602, "refused", lcc.now, Backoff(lcc.now + 60, 1, lcc.now)),
         replace(served["h"], ticket=replace(tickets["h"], token=tickets["h"].token + 1)),
     ])  # fmt: skip
-    lcc.push(*[update(name) for name in "abd"], *[test_settlement.removal(name) for name in "fh"])
+    lcc.push(
+        *[update(name) for name in "ab"], update("d", b"D"), *[test_settlement.removal(name) for name in "fh"]
+    )
     tickets = {ticket.row.curl.rpartition("/")[2]: ticket for ticket in lcc.tickets()}
-    lcc.policy = replace(lcc.policy, declared=STRICT, retry_delays=(1.0,))
+    lcc.policy = replace(lcc.policy, declared=STRICT, retry_delays=())
     yield house.fileids.number([
         lcc.not_modified(tickets["a"]),
         lcc.failed(tickets["b"], 404, final=True),
@@ -258,7 +260,7 @@ def test_what_the_child_logs_is_logged_by_the_crawl(house: House, begun: Any, ca
     tickets = house.lcc.tickets()
     house.settle(process, house.fileids.number([house.lcc.served(one, b"x") for one in tickets]))
     house.lcc.push(*[update(f"x{number}") for number in range(30)])
-    house.settle(process, [house.lcc.failed(one, 404) for one in house.lcc.tickets()])
+    house.settle(process, [house.lcc.failed(one, 404, final=True) for one in house.lcc.tickets()])
     held = [record for record in caplog.records if "removal" in record.getMessage()]
     assert held
     assert {record.name for record in held} == {"lcc_scrapy.queue.settlement"}

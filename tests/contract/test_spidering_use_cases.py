@@ -148,7 +148,7 @@ def test_a_visit_that_fails_while_a_push_arrives_leaves_the_push_alone(lcc):
     seed(lcc, "a")
     ticket = lcc.tickets()[0]
     lcc.push(update("a"))
-    assert lcc.settle(lcc.failed(ticket, 404))[0].result == "discarded"
+    assert lcc.settle(lcc.failed(ticket, 404, final=True))[0].result == "discarded"
     assert lcc.waiting() == [("a", "fetch")]
 
 
@@ -156,6 +156,9 @@ def test_a_visit_changes_nothing_that_a_provider_declared(lcc):
     lcc.push(update("a", b"old", subtype="lang: nl", furl=url("elsewhere")))
     visit(lcc, "elsewhere", b"old")
     seed(lcc, "a")
+    assert visit(lcc, "a", b"new").result == "retrying"
+    assert lcc.cached("a").fetched_md5 == update("a", b"old").declared.md5
+    lcc.now += 3600
     visit(lcc, "a", b"new")
     row = lcc.cached("a")
     assert (row.origin, row.subtype, row.len, row.fetched_len) == (Origin.PUSH, "lang: nl", 3, 3)
@@ -188,7 +191,7 @@ def test_a_removal_takes_away_what_a_spider_found(lcc):
 
 def test_failures_of_visits_are_not_told_to_the_provider(lcc):
     seed(lcc, "a")
-    assert lcc.settle(lcc.failed(lcc.tickets()[0], 404))[0].result == "failed"
+    assert lcc.settle(lcc.failed(lcc.tickets()[0], 404, final=True))[0].result == "failed"
     assert (lcc.errors(), lcc.provider().nurlerrs, known(lcc, "a").code) == ([], 0, 404)
     with lcc.store.read() as tx:
         assert tx.outcome(key("a", ANY_TYPE)).code == 404
@@ -225,14 +228,14 @@ def test_a_dead_link_is_tried_once_however_many_pages_have_it(lcc, spider):
     seed(lcc, "index")
     visit(lcc, "index")
     scan(lcc, spider, index=["dead", "a"])
-    lcc.settle(lcc.failed(lcc.ticket("dead"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("dead"), 404, final=True))
     visit(lcc, "a")
     assert scan(lcc, spider, a=["dead"]) == Progress()
 
 
 def test_a_start_page_that_could_not_be_had_is_tried_again(lcc, spider):
     seed(lcc, "index")
-    lcc.settle(lcc.failed(lcc.ticket("index"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("index"), 404, final=True))
     lcc.now += 10
     assert spider.seed([url("index")], lcc.now) == Progress(1)
     assert spider.seed([url("index")], lcc.now) == Progress()
@@ -337,7 +340,7 @@ def test_the_scan_passes_over_what_others_have(lcc, spider, monkeypatch):
 def test_what_was_visited_long_ago_is_visited_again_on_condition(lcc, spider):
     seed(lcc, "a", "dead")
     visit(lcc, "a")
-    lcc.settle(lcc.failed(lcc.ticket("dead"), 404))
+    lcc.settle(lcc.failed(lcc.ticket("dead"), 404, final=True))
     lcc.now += 100
     assert spider.revisit(lcc.now - 100, lcc.now) == 0
     assert not spider.is_done(lcc.now - 50, full=False)
@@ -346,7 +349,7 @@ def test_what_was_visited_long_ago_is_visited_again_on_condition(lcc, spider):
     tickets = {one.row.curl.removeprefix(SITE): one for one in lcc.tickets()}
     assert (tickets["a"].etag, tickets["dead"].etag) == ('"1"', "")
     before = lcc.cached("a")
-    lcc.settle(lcc.not_modified(tickets["a"]), lcc.failed(tickets["dead"], 404))
+    lcc.settle(lcc.not_modified(tickets["a"]), lcc.failed(tickets["dead"], 404, final=True))
     assert lcc.cached("a") == replace(before, confirmed_time=lcc.now, seen=2, confirmed_seq=1)
     assert (known(lcc, "a").visited, known(lcc, "dead").visited) == (lcc.now, lcc.now)
 
@@ -501,13 +504,13 @@ def test_a_visit_that_finds_nothing_removes_the_copy_unless_the_guard_holds_it(l
         visit(lcc, name)
     lcc.now += 100
     spider.revisit(lcc.now, lcc.now)
-    lcc.settle(*[lcc.failed(ticket, 404) for ticket in lcc.tickets()])
+    lcc.settle(*[lcc.failed(ticket, 404, final=True) for ticket in lcc.tickets()])
     assert (len(lcc.documents()), len(lcc.held())) == (25, 25)
     lcc.now += 100
     spider.revisit(lcc.now, lcc.now)
     assert len(lcc.held()) == 25
     gone, *others = [one for one in lcc.tickets() if one.row.mimetype != ANY_TYPE]
-    lcc.settle(lcc.failed(gone, 404), *[lcc.not_modified(one) for one in others])
+    lcc.settle(lcc.failed(gone, 404, final=True), *[lcc.not_modified(one) for one in others])
     assert lcc.held() == [gone.row.curl.removeprefix(SITE)]
 
 

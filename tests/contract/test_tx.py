@@ -147,7 +147,7 @@ def test_a_provider_goes_with_its_roots_errors_and_sets(lcc):
     lcc.add(8)
     for pid in (7, 8):
         lcc.push(update("a"), pid=pid)
-        lcc.settle(lcc.failed(lcc.ticket("a", pid), 404))
+        lcc.settle(lcc.failed(lcc.ticket("a", pid), 404, final=True))
     with lcc.store.begin() as tx:
         tx.delete_provider(8)
     with lcc.store.read() as tx:

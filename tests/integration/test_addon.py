@@ -172,7 +172,9 @@ class Shop:
 
 @pytest.fixture
 def lcc(make_lcc: Callable[..., Lcc], tmp_path: Path) -> Lcc:
-    made = make_lcc(project=Shop(tmp_path / "shop", OWN + ADDED).folder, LCC_FILE_GRACE="1s")
+    made = make_lcc(
+        project=Shop(tmp_path / "shop", OWN + ADDED).folder, LCC_FILE_GRACE="1s", LCC_RETRY_DELAYS=""
+    )
     made.settings["SHOP_NOTES"] = str(tmp_path / "shop" / "notes")
     return made
 

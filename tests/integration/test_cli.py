@@ -152,7 +152,7 @@ class House:
         self.settle(served, pid)
 
     def fail(self, code, pid=PID):
-        self.settle(lambda ticket: Failed(ticket, code, "", int(time.time())), pid)
+        self.settle(lambda ticket: Failed(ticket, code, "", int(time.time()), final=True), pid)
 
     def documents(self, *names, pid=PID, **options):
         self.push(*names, pid=pid, **options)

@@ -133,7 +133,7 @@ def test_the_body_of_an_answer_that_is_no_document_is_written_too(scene: Scene, 
     done = scene.fetch("missing", "-o", str(tmp_path / "body"))
     assert done.returncode == 1
     assert (tmp_path / "body").read_text() == "nothing here"
-    assert done.stdout.endswith("would not be stored: 404 Not Found\n")
+    assert done.stdout.endswith("would not be stored: 404 Not Found; but it would be tried again first\n")
 
 
 def test_what_robots_txt_forbids_is_not_fetched_but_for_the_exempted(scene: Scene) -> None:

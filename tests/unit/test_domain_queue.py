@@ -27,7 +27,9 @@ from lcc_scrapy.domain.queue import (
     is_sample,
     is_unchanged,
     mismatch,
+    overtaken,
     stored_row,
+    superseded,
     try_again,
     update_row,
 )
@@ -60,14 +62,38 @@ def test_only_a_set_that_somebody_made_names_a_new_url(named, seen):
 
 
 @pytest.mark.parametrize(("named", "seen"), [(True, 9), (False, 5)])
-def test_what_arrives_again_is_fetched_in_its_first_place_with_all_its_tries(named, seen):
+def test_what_was_removed_and_arrives_again_is_fetched_in_its_first_place_with_all_its_tries(named, seen):
     row = arrive_again(replace(TRIED, operation=NOTHING), ENTRY, Place(9, 1, named=named))
     assert (row.psetid, row.position, row.operation) == (5, 3, FETCH)
     assert (row.version, row.tries, row.not_before, row.seen) == (5, 0, 0, seen)
 
 
-def test_what_is_to_be_fetched_at_once_has_its_first_place_and_all_its_tries():
-    assert at_once(TRIED) == replace(TRIED, position=3, version=5, tries=0, not_before=0)
+def test_what_is_to_be_fetched_at_once_has_its_first_place_and_the_tries_that_are_left():
+    assert at_once(TRIED) == replace(TRIED, position=3, version=5, not_before=0)
+
+
+@pytest.mark.parametrize(
+    "change", [{"md5": "n" * 32}, {"len": 5}, {"furl": "http://x/b"}, {"operation": NOTHING}]
+)
+def test_what_declares_something_else_has_its_first_place_and_all_its_tries(change):
+    entry = replace(ENTRY, declared=Declared(9, 4, "m" * 32))
+    waiting = replace(TRIED, **{"md5": "m" * 32, "len": 4, "last_etag": '"e"', **change})
+    row = arrive_again(waiting, entry, Place(9, 1))
+    assert (row.position, row.tries, row.not_before, row.last_etag) == (3, 0, 0, "")
+
+
+@pytest.mark.parametrize(
+    "declared", [Declared(9), Declared(9, 4), Declared(9, None, "m" * 32), Declared(9, 4, "m" * 32)]
+)
+def test_an_equal_declaration_changes_neither_place_nor_tries_nor_time(declared):
+    entry = replace(ENTRY, declared=declared, subtype="a: b")
+    waiting = replace(TRIED, mtime=1, len=declared.length, md5=declared.md5, last_etag='"e"')
+    row = arrive_again(waiting, entry, Place(9, 1))
+    assert row == replace(waiting, mtime=9, subtype="a: b", version=5, seen=9, sent=None)
+    known = None not in {declared.length, declared.md5}
+    assert overtaken(row, Ticket(waiting, "t", 1)) == (not known)
+    assert not superseded(row, Ticket(waiting, "t", 1))
+    assert superseded(replace(row, len=8), Ticket(waiting, "t", 1))
 
 
 def test_a_removal_cancels_a_waiting_fetch_and_whatever_is_under_way():
@@ -96,14 +122,12 @@ def test_samples_and_refetches_are_rechecks_and_only_samples_are_counted():
     assert [is_recheck(row) for row in rows] == [False, True, True]
 
 
-def test_a_recheck_declares_what_it_found_only_where_that_is_another_content():
+def test_a_recheck_keeps_what_was_declared():
     pushed = replace(ROW, len=10, md5="d" * 32, mtime=500)
     before = stored(pushed)
     looked = replace(ROW, origin=Origin.SAMPLE, seen=99)
-    same = as_rechecked(looked, before, BODY)
-    assert (same.len, same.md5, same.mtime, same.seen) == (10, "d" * 32, 500, before.seen)
-    other = as_rechecked(looked, before, Body(6, "n" * 32, "t" * 64))
-    assert (other.len, other.md5, other.mtime, other.seen) == (6, "n" * 32, 500, before.seen)
+    row = as_rechecked(looked, before)
+    assert (row.len, row.md5, row.mtime, row.seen) == (10, "d" * 32, 500, before.seen)
 
 
 def test_a_304_to_a_recheck_changes_nothing_that_was_declared():
@@ -184,8 +208,8 @@ def test_a_body_has_the_length_and_digest_that_were_declared(declared, code):
 
 
 def test_a_document_outside_the_roots_is_fetched_again_though_its_declaration_is_the_same():
-    entry = replace(ENTRY, declared=Declared(5, 6, "d" * 32))
-    held = replace(stored(), len=6, md5="d" * 32, mtime=5, origin=Origin.PUSH)
+    entry = replace(ENTRY, declared=Declared(5, BODY.length, BODY.md5))
+    held = replace(stored(), mtime=5, origin=Origin.PUSH)
     assert is_unchanged(entry, held, strict_mtime=False)
     assert not is_unchanged(entry, replace(held, held=OUTSIDE_ROOTS), strict_mtime=False)
 

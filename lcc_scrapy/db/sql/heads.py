@@ -11,16 +11,22 @@ from typing import Any
 from sqlalchemy import Connection
 
 from lcc_scrapy.db.sql.many import MYSQL, NOBODY, filled
+from lcc_scrapy.domain.queue import DUE
 
 SIZES = (1, 8, 50)
 """Queues that one statement asks for: few different texts, so that they are kept prepared."""
 
 _OF_QUEUE = "pid = {mark} AND timeofday = {mark}"
-ORDERED = f"{_OF_QUEUE} AND not_before = 0 AND {{behind}} ORDER BY psetid, position LIMIT {{mark}}"
-"""For (pid, mask, *place, limit): the first rows behind a place, as ``behind`` writes it, in queue order."""
+_ORDER = "{behind} ORDER BY psetid, position LIMIT {mark}"
+ORDERED = f"{_OF_QUEUE} AND not_before = 0 AND {_ORDER}"
+RETRIES = f"{_OF_QUEUE} AND not_before = {DUE:d} AND {_ORDER}"
+"""For (pid, mask, *place, limit): the first rows behind a place, as ``behind`` writes it, in queue order.
 
-DUE = f"{_OF_QUEUE} AND not_before > 0 ORDER BY not_before LIMIT 1"
-"""For (pid, mask): the row that is due first of those set aside."""
+Those of the second have tried before, and may again.
+"""
+
+ASIDE = f"{_OF_QUEUE} AND not_before > {{mark}} ORDER BY not_before LIMIT 1"
+"""For (pid, mask, moment): the row that is due first after that, of those set aside."""
 
 MASKS = "pid = {mark} AND timeofday > {mark} ORDER BY timeofday LIMIT 1"
 FIRST_MASKS = "pid = {mark} AND timeofday >= {mark} ORDER BY timeofday LIMIT 1"

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import and_, func, or_, select
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, LastOutcome, MailState
+from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED, LastOutcome, MailState
 from lcc_scrapy.db.sql.rows import NAMEHASHES, OnConnection, RowsOf
 
 _STATES = RowsOf(t.mailstates, MailState)
 _OUTCOMES = RowsOf(t.outcomes, LastOutcome, NAMEHASHES)
-_ERRORS = (OUTCOME_FAILED, OUTCOME_REFUSED)
+_ERRORS = (OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED)
 
 
 class MailVerbs(OnConnection):

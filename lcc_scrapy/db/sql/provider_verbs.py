@@ -227,6 +227,20 @@ class ProviderVerbs(OnConnection):
         """Return the last outcome of a URL."""
         return next(iter(OUTCOMES.by_keys(self._c, [key])), None)
 
+    def outcomes_of(self, keys: Iterable[bytes]) -> dict[bytes, LastOutcome]:
+        """Return the last outcomes of some URLs, by their keys."""
+        return {row.urlkey: row for row in OUTCOMES.by_keys(self._c, list(keys))}
+
+    def with_outcomes(self, pids: Iterable[int]) -> set[int]:
+        """Return those of some providers of whose URLs any outcome is kept."""
+        p, o = t.pidb.c, t.outcomes.c
+        query = select(p.pid).where(select(o.urlkey).where(o.pid == p.pid).exists())
+        return {int(pid) for (pid,) in self._rows(query, p.pid, pids)}
+
+    def tried(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return those of the keys of which an outcome is kept."""
+        return many.known(self._c, [t.outcomes.name], "urlkey", keys)
+
     def outcomes_named(self, url: str) -> list[LastOutcome]:
         """Return the last outcomes of a URL given as curl, fetch URL or docid, whosever it is."""
         return OUTCOMES.named(self._c, url)

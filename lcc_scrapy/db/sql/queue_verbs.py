@@ -12,7 +12,7 @@ from lcc_scrapy.db.sql import heads, many
 from lcc_scrapy.db.sql.rows import WITH_FURLKEY, OnConnection, RowsOf, chunks, put
 from lcc_scrapy.domain.arrivals import NEW_COLUMNS, OF_ALL_NEW, NewRow, of_one_set, same_in_all
 from lcc_scrapy.domain.entries import Origin
-from lcc_scrapy.domain.queue import FETCH, STATE, QueuedUrl
+from lcc_scrapy.domain.queue import DUE, FETCH, STATE, QueuedUrl
 from lcc_scrapy.domain.timeslots import first_slot
 
 _QUEUED = RowsOf(t.qdb, QueuedUrl, WITH_FURLKEY)
@@ -78,23 +78,31 @@ class QueueVerbs(OnConnection):
         """Remove rows."""
         _QUEUED.delete(self._c, keys)
 
-    def heads(self, wanted: Sequence[Head]) -> dict[Queue, list[QueuedUrl]]:
-        """Return the next rows of different queues, without those set aside; each queue's in its order."""
+    def heads(self, wanted: Sequence[Head], *, retries: bool = False) -> dict[Queue, list[QueuedUrl]]:
+        """Return the next rows of different queues, without those set aside; each queue's in its order.
+
+        ``retries``: those that were set aside and brought back, instead of the others.
+        """
+        condition = heads.RETRIES if retries else heads.ORDERED
         queues = [(one.pid, one.mask, *heads.place(self._c, *one.behind), one.limit) for one in wanted]
         found: defaultdict[Queue, list[QueuedUrl]] = defaultdict(list)
-        for row in map(_QUEUED.make, heads.read(self._c, _QUEUED.names, heads.ORDERED, queues)):
+        for row in map(_QUEUED.make, heads.read(self._c, _QUEUED.names, condition, queues)):
             found[row.pid, row.timeofday].append(row)
         return found
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
         """Bring rows back that were set aside until ``now``; return how many."""
         q = t.qdb.c
-        due = and_(q.pid == pid, q.timeofday == mask, q.not_before.between(1, now))
-        return self._c.execute(update(t.qdb).where(due).values(not_before=0)).rowcount
+        due = and_(q.pid == pid, q.timeofday == mask, q.not_before.between(DUE + 1, now))
+        return self._c.execute(update(t.qdb).where(due).values(not_before=DUE)).rowcount
 
-    def next_due(self, queues: Sequence[Queue]) -> dict[Queue, int]:
-        """Return when the first rows that were set aside are due; queues without such rows are left out."""
-        rows = heads.read(self._c, ("pid", "timeofday", "not_before"), heads.DUE, queues)
+    def next_due(self, queues: Sequence[Queue], after: int = 0) -> dict[Queue, int]:
+        """Return when the first rows that were set aside are due, ``DUE`` = they were brought back.
+
+        ``after``: of those behind that moment. Queues without such rows are left out.
+        """
+        asked = [(*queue, after) for queue in queues]
+        rows = heads.read(self._c, ("pid", "timeofday", "not_before"), heads.ASIDE, asked)
         return {(pid, mask): int(due) for pid, mask, due in rows}
 
     def queued_of(self, pid: int, after: int, limit: int) -> list[QueuedUrl]:

@@ -13,7 +13,6 @@ import socket
 import ssl
 from base64 import b64decode, b64encode
 from binascii import Error as BadBase64
-from contextlib import suppress
 from dataclasses import dataclass
 
 from lcc_scrapy.domain.errors import LccError, UrlRefused
@@ -22,18 +21,13 @@ from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing
 from lcc_scrapy.http.request import Origin, Request
-
-ANSWER_MAX = 64 * 1024
-"""Bytes of an answer that are read; the connection of a longer one is closed."""
 
 _PREFIX = "whsec_"
 _RANDOM_BYTES = 24
 _WAIT_MAX = 86_400
-_DRAIN = 2.0
-"""Seconds for which the rest of an answer is waited for, so that its connection can be used again."""
-
 _OK = range(200, 300)
 _MOVED = range(300, 400)
 _GONE = 410
@@ -111,7 +105,8 @@ class Webhooks:
         }
         fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in head.items()]
         target = f"{url.path}?{url.query}" if url.query else url.path
-        return Request(Origin(url.host, url.port, url.scheme == "https"), target, fields, "POST", call.body)
+        origin = Origin(url.host, url.port, url.scheme == "https", owner=call.url)
+        return Request(origin, target, fields, "POST", call.body)
 
     async def _exchange(self, request: Request, seconds: float, *, private: bool) -> tuple[int, int]:
         """Send a call; returns the status of the answer, and the seconds for which it asks."""
@@ -119,9 +114,7 @@ class Webhooks:
         async with asyncio.timeout(seconds):
             connection = await pool.ask(request, patience=seconds, deadline=seconds)
         try:
-            with suppress(HttpError, TimeoutError):  # the status is enough
-                async with asyncio.timeout(_DRAIN):
-                    await _drain(connection)
+            await drained(connection)  # the status is enough
             return connection.answer.status, _wait(connection)
         finally:
             pool.release(connection)
@@ -129,15 +122,6 @@ class Webhooks:
     async def close(self) -> None:
         """Close all connections."""
         await self.outgoing.close()
-
-
-async def _drain(connection: Connection) -> None:
-    """Read an answer to its end, or to ``ANSWER_MAX``."""
-    size = 0
-    while pieces := await connection.more():
-        size += sum(map(len, pieces))
-        if size > ANSWER_MAX:
-            return
 
 
 def _wait(connection: Connection) -> int:

@@ -15,7 +15,6 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -34,7 +33,7 @@ from scrapy.exceptions import (
 from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.content import decoding
 from lcc_scrapy.content.sink import Sink, TooLarge
-from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.cache import Body, LazyBody
 from lcc_scrapy.domain.compression import NONE, coding_for
 from lcc_scrapy.domain.entries import accepts, served_mimetype
 from lcc_scrapy.domain.errors import ConfigurationError, Exhausted, LeaseLost
@@ -42,9 +41,10 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.site_access import Proxy, Secret, basic, proxy_of
 from lcc_scrapy.fetch.pacing import FetchAborted, Pacer
 from lcc_scrapy.http.answer import Answer, BadBody, HttpError
-from lcc_scrapy.http.connection import Connection, Silence
+from lcc_scrapy.http.connection import Connection, Silence, Unclosed
 from lcc_scrapy.http.credentials import DIRECT, Access, brings_own, request_to
-from lcc_scrapy.http.digest import CHALLENGE_BYTES, DigestSession
+from lcc_scrapy.http.digest import DigestSession
+from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import (
     NoConnection,
     NoProxy,
@@ -62,8 +62,7 @@ BODIES_OF_COMPONENTS = 64_000_000
 DOCUMENT = frozenset({200, 203})
 """Answers that bring a document."""
 
-BAD_REQUEST = 400
-"""From here on, an answer says that there is none."""
+_SUCCESS = range(200, 300)
 
 WINDOW = 0.5
 """Seconds' worth of its limit that a site may send in advance: a round trip and more."""
@@ -113,10 +112,10 @@ class _Challenged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete answer. ``version`` is that of HTTP, ``peer`` the address of the site, empty = a
-    proxy knows it.
+    """An answer. ``version`` is that of HTTP, ``peer`` the address of the site, empty = a proxy knows it.
 
-    ``headers`` are as they came, without the Content-Encoding of a body that was decoded.
+    ``headers`` are as they came, without the Content-Encoding of a body that was decoded. ``whole``: so is
+    the body; else its status says all, and this is what came of the first 64 kB.
     """
 
     status: int
@@ -125,6 +124,7 @@ class Reply:
     version: str
     peer: str
     body: Body
+    whole: bool = True
 
 
 class Getter:
@@ -162,7 +162,7 @@ class Getter:
         assert task is not None
         if self._worker.aborting:
             raise FetchAborted("the process stops")
-        access = self._access(url, headers, turn, proxy)
+        access, pid = self._access(url, headers, turn, proxy), turn.pid if turn else 0
         self._under_way.add(task)
         try:
             digest = None if brings_own(headers) else access.digest
@@ -176,9 +176,9 @@ class Getter:
                 paced=paced,
             )
             try:
-                return await exchange(request_to(url, headers, access, method, data), digest=digest)
+                return await exchange(request_to(url, headers, access, method, data, pid=pid), digest=digest)
             except _Challenged:
-                return await exchange(request_to(url, headers, access, method, data))
+                return await exchange(request_to(url, headers, access, method, data, pid=pid))
         except LeaseLost as error:
             raise FetchAborted(str(error)) from error
         except (HttpError, NoConnection, TimeoutError, TooLarge, decoding.BadCoding) as error:
@@ -221,33 +221,44 @@ class Getter:
         digest: DigestSession | None = None,
     ) -> Reply:
         """Send a request; with ``digest``, a 401 is a challenge to answer, and raises ``_Challenged``."""
-        config, pool = self._worker.config, self._outgoing.pool(private=private)
-        connection = await pool.ask(
+        config = self._worker.config
+
+        async def read(connection: Connection) -> Reply:
+            answer = connection.answer
+            _check_proxy(request, answer)
+            if digest and answer.status == PASSWORD_REFUSED:
+                await self._hear(digest, connection, turn)
+            if known and answer.status == PASSWORD_REFUSED:
+                raise PasswordRefused
+            peer = "" if request.origin.proxy else connection.peer
+            if not _brings_body(answer.status, in_memory):
+                return _reply(connection, peer, *await self._drained(connection, turn))
+            _check_type(types, answer)
+            return _reply(connection, peer, await self._read_body(connection, turn, in_memory, paced=paced))
+
+        return await self._outgoing.pool(private=private).exchange(
             request,
+            read,
             patience=config.fetch_timeout,
             deadline=config.fetch_deadline,
             window=_window_for(self._worker.manager.limit(turn)),
             largest=LARGEST_WINDOW,
         )
-        try:
-            _check_proxy(request, connection.answer)
-            if digest and connection.answer.status == PASSWORD_REFUSED:
-                await self._hear(digest, connection, turn)
-            if known and connection.answer.status == PASSWORD_REFUSED:
-                raise PasswordRefused
-            _check_type(types, connection.answer)
-            body = await self._read_body(connection, turn, in_memory, paced=paced)
-            return _reply(connection, body, "" if request.origin.proxy else connection.peer)
-        finally:
-            pool.release(connection)
 
     async def _hear(self, digest: DigestSession, connection: Connection, turn: TurnPass | None) -> None:
         """Take a challenge from an answer; the turn pays for its body, of which not much is read."""
         if not digest.hear(connection.answer.headers):
             raise PasswordRefused("the site does not ask for the password by HTTP Digest")
-        with suppress(TooLarge):
-            await self._read_body(connection, turn, CHALLENGE_BYTES, paced=True)
+        await self._drained(connection, turn)
         raise _Challenged
+
+    async def _drained(self, connection: Connection, turn: TurnPass | None) -> tuple[Body, bool]:
+        """Return the beginning of a body that changes nothing, and whether it is all; its turn pays."""
+        body, whole = await drained(connection)
+        self._worker.manager.charge(turn, connection.answer.arrived)
+        if self._worker.aborting:
+            raise FetchAborted("the process stops")
+        return LazyBody(body), whole
 
     async def _read_body(
         self, connection: Connection, turn: TurnPass | None, in_memory: int, *, paced: bool
@@ -259,8 +270,14 @@ class Getter:
         sink = Sink(self._worker.content, in_memory or memory, in_memory or limit, coding)
         try:
             pacer = Pacer(self._worker, turn, connection, sink, waits=paced or not in_memory)
-            await self._pour(connection, sink, pacer)
-            return await _beside(sink.finish) if sink.blocks else sink.finish()
+            try:
+                await self._pour(connection, sink, pacer)
+            except Unclosed:
+                body = await self._finished(sink)
+                if not _is_declared(body, turn):
+                    raise
+                return body
+            return await self._finished(sink)
         except BaseException:
             sink.discard()
             raise
@@ -268,9 +285,10 @@ class Getter:
     def _stored_coding(self, answer: Answer) -> str:
         """Return how the content file of a body is compressed, if it comes to one."""
         coding = self._worker.config.content_compression
-        if coding == NONE or answer.status >= BAD_REQUEST:
-            return ""
-        return coding_for(coding, _mimetype(answer))
+        return "" if coding == NONE else coding_for(coding, _mimetype(answer))
+
+    async def _finished(self, sink: Sink) -> Body:
+        return await _beside(sink.finish) if sink.blocks else sink.finish()
 
     async def _pour(self, connection: Connection, sink: Sink, pacer: Pacer) -> None:
         decoder = decoding.decoder(connection.answer.field(b"content-encoding"))
@@ -315,12 +333,25 @@ def _check_proxy(request: Request, answer: Answer) -> None:
         raise refused_by_proxy(f"{answer.status} {answer.reason}".rstrip())
 
 
+def _brings_body(status: int, in_memory: int) -> bool:
+    """Tell whether an answer stands or falls with its body; the status of all others says all.
+
+    Who wants a body in memory (robots.txt, a page that is rendered) takes it of any success.
+    """
+    return status in DOCUMENT or (in_memory > 0 and status in _SUCCESS)
+
+
+def _is_declared(body: Body, turn: TurnPass | None) -> bool:
+    """Tell whether a body that may be cut is all that its provider declared."""
+    return turn is not None and (turn.declared.md5, turn.declared.length) == (body.md5, body.length)
+
+
 def _mimetype(answer: Answer) -> str:
     return served_mimetype(answer.field(b"content-type"))
 
 
 def _check_type(types: tuple[str, ...] | None, answer: Answer) -> None:
-    if types is not None and answer.status in DOCUMENT and not accepts(types, _mimetype(answer)):
+    if types is not None and not accepts(types, _mimetype(answer)):
         raise TypeNotAccepted(_mimetype(answer))
 
 
@@ -330,12 +361,12 @@ def _window_for(limit: int) -> int:
     return window if limit and window <= LARGEST_WINDOW else 0
 
 
-def _reply(connection: Connection, body: Body, peer: str) -> Reply:
+def _reply(connection: Connection, peer: str, body: Body, whole: bool = True) -> Reply:
     answer = connection.answer
     headers: Fields = answer.headers
     if decoding.is_decoded(answer.field(b"content-encoding")):
         headers = [field for field in headers if field[0].lower() != b"content-encoding"]
-    return Reply(answer.status, answer.reason, headers, answer.version, peer, body)
+    return Reply(answer.status, answer.reason, headers, answer.version, peer, body, whole)
 
 
 _SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (

@@ -47,6 +47,9 @@ another one, changes nothing.
 STREAMED = "lcc-streamed"
 """Flag of a response whose body lies in a file instead of ``response.body``."""
 
+CUT = "dataloss"
+"""Flag of a response whose status says all, and whose body is not all of it; Scrapy's own word."""
+
 
 class LazyHeaders:
     """Gives a request or a response its headers when somebody asks for them.
@@ -154,12 +157,18 @@ def _response(request: Request, reply: Reply) -> Response:
         status=reply.status,
         body=data,
         request=request,
-        flags=[STREAMED] if reply.body.path else [],
+        flags=_flags(reply),
         ip_address=_address(reply.peer),
         protocol=_PROTOCOLS.get(reply.version),
     )
     response.fields = reply.headers  # type: ignore[attr-defined]
     return response
+
+
+def _flags(reply: Reply) -> list[str]:
+    if not reply.whole:
+        return [CUT]
+    return [STREAMED] if reply.body.path else []
 
 
 _PROTOCOLS = {version: f"HTTP/{version}" for version in ("1.0", "1.1")}

@@ -153,7 +153,9 @@ class SubHttp:
     def _answer(self, path: str, most: int) -> tuple[int, bytes]:
         connection = self._asked(path)
         try:
-            return connection.answer.status, self._read(connection, most)
+            if connection.answer.status != _OK:
+                return connection.answer.status, self.exchanges.drained(connection)
+            return _OK, self._read(connection, most)
         except _UNANSWERED as error:
             raise self._failed(reason(error)) from None
         finally:

@@ -51,7 +51,8 @@ class Answer:
     """Reads one answer after the other of one connection: ``begin``, then ``feed`` until ``complete``.
 
     ``headers`` are pairs as they came, ``arrived`` the bytes of the body so far, without frames of chunks.
-    ``keep`` tells when it is complete whether another request may follow.
+    ``keep`` tells when it is complete whether another request may follow, ``followed`` whether bytes stood
+    behind it that belong to no request.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class Answer:
         self.status = 0
         self.version = ""
         self.headers: Fields = []
-        self.headed = self.complete = self.keep = False
+        self.headed = self.complete = self.keep = self.followed = False
         self.arrived = 0
         self._reason = b""
         self._noted: dict[bytes, bytes] = {}
@@ -119,9 +120,14 @@ class Answer:
             return
         if self.empty:
             raise Unanswered("the connection was closed without an answer")
-        if not self.headed or self._left is not None or self._chunks is not None:
+        if not self.headed or self.has_end:
             raise self.bad("the connection was closed before the end of the answer")
         self.complete = True
+
+    @property
+    def has_end(self) -> bool:
+        """Tell whether the head says where the body ends: else the connection does."""
+        return self._left is not None or self._chunks is not None
 
     def bad(self, text: str) -> HttpError:
         """Return what is wrong, as an error of the head or of the body."""
@@ -201,7 +207,7 @@ class Answer:
 
     def _take_body(self, data: bytes) -> None:
         if self.complete:
-            self.keep = False
+            self.keep, self.followed = False, True
         elif self._chunks is not None:
             rest = self._chunks.feed(data)
             if self._chunks.complete:
@@ -225,5 +231,5 @@ class Answer:
         self._pieces.append(piece)
 
     def _end_body(self, behind: bytes = b"") -> None:
-        self.complete = True
+        self.complete, self.followed = True, bool(behind)
         self.keep = self._may_keep and not behind

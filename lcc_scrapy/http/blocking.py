@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.http.pool import Pool
 from lcc_scrapy.http.request import Request
@@ -41,6 +42,10 @@ class Exchanges:
     def more(self, connection: Connection) -> list[bytes]:
         """Return the next pieces of a body, none at its end; raises ``HttpError``."""
         return self._run(connection.more())
+
+    def drained(self, connection: Connection) -> bytes:
+        """Return what comes of a body that changes nothing of what its status says."""
+        return self._run(drained(connection)).body
 
     def release(self, connection: Connection) -> None:
         """End an exchange soon, in the loop, which may have ended."""

@@ -1,17 +1,43 @@
-"""One connection: bytes and time. It serves one exchange at a time, and decides nothing about answers."""
+"""One connection: bytes and time. It serves one exchange at a time, and decides nothing about answers.
+
+A server may send bytes that belong to no request: a body behind a 304, more than its Content-Length, a second
+answer. On a kept connection they would be read as the answer to the next request. They are noticed
+
+* before a request is written, in the buffers of the system, too: the event loop may not have read them yet;
+* while the server cannot have read the request, because its side has not acknowledged all of it;
+* behind an answer, when it is complete.
+
+Nothing tells such bytes apart that look like an answer and come after the server's system has received a
+request, but before its program answers it.
+"""
 
 import asyncio
+import fcntl
+import select
 import socket
 import ssl
+import sys
+import termios
 from collections.abc import Callable
-from typing import cast
+from hashlib import blake2b
+from typing import Any, cast
 
-from lcc_scrapy.http.answer import Answer, HttpError
+from lcc_scrapy.http.answer import Answer, BadBody, BadHead, HttpError
 
 UNREAD = 256 * 1024
 """Bytes of body that may wait for their reader, and one read of the operating system's more."""
 
+GOODBYE = 31
+"""Bytes at most that TLS takes to say that nothing follows."""
+
+Accepts = Callable[[bytes], bool]
+"""Says of the digest of a body whether that is good though it is ``Unclosed``."""
+
 _NEVER = float("inf")
+
+
+class Unclosed(BadBody):
+    """A body without a length came over TLS, which ended without saying so: it may be cut (RFC 9112 9.8)."""
 
 
 class Silence(HttpError):
@@ -21,12 +47,14 @@ class Silence(HttpError):
 class Connection(asyncio.Protocol):
     """Sends requests and hands out the pieces of their answers. ``gone`` is called when it has ended.
 
-    ``answer`` is that of the exchange under way, or of the last one.
+    ``answer`` is that of the exchange under way, or of the last one. ``reused``: it is not the first one.
+    ``stray``: bytes came that nobody asked for.
     """
 
     def __init__(self, gone: Callable[["Connection"], None]) -> None:
         self.answer = Answer()
         self.peer = ""
+        self.reused = self.stray = False
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -37,19 +65,34 @@ class Connection(asyncio.Protocol):
         self._left = self._until = _NEVER
         self._unread = UNREAD
         self._taken = 0
+        self._fd = -1
+        self._tls: Any = None
+        self._may_be_cut = False
+        self._digest: Any = None
+        self._accepts: Accepts = _never
 
     # --- the exchange ----------------------------------------------------------------------------
 
-    async def ask(self, request: bytes, *, bodiless: bool, patience: float, deadline: float) -> None:
+    async def ask(
+        self,
+        request: bytes,
+        *,
+        bodiless: bool,
+        patience: float,
+        deadline: float,
+        accepts: Accepts | None = None,
+    ) -> None:
         """Send a request and wait for the head of its answer.
 
         ``patience``: seconds for the whole head, and later for the next piece; ``deadline``: seconds that the
         peer may be waited for in all, until the answer is complete; 0 = any. Seconds in which the reader
-        waits for something else do not count. Raises ``HttpError``; who asked closes it then.
+        waits for something else do not count. ``accepts`` says whether a body is good though it is
+        ``Unclosed``. Raises ``HttpError``; who asked closes it then.
         """
         answer, self._asked, self._heard = self.answer, True, False
+        self.reused = answer.complete
         answer.begin(bodiless=bodiless)
-        self._taken = 0
+        self._taken, self._digest, self._accepts = 0, None, accepts or _never
         self._patience, self._left = patience, deadline or _NEVER
         self._due = self._loop.time() + patience
         if self._transport is None or self._transport.is_closing():
@@ -66,9 +109,22 @@ class Connection(asyncio.Protocol):
             pieces, self._taken = answer.take(), answer.arrived
             if self._paused:
                 self._go_on()
-            if pieces or (answer.complete and self._error is None):
+            if self._may_be_cut and not answer.has_end:
+                self._note(pieces)
+            if pieces or self._is_whole():
                 return pieces
             await self._something()
+
+    def _note(self, pieces: list[bytes]) -> None:
+        """Go on with the digest of a body that only the end of its connection ends."""
+        self._digest = self._digest or blake2b(digest_size=8)
+        for piece in pieces:
+            self._digest.update(piece)
+
+    def _is_whole(self) -> bool:
+        if isinstance(self._error, Unclosed) and self._accepts(self._digest.digest()):
+            self._error = None
+        return self.answer.complete and self._error is None
 
     def hold(self) -> None:
         """Read nothing before ``more`` is called again: the peer is held back by TCP meanwhile."""
@@ -90,7 +146,7 @@ class Connection(asyncio.Protocol):
     def finish(self) -> bool:
         """End the exchange; returns whether another may follow. What is unread, nobody will read."""
         self._asked = False
-        fit = self.answer.complete and self.answer.keep and self._error is None
+        fit = self.answer.complete and self.answer.keep and self._error is None and not self.stray
         if not fit or not self.usable:
             self.close()
             return False
@@ -102,6 +158,20 @@ class Connection(asyncio.Protocol):
     def usable(self) -> bool:
         """Tell whether nothing is known to be wrong with it."""
         return self._transport is not None and not self._transport.is_closing()
+
+    def is_quiet(self) -> bool:
+        """Tell whether another request may follow: it is usable, and nothing came since the last answer."""
+        if not self.usable:
+            return False
+        if self._fd < 0 or not _has_input(self._fd):
+            return True
+        self.look_behind()
+        return False
+
+    def look_behind(self) -> None:
+        """Note whether bytes came behind an answer that is complete; the end of the connection is none."""
+        if not self.stray and self.usable and self._fd >= 0:
+            self.stray = _waiting(self._fd, termios.FIONREAD) > (GOODBYE if self._tls else 0)
 
     def close(self) -> None:
         """Close at once; nobody says goodbye in HTTP."""
@@ -169,15 +239,22 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]).partition("%")[0] if peer else ""
+        inner = transport.get_extra_info("socket")
+        self._fd = inner.fileno() if inner is not None else -1
+        self._tls = transport.get_extra_info("ssl_object")
+        self._may_be_cut = self._tls is not None
 
     def data_received(self, data: bytes) -> None:
         """Read on in the answer; what nobody asked for ends the connection."""
         answer = self.answer
         if not self._asked or answer.complete:
+            self.stray = True
             self.close()
             return
-        self._heard = True
         try:
+            if self.reused and answer.empty:
+                self._check_asked()
+            self._heard = True
             answer.feed(data)
         except HttpError as error:
             self._fail(error)
@@ -187,9 +264,20 @@ class Connection(asyncio.Protocol):
         if answer.headed:
             self._wake()
 
+    def _check_asked(self) -> None:
+        """Refuse what comes before the other side has received the request."""
+        if self._fd >= 0 and _waiting(self._fd, termios.TIOCOUTQ):
+            self.stray = True
+            raise BadHead("something came before the request had arrived")
+
+    def eof_received(self) -> None:
+        """Note whether TLS says that nothing follows: a cut connection ends without it."""
+        if self._tls is not None:
+            self._may_be_cut = not _said_goodbye(self._tls)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """End: for some answers that is how they are complete."""
-        self._transport = None
+        self._transport, self._fd = None, -1
         self._hang_up(exc)
         self._gone(self)
 
@@ -198,7 +286,40 @@ class Connection(asyncio.Protocol):
             try:
                 if exc is not None and not (self.answer.complete or self.answer.empty):
                     raise self.answer.bad(str(exc))
+                framed = self.answer.complete
                 self.answer.end()
+                if self._may_be_cut and not framed:
+                    raise Unclosed("TLS ended without close_notify in a body without a length")
             except HttpError as error:
                 self._error = error
         self._wake()
+
+
+def _never(_: bytes) -> bool:
+    return False
+
+
+def _has_input(fd: int) -> bool:
+    """Tell whether there is something to be read: bytes, or the end."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _waiting(fd: int, which: int) -> int:
+    """Return the bytes that wait to be read (FIONREAD), or to be acknowledged (TIOCOUTQ)."""
+    amount = bytearray(4)
+    try:
+        fcntl.ioctl(fd, which, amount)
+    except OSError:  # not every system says this of every socket
+        return 0
+    return int.from_bytes(amount, sys.byteorder)
+
+
+def _said_goodbye(tls: Any) -> bool:
+    try:
+        return not tls.read(1)
+    except ssl.SSLZeroReturnError:
+        return True
+    except ssl.SSLError:
+        return False

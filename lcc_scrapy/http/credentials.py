@@ -111,10 +111,15 @@ def request_to(
     access: Access = DIRECT,
     method: str = "GET",
     data: bytes = b"",
+    *,
+    pid: int = 0,
 ) -> Request:
-    """Return the request for a URL; an Authorization among its ``fields`` goes before that of ``access``."""
+    """Return the request for a URL of a provider, 0 = of none.
+
+    An Authorization among its ``fields`` goes before that of ``access``.
+    """
     proxy, target = access.proxy, f"{url.path}?{url.query}" if url.query else url.path
-    origin = Origin(url.host, url.port, url.scheme == "https", proxy, access.identity)
+    origin = Origin(url.host, url.port, url.scheme == "https", proxy, access.identity, pid)
     if brings_own(fields):
         said = b""
     else:

@@ -5,9 +5,6 @@ from collections.abc import Iterable
 
 from lcc_scrapy.domain.digest import Challenge, Login, challenge_in
 
-CHALLENGE_BYTES = 64 * 1024
-"""Bytes of the body of a challenge that are read at most; if there are more, its connection is closed."""
-
 
 class DigestSession:
     """Answers the challenges of one origin for one provider; after the first, requests do so in advance."""

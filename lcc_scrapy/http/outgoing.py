@@ -24,6 +24,7 @@ from lcc_scrapy.domain.site_access import SOCKS, Proxy
 from lcc_scrapy.http import socks
 from lcc_scrapy.http.answer import BadHead, HttpError
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.earlier_tries import EarlierTries
 from lcc_scrapy.http.pool import Pool
 from lcc_scrapy.http.request import Origin, Request
 from lcc_scrapy.wire.sockets import send_at_once
@@ -109,6 +110,7 @@ class Outgoing:
     def __init__(self, connections: int, tls: ssl.SSLContext) -> None:
         self._connections = connections
         self._tls = tls
+        self._tries = EarlierTries()
         self._pools: dict[bool, Pool] = {}
         self._ways: dict[bool, _Way] = {}
 
@@ -117,7 +119,7 @@ class Outgoing:
         pool = self._pools.get(private)
         if pool is None:
             connect = partial(self._connect, private=private)
-            pool = self._pools[private] = Pool(connect, self._connections)
+            pool = self._pools[private] = Pool(connect, self._connections, self._tries)
         return pool
 
     async def _connect(

@@ -3,9 +3,14 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
-from lcc_scrapy.http.answer import Unanswered
+from lcc_scrapy.content.decoding import BadCoding
+from lcc_scrapy.http.answer import BadBody, BadHead, Unanswered
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.earlier_tries import EarlierTries
 from lcc_scrapy.http.request import REPEATABLE, Origin, Request
 
 KEPT = 15.0
@@ -17,6 +22,13 @@ IDLE = 1000
 TICK = 0.25
 """Seconds between two looks at the connections: by so much a time-out may be late."""
 
+STRAYS = 2
+"""How often an origin may send bytes that nobody asked for; after that, no connection to it is kept."""
+
+STRAYS_KEPT, STRAYED_MAX = 600.0, 1000
+"""Seconds since the last of them for which this holds, and origins of which it is remembered."""
+
+T = TypeVar("T")
 Making = Callable[[Origin, Callable[[Connection], None]], Awaitable[Connection]]
 """Makes a connection to an origin, which calls its second argument when it has ended."""
 
@@ -24,12 +36,14 @@ Making = Callable[[Origin, Callable[[Connection], None]], Awaitable[Connection]]
 class Pool:
     """Asks, over connections kept or new; at most ``limit`` of them are in use at a time.
 
-    Must be used inside one running event loop, and closed there.
+    ``tries`` remembers bodies that may be cut. Must be used inside one running event loop, and closed there.
     """
 
-    def __init__(self, make: Making, limit: int) -> None:
+    def __init__(self, make: Making, limit: int, tries: EarlierTries | None = None) -> None:
         self._make = make
         self._limit = limit
+        self._tries = EarlierTries() if tries is None else tries
+        self._strayed: dict[Origin, tuple[int, float]] = {}
         self._open: dict[Connection, Origin] = {}
         self._making = 0
         self._idle: dict[Origin, list[Connection]] = {}
@@ -37,38 +51,86 @@ class Pool:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
+    async def exchange(
+        self,
+        request: Request,
+        read: Callable[[Connection], Awaitable[T]],
+        *,
+        patience: float,
+        deadline: float,
+        window: int = 0,
+        largest: int = 0,
+    ) -> T:
+        """Send a request and have its answer read; returns what ``read`` does. Otherwise as ``ask``.
+
+        On a kept connection, an answer that cannot be read, or behind which something stands, may not be
+        that to the request: where that does no harm, it is asked once more over a new one, and read again.
+        """
+        ask = partial(self.ask, request, patience=patience, deadline=deadline, window=window, largest=largest)
+        connection = await ask()
+        if not connection.reused or request.method not in REPEATABLE:
+            return await self._read(connection, read)
+        with suppress(BadBody, BadCoding):
+            found = await self._read(connection, read)
+            if not connection.stray:
+                return found
+        return await self._read(await ask(new=True), read)
+
+    async def _read(self, connection: Connection, read: Callable[[Connection], Awaitable[T]]) -> T:
+        try:
+            found = await read(connection)
+            if connection.answer.complete:
+                connection.look_behind()
+            return found
+        finally:
+            self.release(connection)
+
     async def ask(
-        self, request: Request, *, patience: float, deadline: float, window: int = 0, largest: int = 0
+        self,
+        request: Request,
+        *,
+        patience: float,
+        deadline: float,
+        window: int = 0,
+        largest: int = 0,
+        new: bool = False,
     ) -> Connection:
         """Send a request; returns the connection with the head of its answer, for ``release`` in the end.
 
-        Times are those of ``Connection.ask``, ``window`` and ``largest`` as in ``Connection.bound``. A
-        connection that ends without an answer is no answer yet: where that does no harm, the request is sent
-        once more. Raises ``HttpError``, ``TimeoutError`` where no connection can be had within ``patience``,
-        and what making one raises.
+        Times are those of ``Connection.ask``, ``window`` and ``largest`` as in ``Connection.bound``. ``new``:
+        over no connection that was used before. One that ends without an answer is no answer yet, nor is what
+        cannot be read on a kept one: where that does no harm, the request is sent once more, over a new one.
+        Raises ``HttpError``, ``TimeoutError`` where no connection can be had within ``patience``, and what
+        making one raises.
         """
         sent, bodiless = request.encoded(), request.method == "HEAD"
-        connection = self._kept(request.origin) or await self._new(request.origin, patience)
+        accepts = partial(self._tries.brought, request)
+        connection = None if new else self._kept(request.origin)
         for repeatable in (request.method in REPEATABLE, False):
+            connection = connection or await self._new(request.origin, patience)
             connection.bound(window, largest)
             try:
-                await connection.ask(sent, bodiless=bodiless, patience=patience, deadline=deadline)
+                await connection.ask(
+                    sent, bodiless=bodiless, patience=patience, deadline=deadline, accepts=accepts
+                )
             except BaseException as error:
                 self._drop(connection)  # it may have ended before it was known here
-                if not (repeatable and isinstance(error, Unanswered)):
+                doubtful = isinstance(error, BadHead if connection.reused else Unanswered)
+                if not (repeatable and doubtful):
                     raise
-                connection = await self._new(request.origin, patience)
+                connection = None
             else:
-                break
-        return connection
+                return connection
+        raise AssertionError("the second try returns or raises")
 
     def release(self, connection: Connection) -> None:
         """End an exchange. Its connection is kept only if all of the answer was read and more may follow."""
-        if not connection.finish() or connection not in self._open:
+        origin, now = self._open.get(connection), asyncio.get_running_loop().time()
+        if not connection.finish() or origin is None or self._strays(origin, now) >= STRAYS:
             self._drop(connection)
             return
-        self._idle.setdefault(self._open[connection], []).append(connection)
-        self._resting[connection] = asyncio.get_running_loop().time() + KEPT
+        self._idle.setdefault(origin, []).append(connection)
+        self._resting[connection] = now + KEPT
         self.relax(IDLE)
         self._tell_of_room()
 
@@ -96,8 +158,9 @@ class Pool:
             del self._resting[connection]
             if not stack:
                 del self._idle[origin]
-            if connection.usable:
+            if connection.is_quiet():
                 return connection
+            self._drop(connection)
         return None
 
     async def _new(self, origin: Origin, patience: float) -> Connection:
@@ -151,7 +214,20 @@ class Pool:
             if not stack:
                 del self._idle[origin]
         connection.close()
+        if connection.stray:
+            self._note_stray(origin, asyncio.get_running_loop().time())
         self._tell_of_room()
+
+    def _note_stray(self, origin: Origin, now: float) -> None:
+        strays = self._strays(origin, now) + 1
+        self._strayed.pop(origin, None)
+        while len(self._strayed) >= STRAYED_MAX:
+            del self._strayed[next(iter(self._strayed))]
+        self._strayed[origin] = (strays, now + STRAYS_KEPT)
+
+    def _strays(self, origin: Origin, now: float) -> int:
+        strays, until = self._strayed.get(origin, (0, 0.0))
+        return strays if until > now else 0
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()

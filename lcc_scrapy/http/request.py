@@ -17,7 +17,8 @@ _USUAL_PORTS = {False: 80, True: 443}
 class Origin(NamedTuple):
     """Whom connections are kept for, and by which way. ``host`` is a name or an address, without brackets.
 
-    ``identity`` is TLS with a client certificate; None = without one.
+    ``identity`` is TLS with a client certificate; None = without one. ``owner`` is for whom it is asked, as a
+    provider's pid; 0 = for nobody in particular. What a site sends late for one reaches no other.
     """
 
     host: str
@@ -25,6 +26,7 @@ class Origin(NamedTuple):
     tls: bool = False
     proxy: Proxy | None = None
     identity: ssl.SSLContext | None = None
+    owner: int | str = 0
 
     @property
     def authority(self) -> str:

@@ -16,7 +16,8 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.indexnow import BAD, GOOD, KEY_FILE_MAX, PENDING, holds_key, may_follow, probe_of
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
-from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.connection import Connection, Unclosed
+from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing, tls_context
 from lcc_scrapy.http.request import Origin, Request
 
@@ -117,13 +118,7 @@ class Checker:
         pool = self._outgoing.pool(private=private)
         path = f"{url.path}?{url.query}" if url.query else url.path
         request = Request(Origin(url.host, url.port, url.scheme == "https"), path, _HEADERS)
-        connection = await pool.ask(request, patience=PATIENCE, deadline=DEADLINE, window=8192)
-        try:
-            fields = {name.lower(): value for name, value in connection.answer.headers}
-            where = fields.get(b"location", b"").decode("latin-1")
-            return connection.answer.status, await _beginning(connection), where
-        finally:
-            pool.release(connection)
+        return await pool.exchange(request, _read, patience=PATIENCE, deadline=DEADLINE, window=8192)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -136,10 +131,22 @@ def _target(base: HttpUrl, where: str) -> HttpUrl | None:
     return None
 
 
+async def _read(connection: Connection) -> tuple[int, bytes, str]:
+    """Return status, body and Location of an answer; only a 200 has a body that counts."""
+    answer = connection.answer
+    fields = {name.lower(): value for name, value in answer.headers}
+    where = fields.get(b"location", b"").decode("latin-1")
+    if answer.status == _OK:
+        return _OK, await _beginning(connection), where
+    await drained(connection)
+    return answer.status, b"", where
+
+
 async def _beginning(connection: Connection) -> bytes:
     """Read a body as far as it may be a key, and one byte more; the rest is not read."""
     read = bytearray()
-    while len(read) <= KEY_FILE_MAX and (pieces := await connection.more()):
-        for piece in pieces:
-            read += piece[: KEY_FILE_MAX + 1 - len(read)]
+    with suppress(Unclosed):  # what is exactly the key is not cut
+        while len(read) <= KEY_FILE_MAX and (pieces := await connection.more()):
+            for piece in pieces:
+                read += piece[: KEY_FILE_MAX + 1 - len(read)]
     return bytes(read)

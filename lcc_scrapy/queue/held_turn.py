@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.db.records import StoredTurn
+from lcc_scrapy.domain.entries import Declared
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.slots import Key
@@ -11,23 +12,28 @@ from lcc_scrapy.domain.turns import NEVER, Turn
 from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.queue.window_rows import Reach
 
+NOTHING = Declared()
 FOREVER = float(1 << 40)
 """A moment that never comes: a turn waits for news."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPass:
-    """What a request carries to show whose turn pays for its bytes, for which URL of which provider."""
+    """What a request carries to show whose turn pays for its bytes, for which URL of which provider.
+
+    ``declared`` is what that says of its content.
+    """
 
     turnkey: str
     token: int
     urlkey: bytes
     pid: int
+    declared: Declared = NOTHING
 
     @classmethod
     def of(cls, ticket: Ticket) -> "TurnPass":
         """Return the pass of a ticket."""
-        return cls(ticket.turnkey, ticket.token, ticket.row.urlkey, ticket.row.pid)
+        return cls(ticket.turnkey, ticket.token, ticket.row.urlkey, ticket.row.pid, ticket.row.declared)
 
     @property
     def key(self) -> Key:

@@ -1,13 +1,14 @@
 """The look for the file with the secret, through the guarded client."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 from lcc_scrapy.domain.registration import BODY_MAX, FILE, BadField, proves, redirected, root_of
 from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
-from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.connection import Connection, Unclosed
 from lcc_scrapy.http.outgoing import NoConnection, Outgoing, tls_context
 from lcc_scrapy.http.pool import Pool
 from lcc_scrapy.http.request import Origin, Request
@@ -85,10 +86,11 @@ async def _ask(pool: Pool, url: HttpUrl) -> tuple[int, str, bytes]:
     )
     try:
         answer = connection.answer
+        if answer.status != _OK:
+            return answer.status, _location(connection), b""
         if answer.field(b"content-encoding").strip().lower() not in {"", "identity"}:
             raise NotProved(f"{url} is compressed, which was not asked for")
-        body = await _body(connection) if answer.status == _OK else b""
-        return answer.status, _location(connection), body
+        return _OK, "", await _body(connection)
     finally:
         connection.close()
         pool.release(connection)
@@ -96,9 +98,10 @@ async def _ask(pool: Pool, url: HttpUrl) -> tuple[int, str, bytes]:
 
 async def _body(connection: Connection) -> bytes:
     body = bytearray()
-    while len(body) <= BODY_MAX and (pieces := await connection.more()):
-        for piece in pieces:
-            body += piece
+    with suppress(Unclosed):  # what is exactly the secret is not cut
+        while len(body) <= BODY_MAX and (pieces := await connection.more()):
+            for piece in pieces:
+                body += piece
     if len(body) > BODY_MAX:
         raise NotProved(f"the file has more than {BODY_MAX} bytes")
     return bytes(body)

@@ -27,6 +27,7 @@ from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.credentials import Credentials, request_to
 from lcc_scrapy.http.digest import DigestSession
+from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import NoConnection, NoProxy, NotPublic, Outgoing
 from lcc_scrapy.http.request import Request
 
@@ -188,11 +189,11 @@ class Fetcher:
         private = whose.private and url.netloc in whose.hosts
         try:
             async with asyncio.timeout(self.deadline):
-                request = request_to(url, encoded, access, method, data)
+                request = request_to(url, encoded, access, method, data, pid=whose.pid)
                 found = await self._exchange(url, request, whose, private=private, most=most or self.most)
                 if not (access.digest and _challenges(found, access.digest)):
                     return found
-                request = request_to(url, encoded, access, method, data)
+                request = request_to(url, encoded, access, method, data, pid=whose.pid)
                 return await self._exchange(url, request, whose, private=private, most=most or self.most)
         except (HttpError, NoConnection, TimeoutError, decoding.BadCoding, ValueError, OSError) as error:
             raise CannotFetch(f"{url}: {reason(error)}") from error
@@ -200,17 +201,21 @@ class Fetcher:
     async def _exchange(
         self, url: HttpUrl, request: Request, whose: Whose, *, private: bool, most: int
     ) -> Fetched:
+        async def read(connection: Connection) -> Fetched:
+            answer = _answered(url, connection)
+            try:
+                if answer.status == _OK:
+                    await _pour(connection, answer, whose.bandwidth, most)
+                else:
+                    answer.body.write((await drained(connection)).body)
+                    answer.transferred = connection.answer.arrived
+            except BaseException:
+                answer.body.close()
+                raise
+            return answer
+
         pool = self.outgoing.pool(private=private)
-        connection = await pool.ask(request, patience=self.patience, deadline=self.deadline)
-        answer = _answered(url, connection)
-        try:
-            await _pour(connection, answer, whose.bandwidth, most)
-        except BaseException:
-            answer.body.close()
-            raise
-        finally:
-            pool.release(connection)
-        return answer
+        return await pool.exchange(request, read, patience=self.patience, deadline=self.deadline)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -16,6 +16,7 @@ from lcc_scrapy.domain.http_dates import retry_after_seconds
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.http.answer import HttpError
+from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.outgoing import NoConnection
 from lcc_scrapy.http.request import Origin, Request
 from lcc_scrapy.sources.fetching import REDIRECTS, CannotFetch, Fetched, Fetcher, Whose, joined
@@ -225,18 +226,20 @@ class HttpListing:
         pool = self.fetcher.outgoing.pool(private=self.whose.private)
         patience = self.effort.limits.patience
         try:
-            connection = await pool.ask(request, patience=patience, deadline=patience)
+            status, fields = await pool.exchange(request, _head, patience=patience, deadline=patience)
         except (HttpError, NoConnection, TimeoutError, OSError, ValueError) as error:
             raise CannotScan(f"{url}: {error or type(error).__name__}") from None
-        answer = connection.answer
-        said = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
-        pool.release(connection)
-        await self.effort.take(sum(len(name) + len(value) for name, value in answer.headers))
-        _check(url, answer.status, said.get(b"retry-after", ""), said.get(b"date", ""))
+        said = {name.lower(): value.decode("latin-1") for name, value in fields}
+        await self.effort.take(sum(len(name) + len(value) for name, value in fields))
+        _check(url, status, said.get(b"retry-after", ""), said.get(b"date", ""))
         length = said.get(b"content-length", "")
         coded = said.get(b"content-encoding", "identity") != "identity" and not url.path.endswith(".gz")
         size = int(length) if length.isascii() and length.isdigit() and not coded else -1
-        return answer.status, size, said.get(b"last-modified", "")
+        return status, size, said.get(b"last-modified", "")
+
+
+async def _head(connection: Connection) -> tuple[int, list[tuple[bytes, bytes]]]:
+    return connection.answer.status, connection.answer.headers
 
 
 def http_url(place: Place) -> HttpUrl:

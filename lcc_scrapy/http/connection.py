@@ -5,9 +5,9 @@ answer. On a kept connection they would be read as the answer to the next reques
 
 * before a request is written, in the buffers of the system, too: the event loop may not have read them yet;
 * while the server cannot have read the request, because its side has not acknowledged all of it;
-* behind an answer, when it is complete.
+* behind an answer, when it is complete, and for a little while behind one that comes much too soon.
 
-Nothing tells such bytes apart that look like an answer and come after the server's system has received a
+Nothing surely tells bytes apart that look like an answer and come after the server's system has received a
 request, but before its program answers it.
 """
 
@@ -19,6 +19,7 @@ import ssl
 import sys
 import termios
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -26,6 +27,12 @@ from lcc_scrapy.http.answer import Answer, BadBody, BadHead, HttpError
 
 UNREAD = 256 * 1024
 """Bytes of body that may wait for their reader, and one read of the operating system's more."""
+
+EARLY = 0.5
+"""Share of the shortest time to an answer: one that comes sooner may not be that to its request."""
+
+WATCHED = 1.0
+"""Seconds at most for which it is waited for what may follow such an answer."""
 
 GOODBYE = 31
 """Bytes at most that TLS takes to say that nothing follows."""
@@ -69,6 +76,7 @@ class Connection(asyncio.Protocol):
         self._tls: Any = None
         self._may_be_cut = False
         self._digest: Any = None
+        self._sent = self._took = self._quickest = self._watch = 0.0
         self._accepts: Accepts = _never
 
     # --- the exchange ----------------------------------------------------------------------------
@@ -94,7 +102,8 @@ class Connection(asyncio.Protocol):
         answer.begin(bodiless=bodiless)
         self._taken, self._digest, self._accepts = 0, None, accepts or _never
         self._patience, self._left = patience, deadline or _NEVER
-        self._due = self._loop.time() + patience
+        self._sent, self._watch = self._loop.time(), 0.0
+        self._due = self._sent + patience
         if self._transport is None or self._transport.is_closing():
             self._hang_up()
         else:
@@ -165,11 +174,23 @@ class Connection(asyncio.Protocol):
             return False
         if self._fd < 0 or not _has_input(self._fd):
             return True
-        self.look_behind()
+        self._note_waiting()
         return False
 
-    def look_behind(self) -> None:
+    async def look_behind(self) -> None:
         """Note whether bytes came behind an answer that is complete; the end of the connection is none."""
+        self._note_waiting()
+        if self._watch and not self.stray and self.usable:
+            self._waiter = self._loop.create_future()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._watch):
+                    await self._waiter
+            self._waiter = None
+            if not self.stray:
+                self._quickest = self._took
+
+    def _note_waiting(self) -> None:
+        self.stray = self.stray or self.answer.followed
         if not self.stray and self.usable and self._fd >= 0:
             self.stray = _waiting(self._fd, termios.FIONREAD) > (GOODBYE if self._tls else 0)
 
@@ -249,11 +270,12 @@ class Connection(asyncio.Protocol):
         answer = self.answer
         if not self._asked or answer.complete:
             self.stray = True
+            self._wake()
             self.close()
             return
         try:
-            if self.reused and answer.empty:
-                self._check_asked()
+            if answer.empty:
+                self._first_bytes()
             self._heard = True
             answer.feed(data)
         except HttpError as error:
@@ -264,9 +286,14 @@ class Connection(asyncio.Protocol):
         if answer.headed:
             self._wake()
 
-    def _check_asked(self) -> None:
-        """Refuse what comes before the other side has received the request."""
-        if self._fd >= 0 and _waiting(self._fd, termios.TIOCOUTQ):
+    def _first_bytes(self) -> None:
+        """Refuse what comes before the other side has received the request, and note what comes very soon."""
+        self._took = self._loop.time() - self._sent
+        if not self.reused:
+            self._quickest = self._took
+        elif self._took < self._quickest * EARLY:
+            self._watch = min(2 * self._quickest, WATCHED)
+        if self.reused and self._fd >= 0 and _waiting(self._fd, termios.TIOCOUTQ):
             self.stray = True
             raise BadHead("something came before the request had arrived")
 

@@ -79,8 +79,8 @@ class Pool:
     async def _read(self, connection: Connection, read: Callable[[Connection], Awaitable[T]]) -> T:
         try:
             found = await read(connection)
-            if connection.answer.complete:
-                connection.look_behind()
+            if connection.reused and connection.answer.complete:
+                await connection.look_behind()
             return found
         finally:
             self.release(connection)

@@ -28,7 +28,7 @@ from lcc_scrapy.http.answer import Answer, BadBody, BadHead, HttpError
 UNREAD = 256 * 1024
 """Bytes of body that may wait for their reader, and one read of the operating system's more."""
 
-EARLY = 0.5
+EARLY = 0.7
 """Share of the shortest time to an answer: one that comes sooner may not be that to its request."""
 
 WATCHED = 1.0

@@ -35,8 +35,9 @@ async def drained(connection: Connection) -> Drained:
             while size <= DRAINED_MAX and (came := await connection.more()):
                 pieces += came
                 size += sum(map(len, came))
-            if not came:
+            if size <= DRAINED_MAX:
                 return _decoded(connection, pieces)
+    connection.close()
     return _decoded(connection, pieces)._replace(whole=False)
 
 

@@ -1,6 +1,7 @@
 """Connections and their pool with wires in place of sockets: whatever a peer sends, nothing hangs and nothing leaks."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcc_scrapy.http import pool as pools
-from lcc_scrapy.http.answer import BadBody, HttpError, Unanswered
+from lcc_scrapy.http.answer import BadBody, BadHead, HttpError, Unanswered
 from lcc_scrapy.http.connection import UNREAD, Connection, Silence
 from lcc_scrapy.http.pool import Pool
 from lcc_scrapy.http.request import Origin, Request
@@ -467,6 +468,121 @@ def test_whatever_comes_before_the_connection_ends_nothing_hangs_and_nothing_lea
         assert not house.pool._open
         assert not house.pool._resting
         assert not house.pool._idle
+        await house.pool.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("late", [b"junk", b"HTTP/1.1 200 OK\r\nX\0: y\r\n\r\n", b"HTTP/1.1 101 No\r\n\r\n"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_what_cannot_be_read_on_a_kept_connection_is_asked_once_more_on_a_new_one(
+    late: bytes, method: str
+) -> None:
+    async def scenario() -> None:
+        house = House()
+        await house.serve(WHOLE)
+        under_way = await house.asked(1, method=method)
+        house.wires[0].connection.data_received(late)
+        await settle()
+        if method == "POST":
+            with pytest.raises(HttpError):
+                await under_way
+            assert len(house.wires) == 1
+        else:
+            assert len(house.wires) == 2
+            house.wires[1].connection.data_received(late)
+            with pytest.raises(HttpError):
+                await under_way
+            assert len(house.wires) == 2
+        await house.pool.close()
+
+    run(scenario)
+
+
+def test_each_owner_has_connections_of_its_own() -> None:
+    async def scenario() -> None:
+        house = House()
+        for wires, owner in enumerate((0, 7, 8), 1):
+            await house.serve(WHOLE, wires=wires, origin=HERE._replace(owner=owner))
+        await house.serve(WHOLE, wires=3, origin=HERE._replace(owner=8))
+        await house.pool.close()
+
+    run(scenario)
+
+
+def test_after_two_strays_no_connection_to_an_origin_is_kept_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        house = House()
+        for wires in (1, 2):
+            await house.serve(WHOLE, wires=wires)
+            house.wires[-1].connection.data_received(b"\r\n")
+            await settle()
+        for wires in (3, 4):
+            await house.serve(WHOLE, wires=wires)
+        await house.serve(WHOLE, wires=5, origin=THERE)
+        await house.serve(WHOLE, wires=5, origin=THERE)
+        monkeypatch.setattr(pools, "STRAYS_KEPT", 0.0)
+        house.pool._note_stray(HERE, 0.0)
+        await house.serve(WHOLE, wires=6)
+        await house.serve(WHOLE, wires=6)
+        await house.pool.close()
+
+    run(scenario)
+
+
+def test_what_comes_before_the_request_has_arrived_is_no_answer_to_it() -> None:
+    """On a Unix socket, what its other side has not read counts as not arrived."""
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        connection = Connection(lambda _: None)
+        await asyncio.get_running_loop().create_connection(lambda: connection, sock=ours)
+        for arrives in (True, False):
+            asking = asyncio.ensure_future(connection.ask(b"GET", bodiless=False, patience=0.0, deadline=0.0))
+            await settle()
+            if arrives:
+                theirs.recv(100)
+            theirs.send(WHOLE)
+            if arrives:
+                await asking
+                assert await connection.more() == [b"body"]
+                assert connection.finish()
+            else:
+                with pytest.raises(BadHead, match="before the request had arrived"):
+                    await asking
+                assert connection.stray
+        theirs.close()
+
+    run(scenario)
+
+
+def test_an_answer_that_comes_much_too_soon_is_watched_and_asked_again_when_another_follows() -> None:
+    async def scenario() -> None:
+        house = House()
+
+        async def read(connection: Connection) -> bytes:
+            return b"".join(await connection.more())
+
+        async def ask() -> "asyncio.Task[bytes]":
+            request = Request(HERE, "/", [])
+            asking = asyncio.ensure_future(house.pool.exchange(request, read, patience=0.0, deadline=0.0))
+            await settle()
+            return asking
+
+        first = await ask()
+        house.wires[0].connection._sent -= 0.2  # it took so long
+        house.wires[0].connection.data_received(WHOLE)
+        assert await first == b"body"
+        second = await ask()
+        house.wires[0].connection.data_received(WHOLE)
+        await settle()
+        assert not second.done()
+        house.wires[0].connection.data_received(WHOLE)
+        await settle()
+        house.wires[1].connection.data_received(WHOLE.replace(b"body", b"true"))
+        assert await second == b"true"
         await house.pool.close()
 
     run(scenario)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import brotli
 
-from lcc_scrapy.content.charsets import codec_of
+from lcc_scrapy.content.charsets import encoding_of
 from lcc_scrapy.domain.errors import LccError
 
 if sys.version_info >= (3, 14):
@@ -249,4 +249,4 @@ def _names(coding: str) -> list[str]:
 
 
 def _is_no_coding(name: str) -> bool:
-    return name in _NO_CODINGS or bool(codec_of(name))
+    return name in _NO_CODINGS or bool(encoding_of(name))

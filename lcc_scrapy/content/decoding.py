@@ -227,6 +227,12 @@ def is_decoded(coding: str) -> bool:
     return bool(coding) and any(name in _CODINGS for name in _names(coding))
 
 
+def to_undo(coding: str) -> list[str]:
+    """Return the codings of a Content-Encoding in the order they were applied, none if one is not known."""
+    names = _names(coding)
+    return names if all(name in _CODINGS for name in names) else []
+
+
 def decoder(coding: str) -> Decoder:
     """Return a decoder for one body with this Content-Encoding (empty = none).
 

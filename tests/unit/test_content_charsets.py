@@ -99,6 +99,12 @@ def test_queries_in_iso_2022_jp_switch_between_its_sets(text: str, query: str) -
     assert query_in("iso-2022-jp", text) == query
 
 
+def test_in_iso_2022_jp_two_escape_sequences_have_something_between_them() -> None:
+    assert alone(b"\x1b(B\x1b(Bx", "iso-2022-jp") == "\ufffdx"
+    assert alone(b"\x1b$B\x1b(Bx", "iso-2022-jp") == "\ufffdx"
+    assert alone(b"\x1b$B0!\x1b(Bx", "iso-2022-jp") == "亜x"
+
+
 @pytest.mark.parametrize("encoding", ["big5", "euc-jp", "windows-1252", "iso-2022-jp"])
 def test_of_ascii_browsers_leave_in_queries_what_they_leave(encoding: str) -> None:
     assert query_in(encoding, " x\"<>'|[]{}^`%41%zz") == "%20x%22%3C%3E%27|[]{}^`%41%zz"

@@ -36,7 +36,6 @@ def read(body: str | bytes, rules: LinkRules = DEFAULT) -> Listing:
             ("x-sjis", "cp932"),
             ("Windows-31J", "cp932"),
             ("x-gbk", "gbk"),
-            ("none", "utf-8"),
         ),
         *(
             ("ISO-2022-JP", "iso2022_jp"),

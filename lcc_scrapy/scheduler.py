@@ -17,7 +17,7 @@ from lcc_scrapy.domain.rendering import may_be_page
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING, Fields
-from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, TURN, TYPES, TicketRequest
+from lcc_scrapy.fetch.download_handler import PRIVATE_HOSTS, ROW, TURN, TYPES, TicketRequest
 from lcc_scrapy.queue.held_turn import TurnPass
 from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.settings import headers_to_give
@@ -91,6 +91,7 @@ class ProviderScheduler(BaseScheduler):
             TICKET: ticket,
             TURN: TurnPass.of(ticket),
             PRIVATE_HOSTS: member.private_hosts,
+            ROW: ticket.row,
             TYPES: member.provider.accepted_types(self._worker.config.policy.mimetypes) if found else None,
             "verbatim_url": True,
             "dont_obey_robotstxt": member.provider.ignorerobots,

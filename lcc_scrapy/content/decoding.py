@@ -15,7 +15,7 @@ from typing import Protocol
 
 import brotli
 
-from lcc_scrapy.content.charsets import codec_of
+from lcc_scrapy.content.charsets import encoding_of
 from lcc_scrapy.domain.errors import LccError
 
 if sys.version_info >= (3, 14):
@@ -227,6 +227,12 @@ def is_decoded(coding: str) -> bool:
     return bool(coding) and any(name in _CODINGS for name in _names(coding))
 
 
+def to_undo(coding: str) -> list[str]:
+    """Return the codings of a Content-Encoding in the order they were applied, none if one is not known."""
+    names = _names(coding)
+    return names if all(name in _CODINGS for name in names) else []
+
+
 def decoder(coding: str) -> Decoder:
     """Return a decoder for one body with this Content-Encoding (empty = none).
 
@@ -249,4 +255,4 @@ def _names(coding: str) -> list[str]:
 
 
 def _is_no_coding(name: str) -> bool:
-    return name in _NO_CODINGS or bool(codec_of(name))
+    return name in _NO_CODINGS or bool(encoding_of(name))

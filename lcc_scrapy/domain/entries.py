@@ -134,9 +134,8 @@ def plain_mimetype(text: str) -> str:
     return text.partition(";")[0].strip().lower()
 
 
-def served_mimetype(text: str) -> str:
-    """Return what a site says that it serves, as the mimetype of a key; a long one may have been cut."""
-    mimetype = plain_mimetype(text)
+def served_mimetype(mimetype: str) -> str:
+    """Return a type that was served as the mimetype of a key; a long one may have been cut."""
     usable = len(mimetype) < MIMETYPE_MAX and _MIMETYPE.fullmatch(mimetype) and mimetype != RENDERED
     return mimetype if usable else NO_TYPE
 

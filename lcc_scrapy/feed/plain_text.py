@@ -5,15 +5,13 @@ HTML is cut into tags and text by one regular expression, in the way of the HTML
 whatever a site sends. (libxml2 compares every attribute of a tag with all others before it.)
 """
 
-import codecs
 import html
 import re
 from dataclasses import dataclass
 from typing import IO
 
-from w3lib.encoding import html_body_declared_encoding, read_bom
-
-from lcc_scrapy.content.charsets import codec_of
+from lcc_scrapy.content.charsets import decoded
+from lcc_scrapy.content.declared_charset import encoding_of_text
 
 MOST = 10_000_000
 """Bytes of a document that are read; what comes behind them cannot be found."""
@@ -74,9 +72,9 @@ def html_of(content: IO[bytes], mimetype: str, charset: str, most: int = 0) -> s
     """
     most = most or MOST
     if _MARKUP.fullmatch(mimetype):
-        return _characters(content.read(most), charset, most, declares=True)
+        return _characters(content.read(most), charset, mimetype, most)
     if _TEXT.fullmatch(mimetype):
-        characters = _characters(content.read(most), charset, most)
+        characters = _characters(content.read(most), charset, mimetype, most)
         return f"<pre>{html.escape(characters, quote=False)}</pre>"
     return None
 
@@ -86,10 +84,9 @@ def characters_of(content: IO[bytes], mimetype: str, charset: str, most: int) ->
 
     Charsets are as for ``html_of``; ``most`` bytes are read.
     """
-    declares = bool(_MARKUP.fullmatch(mimetype))
-    if not (declares or _TEXT.fullmatch(mimetype) or _OTHER_TEXT.fullmatch(mimetype)):
+    if not any(kind.fullmatch(mimetype) for kind in (_MARKUP, _TEXT, _OTHER_TEXT)):
         return None
-    return _as_served(content.read(most), charset, declares=declares, most=most)
+    return _as_served(content.read(most), charset, mimetype, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,28 +138,11 @@ def _unescaped(text: str) -> str:
     return _NOT_TEXT.sub(" ", html.unescape(_ENDLESS_REFERENCE.sub("\ufffd", text)))
 
 
-def _characters(data: bytes, charset: str, most: int, *, declares: bool = False) -> str:
-    return _NOT_TEXT.sub(" ", _as_served(data, charset, declares=declares, most=most))
+def _characters(data: bytes, charset: str, mimetype: str, most: int) -> str:
+    return _NOT_TEXT.sub(" ", _as_served(data, charset, mimetype, most))
 
 
-def _as_served(data: bytes, charset: str, *, declares: bool, most: int) -> str:
+def _as_served(data: bytes, charset: str, mimetype: str, most: int) -> str:
     """Decode what was read of a document; where that is ``most`` bytes, its last character may be cut off."""
     whole = len(data) < most
-    encoding, mark = read_bom(data)
-    if encoding is None:
-        encoding = codec_of(charset) or (codec_of(html_body_declared_encoding(data)) if declares else "")
-    if not encoding:
-        encoding = "utf-8" if _is_utf8(data, whole=whole) else "cp1252"
-    return _decoded(data[len(mark or b"") :], encoding, "replace", whole=whole)
-
-
-def _decoded(data: bytes, encoding: str, errors: str, *, whole: bool) -> str:
-    return codecs.getincrementaldecoder(encoding)(errors).decode(data, whole)
-
-
-def _is_utf8(data: bytes, *, whole: bool) -> bool:
-    try:
-        _decoded(data, "utf-8", "strict", whole=whole)
-    except UnicodeDecodeError:
-        return False
-    return True
+    return decoded(data, encoding_of_text(data, charset, mimetype, whole=whole), whole=whole)

@@ -14,6 +14,9 @@ import sys
 import warnings
 from typing import IO, NoReturn
 
+from lcc_scrapy.content.charsets import decoded
+from lcc_scrapy.content.declared_charset import encoding_of_text
+
 MEMORY = 2 << 30
 """Bytes of address space; the libraries take a fifth of it."""
 
@@ -43,21 +46,13 @@ def main() -> None:
 
 def extract(body: bytes, mimetype: str, charset: str) -> tuple[str | None, str | None]:
     """Return title and main text of a page, or the whole of a text; None = there is none."""
-    text = decode(body, mimetype, charset)
+    text = decoded(body, encoding_of_text(body, charset, mimetype))
     if mimetype not in MARKUP:
         return None, text or None
     try:
         return _of_page(text)
     except Exception:  # noqa: BLE001 - whatever a broken page brings the libraries to
         return None, None
-
-
-def decode(body: bytes, mimetype: str, charset: str) -> str:
-    """Return a text as browsers read it: its mark, the header, what the page says, UTF-8, Windows-1252."""
-    from w3lib.encoding import html_to_unicode  # noqa: PLC0415 - the limits are set before
-
-    header = f"{mimetype}; charset={charset}" if charset else None
-    return html_to_unicode(header, body, auto_detect_fun=_guess)[1]
 
 
 def refuse_network(event: str, _: object) -> None:
@@ -78,14 +73,6 @@ def _of_page(text: str) -> tuple[str | None, str | None]:
     if tree is None:
         return None, None
     return extract_title(tree) or None, trafilatura.extract(tree, include_comments=False) or None
-
-
-def _guess(body: bytes) -> str:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
 
 
 def _say(answers: IO[str], answer: dict[str, str | None]) -> None:

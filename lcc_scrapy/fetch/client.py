@@ -14,7 +14,7 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -33,12 +33,17 @@ from scrapy.exceptions import (
 from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.content import decoding
 from lcc_scrapy.content.sink import Sink, TooLarge
+from lcc_scrapy.content.stored import open_body
 from lcc_scrapy.domain.cache import Body, LazyBody
 from lcc_scrapy.domain.compression import NONE, coding_for
-from lcc_scrapy.domain.entries import accepts, served_mimetype
+from lcc_scrapy.domain.content_types import content_type
+from lcc_scrapy.domain.entries import accepts
 from lcc_scrapy.domain.errors import ConfigurationError, Exhausted, LeaseLost
+from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.site_access import Proxy, Secret, basic, proxy_of
+from lcc_scrapy.domain.sniffing import HEAD, sniffed
+from lcc_scrapy.fetch.coded_bodies import CodedBody
 from lcc_scrapy.fetch.pacing import FetchAborted, Pacer
 from lcc_scrapy.http.answer import Answer, BadBody, HttpError
 from lcc_scrapy.http.connection import Connection, Silence, Unclosed
@@ -114,8 +119,9 @@ class _Challenged(Exception):
 class Reply:
     """An answer. ``version`` is that of HTTP, ``peer`` the address of the site, empty = a proxy knows it.
 
-    ``headers`` are as they came, without the Content-Encoding of a body that was decoded. ``whole``: so is
-    the body; else its status says all, and this is what came of the first 64 kB.
+    ``headers`` are as they came, without a Content-Encoding that the LCC knows. ``whole``: so is the body; else
+    its status says all, and this is what came of the first 64 kB. ``head`` are the first bytes of a document of
+    which the site says no type; None = it does.
     """
 
     status: int
@@ -125,6 +131,7 @@ class Reply:
     peer: str
     body: Body
     whole: bool = True
+    head: bytes | None = None
 
 
 class Getter:
@@ -144,6 +151,7 @@ class Getter:
         turn: TurnPass | None = None,
         private_hosts: Collection[str] = (),
         types: tuple[str, ...] | None = None,
+        row: QueuedUrl | None = None,
         in_memory: int = 0,
         paced: bool = False,
         method: str = "GET",
@@ -154,9 +162,10 @@ class Getter:
 
         ``turn`` pays for what is transferred, and its provider's proxy, passwords and client certificates are
         used; ``proxy`` is that of a component. ``private_hosts`` (``host:port``) may have private addresses,
-        ``types`` are patterns of the mimetypes wanted (None = any), ``in_memory`` the largest body in bytes
-        where all of it is wanted in memory at once (0 = as configured): no limit holds it up unless it is
-        ``paced``. Must run in a task: that is what is cancelled when the process stops.
+        ``types`` are patterns of the mimetypes wanted (None = any), ``row`` declares a document, and
+        ``in_memory`` is the largest body in bytes if all of it is wanted in memory (0 = as configured): no
+        limit holds it up unless it is ``paced``. Must run in a task, which is cancelled when the process
+        stops.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -172,6 +181,7 @@ class Getter:
                 known=bool(access.authorization or digest),
                 turn=turn,
                 types=types,
+                row=row,
                 in_memory=in_memory,
                 paced=paced,
             )
@@ -216,6 +226,7 @@ class Getter:
         known: bool,
         turn: TurnPass | None,
         types: tuple[str, ...] | None,
+        row: QueuedUrl | None,
         in_memory: int,
         paced: bool,
         digest: DigestSession | None = None,
@@ -234,7 +245,11 @@ class Getter:
             if not _brings_body(answer.status, in_memory):
                 return _reply(connection, peer, *await self._drained(connection, turn))
             _check_type(types, answer)
-            return _reply(connection, peer, await self._read_body(connection, turn, in_memory, paced=paced))
+            coded = _coded(answer, request.target, row)
+            body = await self._read_body(connection, turn, in_memory, paced=paced, coded=coded, types=types)
+            reply = _reply(connection, peer, body)
+            _check_looks(types, reply.head)
+            return reply
 
         return await self._outgoing.pool(private=private).exchange(
             request,
@@ -261,51 +276,93 @@ class Getter:
         return LazyBody(body), whole
 
     async def _read_body(
-        self, connection: Connection, turn: TurnPass | None, in_memory: int, *, paced: bool
+        self,
+        connection: Connection,
+        turn: TurnPass | None,
+        in_memory: int,
+        *,
+        paced: bool,
+        coded: CodedBody | None = None,
+        types: tuple[str, ...] | None = None,
     ) -> Body:
         memory, limit = self._worker.config.memory_body, self._worker.config.fetch_max_bytes
         if turn is None:
             memory = BODIES_OF_COMPONENTS
-        coding = "" if in_memory else self._stored_coding(connection.answer)
-        sink = Sink(self._worker.content, in_memory or memory, in_memory or limit, coding)
+        stored = "" if in_memory else self._stored_coding(connection.answer)
+        make = partial(Sink, self._worker.content, in_memory or memory, in_memory or limit)
+        as_it_comes = coded is not None and coded.is_kept_as_it_comes
+        sink = make("" if as_it_comes else stored)
+        coding = coded.to_undo if coded else connection.answer.field(b"content-encoding")
+        decoder = decoding.decoder("" if as_it_comes else coding)
+        if types is not None and not as_it_comes and _is_untyped(connection.answer):
+            decoder = _Watched(decoder, types)
         try:
             pacer = Pacer(self._worker, turn, connection, sink, waits=paced or not in_memory)
-            try:
-                await self._pour(connection, sink, pacer)
-            except Unclosed:
-                body = await self._finished(sink)
-                if not _is_declared(body, turn):
-                    raise
-                return body
-            return await self._finished(sink)
+            unclosed = await self._poured(connection, sink, pacer, decoder)
+            body = await _finished(sink)
         except BaseException:
             sink.discard()
             raise
+        if coded is not None and as_it_comes:
+            body = await coded.content(body, lambda body, coding: _undone(body, coding, make(stored)))
+        if unclosed is not None and not _is_declared(body, turn):
+            raise unclosed
+        return body
 
     def _stored_coding(self, answer: Answer) -> str:
         """Return how the content file of a body is compressed, if it comes to one."""
         coding = self._worker.config.content_compression
         return "" if coding == NONE else coding_for(coding, _mimetype(answer))
 
-    async def _finished(self, sink: Sink) -> Body:
-        return await _beside(sink.finish) if sink.blocks else sink.finish()
+    async def _poured(
+        self, connection: Connection, sink: Sink, pacer: Pacer, decoder: decoding.Decoder
+    ) -> Unclosed | None:
+        """Read a body; returns the error of one that may be cut, for it may be all that was declared."""
+        try:
+            await self._pour(connection, sink, pacer, decoder)
+        except Unclosed as error:
+            return error
+        return None
 
-    async def _pour(self, connection: Connection, sink: Sink, pacer: Pacer) -> None:
-        decoder = decoding.decoder(connection.answer.field(b"content-encoding"))
+    async def _pour(
+        self, connection: Connection, sink: Sink, pacer: Pacer, decoder: decoding.Decoder
+    ) -> None:
         while pieces := await connection.more():
             for chunk in pieces:
                 pacer.charge(len(chunk))
                 sink.come(len(chunk))
-                for piece in decoder.feed(chunk):
-                    sink.write(piece)
-                    if sink.behind > decoding.PIECE:
-                        await _beside(sink.work)
+                await _fill(sink, decoder, chunk)
             await pacer.rest()
         decoder.end()
 
     async def close(self) -> None:
         """Close all connections."""
         await self._outgoing.close()
+
+
+async def _fill(sink: Sink, decoder: decoding.Decoder, chunk: bytes) -> None:
+    for piece in decoder.feed(chunk):
+        sink.write(piece)
+        if sink.behind > decoding.PIECE:
+            await _beside(sink.work)
+
+
+async def _finished(sink: Sink) -> Body:
+    return await _beside(sink.finish) if sink.blocks else sink.finish()
+
+
+async def _undone(body: Body, coding: str, sink: Sink) -> Body:
+    """Return a body without one of its codings."""
+    decoder = decoding.decoder(coding)
+    try:
+        with open_body(body) as file:
+            while block := file.read(decoding.PIECE):
+                await _fill(sink, decoder, block)
+        decoder.end()
+        return await _finished(sink)
+    except BaseException:
+        sink.discard()
+        raise
 
 
 def _beside(work: Callable[[], Made]) -> "asyncio.Future[Made]":
@@ -347,12 +404,70 @@ def _is_declared(body: Body, turn: TurnPass | None) -> bool:
 
 
 def _mimetype(answer: Answer) -> str:
-    return served_mimetype(answer.field(b"content-type"))
+    """Return the type of an answer, empty = it says none."""
+    return content_type(answer.field(b"content-type")).mimetype
 
 
 def _check_type(types: tuple[str, ...] | None, answer: Answer) -> None:
-    if types is not None and not accepts(types, _mimetype(answer)):
-        raise TypeNotAccepted(_mimetype(answer))
+    mimetype = _mimetype(answer)
+    if types is not None and mimetype and not accepts(types, mimetype):
+        raise TypeNotAccepted(mimetype)
+
+
+def _check_looks(types: tuple[str, ...] | None, head: bytes | None) -> None:
+    """Check the type of a document of which the site says none."""
+    if types is not None and head is not None and not accepts(types, mimetype := sniffed(head)):
+        raise TypeNotAccepted(mimetype)
+
+
+def _coded(answer: Answer, target: str, row: QueuedUrl | None) -> CodedBody | None:
+    """Return how to undo the codings of a document's body, None = there are none, or it is no document."""
+    coding = answer.field(b"content-encoding")
+    if row is None or not coding or answer.status not in DOCUMENT:
+        return None
+    codings = decoding.to_undo(coding)
+    if not codings:
+        return None
+    length = answer.field(b"content-length").partition(",")[0].strip()
+    is_told = length.isdecimal() and not answer.field(b"transfer-encoding")
+    return CodedBody(
+        codings,
+        length=length if is_told else "",
+        mimetype=_mimetype(answer),
+        path=target.partition("?")[0],
+        row=row,
+    )
+
+
+class _Watched:
+    """Ends a body by its first bytes when its site says no type and what it looks like is not wanted."""
+
+    def __init__(self, decoder: decoding.Decoder, types: tuple[str, ...]) -> None:
+        self._decoder = decoder
+        self._types = types
+        self._head = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for piece in self._decoder.feed(data):
+            if len(self._head) < HEAD:
+                self._head += piece[:HEAD]
+                if len(self._head) >= HEAD:
+                    _check_looks(self._types, self._head[:HEAD])
+            yield piece
+
+    def end(self) -> None:
+        self._decoder.end()
+
+
+def _is_untyped(answer: Answer) -> bool:
+    return answer.status in DOCUMENT and not _mimetype(answer)
+
+
+def _head(answer: Answer, body: Body) -> bytes | None:
+    if not _is_untyped(answer):
+        return None
+    with open_body(body) as file:
+        return file.read(HEAD)
 
 
 def _window_for(limit: int) -> int:
@@ -366,7 +481,8 @@ def _reply(connection: Connection, peer: str, body: Body, whole: bool = True) ->
     headers: Fields = answer.headers
     if decoding.is_decoded(answer.field(b"content-encoding")):
         headers = [field for field in headers if field[0].lower() != b"content-encoding"]
-    return Reply(answer.status, answer.reason, headers, answer.version, peer, body, whole)
+    head = _head(answer, body)
+    return Reply(answer.status, answer.reason, headers, answer.version, peer, body, whole, head)
 
 
 _SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (

@@ -1,5 +1,6 @@
 """The download handler: Scrapy's requests and responses around ``client``."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Self
@@ -14,6 +15,7 @@ from scrapy.responsetypes import responsetypes
 from lcc_scrapy.app.wiring import worker_of
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl, parsed_again
+from lcc_scrapy.domain.sniffing import type_for
 from lcc_scrapy.fetch.client import Fields, Getter, Reply
 
 BODY = "lcc_body"
@@ -30,6 +32,12 @@ TURN = "lcc_turn"
 
 PRIVATE_HOSTS = "lcc_private_hosts"
 """Key of ``request.meta``: ``host:port`` of the roots that were approved for private addresses."""
+
+HEAD = "lcc_head"
+"""Key of ``request.meta``: the first bytes of a document of which the site says no type; None = it does."""
+
+ROW = "lcc_row"
+"""Key of ``request.meta``: the row of the queue that tells what is declared of the document."""
 
 TYPES = "lcc_types"
 """Key of ``request.meta``: patterns of the mimetypes that are wanted; a document of another is not read."""
@@ -101,6 +109,12 @@ def header_of(message: Request | Response, name: str, charset: str = "latin-1") 
     return next(found, b"").decode(charset, "replace")
 
 
+def looks_like(meta: Mapping[str, Any]) -> str:
+    """Return the type of a document of which its site says none; empty = it says one, or there is none."""
+    head, row = meta.get(HEAD), meta.get(ROW)
+    return "" if head is None or row is None else type_for(row.mimetype, head)
+
+
 class LccDownloadHandler(BaseDownloadHandler):
     """Fetches the http and https URLs of the LCC's turns."""
 
@@ -123,13 +137,14 @@ class LccDownloadHandler(BaseDownloadHandler):
             turn=meta.get(TURN),
             private_hosts=meta.get(PRIVATE_HOSTS, ()),
             types=meta.get(TYPES),
+            row=meta.get(ROW),
             in_memory=meta.get(IN_MEMORY, 0),
             paced=meta.get(OF_A_PAGE, False),
             method=request.method,
             data=request.body,
             proxy=meta.get("proxy"),
         )
-        meta[BODY], meta[REASON] = reply.body, reply.reason
+        meta[BODY], meta[REASON], meta[HEAD] = reply.body, reply.reason, reply.head
         return _response(request, reply)
 
     async def close(self) -> None:

@@ -5,8 +5,9 @@ import time
 from collections.abc import Sequence
 
 from lcc_scrapy.domain import headers, retries
-from lcc_scrapy.domain.cache import Answer
-from lcc_scrapy.domain.entries import plain_mimetype
+from lcc_scrapy.domain.cache import CHARSET_MAX, Answer
+from lcc_scrapy.domain.content_types import type_of
+from lcc_scrapy.domain.entries import MIMETYPE_MAX
 from lcc_scrapy.domain.http_status import KNOWN, understood
 from lcc_scrapy.domain.queue import Failed, NotModified, Outcome, Ticket
 from lcc_scrapy.fetch.client import DOCUMENT
@@ -65,20 +66,22 @@ def status_line(protocol: str, status: int, reason: str) -> str:
     return f"{protocol or 'HTTP/1.1'} {status} {reason}".rstrip()
 
 
-def answer_of(status: int, url: str, fields: Sequence[tuple[bytes, bytes]], line: str, peer: str) -> Answer:
+def answer_of(  # noqa: PLR0917
+    status: int, url: str, fields: Sequence[tuple[bytes, bytes]], line: str, peer: str, untyped: str = ""
+) -> Answer:
     """Return what is kept of an answer beside its body.
 
-    ``fields`` are its headers in the order they came; ``line`` is its status line (``status_line``).
+    ``fields`` are its headers in the order they came; ``line`` is its status line (``status_line``);
+    ``untyped`` is the mimetype that counts where the site says none.
     """
     pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
     first = {name.lower(): value for name, value in reversed(pairs)}
-    content_type = first.get("content-type", "")[:255]
-    charset = content_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
+    served = type_of(fields)
     return Answer(
         status,
         url,
-        plain_mimetype(content_type)[:127],
-        charset[:64],
+        (served.mimetype or untyped)[:MIMETYPE_MAX],
+        served.charset.lower()[:CHARSET_MAX],
         first.get("etag", "")[:255],
         first.get("last-modified", "")[:64],
         headers.kept(pairs),

@@ -137,13 +137,8 @@ def joined(fields: Fields) -> dict[bytes, bytes]:
         lower = name.lower()
         if lower in _NOTED:
             before = found.get(lower)
-            found[lower] = value if before is None else _both(lower, before, value)
+            found[lower] = value if before is None else before + b"," + value
     return found
-
-
-def _both(name: bytes, before: bytes, value: bytes) -> bytes:
-    """Make one of two lines; of types, which cannot be a list, the first one counts."""
-    return before if name == b"content-type" else before + b"," + value
 
 
 def framing(status: int, noted: dict[bytes, bytes]) -> Framing:

@@ -6,10 +6,11 @@ scheme, host, port and length by ``HttpUrl``, which is also what is fetched.
 
 import re
 from functools import lru_cache
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 from hyperlink import URL, URLParseError
 
+from lcc_scrapy.content.charsets import UTF_8, query_in
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import URL_MAX, HttpUrl
 
@@ -24,23 +25,23 @@ _SHORT = 256
 """Characters of a URL that is remembered with its canonical form; all of them take some 20 MB at most."""
 
 
-def canonical(text: str, base: str = "", charset: str = "utf-8", strip: frozenset[str] = frozenset()) -> str:
+def canonical(text: str, base: str = "", encoding: str = UTF_8, strip: frozenset[str] = frozenset()) -> str:
     """Return the canonical form of a link as a page writes it, seen from ``base``.
 
-    ``charset`` is the page's, in which browsers encode queries; ``strip`` names parameters to leave out, in
-    lower case. ``HttpUrl.parse`` takes the result and gives it back unchanged, and so does this function.
-    Raises ``UrlRefused`` as ``HttpUrl.parse`` does.
+    ``encoding`` is the page's (``content/charsets.py``), in which browsers write queries; ``strip`` names
+    parameters to leave out, in lower case. ``HttpUrl.parse`` takes the result and gives it back unchanged; so
+    does this function. Raises ``UrlRefused`` as ``HttpUrl.parse`` does.
     """
     folder = _folder(base)
     if len(folder) + len(text) <= _SHORT and _HAS_PATH.fullmatch(text):
-        return _remembered_from(folder, text, charset, strip)
-    return _seen_from(base, text, charset, strip)
+        return _remembered_from(folder, text, encoding, strip)
+    return _seen_from(base, text, encoding, strip)
 
 
-def _seen_from(base: str, text: str, charset: str, strip: frozenset[str]) -> str:
+def _seen_from(base: str, text: str, encoding: str, strip: frozenset[str]) -> str:
     if len(text) > URL_MAX:
         raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
-    link = _query_in(charset, _cleaned(text))
+    link = _with_query(_cleaned(text), encoding)
     try:
         joined = urljoin(base, link)
         return (_remembered if len(joined) <= _SHORT else _canonical)(joined, strip)
@@ -82,16 +83,12 @@ def _cleaned(text: str) -> str:
     return text[:end].replace("\\", "/") + text[end:]
 
 
-def _query_in(charset: str, link: str) -> str:
-    if link.isascii() or charset.lower() in {"utf-8", "utf8", ""} or "?" not in link:
+def _with_query(link: str, encoding: str) -> str:
+    if link.isascii() or encoding == UTF_8:
         return link
-    path, mark, rest = link.partition("?")
-    query, hash_, fragment = rest.partition("#")
-    try:
-        octets = query.encode(charset, "xmlcharrefreplace")
-    except LookupError:
-        return link
-    return path + mark + quote(octets, safe="/%:=&?~+!$,;'@()*") + hash_ + fragment
+    link, hash_, fragment = link.partition("#")
+    path, mark, query = link.partition("?")
+    return path + mark + query_in(encoding, query) + hash_ + fragment
 
 
 def _normal(target: str) -> str:

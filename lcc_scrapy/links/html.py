@@ -3,16 +3,14 @@
 What counts is told by the HTML standard (4.2.5 and 4.8 for the elements, 4.2.5.3 for ``refresh``).
 """
 
-import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
-from w3lib.encoding import html_body_declared_encoding, read_bom
 
-from lcc_scrapy.content.charsets import codec_of
+from lcc_scrapy.content.charsets import decoded
 from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.links.effort import Effort
 from lcc_scrapy.links.parsing import PIECE, show
@@ -216,14 +214,12 @@ class Collector:
                 self._take(Found(target, "refresh"))
 
 
-def collect(body: bytes, charset: str, collector: Collector, effort: Effort) -> str:
-    """Show a page to ``collector`` until it ends or there is enough of it; returns the charset it is in."""
-    characters, used = decoded(body, charset)
-    text = characters.replace("\0", "\ufffd").encode("utf-8", "replace")
+def collect(body: bytes, encoding: str, collector: Collector, effort: Effort) -> None:
+    """Show a page to ``collector`` until it ends or there is enough of it."""
+    text = decoded(body, encoding, whole=False).replace("\0", "\ufffd").encode("utf-8", "replace")
     target: Any = collector
     enough = _Enough(text, collector)
     show(text, lambda: etree.HTMLParser(target=target, encoding="utf-8"), enough.is_reached, effort)
-    return used
 
 
 class _Enough:
@@ -240,27 +236,3 @@ class _Enough:
         self._at += PIECE
         self._steps += self._collector.open * self._text.count(b"</", self._at, self._at + PIECE)
         return self._collector.is_full() or self._steps > STEPS_MAX
-
-
-def decoded(body: bytes, charset: str) -> tuple[str, str]:
-    """Return the text of a page, and the codec that it is in; ``charset`` as served, "" = not said."""
-    used = charset_of(body, charset)
-    decoder = codecs.getincrementaldecoder(used)("replace")
-    starts = range(0, len(body), PIECE)  # one call for all of it would keep other threads waiting
-    pieces = [decoder.decode(body[at : at + PIECE]) for at in starts]
-    return "".join([*pieces, decoder.decode(b"", True)]), used
-
-
-def charset_of(body: bytes, served: str) -> str:
-    """Return the codec for a page: of its byte order mark, as served, as declared in it, or as it looks."""
-    marked, _ = read_bom(body)
-    return marked or codec_of(served) or codec_of(html_body_declared_encoding(body)) or _guess(body)
-
-
-def _guess(body: bytes) -> str:
-    """Return UTF-8 where it is that, perhaps cut at the end, or else what Windows wrote."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(body)
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lcc_scrapy.content.declared_charset import encoding_of_text
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.links import html, robots_meta
 from lcc_scrapy.links.canonical import canonical
@@ -64,9 +65,11 @@ def read_page(  # noqa: PLR0917
     if mimetype and mimetype.lower() not in HTML:
         return Page((), said.index, said.follow)
     collector = html.Collector(rules.relations, rules.agent, rules.most)
-    charset = html.collect(body[: rules.longest], charset, collector, effort)
+    body = body[: rules.longest]
+    encoding = encoding_of_text(body, charset, mimetype.lower(), whole=False)
+    html.collect(body, encoding, collector, effort)
     base = _base(collector.base, url)
-    links = _links(collector.found.items(), base, charset, rules, effort)
+    links = _links(collector.found.items(), base, encoding, rules, effort)
     said = said.both(collector.directives)
     return Page(tuple(links), said.index, said.follow)
 
@@ -80,12 +83,12 @@ def _base(own: str, url: str) -> str:
 
 
 def _links(
-    found: Iterable[tuple[tuple[str, str], bool]], base: str, charset: str, rules: LinkRules, effort: Effort
+    found: Iterable[tuple[tuple[str, str], bool]], base: str, encoding: str, rules: LinkRules, effort: Effort
 ) -> Iterator[Link]:
     links: dict[str, Link] = {}
     with effort.working():
         for (href, relation), nofollow in found:
-            url = _url(href, base, charset, rules)
+            url = _url(href, base, encoding, rules)
             if not effort.takes(url):
                 break
             if url:
@@ -98,12 +101,12 @@ def _links(
     return iter(links.values())
 
 
-def _url(href: str, base: str, charset: str, rules: LinkRules) -> str:
+def _url(href: str, base: str, encoding: str, rules: LinkRules) -> str:
     """Return the canonical URL of a link, "" when it leads nowhere that is to be fetched."""
     if not href.strip():
         return ""
     try:
-        url = canonical(href, base, charset, rules.strip)
+        url = canonical(href, base, encoding, rules.strip)
     except UrlRefused as error:
         _log.debug("link on %s left out: %s", base, error)
         return ""

@@ -13,13 +13,13 @@ from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.content.sink import Sink, TooLarge
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.compression import NONE, coding_for
-from lcc_scrapy.domain.entries import served_mimetype
+from lcc_scrapy.domain.content_types import type_of
 from lcc_scrapy.domain.errors import MissingExtra
 from lcc_scrapy.domain.render_rules import RenderRules
 from lcc_scrapy.domain.rendering import RequestBudget, is_rendered
 from lcc_scrapy.engine.statistics import Count
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING, DOCUMENT
-from lcc_scrapy.fetch.download_handler import BODY, header_of
+from lcc_scrapy.fetch.download_handler import BODY, fields_of, looks_like
 from lcc_scrapy.fetch.pacing import FetchAborted
 from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.rendering.cache import ScriptCache
@@ -61,8 +61,9 @@ class PageRenderer:
         Raises ``NoBrowser`` where there is none, and ``FetchAborted`` when the process stops.
         """
         body: Body | None = request.meta.get(BODY)
-        page = is_rendered(served_mimetype(header_of(response, "Content-Type")))
-        if body is None or body.data is None or response.status not in DOCUMENT or not page:
+        if body is None or body.data is None or response.status not in DOCUMENT:
+            return None
+        if not is_rendered(type_of(fields_of(response)).mimetype or looks_like(request.meta)):
             return None
         try:
             html = await self._until_abort(self._html(request, response, body.data, member))

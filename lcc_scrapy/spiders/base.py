@@ -22,7 +22,7 @@ from lcc_scrapy.domain.queue import Outcome, Ticket
 from lcc_scrapy.engine.scrapy_internals import is_being_cancelled, send_heard_signals_only
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
-from lcc_scrapy.fetch.download_handler import BODY, REASON, RENDITION, fields_of
+from lcc_scrapy.fetch.download_handler import BODY, REASON, RENDITION, fields_of, looks_like
 from lcc_scrapy.fetch.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.machine import logs
@@ -196,4 +196,5 @@ def _whose(ticket: Ticket) -> dict[str, int]:
 def kept_of(response: Response, meta: Mapping[str, Any]) -> Answer:
     """Return what is kept of a response beside its body; ``meta`` is that of its request."""
     line = status_line(response.protocol or "", response.status, meta.get(REASON, ""))
-    return answer_of(response.status, response.url, fields_of(response), line, str(response.ip_address or ""))
+    peer = str(response.ip_address or "")
+    return answer_of(response.status, response.url, fields_of(response), line, peer, looks_like(meta))

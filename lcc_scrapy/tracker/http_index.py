@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import IO
 from urllib.parse import quote
 
+from lcc_scrapy.domain.content_types import content_type
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
 from lcc_scrapy.domain.roots import HttpUrl
@@ -137,7 +138,7 @@ class HttpListing:
         with await self._answer(url, PAGE_BYTES) as answer:
             body = b"".join(answer.pieces()) if answer.status == _OK else b""
             why = f"answers {answer.status}" if answer.status != _OK else "is no index page"
-            mimetype = answer.header(b"content-type")
+            mimetype = content_type(", ".join(answer.headers.get(b"content-type", ()))).mimetype
         try:
             return await asyncio.to_thread(index_pages.read, body, mimetype)
         except NoIndex as error:

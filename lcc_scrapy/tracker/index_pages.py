@@ -43,8 +43,8 @@ class Indexed:
 
 
 def read(body: bytes, mimetype: str) -> list[Indexed]:
-    """Return the entries of a page; raises ``NoIndex``."""
-    if mimetype.partition(";")[0].strip().lower() == "application/json":
+    """Return the entries of a page; raises ``NoIndex``. ``mimetype`` is as served, empty = not said."""
+    if mimetype == "application/json" or (not mimetype and body.lstrip().startswith(b"[")):
         return _of_json(body)
     text = body.decode("latin-1")
     if not _TITLE.search(text[:TAIL]):

@@ -9,6 +9,7 @@ from typing import Any
 import brotli
 import pytest
 
+from lcc_scrapy.content.decoding import decoder
 from lcc_scrapy.content.sink import Sink
 from lcc_scrapy.domain.errors import NotDurable
 from lcc_scrapy.fetch.client import Getter
@@ -64,7 +65,8 @@ def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(
         beating = asyncio.ensure_future(heartbeat())
         await asyncio.sleep(0.05)
         sink = Sink(content, 1_000_000, 2_000_000_000, coding)
-        await getter._pour(connection, sink, Pacer(worker, None, connection, sink))
+        pacer = Pacer(worker, None, connection, sink)
+        await getter._pour(connection, sink, pacer, decoder("br"))
         sink.discard()
         await asyncio.sleep(0.05)
         beating.cancel()

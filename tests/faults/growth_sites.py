@@ -10,7 +10,8 @@ import brotli
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
-from lcc_scrapy.content.charsets import codec_of
+from lcc_scrapy.content.charsets import decoded, encoding_of, query_in
+from lcc_scrapy.content.declared_charset import encoding_of_text
 from lcc_scrapy.content.decoding import BadCoding, decoder, zstd
 from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.sink import Sink
@@ -21,7 +22,7 @@ from lcc_scrapy.domain.roots import URL_MAX, Root, fetch_url
 from lcc_scrapy.feed.plain_text import MOST, text_of_html
 from lcc_scrapy.fetch.outcomes import answer_of
 from lcc_scrapy.http.answer import FIELDS_MAX, HEAD_MAX, Answer, HttpError
-from lcc_scrapy.links import html, robots_meta
+from lcc_scrapy.links import robots_meta
 from lcc_scrapy.links.canonical import canonical
 from lcc_scrapy.links.links import read_page
 from lcc_scrapy.links.rules import IgnoreList, LinkRules
@@ -164,7 +165,7 @@ def read_fields(fields: list[tuple[bytes, bytes]]) -> object:
         retry_after_seconds(value, "Sat, 21 Nov 2026 12:00:00 GMT")
         retry_after_seconds("Sat, 21 Nov 2026 12:00:00 GMT", value)
         epoch_of_date(value)
-        codec_of(value)
+        encoding_of(value)
     robots_meta.of_headers(
         [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields], "lcc"
     )
@@ -195,6 +196,9 @@ FIELDS = Parser(
         one_field("charset's length", "Content-Type", "x", "text/html; charset="),
         one_field("length", "Content-Type", "t"),
         one_field("blanks", "Content-Type", " ", "text/html", ";"),
+        one_field("types", "Content-Type", "text/html, "),
+        one_field("quotes", "Content-Type", '";"', "text/html; charset="),
+        one_field("backslashes", "Content-Type", "\\", 'text/html; charset="'),
         one_field("parameters", "Content-Disposition", "; filename=x", "attachment"),
         one_field("length of a name", "Content-Disposition", "x.", "attachment; filename="),
         one_field("digits", "Retry-After", "9"),
@@ -508,24 +512,33 @@ TEXT = Parser(
 
 def read_charsets(pages: list[tuple[str, bytes]]) -> int:
     """Decode pages, each in the charset that its site says."""
-    return sum(len(html.decoded(page, charset)[0]) for charset, page in pages)
+    read = 0
+    for charset, page in pages:
+        encoding = encoding_of_text(page, charset, "text/html")
+        text = decoded(page, encoding)
+        read += len(text) + len(query_in(encoding, text[: len(text) // 10]))
+    return read
 
 
-def _all_codecs() -> Iterator[str]:
+def _all_encodings() -> Iterator[str]:
     from encodings.aliases import aliases
 
-    names = {*aliases.values(), *aliases, "utf-8-sig", "unicode_internal", "utf-16", "utf-32"}
-    return iter(sorted({codec for name in names if (codec := codec_of(name))}))
+    from webencodings.labels import LABELS
+
+    names = {*aliases.values(), *aliases, *LABELS, "utf-8-sig", "unicode_internal", "utf-32"}
+    return iter(sorted({encoding for name in names if (encoding := encoding_of(name))}))
 
 
 def _in_each(what: str, unit: bytes) -> Dimension:
     """Return a dimension in which there is a page of equal parts in each charset."""
-    codecs = tuple(_all_codecs())
+    names = tuple(_all_encodings())
     return Dimension(
         f"{what} in each charset",
-        lambda n: [(codec, unit * (n // len(unit) // len(codecs))) for codec in codecs],
+        lambda n: [(name, unit * (n // len(unit) // len(names))) for name in names],
     )
 
+
+_CONTENT_TYPE = b"<meta http-equiv=content-type content='"
 
 CHARSETS = Parser(
     "charsets", READERS, RULES.longest, read_charsets, lambda n: [("utf-8", "caf\xe9 ".encode() * (n // 6))],
@@ -536,6 +549,14 @@ CHARSETS = Parser(
         _in_each("escapes of a set", b"\x1b$B\x80"),
         _in_each("zeros", b"\0"),
         _in_each("tildes", b"~{\x81"),
+        _in_each("half characters", b"\x81\x30"), _in_each("what Python has none for", b"\xad\xa1\xa3\xc0 "),
+        Dimension("bytes ff in GB18030", lambda n: [("gb18030", b"\xff" * n)]),
+        Dimension("escapes in ISO-2022-JP", lambda n: [("iso-2022-jp", b"\x1b$B0" * (n // 4))]),
+        *(
+            Dimension(f"{unit!r}", lambda n, unit=unit: [("", unit * (n // len(unit)) + b"charset")])
+            for unit in (b"<!--", b"<script>", b"<", b"<meta a=' ", b"<meta a ", b"<title x='></title")
+        ),
+        Dimension("words of a declaration", lambda n: [("", _CONTENT_TYPE + b"charset " * (n // 8))]),
         Dimension("declarations", lambda n: [("", b"<meta charset=" * (n // 14))]),
         Dimension("blanks of a declaration", lambda n: [("", b"<meta " + b" " * n)]),
         Dimension("declarations in XML", lambda n: [("", b"<?xml encoding='" * (n // 16))]),

@@ -29,6 +29,29 @@ def read(body: str | bytes, rules: LinkRules = DEFAULT) -> Listing:
 
 
 @pytest.mark.parametrize(
+    ("label", "codec"),
+    [
+        *(
+            ("utf-8", "utf-8"),
+            ("x-sjis", "cp932"),
+            ("Windows-31J", "cp932"),
+            ("x-gbk", "gbk"),
+        ),
+        *(
+            ("ISO-2022-JP", "iso2022_jp"),
+            ("utf-16", "utf-16"),
+            ("utf-16", "utf-16-le"),
+            ("utf-16", "utf-16-be"),
+        ),
+    ],
+)
+def test_a_list_may_be_in_any_encoding(label: str, codec: str) -> None:
+    text = f'<?xml version="1.0" encoding="{label}"?><urlset><url><loc>http://h/日本</loc></url></urlset>'
+    (page,) = read_listing(text.encode(codec), "http://h/", LinkRules()).pages
+    assert page.url == "http://h/%E6%97%A5%E6%9C%AC"
+
+
+@pytest.mark.parametrize(
     "body", [SITEMAP, "\ufeff" + SITEMAP, gzip.compress(SITEMAP.encode()), SITEMAP.replace("UTF-8", "UTF-16").encode("utf-16"), f"<?xml version='1.0'?>{SITEMAP[38:]}"]
 )  # fmt: skip
 def test_a_sitemap_names_pages(body: str | bytes) -> None:

@@ -123,7 +123,7 @@ HEAD = b"<html><head><title>Index of /pub/</title></head><body>"
     ],
 )
 def test_an_entry_of_an_index_page_is_read(line, entry):
-    (found,) = index_pages.read(HEAD + line, "text/html;charset=utf-8")
+    (found,) = index_pages.read(HEAD + line, "text/html")
     assert (found.name, found.is_dir, found.size) == (entry.name, entry.is_dir, entry.size)
 
 

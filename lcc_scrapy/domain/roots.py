@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, unquote, urlsplit
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.hostnames import ascii_name, former_name
 from lcc_scrapy.domain.values import quickly_made
 
 URL_MAX = 2048
@@ -98,6 +99,11 @@ class HttpUrl:
         return self.port == _DEFAULT_PORT[self.scheme]
 
     @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port: what is meant for one is kept from others (RFC 6454)."""
+        return self.scheme, self.host, self.port
+
+    @property
     def netloc(self) -> str:
         """``host:port``, the unit of a robots.txt and of a connection pool."""
         return f"{self.host}:{self.port}"
@@ -135,9 +141,7 @@ def _name_or_address_v4(host: str) -> str:
     """Read a name, or an address where it ends in a number (WHATWG URL): not octal, hexadecimal or short."""
     if len(host) > _HOST_MAX:  # IDNA takes milliseconds for what is longer
         raise ValueError("not a host name")
-    name = host.encode("idna").decode("ascii").lower()
-    if not host.isascii():
-        name.encode("idna")  # some characters become dots (U+2024): what is between these must be labels, too
+    name = ascii_name(host)
     if len(name) > _HOST_MAX or not _NAME.fullmatch(name):
         raise ValueError("not a host name")
     return str(IPv4Address(name)) if _ENDS_IN_NUMBER.search(name) else name
@@ -160,8 +164,8 @@ def compared_path(url: HttpUrl) -> str | None:
     return _plain_path(url.path)
 
 
-_ROOTS_SHOWN, _SHOWN_OF_ROOT = 3, 60
-"""Roots that a refusal names, and characters of each: a column has to hold all of it."""
+_ROOTS_SHOWN, _SHOWN_OF_ROOT, _LONGEST_REFUSAL = 3, 60, 200
+"""Roots that a refusal names, characters of each, and of it all: a column has to hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +224,31 @@ def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
     return False
 
 
-def not_below(roots: Sequence[Root]) -> str:
-    """Say, for its provider, which roots a URL does not lie below: the first few of them."""
+def not_below(roots: Sequence[Root], url: HttpUrl | None = None) -> str:
+    """Say, for its provider, which roots a URL does not lie below: the first few of them.
+
+    Where a root has the name that IDNA 2003 gave the host of ``url``, the root to add is named instead.
+    """
     if not roots:
         return "it has no roots"
+    missing = root_to_add(url, roots) if url is not None else None
+    if missing is not None:
+        old, new = missing
+        text = f"{new.url.host} was read as {old.url.host} before, which is another site: add the root {new}"
+        return text if len(text) <= _LONGEST_REFUSAL else f"add the root {new}"[:_LONGEST_REFUSAL]
     names = [str(root)[:_SHOWN_OF_ROOT] for root in roots[:_ROOTS_SHOWN]]
     more = len(roots) - len(names)
     return f"not below {', '.join(names)}{f' or {more} more' if more else ''}"
+
+
+def root_to_add(url: HttpUrl, roots: Sequence[Root]) -> tuple[Root, Root] | None:
+    """Return the root that covered ``url`` by the names of IDNA 2003, and the one that is missing."""
+    former = former_name(url.host) if "xn--" in url.host else ""
+    if not former:
+        return None
+    before = replace(url, host=former)
+    old = next((root for root in roots if root.covers(before)), None)
+    return (old, Root(replace(old.url, host=url.host))) if old is not None else None
 
 
 def fetch_url(url: str, roots: tuple[Root, ...]) -> str:

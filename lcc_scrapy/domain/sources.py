@@ -148,7 +148,10 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one file says. ``cut``: there is more of it than is read, so that nothing is gone."""
+    """What one file says. ``cut``: there is more of it than is read, so that nothing is gone.
+
+    ``base``: what its URLs are seen from, itself seen from where the file lies.
+    """
 
     role: Role
     entries: tuple[Entry, ...] = ()
@@ -156,6 +159,7 @@ class Listing:
     hubs: tuple[str, ...] = ()
     topic: str = ""
     cut: bool = False
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)

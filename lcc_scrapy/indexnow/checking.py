@@ -9,11 +9,11 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 from lcc_scrapy import __version__
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.indexnow import BAD, GOOD, KEY_FILE_MAX, PENDING, holds_key, may_follow, probe_of
+from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
@@ -113,15 +113,14 @@ class Checker:
             target = found
         return _File(status)
 
-    async def _get(self, url: HttpUrl, *, private: bool) -> tuple[int, bytes, str]:
+    async def _get(self, url: HttpUrl, *, private: bool) -> tuple[int, bytes, bytes]:
         pool = self._outgoing.pool(private=private)
         path = f"{url.path}?{url.query}" if url.query else url.path
         request = Request(Origin(url.host, url.port, url.scheme == "https"), path, _HEADERS)
         connection = await pool.ask(request, patience=PATIENCE, deadline=DEADLINE, window=8192)
         try:
             fields = {name.lower(): value for name, value in connection.answer.headers}
-            where = fields.get(b"location", b"").decode("latin-1")
-            return connection.answer.status, await _beginning(connection), where
+            return connection.answer.status, await _beginning(connection), fields.get(b"location", b"")
         finally:
             pool.release(connection)
 
@@ -130,9 +129,9 @@ class Checker:
         await self._outgoing.close()
 
 
-def _target(base: HttpUrl, where: str) -> HttpUrl | None:
-    with suppress(UrlRefused, ValueError):
-        return HttpUrl.parse(urljoin(str(base), where)) if where else None
+def _target(base: HttpUrl, where: bytes) -> HttpUrl | None:
+    with suppress(UrlRefused):
+        return redirect(where, base) if where else None
     return None
 
 

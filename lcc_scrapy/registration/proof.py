@@ -74,7 +74,7 @@ class Prover:
         raise NotProved("too many redirects")
 
 
-async def _ask(pool: Pool, url: HttpUrl) -> tuple[int, str, bytes]:
+async def _ask(pool: Pool, url: HttpUrl) -> tuple[int, bytes, bytes]:
     """Return status, Location and body of an answer; of a longer body, a little more than is permitted."""
     connection = await pool.ask(
         Request(Origin(url.host, url.port, url.scheme == "https"), url.path, _HEADERS),
@@ -104,6 +104,6 @@ async def _body(connection: Connection) -> bytes:
     return bytes(body)
 
 
-def _location(connection: Connection) -> str:
+def _location(connection: Connection) -> bytes:
     found = (value for name, value in connection.answer.headers if name.lower() == b"location")
-    return next(found, b"").decode("latin-1")
+    return next(found, b"")

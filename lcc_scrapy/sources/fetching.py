@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
 from typing import IO, Self
-from urllib.parse import urljoin
 
 from lcc_scrapy.content import decoding
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
+from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.robots import MAX_BYTES as ROBOTS_BYTES
 from lcc_scrapy.domain.robots import Robots, product_token
 from lcc_scrapy.domain.roots import HttpUrl
@@ -122,7 +122,10 @@ class Fetcher:
     _robots: dict[str, tuple[float, Robots]] = field(default_factory=dict)
 
     async def get(self, url: str, whose: Whose, etag: str = "", modified: str = "") -> Fetched:
-        """Fetch a file, or learn that it has not changed; raises ``CannotFetch``."""
+        """Fetch a file, or learn that it has not changed; raises ``CannotFetch``.
+
+        The validators are of ``url`` itself: where it redirects to, they mean nothing.
+        """
         conditions = [("If-None-Match", etag), ("If-Modified-Since", modified)]
         fields = [(name, value) for name, value in conditions if value]
         target = _parsed(url)
@@ -132,9 +135,9 @@ class Fetcher:
             await self._check_robots(target, whose)
             answer = await self.ask(target, whose, fields)
             if answer.status not in _MOVED:
-                return _complete(answer)
+                return _complete(answer, conditional=bool(fields))
             answer.body.close()
-            target = joined(target, answer.header(b"location"))
+            target, fields = joined(target, answer.header(b"location")), []
         raise CannotFetch(f"{url}: more than {REDIRECTS} redirects")
 
     async def _check_robots(self, url: HttpUrl, whose: Whose) -> None:
@@ -255,8 +258,8 @@ def _challenges(answer: Fetched, digest: DigestSession) -> bool:
     return asked
 
 
-def _complete(answer: Fetched) -> Fetched:
-    if answer.status in {_OK, _NOT_MODIFIED}:
+def _complete(answer: Fetched, *, conditional: bool) -> Fetched:
+    if answer.status == _OK or (answer.status == _NOT_MODIFIED and conditional):
         return answer
     answer.body.close()
     said = answer.header(b"retry-after")
@@ -272,10 +275,10 @@ def _parsed(url: str) -> HttpUrl:
 
 
 def joined(base: HttpUrl, location: str) -> HttpUrl:
-    """Return where a redirect leads; raises ``CannotFetch``."""
+    """Return where a redirect leads, ``location`` as it came in Latin-1; raises ``CannotFetch``."""
     try:
-        return _parsed(urljoin(str(base), location))
-    except ValueError as error:
+        return redirect(location.encode("latin-1"), base)
+    except UrlRefused as error:
         raise CannotFetch(f"{base}: unusable redirect: {error}") from None
 
 

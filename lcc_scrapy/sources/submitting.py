@@ -8,7 +8,6 @@ what it submitted, so that a kill repeats work and loses nothing.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import urljoin
 
 from lcc_scrapy.db.records import ABSORBED, ProviderSet
 from lcc_scrapy.db.tx import Store, Tx
@@ -18,6 +17,7 @@ from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, furl
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place
+from lcc_scrapy.domain.references import http_url
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.domain.sources import Change, Entry, Report, Source
 from lcc_scrapy.intake.absorbing import PSETID
@@ -58,20 +58,10 @@ def checked(
 
 
 def _inside(written: str, base: str, roots: tuple[Root, ...]) -> HttpUrl:
-    url = HttpUrl.parse(absolute(written, base))
+    url = http_url(written, base)
     if not inside(url, roots):
         raise UrlRefused(704)
     return url
-
-
-def absolute(written: str, base: str) -> str:
-    """Return a URL of a file that lies at ``base``; raises ``UrlRefused``."""
-    if "://" in written[:10]:
-        return written.strip()
-    try:
-        return urljoin(base, written.strip())
-    except ValueError as error:
-        raise UrlRefused(705, str(error)) from None
 
 
 class OwnSet:

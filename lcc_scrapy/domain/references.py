@@ -1,7 +1,7 @@
 """References to other places as browsers resolve them (URL Standard): Location, links, sitemaps, feeds.
 
-``ada`` parses them: what it returns has no dot segments, backslashes or line ends. ``HttpUrl`` refuses what may
-not be requested, and writes the rest as it is requested and stored.
+``ada`` parses them: what it returns has no dot segments, backslashes or line ends. ``HttpUrl`` refuses what
+may not be requested, and writes the rest as it is requested and stored.
 """
 
 import re

@@ -179,7 +179,7 @@ class TurnKeeper:
 
 def _retry_after(answer: Response) -> float:
     said = header_of(answer, "Retry-After")
-    return retry_after_seconds(said, header_of(answer, "Date")) if said else 0.0
+    return retry_after_seconds(said, header_of(answer, "Date"), time.time()) if said else 0.0
 
 
 def short(detail: Any) -> str:

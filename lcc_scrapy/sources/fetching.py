@@ -263,7 +263,7 @@ def _complete(answer: Fetched, *, conditional: bool) -> Fetched:
         return answer
     answer.body.close()
     said = answer.header(b"retry-after")
-    wait = retry_after_seconds(said, answer.header(b"date")) if said else 0.0
+    wait = retry_after_seconds(said, answer.header(b"date"), time.time()) if said else 0.0
     raise CannotFetch(f"{answer.url} answers {answer.status}", wait)
 
 

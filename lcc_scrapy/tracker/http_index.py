@@ -4,15 +4,15 @@ Apache and lighttpd round sizes, which identities need exactly: each such file c
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import IO
 from urllib.parse import quote
 
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.http_dates import retry_after_seconds
+from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.http.answer import HttpError
@@ -102,11 +102,8 @@ class HttpListing:
         return Listed(READY_MADE.decode(), (Text(file, packed, self.effort.limits.most_bytes),), validator)
 
     def _is_fresh(self, modified: str) -> bool:
-        try:
-            made = parsedate_to_datetime(modified).timestamp()
-        except ValueError:
-            return False
-        return abs(self.now - made) <= self.effort.limits.fresh
+        made = epoch_of_date(modified)
+        return made is not None and abs(self.now - made) <= self.effort.limits.fresh
 
     # --- page by page --------------------------------------------------------------------------------
 
@@ -248,7 +245,7 @@ def http_url(place: Place) -> HttpUrl:
 def _check(url: HttpUrl, status: int, retry_after: str, date: str) -> None:
     """Raise ``CannotScan`` where an answer speaks of the server, not of the file."""
     if status >= _FAILING or status == _TOO_MANY:
-        wait = retry_after_seconds(retry_after, date) if retry_after else 0.0
+        wait = retry_after_seconds(retry_after, date, time.time()) if retry_after else 0.0
         raise CannotScan(f"{url} answers {status}", wait)
 
 

@@ -5,7 +5,7 @@ python bench/links.py /usr/share/doc DIR --pages 5000
 python bench/links.py --other scrapy                   # against Scrapy's LinkExtractor instead of html5lib
 
 The independent reader is html5lib, the reference implementation of the HTML standard's parser; the links are
-then taken from its tree by the plain words of the standard, and resolved by Python's ``urljoin``.
+then taken from its tree by the plain words of the standard, and resolved as ours are.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import urljoin
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.records import DocumentLink
@@ -62,7 +61,7 @@ def placed(hrefs: Iterator[str], base: str) -> Iterator[str]:
     """Yield links resolved by ``urljoin``; they are compared in canonical form, in which case and dots go."""
     for href in hrefs:
         try:
-            yield canonical(urljoin(base, href.strip()))
+            yield canonical(href, base)
         except (UrlRefused, ValueError):
             continue
 

@@ -17,10 +17,9 @@ MOST = 20
 MOST_OCTETS = 8192
 """Of their names, values and paths together."""
 
-_OCTETS = rb"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*"
-_PAIR = re.compile(
-    rb"[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*=[ \t]*(" + _OCTETS + rb'|"' + _OCTETS + rb'")[ \t]*'
-)
+_BLANKS = b" \t"
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(rb"(\"?)[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*\1")
 _SECONDS = re.compile(rb"-?[0-9]+")
 
 
@@ -50,17 +49,15 @@ class Cookies:
                 self._set(url, value, now)
 
     def _set(self, url: HttpUrl, said: bytes, now: float) -> None:
-        pair, *rest = said.split(b";")
-        match = _PAIR.fullmatch(pair)
-        if match is None:
+        (name, value), *rest = (_pair(part) for part in said.split(b";"))
+        if not _NAME.fullmatch(name) or value is None or not _VALUE.fullmatch(value):
             return
-        parted = (one.partition(b"=") for one in rest)
-        attributes = {name.strip(b" \t").lower(): value.strip(b" \t") for name, _, value in parted}
-        place = _Place(match[1], url.host, _path(attributes.get(b"path", b""), url))
+        attributes = {key.lower(): text or b"" for key, text in rest}
+        place = _Place(name, url.host, _path(attributes.get(b"path", b""), url))
         if _has_expired(attributes, now):
             self._kept.pop(place, None)
         else:
-            self._keep(place, _Cookie(match[2], b"secure" in attributes))
+            self._keep(place, _Cookie(value, b"secure" in attributes))
 
     def _keep(self, place: _Place, cookie: _Cookie) -> None:
         others = {key: value for key, value in self._kept.items() if key != place}
@@ -84,6 +81,11 @@ class Cookies:
         ]
         fitting.sort(key=lambda one: -len(one[0].path))
         return b"; ".join(place.name + b"=" + cookie.value for place, cookie in fitting)
+
+
+def _pair(part: bytes) -> tuple[bytes, bytes | None]:
+    name, equals, value = part.partition(b"=")
+    return name.strip(_BLANKS), value.strip(_BLANKS) if equals else None
 
 
 def _path(said: bytes, url: HttpUrl) -> str:

@@ -139,6 +139,8 @@ def _address_v6(host: str) -> str:
 
 def _name_or_address_v4(host: str) -> str:
     """Read a name, or an address where it ends in a number (WHATWG URL): not octal, hexadecimal or short."""
+    if "%" in host:
+        host = unquote(host, errors="strict")
     if len(host) > _HOST_MAX:  # IDNA takes milliseconds for what is longer
         raise ValueError("not a host name")
     name = ascii_name(host)
@@ -243,12 +245,15 @@ def not_below(roots: Sequence[Root], url: HttpUrl | None = None) -> str:
 
 def root_to_add(url: HttpUrl, roots: Sequence[Root]) -> tuple[Root, Root] | None:
     """Return the root that covered ``url`` by the names of IDNA 2003, and the one that is missing."""
-    former = former_name(url.host) if "xn--" in url.host else ""
-    if not former:
-        return None
-    before = replace(url, host=former)
-    old = next((root for root in roots if root.covers(before)), None)
+    before = under_former_name(url)
+    old = next((root for root in roots if root.covers(before)), None) if before is not None else None
     return (old, Root(replace(old.url, host=url.host))) if old is not None else None
+
+
+def under_former_name(url: HttpUrl) -> HttpUrl | None:
+    """Return a URL with the name that IDNA 2003 gave its host; None where that is the same."""
+    former = former_name(url.host) if "xn--" in url.host else ""
+    return replace(url, host=former) if former else None
 
 
 def fetch_url(url: str, roots: tuple[Root, ...]) -> str:

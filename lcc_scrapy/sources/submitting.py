@@ -18,7 +18,7 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place
 from lcc_scrapy.domain.references import http_url
-from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below, root_to_add
 from lcc_scrapy.domain.sources import Change, Entry, Report, Source
 from lcc_scrapy.intake.absorbing import PSETID
 from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
@@ -48,20 +48,25 @@ def checked(
     found = []
     for one in entries:
         try:
-            furl = str(_inside(one.url, base, roots))
+            url = http_url(one.url, base)
         except UrlRefused as refused:
             report.refuse(refused.code)
             continue
+        if not inside(url, roots):
+            report.refuse(704)
+            note_former_name(url, roots, report)
+            continue
+        furl = str(url)
         found.append(Change(furlkey(pid, furl), furl, one.stamp, one.gone))
     report.entries += len(found)
     return found
 
 
-def _inside(written: str, base: str, roots: tuple[Root, ...]) -> HttpUrl:
-    url = http_url(written, base)
-    if not inside(url, roots):
-        raise UrlRefused(704)
-    return url
+def note_former_name(url: HttpUrl, roots: tuple[Root, ...], report: Report) -> None:
+    """Note that a URL outside of the roots was inside while names were those of IDNA 2003."""
+    if root_to_add(url, roots) is not None:
+        report.former_names = True
+        report.note(not_below(roots, url))
 
 
 class OwnSet:

@@ -114,6 +114,47 @@ def test_a_sitemap_of_50000_urls_costs_one_conditional_request_and_no_set_the_se
     assert (last["queued"], last["sets"], scene.sets()) == (5, 1, [50_000, 5])
 
 
+def test_a_file_behind_a_redirect_is_asked_for_unconditionally(scene: Scene) -> None:
+    """Its validators are of another URL, and the redirect may lead elsewhere the next time."""
+    scene.site.put(
+        "/sitemap.xml", page("", "302 M", location="/one.xml"), page("", "302 M", location="//%5b")
+    )
+    scene.site.put("/one.xml", xml(scene.sitemap("a"), '"1"', last_modified="Tue, 01 Jan 2030 00:00:00 GMT"))
+    scene.add()
+    assert scene.run()["queued"] == 1
+    scene.site.put("/sitemap.xml", page("", "302 M", location="x/..\\two.xml"))
+    scene.site.put(
+        "/two.xml", xml(scene.sitemap("a", "b"), '"1"', last_modified="Tue, 01 Jan 2030 00:00:00 GMT")
+    )
+    scene.site.visits.clear()
+    assert scene.run()["queued"] == 1
+    assert scene.files_asked() == ["/sitemap.xml", "/two.xml"]
+    scene.site.put(
+        "/sitemap.xml", xml(scene.sitemap("a", "b", "c"), '"1"'), page("", "302 M", location="/three.xml")
+    )
+    scene.site.put("/three.xml", UNMODIFIED)
+    assert scene.run()["queued"] == 1
+    scene.site.visits.clear()
+    assert "answers 304" in scene.run(check=False)["error"]
+    first, second = (one for one in scene.site.visits if not one.path.startswith("/robots"))
+    assert first.headers["if-none-match"] == '"1"'
+    assert "if-none-match" not in second.headers
+
+
+def test_what_a_sitemap_names_by_a_name_of_before_is_not_gone(scene: Scene) -> None:
+    scene.lcc.lcc("provider", "set", str(PID), "--root", scene.root, "--root", "http://strasse.example/")
+    documents = (
+        f"<urlset {NS}><url><loc>http://%s.example/x</loc></url><url><loc>{scene.root}%s</loc></url></urlset>"
+    )
+    scene.site.put("/sitemap.xml", xml(documents % ("strasse", "a")), xml(documents % ("straße", "b")))
+    scene.add()
+    assert scene.run()["queued"] == 2
+    told = scene.run()
+    assert (told["queued"], told["removed"], told["refused"]) == (1, 0, {"704": 1})
+    assert any("add the root http://xn--strae-oqa.example/" in note for note in told["notes"])
+    assert scene.waiting() == {"a", "b", "http://strasse.example/x"}
+
+
 def test_a_crawl_follows_a_sitemap_by_itself(scene: Scene) -> None:
     for name in "abcd":
         scene.site.put(f"/d/{name}", page(name))

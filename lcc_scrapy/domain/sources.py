@@ -217,9 +217,9 @@ def in_order(files: Sequence[SourceFile]) -> list[SourceFile]:
 class Report:
     """What a run did. ``files`` were asked for, ``unmodified`` of them had not changed, ``bytes`` came.
 
-    ``refused`` counts URLs by the code that a push of them would get. ``former_names``: some were inside a root
-    while names were those of IDNA 2003, so that nothing counts as gone. ``held_up``: the queue had no room for
-    more, so that the rest comes later. ``notes`` are for the operator.
+    ``refused`` counts URLs by the code that a push of them would get. ``former_names``: some were inside a
+    root while names were those of IDNA 2003, so that nothing counts as gone. ``held_up``: the queue had no
+    room for more, so that the rest comes later. ``notes`` are for the operator.
     """
 
     files: int = 0

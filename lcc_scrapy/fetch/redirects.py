@@ -58,7 +58,7 @@ class Chain:
 
     def _carry(self) -> None:
         """Add to the request what its URL gets."""
-        conditions = conditions_at(self._ticket, self._member, str(self._url))
+        conditions = conditions_at(self._ticket, self._member, self._url)
         cookie = self._cookies.field_for(self._url)
         if conditions:
             self.request.meta[CONDITIONAL] = True
@@ -66,16 +66,16 @@ class Chain:
             give(self.request, [*_with_cookie(self._fields, cookie), *conditions])
 
 
-def conditions_at(ticket: Ticket, member: Member, url: str) -> Fields:
+def conditions_at(ticket: Ticket, member: Member, url: HttpUrl) -> Fields:
     """Return the conditions of a request for ``url``: the copy's validators, where it came from there.
 
     A page that a browser renders is asked for unconditionally.
     """
-    if url != (ticket.validated or ticket.row.furl):
-        return ()
     said = ((b"If-None-Match", ticket.etag), (b"If-Modified-Since", ticket.last_modified))
     conditions = [(name, value.encode("latin-1")) for name, value in said if value]
-    return () if conditions and renders(ticket, member) else conditions
+    if not conditions or str(url) != (ticket.validated or ticket.row.furl) or renders(ticket, member):
+        return ()
+    return conditions
 
 
 def _with_cookie(fields: Fields, cookie: bytes) -> Fields:

@@ -46,9 +46,9 @@ def http_url(reference: str, base: str) -> HttpUrl:
 
 
 def redirect(location: bytes, base: HttpUrl) -> HttpUrl:
-    """Return where a ``Location`` leads; raises ``UrlRefused`` as ``HttpUrl.parse`` does.
+    """Return where a ``Location`` leads, to be requested as a browser would; raises as ``http_url`` does.
 
     Its octets go into the request as they came, percent-encoded. A host must be UTF-8.
     """
     ascii_only = _BEYOND_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], location)
-    return http_url(ascii_only.decode("ascii"), str(base))
+    return HttpUrl.as_written(resolve(ascii_only.decode("ascii"), str(base)))

@@ -32,6 +32,12 @@ _PLAIN = re.compile(
 )
 """URLs that are requested as they are written."""
 
+_WRITTEN = re.compile(
+    rf"(https?)://([a-z0-9._-]+)(?::({_PORT}))?(/[A-Za-z0-9_.~/%:=&+!$,;'@()*|\[\]-]*\??)"
+    r"(?:\?([A-Za-z0-9_.~/%:=&?+!$,;@()*|\[\]{}^`\\-]+))?"
+)
+"""URLs that are requested as they are written, though we would write those of a push in another way."""
+
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*-]*")
 _LOOKS_ODD = re.compile(r"[%\\]|/\.")
 _SAFE = "/%:=&?~#+!$,;'@()*"
@@ -76,6 +82,19 @@ class HttpUrl:
         return url
 
     @classmethod
+    def as_written(cls, text: str) -> "HttpUrl":
+        """Read a URL to be requested as browsers write it (URL Standard): some octets are less encoded.
+
+        A query that is empty is part of ``path``: with its question mark it is another URL. Where a text is
+        not written so, this is ``parse``.
+        """
+        found = _WRITTEN.fullmatch(text) if len(text) <= URL_MAX else None
+        if found is None:
+            return cls.parse(text)
+        scheme, host, said, path, query = found.groups(default="")
+        return cls(scheme, _host(host), int(said) if said else _DEFAULT_PORT[scheme], path, query)
+
+    @classmethod
     def _parse(cls, text: str) -> "HttpUrl":
         try:
             parts = urlsplit(text)
@@ -109,8 +128,8 @@ class HttpUrl:
         return f"{self.host}:{self.port}"
 
 
-parsed_again: Callable[[str], HttpUrl] = lru_cache(maxsize=4096)(HttpUrl.parse)
-"""``HttpUrl.parse`` for what is asked several times within one fetch."""
+parsed_again: Callable[[str], HttpUrl] = lru_cache(maxsize=4096)(HttpUrl.as_written)
+"""``HttpUrl.as_written`` for what is asked several times within one fetch."""
 
 
 def _quoted(text: str) -> str:
@@ -200,7 +219,7 @@ class Root:
             (own.scheme, url.scheme) == ("http", "https") and own.has_default_port and url.has_default_port
         ):
             return False
-        path, prefix = _plain_path(url.path), _plain_path(own.path)
+        path, prefix = _plain_path(url.path.removesuffix("?")), _plain_path(own.path)
         if path is None or prefix is None:
             return False
         return path == prefix or path.startswith(prefix if prefix.endswith("/") else prefix + "/")

@@ -18,9 +18,9 @@ from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.rendering import may_be_page
 from lcc_scrapy.domain.roots import HttpUrl, inside, not_below, parsed_again
 from lcc_scrapy.fetch.client import Fields
-from lcc_scrapy.fetch.cookies import Cookies
 from lcc_scrapy.fetch.download_handler import BODY, CONDITIONAL, fields_of, give, location_of
 from lcc_scrapy.fetch.turn import FetchFailed
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.queue.leases import Member
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

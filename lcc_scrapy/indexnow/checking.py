@@ -6,6 +6,7 @@ asked for another name as well, which nobody can know before, and must not show 
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing, tls_context
 from lcc_scrapy.http.request import Origin, Request
 
@@ -103,8 +105,9 @@ class Checker:
     async def _file(self, location: str, *, private: bool) -> _File:
         """Fetch a file, redirects within the scope of the key followed."""
         begin = target = HttpUrl.parse(location)
+        cookies = Cookies()
         for _ in range(REDIRECTS + 1):
-            status, body, where = await self._get(target, private=private)
+            status, body, where = await self._get(target, cookies, private=private)
             if status not in _MOVED:
                 return _File(status, body)
             found = _target(target, where)
@@ -113,12 +116,15 @@ class Checker:
             target = found
         return _File(status)
 
-    async def _get(self, url: HttpUrl, *, private: bool) -> tuple[int, bytes, bytes]:
+    async def _get(self, url: HttpUrl, cookies: Cookies, *, private: bool) -> tuple[int, bytes, bytes]:
         pool = self._outgoing.pool(private=private)
         path = f"{url.path}?{url.query}" if url.query else url.path
-        request = Request(Origin(url.host, url.port, url.scheme == "https"), path, _HEADERS)
+        request = Request(
+            Origin(url.host, url.port, url.scheme == "https"), path, [*_HEADERS, *cookies.carried_to(url)]
+        )
         connection = await pool.ask(request, patience=PATIENCE, deadline=DEADLINE, window=8192)
         try:
+            cookies.take(url, connection.answer.headers, time.time())
             fields = {name.lower(): value for name, value in connection.answer.headers}
             return connection.answer.status, await _beginning(connection), fields.get(b"location", b"")
         finally:

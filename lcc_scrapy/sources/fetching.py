@@ -25,6 +25,7 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.sources import MOST_BYTES
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.credentials import Credentials, request_to
 from lcc_scrapy.http.digest import DigestSession
 from lcc_scrapy.http.outgoing import NoConnection, NoProxy, NotPublic, Outgoing
@@ -91,6 +92,10 @@ class Fetched(AbstractContextManager["Fetched"]):
         """Return a header (its name in lower case); of several lines the first one."""
         return self.headers.get(name, [""])[0]
 
+    def octets(self, name: bytes) -> list[bytes]:
+        """Return all lines of a header (its name in lower case) as they came."""
+        return [one.encode("latin-1") for one in self.headers.get(name, ())]
+
     @property
     def links(self) -> tuple[str, ...]:
         """Return the Link headers."""
@@ -128,12 +133,12 @@ class Fetcher:
         """
         conditions = [("If-None-Match", etag), ("If-Modified-Since", modified)]
         fields = [(name, value) for name, value in conditions if value]
-        target = _parsed(url)
+        target, cookies = _parsed(url), Cookies()
         for _ in range(REDIRECTS + 1):
             if not whose.permits(target):
                 raise CannotFetch(f"{target} does not lie on a host of the provider's roots")
             await self._check_robots(target, whose)
-            answer = await self.ask(target, whose, fields)
+            answer = await self.ask(target, whose, fields, cookies=cookies)
             if answer.status not in _MOVED:
                 return _complete(answer, conditional=bool(fields))
             answer.body.close()
@@ -182,9 +187,15 @@ class Fetcher:
         *,
         data: bytes = b"",
         most: int = 0,
+        cookies: Cookies | None = None,
     ) -> Fetched:
-        """Send one request, with ``data`` a POST; returns the answer whatever its status; no redirects."""
+        """Send one request, with ``data`` a POST; returns the answer whatever its status; no redirects.
+
+        It brings ``cookies`` of earlier answers, and these get those that it is given.
+        """
         head = {"User-Agent": self.agent, "Accept-Encoding": ", ".join(decoding.ACCEPTED), **dict(fields)}
+        if cookies is not None and (cookie := cookies.field_for(url)):
+            head["Cookie"] = cookie.decode("latin-1")
         encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in head.items()]
         access = self.credentials.of(whose.pid, url)
         method = "POST" if data else "GET"
@@ -193,10 +204,13 @@ class Fetcher:
             async with asyncio.timeout(self.deadline):
                 request = request_to(url, encoded, access, method, data)
                 found = await self._exchange(url, request, whose, private=private, most=most or self.most)
-                if not (access.digest and _challenges(found, access.digest)):
-                    return found
-                request = request_to(url, encoded, access, method, data)
-                return await self._exchange(url, request, whose, private=private, most=most or self.most)
+                if access.digest and _challenges(found, access.digest):
+                    request = request_to(url, encoded, access, method, data)
+                    found = await self._exchange(url, request, whose, private=private, most=most or self.most)
+                if cookies is not None:
+                    set_by_it = [(b"set-cookie", one) for one in found.octets(b"set-cookie")]
+                    cookies.take(url, set_by_it, time.time())
+                return found
         except (HttpError, NoConnection, TimeoutError, decoding.BadCoding, ValueError, OSError) as error:
             raise CannotFetch(f"{url}: {reason(error)}") from error
 

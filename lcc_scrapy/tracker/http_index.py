@@ -16,6 +16,7 @@ from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.http.answer import HttpError
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.outgoing import NoConnection
 from lcc_scrapy.http.request import Origin, Request
 from lcc_scrapy.sources.fetching import REDIRECTS, CannotFetch, Fetched, Fetcher, Whose, joined
@@ -176,12 +177,12 @@ class HttpListing:
 
     async def _answer(self, url: HttpUrl, most: int) -> Fetched:
         """Ask for something, through redirects on this host; raises ``CannotScan`` where the server fails."""
-        target = url
+        target, cookies = url, Cookies()
         for _ in range(REDIRECTS + 1):
             await self._permitted(target)
             self.effort.ask()
             try:
-                answer = await self.fetcher.ask(target, self.whose, [], most=most)
+                answer = await self.fetcher.ask(target, self.whose, [], most=most, cookies=cookies)
             except CannotFetch as error:
                 raise CannotScan(str(error), error.retry_after) from None
             try:

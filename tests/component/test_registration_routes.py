@@ -401,6 +401,19 @@ def test_a_redirect_on_the_same_host_gives_the_folder_where_the_file_is(client, 
     assert registry.roots(FIRST_PID) == [site.url + "~eve/"]
 
 
+def test_a_wall_that_sets_a_cookie_and_redirects_to_itself_is_passed(client, site):
+    given = begin(client, site)
+
+    def wall(handler):
+        if handler.headers["Cookie"] == "passed=yes":
+            answer(handler, given["secret"].encode())
+        else:
+            answer(handler, b"", 302, **{"Location": f"/x/../{FILE}", "Set-Cookie": "passed=yes"})
+
+    site.files[f"/{FILE}"] = wall
+    assert activate(client, given).json()["root"] == site.url
+
+
 def test_a_huge_file_is_not_taken_in(client, site, registry, caplog):
     sent = []
 

@@ -20,9 +20,9 @@ from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
 from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, fetch_url
 from lcc_scrapy.feed.plain_text import MOST, text_of_html
-from lcc_scrapy.fetch.cookies import Cookies
 from lcc_scrapy.fetch.outcomes import answer_of
 from lcc_scrapy.http.answer import FIELDS_MAX, HEAD_MAX, Answer, HttpError
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.links import html, robots_meta
 from lcc_scrapy.links.canonical import canonical
 from lcc_scrapy.links.links import read_page

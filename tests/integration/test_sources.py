@@ -141,6 +141,15 @@ def test_a_file_behind_a_redirect_is_asked_for_unconditionally(scene: Scene) -> 
     assert "if-none-match" not in second.headers
 
 
+def test_a_wall_before_a_sitemap_that_sets_a_cookie_is_passed(scene: Scene) -> None:
+    wall = page("", "302 M", location="/sitemap.xml", set_cookie="passed=yes")
+    scene.site.put("/sitemap.xml", wall, xml(scene.sitemap("a")))
+    scene.add()
+    assert scene.run()["queued"] == 1
+    told = [(one.path, one.headers.get("cookie")) for one in scene.site.visits]
+    assert told == [("/robots.txt", None), ("/sitemap.xml", None), ("/sitemap.xml", "passed=yes")]
+
+
 def test_what_a_sitemap_names_by_a_name_of_before_is_not_gone(scene: Scene) -> None:
     scene.lcc.lcc("provider", "set", str(PID), "--root", scene.root, "--root", "http://strasse.example/")
     documents = (

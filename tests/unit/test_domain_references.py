@@ -8,6 +8,7 @@ from urllib.parse import unquote_to_bytes
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scrapy import Request
 
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.references import http_url, redirect, resolve, without_blanks
@@ -133,6 +134,54 @@ def test_all_of_that_is_some_two_hundred_cases():
     assert len({(base, reference) for base, reference, _ in CASES}) >= 200
 
 
+_PARTS = st.sampled_from(
+    ["/", "//", ".", "..", "%2e", "%2E%2e", "%2f", "\\", ";", "?", "#", "a", "é", " ", "%20", "[", "|", "'", '"', "~", ":", "@", "%41", "%zz"]
+)  # fmt: skip
+
+
+BY_A_REDIRECT = {
+    "a|b": "http://h.example/x//y/a|b", "a[b]": "http://h.example/x//y/a[b]", "?a|b": "http://h.example/x//y/rel?a|b",
+    "?a[]=1": "http://h.example/x//y/rel?a[]=1", "?`{}^": "http://h.example/x//y/rel?`{}^", "z?": "http://h.example/x//y/z?", "?": "http://h.example/x//y/rel?",
+    "?a\\b": "http://h.example/x//y/rel?a\\b", "z?#f": "http://h.example/x//y/z?", "//h2?": "http://h2/?", "??": "http://h.example/x//y/rel??",
+    "?a'b": "http://h.example/x//y/rel?a%27b", "a{b}": "http://h.example/x//y/a%7Bb%7D", "a^b": "http://h.example/x//y/a%5Eb", 'a"b': "http://h.example/x//y/a%22b",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "target"), BY_A_REDIRECT.items())
+def test_a_redirect_is_asked_for_in_the_very_octets_of_a_browser(said, target):
+    url = redirect(said.encode(), HttpUrl.parse(ARCHIVE))
+    assert str(url) == target
+    assert HttpUrl.as_written(target) == url
+    assert inside(url, (Root.parse("http://h.example/x/"), Root.parse("http://h2/")))
+
+
+def test_a_root_that_is_one_page_covers_it_with_an_empty_query_too():
+    url = redirect(b"z?", HttpUrl.parse(ARCHIVE))
+    assert Root.parse("http://h.example/x//y/z").covers(url)
+
+
+@pytest.mark.parametrize(("base", "reference", "target"), [case for case in CASES if case[2]])
+def test_a_redirect_leads_to_the_same_page_as_a_link(base, reference, target):
+    assert HttpUrl.parse(str(redirect(reference.encode(), HttpUrl.parse(base)))) == HttpUrl.parse(target)
+
+
+@given(st.text(st.characters(max_codepoint=0x2FF), max_size=30))
+def test_a_url_as_written_is_read_again_as_it_is_asked_for(text):
+    with suppress(UrlRefused):
+        url = redirect(text.encode(), HttpUrl.parse("http://www.example.org/dir/a"))
+        assert HttpUrl.as_written(str(url)) == url
+        assert Request(str(url), meta={"verbatim_url": True}).url == str(url)
+        assert not set(str(url)) & set(' "<>#')
+
+
+@given(st.lists(_PARTS, max_size=10).map("".join))
+def test_a_redirect_is_inside_a_root_where_a_push_of_it_is(reference):
+    root = Root.parse("http://www.example.org/dir/")
+    with suppress(UrlRefused):
+        url = redirect(reference.encode(), HttpUrl.parse("http://www.example.org/dir/a/b"))
+        assert root.covers(url) == root.covers(HttpUrl.parse(str(url)))
+
+
 @pytest.mark.parametrize("octet", range(0x80, 0x100))
 def test_octets_of_a_location_are_asked_for_as_they_came(octet):
     base, said = HttpUrl.parse(ARCHIVE), bytes([octet])
@@ -187,11 +236,6 @@ def test_a_lone_surrogate_is_refused_and_nothing_else_raises(text):
         raise AssertionError("a surrogate was taken")
     with suppress(UrlRefused):
         assert str(http_url(text, ARCHIVE)).isascii()
-
-
-_PARTS = st.sampled_from(
-    ["/", "//", ".", "..", "%2e", "%2E%2e", "%2f", "\\", ";", "?", "#", "a", "é", " ", "%20", "[", "|", "'", '"', "~", ":", "@", "%41", "%zz"]
-)  # fmt: skip
 
 
 @given(st.lists(_PARTS, max_size=10).map("".join))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.fetch.cookies import MOST, MOST_OCTETS, Cookies
+from lcc_scrapy.http.cookies import MOST, MOST_OCTETS, Cookies
 
 NOW = 1_800_000_000.0
 PAST, FUTURE = "Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 31 Dec 2100 23:59:59 GMT"

@@ -71,7 +71,7 @@ class Cookies:
             self._kept = others
 
     def field_for(self, url: HttpUrl) -> bytes:
-        """Return the Cookie header of a request; empty = none. Longer paths come first (section 5.4)."""
+        """Return the value of the Cookie header of a request; empty = none. Longer paths come first (5.4)."""
         fitting = [
             (place, cookie)
             for place, cookie in self._kept.items()
@@ -81,6 +81,11 @@ class Cookies:
         ]
         fitting.sort(key=lambda one: -len(one[0].path))
         return b"; ".join(place.name + b"=" + cookie.value for place, cookie in fitting)
+
+    def carried_to(self, url: HttpUrl) -> list[tuple[bytes, bytes]]:
+        """Return what a request brings of them: one field, or none."""
+        value = self.field_for(url)
+        return [(b"Cookie", value)] if value else []
 
 
 def _pair(part: bytes) -> tuple[bytes, bytes | None]:

@@ -128,17 +128,28 @@ def test_a_file_behind_a_redirect_is_asked_for_unconditionally(scene: Scene) -> 
     )
     scene.site.visits.clear()
     assert scene.run()["queued"] == 1
+    assert not any("if-none-match" in one.headers for one in scene.site.visits)
     assert scene.files_asked() == ["/sitemap.xml", "/two.xml"]
     scene.site.put(
         "/sitemap.xml", xml(scene.sitemap("a", "b", "c"), '"1"'), page("", "302 M", location="/three.xml")
     )
     scene.site.put("/three.xml", UNMODIFIED)
+    scene.site.visits.clear()
     assert scene.run()["queued"] == 1
+    assert "if-none-match" not in scene.site.asked("/sitemap.xml")[0].headers
     scene.site.visits.clear()
     assert "answers 304" in scene.run(check=False)["error"]
     first, second = (one for one in scene.site.visits if not one.path.startswith("/robots"))
     assert first.headers["if-none-match"] == '"1"'
     assert "if-none-match" not in second.headers
+
+
+def test_urls_of_a_feed_are_seen_from_its_base_as_browsers_see_them(scene: Scene) -> None:
+    entries = "".join(f'<entry><link href="{href}"/></entry>' for href in ("a", "../b", "\\d\\c", "http:e"))
+    scene.site.put("/feed/x.xml", xml(f'<feed xml:base="../d//x/">{entries}</feed>'))
+    scene.add("feed", "/feed/x.xml")
+    assert scene.run()["queued"] == 4
+    assert scene.waiting() == {"/x/a", "/b", "c", "/x/e"}
 
 
 def test_a_wall_before_a_sitemap_that_sets_a_cookie_is_passed(scene: Scene) -> None:

@@ -191,6 +191,7 @@ def test_what_is_no_http_url_is_refused(text):
         ("http://www.example.org/a b/é?q=ü r#frag", "http://www.example.org/a%20b/%C3%A9?q=%C3%BC%20r"),
         ("http://bücher.example/", "http://xn--bcher-kva.example/"),
         ("http://XN--BCHER-KVA.example/", "http://xn--bcher-kva.example/"),
+        ("http://b%C3%BCcher.%45xample/", "http://xn--bcher-kva.example/"),
         ("http://[2001:DB8::1]:8080/a", "http://[2001:db8::1]:8080/a"),
         ("http://www.example.org/%7Ea/%zz", "http://www.example.org/%7Ea/%zz"),
         ("http://www.example.org?a", "http://www.example.org/?a"),

@@ -117,10 +117,15 @@ class HttpUrl:
         """Tell whether the port is the usual one of the scheme."""
         return self.port == _DEFAULT_PORT[self.scheme]
 
-    @property
-    def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port: what is meant for one is kept from others (RFC 6454)."""
-        return self.scheme, self.host, self.port
+    def covers_origin_of(self, other: "HttpUrl") -> bool:
+        """Tell whether both have one origin; https counts for http of the same host, at the usual ports."""
+        if other.host != self.host:
+            return False
+        return (other.port, other.scheme) == (self.port, self.scheme) or (
+            (self.scheme, other.scheme) == ("http", "https")
+            and self.has_default_port
+            and other.has_default_port
+        )
 
     @property
     def netloc(self) -> str:
@@ -213,11 +218,7 @@ class Root:
     def covers(self, url: HttpUrl) -> bool:
         """Tell whether ``url`` lies below this root; https counts for an http root of the same host."""
         own = self.url
-        if url.host != own.host:
-            return False
-        if (url.port, url.scheme) != (own.port, own.scheme) and not (
-            (own.scheme, url.scheme) == ("http", "https") and own.has_default_port and url.has_default_port
-        ):
+        if not own.covers_origin_of(url):
             return False
         path, prefix = _plain_path(url.path.removesuffix("?")), _plain_path(own.path)
         if path is None or prefix is None:

@@ -48,7 +48,7 @@ class Chain:
         self._url = redirect_target(
             self._ticket.trip, self._url, response.status, location_of(response), self._member
         )
-        if self._url.origin != self._first.origin:
+        if not self._first.covers_origin_of(self._url):
             self._fields = [field for field in self._fields if field[0].lower() not in _OF_THE_FIRST_ORIGIN]
         for of_that_answer in (BODY, CONDITIONAL):
             self.request.meta.pop(of_that_answer, None)

@@ -118,6 +118,8 @@ def test_what_components_added_for_one_url_does_not_go_to_the_next() -> None:
     [
         ("/r1.html", True),
         ("http://a.example/x", True),
+        ("https://a.example/x", True),
+        ("http://a.example:80/x", True),
         ("http://b.example/", False),
         ("https://straße.example/", False),
     ],

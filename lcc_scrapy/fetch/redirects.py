@@ -71,11 +71,12 @@ def conditions_at(ticket: Ticket, member: Member, url: HttpUrl) -> Fields:
 
     A page that a browser renders is asked for unconditionally.
     """
-    said = ((b"If-None-Match", ticket.etag), (b"If-Modified-Since", ticket.last_modified))
-    conditions = [(name, value.encode("latin-1")) for name, value in said if value]
-    if not conditions or str(url) != (ticket.validated or ticket.row.furl) or renders(ticket, member):
+    if not (ticket.etag or ticket.last_modified):
         return ()
-    return conditions
+    if str(url) != (ticket.validated or ticket.row.furl) or renders(ticket, member):
+        return ()
+    said = ((b"If-None-Match", ticket.etag), (b"If-Modified-Since", ticket.last_modified))
+    return [(name, value.encode("latin-1")) for name, value in said if value]
 
 
 def _with_cookie(fields: Fields, cookie: bytes) -> Fields:

@@ -72,6 +72,8 @@ class Cookies:
 
     def field_for(self, url: HttpUrl) -> bytes:
         """Return the value of the Cookie header of a request; empty = none. Longer paths come first (5.4)."""
+        if not self._kept:
+            return b""
         fitting = [
             (place, cookie)
             for place, cookie in self._kept.items()

@@ -3,32 +3,31 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from lcc_scrapy.domain.http_dates import epoch_of_date
 from lcc_scrapy.domain.providers import Provider
 from tests.harness import Lcc
 
-NEWER, OLDER = 1_700_000_000, 1_600_000_000
+SAME = '"of this release"'
+"""The ETag of all documents: the site is of one mind about which of them somebody has."""
+
 WALL = "/wall"
 
 
 @dataclass
 class Place:
-    """What lies at a path: a document with its time, or where it redirects to (in octets)."""
+    """What lies at a path: a document, or where it redirects to (in octets)."""
 
     body: bytes = b""
-    modified: int = OLDER
     location: bytes = b""
 
 
 @dataclass
 class Site:
-    """A web server that judges conditions by the date only, as some do; ``asked`` are its paths, in order."""
+    """A web server with one ETag for all that it has; ``asked`` are its paths, in order."""
 
     places: dict[str, Place] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -42,7 +41,7 @@ class Site:
             return
         self.asked.append(path)
         place = self.places.get(path)
-        since = epoch_of_date(handler.headers.get("If-Modified-Since", ""))
+        known = handler.headers.get("If-None-Match") == SAME or "If-Modified-Since" in handler.headers
         if path.startswith(WALL) and handler.headers.get("Cookie") != "old=1; passed=yes":
             fields = [("Set-Cookie", "old=1; Path=/wall"), ("Set-Cookie", "passed=yes"), ("Location", path)]
             self._send(handler, 302, fields)
@@ -50,10 +49,10 @@ class Site:
             self._send(handler, 404)
         elif place.location:
             self._send(handler, 302, [("Location", place.location.decode("latin-1"))])
-        elif since is not None and place.modified <= since:
+        elif known:
             self._send(handler, 304)
         else:
-            kept = [("Last-Modified", formatdate(place.modified, usegmt=True)), ("Content-Type", "text/html")]
+            kept = [("ETag", SAME), ("Content-Type", "text/html")]
             self._send(handler, 200, kept, place.body)
 
     def _send(
@@ -126,10 +125,10 @@ def scene(make_lcc: Callable[..., Lcc]) -> Iterator[Scene]:
 
 
 def test_the_copy_follows_what_the_site_leads_to(scene: Scene) -> None:
-    """The site compares dates only: it answers 304 wherever validators of another document come to."""
+    """The site answers 304 wherever the validators of another document come to."""
     places = scene.site.places
-    places |= {"/r1": Place(b"one", NEWER), "/r2": Place(b"two", OLDER), "/latest": Place(location=b"/r1")}
-    places |= {"/page": Place(b"the page", NEWER)}
+    places |= {"/r1": Place(b"one"), "/r2": Place(b"two"), "/latest": Place(location=b"/r1")}
+    places |= {"/page": Place(b"the page")}
     scene.push("/latest", "/page")
     assert (scene.document("/latest"), scene.document("/page")) == (("/r1", b"one"), ("/page", b"the page"))
 
@@ -140,8 +139,8 @@ def test_the_copy_follows_what_the_site_leads_to(scene: Scene) -> None:
     scene.push("/latest", "/page")
     assert (scene.document("/latest"), scene.document("/page")) == (("/r2", b"two"), ("/r2", b"two"))
 
-    places["/latest"] = Place(b"a page now", OLDER)
-    places["/page"] = Place(b"a page again", OLDER - 9)
+    places["/latest"] = Place(b"a page now")
+    places["/page"] = Place(b"a page again")
     scene.push("/latest", "/page")
     assert scene.document("/latest") == ("/latest", b"a page now")
     assert scene.document("/page") == ("/page", b"a page again")

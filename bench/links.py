@@ -5,7 +5,7 @@ python bench/links.py /usr/share/doc DIR --pages 5000
 python bench/links.py --other scrapy                   # against Scrapy's LinkExtractor instead of html5lib
 
 The independent reader is html5lib, the reference implementation of the HTML standard's parser; the links are
-then taken from its tree by the plain words of the standard, and resolved by Python's ``urljoin``.
+then taken from its tree by the plain words of the standard, and resolved as ours are.
 """
 
 import argparse
@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import urljoin
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.references import resolve
 from lcc_scrapy.links.canonical import canonical
 from lcc_scrapy.links.links import read_page
 from lcc_scrapy.links.rules import LinkRules
@@ -47,7 +47,7 @@ def by_html5lib(body: bytes, url: str) -> set[str]:
     metas = (one for one in tree.iter(f"{NAMESPACE}meta") if one.get("http-equiv", "").lower() == "refresh")
     refreshes = (one.get("content", "").partition("=")[2] for one in metas)
     found = (href for href in (*hrefs, *refreshes) if href and not href.startswith("#"))
-    return set(placed(found, urljoin(url, base)))
+    return set(placed(found, resolve(base, url)))
 
 
 def by_scrapy(body: bytes, url: str) -> set[str]:
@@ -59,10 +59,10 @@ def by_scrapy(body: bytes, url: str) -> set[str]:
 
 
 def placed(hrefs: Iterator[str], base: str) -> Iterator[str]:
-    """Yield links resolved by ``urljoin``; they are compared in canonical form, in which case and dots go."""
+    """Yield links as ours are resolved; they are compared in canonical form, in which case and dots go."""
     for href in hrefs:
         try:
-            yield canonical(urljoin(base, href.strip()))
+            yield canonical(href, base)
         except (UrlRefused, ValueError):
             continue
 

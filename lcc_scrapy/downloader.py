@@ -13,9 +13,7 @@ from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.app.wiring import required_worker
-from lcc_scrapy.domain.providers import Render
 from lcc_scrapy.domain.queue import Ticket
-from lcc_scrapy.domain.rendering import may_be_page
 from lcc_scrapy.engine.scrapy_internals import (
     handler_of,
     scrape_in_sequence,
@@ -23,8 +21,9 @@ from lcc_scrapy.engine.scrapy_internals import (
     way_through_middlewares,
 )
 from lcc_scrapy.engine.statistics import counter, tally_of
-from lcc_scrapy.fetch.download_handler import BODY, RENDITION, header_of
-from lcc_scrapy.fetch.turn import REDIRECTS, FetchFailed, TurnKeeper, first_target, redirect_target
+from lcc_scrapy.fetch.download_handler import RENDITION
+from lcc_scrapy.fetch.redirects import REDIRECTS, Chain, renders
+from lcc_scrapy.fetch.turn import FetchFailed, TurnKeeper
 from lcc_scrapy.machine import logs
 from lcc_scrapy.middlewares import LccRobotsMiddleware
 from lcc_scrapy.queue.leases import Member
@@ -78,23 +77,20 @@ class LccDownloader(Downloader):
             self.active.discard(request)
 
     async def _follow(self, request: Request, ticket: Ticket, member: Member) -> Response:
-        first_target(ticket, member)
+        chain = Chain(request, ticket, member)
         for _ in range(self._worker.config.redirects + 1):
-            response = await self._pass_middlewares(request)
+            response = await self._pass_middlewares(chain.request)
             if isinstance(response, Request):
                 raise FetchFailed(616, "a middleware replaced the request")
             if response.status not in REDIRECTS:
-                await self._render(request, response, ticket, member)
+                await self._render(chain.request, response, ticket, member)
                 return response  # type: ignore[no-any-return]
-            request.meta.pop(BODY, None)
-            location = header_of(response, "Location", "utf-8").strip()
-            target = redirect_target(ticket.trip, response.url, response.status, location, member)
-            request = request.replace(url=str(target))
-        raise FetchFailed(606, request.url)
+            chain.follow(response)
+        raise FetchFailed(606, chain.request.url)
 
     async def _render(self, request: Request, response: Response, ticket: Ticket, member: Member) -> None:
         """Let a browser make something of a page, where its provider wants that."""
-        if member.provider.render != Render.YES or not may_be_page(ticket.row.mimetype):
+        if not renders(ticket, member):
             return
         try:
             request.meta[RENDITION] = await self._renderer.rendition(request, response, member)

@@ -15,7 +15,7 @@ from lcc_scrapy.fetch.download_handler import (
     OF_A_PAGE,
     PRIVATE_HOSTS,
     TURN,
-    header_of,
+    location_of,
     may_be_private,
 )
 from lcc_scrapy.fetch.robots import MOST_READ, Asker, RobotsAnswer, RobotsTxt
@@ -65,7 +65,7 @@ class LccRobotsMiddleware:
 
     async def _ask(self, cause: Request, target: HttpUrl) -> RobotsAnswer:
         response = await self._crawler.engine.download_async(self._request(target, cause))
-        return RobotsAnswer(response.status, response.body, header_of(response, "Location", "utf-8"))
+        return RobotsAnswer(response.status, response.body, location_of(response))
 
     def _request(self, target: HttpUrl, cause: Request) -> Request:
         kept = {key: cause.meta[key] for key in (TURN, PRIVATE_HOSTS) if key in cause.meta}

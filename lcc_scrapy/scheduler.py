@@ -11,9 +11,7 @@ from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.app.wiring import Worker, required_worker
-from lcc_scrapy.domain.providers import Render
 from lcc_scrapy.domain.queue import Ticket, is_found
-from lcc_scrapy.domain.rendering import may_be_page
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
 from lcc_scrapy.fetch.client import ACCEPT_ENCODING, Fields
@@ -100,16 +98,8 @@ class ProviderScheduler(BaseScheduler):
         request = TicketRequest(
             ticket.row.furl, callback=self._callback, errback=self._errback, meta=meta, dont_filter=True
         )
-        renders = member.provider.render == Render.YES and may_be_page(ticket.row.mimetype)
-        request.fields = [*self._fields, *(() if renders else _conditions(ticket)), *_of_retry(ticket)]
+        request.fields = [*self._fields, *_of_retry(ticket)]
         return request
-
-
-def _conditions(ticket: Ticket) -> Fields:
-    if not (ticket.etag or ticket.last_modified):
-        return ()
-    conditions = {"If-None-Match": ticket.etag, "If-Modified-Since": ticket.last_modified}
-    return _fields({name: value for name, value in conditions.items() if value})
 
 
 def _of_retry(ticket: Ticket) -> Fields:

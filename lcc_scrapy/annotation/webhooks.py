@@ -11,6 +11,7 @@ import os
 import secrets
 import socket
 import ssl
+import time
 from base64 import b64decode, b64encode
 from binascii import Error as BadBase64
 from dataclasses import dataclass
@@ -127,7 +128,7 @@ class Webhooks:
 def _wait(connection: Connection) -> int:
     fields = {name.lower(): value.decode("latin-1") for name, value in connection.answer.headers}
     said = fields.get(b"retry-after", "")
-    return int(min(retry_after_seconds(said, fields.get(b"date", "")), _WAIT_MAX)) if said else 0
+    return int(min(retry_after_seconds(said, fields.get(b"date", ""), time.time()), _WAIT_MAX)) if said else 0
 
 
 def _judge(status: int, wait: int) -> None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from lcc_scrapy.ops.doctor import Finding
 
 
+_SAMPLE = 100
+"""Documents and errors of a provider that are looked at; by their keys, which are digests."""
+
+
 @click.command()
 @printing.json_option
 @click.pass_context
@@ -133,6 +137,7 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
     yield from _ports(lcc.config)
     yield from checks.names(_hosts(store))
     yield from checks.mismatches(all_providers(store))
+    yield from _former_names(store)
 
 
 def _search_index(config: "Config", store: "SqlStore") -> Iterator["Finding"]:
@@ -197,6 +202,21 @@ def _hosts(store: "SqlStore") -> list[tuple[str, bool]]:
                 host = Root.parse(root).url.host
                 found[host] = found.get(host, False) or provider.allowprivate
     return list(islice(found.items(), NAMES))
+
+
+def _former_names(store: "SqlStore") -> Iterator["Finding"]:
+    """Look at some documents and errors of some providers: does the name of a site mean another root now?"""
+    from lcc_scrapy.domain.roots import Root
+    from lcc_scrapy.ops.doctor import former_names
+    from lcc_scrapy.providers.registration import pages
+
+    for page in islice(pages(store), 1):
+        for pid in (provider.pid for provider in page):
+            with store.read() as tx:
+                roots = tuple(map(Root.parse, tx.roots(pid)))
+                urls = [row.curl for row in tx.cached_of(pid, b"", _SAMPLE)]
+                urls += [error.url for error in tx.errors(pid, _SAMPLE)]
+            yield from former_names(pid, roots, urls)
 
 
 def _certificates(config: "Config") -> Iterator["Finding"]:

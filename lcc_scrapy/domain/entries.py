@@ -210,7 +210,7 @@ def read_entry(attributes: Mapping[str, str], rules: EntryRules) -> UrlEntry:
     furl = str(url)
     _check_length("URL", furl, rules.url_length)
     if not inside(url, rules.roots):
-        raise UrlRefused(704, not_below(rules.roots))
+        raise UrlRefused(704, not_below(rules.roots, url))
     return UrlEntry(
         curl,
         mimetype,

@@ -2,6 +2,8 @@
 
 import re
 
+from lcc_scrapy.domain.hostnames import ascii_name
+
 ADDRESS_MAX = 254
 """Characters of an address, in the form in which it is sent (RFC 5321, erratum 1690)."""
 
@@ -51,9 +53,8 @@ def sender(text: str) -> tuple[str, str]:
 
 def _domain(domain: str, whole: str) -> str:
     try:
-        # every code point that the codec takes for a dot is one, also before anything is compared
-        name = domain.encode("idna").decode("ascii").lower()
-    except UnicodeError:
+        name = ascii_name(domain)
+    except ValueError:
         raise _not_an_address(whole) from None
     if not _DOMAIN.fullmatch(name):
         raise _not_an_address(whole)

@@ -103,7 +103,8 @@ class Ticket:
     """Permission to fetch one URL once: the row as it was when leased, with the lease's token.
 
     ``etag`` and ``last_modified`` are set when a copy exists and the declaration does not say that it
-    changed, or when other bytes came last time: the fetch is then conditional.
+    changed, or when other bytes came last time: the fetch is then conditional. ``validated`` is the URL whose
+    answer brought them, empty = the fetch URL: no other one is asked conditionally.
     """
 
     row: QueuedUrl
@@ -111,6 +112,7 @@ class Ticket:
     token: int
     etag: str = ""
     last_modified: str = ""
+    validated: str = ""
     trip: Trip = field(default_factory=Trip, compare=False, repr=False)
 
     @property

@@ -12,12 +12,13 @@ from enum import StrEnum
 from functools import cache
 from hashlib import sha256
 from typing import Any
-from urllib.parse import unquote, urljoin
+from urllib.parse import unquote
 from zoneinfo import available_timezones
 
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.notations import listed, size
+from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import HttpUrl, Root
 from lcc_scrapy.domain.timeslots import ALWAYS
 
@@ -192,11 +193,11 @@ def root_of(asked: HttpUrl, answered: HttpUrl) -> str:
     return str(Root(found))
 
 
-def redirected(asked: HttpUrl, location: str, allowed: frozenset[int]) -> HttpUrl:
+def redirected(asked: HttpUrl, location: bytes, allowed: frozenset[int]) -> HttpUrl:
     """Return where a redirect leads; raises ``BadField`` unless it is the same file name on the same host."""
     try:
-        target = HttpUrl.parse(urljoin(str(asked), location))
-    except (UrlRefused, ValueError):
+        target = redirect(location, asked)
+    except UrlRefused:
         raise BadField("redirect", "to what is no URL") from None
     if target.host != asked.host:
         raise BadField("redirect", "to another host")

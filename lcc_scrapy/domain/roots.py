@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, unquote, urlsplit
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.hostnames import ascii_name, former_name
 from lcc_scrapy.domain.values import quickly_made
 
 URL_MAX = 2048
@@ -30,6 +31,12 @@ _PLAIN = re.compile(
     r"(?:\?([A-Za-z0-9_.~/%:=&?+!$,;@()*-]+))?"
 )
 """URLs that are requested as they are written."""
+
+_WRITTEN = re.compile(
+    rf"(https?)://([a-z0-9._-]+)(?::({_PORT}))?(/[A-Za-z0-9_.~/%:=&+!$,;'@()*|\[\]-]*\??)"
+    r"(?:\?([A-Za-z0-9_.~/%:=&?+!$,;@()*|\[\]{}^`\\-]+))?"
+)
+"""URLs that are requested as they are written, though we would write those of a push in another way."""
 
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~/%:=&?#+!$,;'@()*-]*")
 _LOOKS_ODD = re.compile(r"[%\\]|/\.")
@@ -75,6 +82,19 @@ class HttpUrl:
         return url
 
     @classmethod
+    def as_written(cls, text: str) -> "HttpUrl":
+        """Read a URL to be requested as browsers write it (URL Standard): some octets are less encoded.
+
+        A query that is empty is part of ``path``: with its question mark it is another URL. Where a text is
+        not written so, this is ``parse``.
+        """
+        found = _WRITTEN.fullmatch(text) if len(text) <= URL_MAX else None
+        if found is None:
+            return cls.parse(text)
+        scheme, host, said, path, query = found.groups(default="")
+        return cls(scheme, _host(host), int(said) if said else _DEFAULT_PORT[scheme], path, query)
+
+    @classmethod
     def _parse(cls, text: str) -> "HttpUrl":
         try:
             parts = urlsplit(text)
@@ -97,14 +117,24 @@ class HttpUrl:
         """Tell whether the port is the usual one of the scheme."""
         return self.port == _DEFAULT_PORT[self.scheme]
 
+    def covers_origin_of(self, other: "HttpUrl") -> bool:
+        """Tell whether both have one origin; https counts for http of the same host, at the usual ports."""
+        if other.host != self.host:
+            return False
+        return (other.port, other.scheme) == (self.port, self.scheme) or (
+            (self.scheme, other.scheme) == ("http", "https")
+            and self.has_default_port
+            and other.has_default_port
+        )
+
     @property
     def netloc(self) -> str:
         """``host:port``, the unit of a robots.txt and of a connection pool."""
         return f"{self.host}:{self.port}"
 
 
-parsed_again: Callable[[str], HttpUrl] = lru_cache(maxsize=4096)(HttpUrl.parse)
-"""``HttpUrl.parse`` for what is asked several times within one fetch."""
+parsed_again: Callable[[str], HttpUrl] = lru_cache(maxsize=4096)(HttpUrl.as_written)
+"""``HttpUrl.as_written`` for what is asked several times within one fetch."""
 
 
 def _quoted(text: str) -> str:
@@ -133,11 +163,11 @@ def _address_v6(host: str) -> str:
 
 def _name_or_address_v4(host: str) -> str:
     """Read a name, or an address where it ends in a number (WHATWG URL): not octal, hexadecimal or short."""
+    if "%" in host:
+        host = unquote(host, errors="strict")
     if len(host) > _HOST_MAX:  # IDNA takes milliseconds for what is longer
         raise ValueError("not a host name")
-    name = host.encode("idna").decode("ascii").lower()
-    if not host.isascii():
-        name.encode("idna")  # some characters become dots (U+2024): what is between these must be labels, too
+    name = ascii_name(host)
     if len(name) > _HOST_MAX or not _NAME.fullmatch(name):
         raise ValueError("not a host name")
     return str(IPv4Address(name)) if _ENDS_IN_NUMBER.search(name) else name
@@ -160,8 +190,8 @@ def compared_path(url: HttpUrl) -> str | None:
     return _plain_path(url.path)
 
 
-_ROOTS_SHOWN, _SHOWN_OF_ROOT = 3, 60
-"""Roots that a refusal names, and characters of each: a column has to hold all of it."""
+_ROOTS_SHOWN, _SHOWN_OF_ROOT, _LONGEST_REFUSAL = 3, 60, 200
+"""Roots that a refusal names, characters of each, and of it all: a column has to hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +218,9 @@ class Root:
     def covers(self, url: HttpUrl) -> bool:
         """Tell whether ``url`` lies below this root; https counts for an http root of the same host."""
         own = self.url
-        if url.host != own.host:
+        if not own.covers_origin_of(url):
             return False
-        if (url.port, url.scheme) != (own.port, own.scheme) and not (
-            (own.scheme, url.scheme) == ("http", "https") and own.has_default_port and url.has_default_port
-        ):
-            return False
-        path, prefix = _plain_path(url.path), _plain_path(own.path)
+        path, prefix = _plain_path(url.path.removesuffix("?")), _plain_path(own.path)
         if path is None or prefix is None:
             return False
         return path == prefix or path.startswith(prefix if prefix.endswith("/") else prefix + "/")
@@ -220,13 +246,34 @@ def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
     return False
 
 
-def not_below(roots: Sequence[Root]) -> str:
-    """Say, for its provider, which roots a URL does not lie below: the first few of them."""
+def not_below(roots: Sequence[Root], url: HttpUrl | None = None) -> str:
+    """Say, for its provider, which roots a URL does not lie below: the first few of them.
+
+    Where a root has the name that IDNA 2003 gave the host of ``url``, the root to add is named instead.
+    """
     if not roots:
         return "it has no roots"
+    missing = root_to_add(url, roots) if url is not None else None
+    if missing is not None:
+        old, new = missing
+        text = f"{new.url.host} was read as {old.url.host} before, which is another site: add the root {new}"
+        return text if len(text) <= _LONGEST_REFUSAL else f"add the root {new}"[:_LONGEST_REFUSAL]
     names = [str(root)[:_SHOWN_OF_ROOT] for root in roots[:_ROOTS_SHOWN]]
     more = len(roots) - len(names)
     return f"not below {', '.join(names)}{f' or {more} more' if more else ''}"
+
+
+def root_to_add(url: HttpUrl, roots: Sequence[Root]) -> tuple[Root, Root] | None:
+    """Return the root that covered ``url`` by the names of IDNA 2003, and the one that is missing."""
+    before = under_former_name(url)
+    old = next((root for root in roots if root.covers(before)), None) if before is not None else None
+    return (old, Root(replace(old.url, host=url.host))) if old is not None else None
+
+
+def under_former_name(url: HttpUrl) -> HttpUrl | None:
+    """Return a URL with the name that IDNA 2003 gave its host; None where that is the same."""
+    former = former_name(url.host) if "xn--" in url.host else ""
+    return replace(url, host=former) if former else None
 
 
 def fetch_url(url: str, roots: tuple[Root, ...]) -> str:

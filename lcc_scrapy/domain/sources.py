@@ -148,7 +148,10 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one file says. ``cut``: there is more of it than is read, so that nothing is gone."""
+    """What one file says. ``cut``: there is more of it than is read, so that nothing is gone.
+
+    ``base``: what its URLs are seen from, itself seen from where the file lies.
+    """
 
     role: Role
     entries: tuple[Entry, ...] = ()
@@ -156,6 +159,7 @@ class Listing:
     hubs: tuple[str, ...] = ()
     topic: str = ""
     cut: bool = False
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +217,9 @@ def in_order(files: Sequence[SourceFile]) -> list[SourceFile]:
 class Report:
     """What a run did. ``files`` were asked for, ``unmodified`` of them had not changed, ``bytes`` came.
 
-    ``refused`` counts URLs by the code that a push of them would get. ``held_up``: the queue had no room for
-    more, so that the rest comes later. ``notes`` are for the operator.
+    ``refused`` counts URLs by the code that a push of them would get. ``former_names``: some were inside a
+    root while names were those of IDNA 2003, so that nothing counts as gone. ``held_up``: the queue had no
+    room for more, so that the rest comes later. ``notes`` are for the operator.
     """
 
     files: int = 0
@@ -226,6 +231,7 @@ class Report:
     removed: int = 0
     held: int = 0
     held_up: bool = False
+    former_names: bool = False
     refused: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -119,9 +119,9 @@ class _Challenged(Exception):
 class Reply:
     """An answer. ``version`` is that of HTTP, ``peer`` the address of the site, empty = a proxy knows it.
 
-    ``headers`` are as they came, without a Content-Encoding that the LCC knows. ``whole``: so is the body; else
-    its status says all, and this is what came of the first 64 kB. ``head`` are the first bytes of a document of
-    which the site says no type; None = it does.
+    ``headers`` are as they came, without a Content-Encoding that the LCC knows. ``whole``: so is the body;
+    else its status says all, and this is what came of the first 64 kB. ``head`` are the first bytes of a
+    document of which the site says no type; None = it does.
     """
 
     status: int

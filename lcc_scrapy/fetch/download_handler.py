@@ -42,6 +42,9 @@ ROW = "lcc_row"
 TYPES = "lcc_types"
 """Key of ``request.meta``: patterns of the mimetypes that are wanted; a document of another is not read."""
 
+CONDITIONAL = "lcc_conditional"
+"""Key of ``request.meta``: whether a request asks for its URL only if that is not what the cache has."""
+
 IN_MEMORY = "lcc_in_memory"
 """Key of ``request.meta``: the largest body in bytes, all of it wanted in memory."""
 
@@ -89,6 +92,10 @@ class LazyHeaders:
     def headers(self, value: Any) -> None:
         self._made, self.fields = value if isinstance(value, Headers) else Headers(value or ()), None
 
+    def carry(self, fields: Fields) -> None:
+        """Have these headers, and no others."""
+        self._made, self.fields = None, fields
+
 
 class TicketRequest(LazyHeaders, Request):
     """A request of the queue's."""
@@ -102,11 +109,27 @@ def fields_of(message: Request | Response) -> Fields:
     return [(name, value) for name, values in message.headers.items() for value in values]
 
 
-def header_of(message: Request | Response, name: str, charset: str = "latin-1") -> str:
+def give(request: Request, fields: Fields) -> None:
+    """Let a request have these headers, and no others."""
+    if isinstance(request, LazyHeaders):
+        request.carry(fields)
+    else:
+        request.headers = Headers(fields)
+
+
+def header_of(message: Request | Response, name: str) -> str:
     """Return the first header of a name, empty = none."""
-    wanted = name.lower().encode()
-    found = (value for field, value in fields_of(message) if field.lower() == wanted)
-    return next(found, b"").decode(charset, "replace")
+    return _first(message, name.lower().encode()).decode("latin-1")
+
+
+def location_of(response: Response) -> bytes:
+    """Return where an answer redirects to, in the octets of the site; empty = nowhere."""
+    return _first(response, b"location").strip()
+
+
+def _first(message: Request | Response, name: bytes) -> bytes:
+    found = (value for field, value in fields_of(message) if field.lower() == name)
+    return next(found, b"")
 
 
 def looks_like(meta: Mapping[str, Any]) -> str:

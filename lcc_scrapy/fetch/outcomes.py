@@ -27,11 +27,14 @@ def now() -> int:
     return int(time.time())
 
 
-def not_served(ticket: Ticket, status: int) -> Outcome | None:
-    """Return what an answer means that brings no document; None when it does bring one."""
+def not_served(ticket: Ticket, status: int, *, conditional: bool) -> Outcome | None:
+    """Return what an answer means that brings no document; None when it does bring one.
+
+    ``conditional``: whether its request was; else a 304 confirms nothing.
+    """
     if status in DOCUMENT:
         return None
-    if status == NOT_MODIFIED and (ticket.etag or ticket.last_modified):
+    if status == NOT_MODIFIED and conditional:
         return NotModified(ticket, now())
     detail = f"the site answers {status}" if status not in KNOWN else ""
     return failed(ticket, _code_of_status(status), detail)
@@ -82,8 +85,8 @@ def answer_of(  # noqa: PLR0917
         url,
         (served.mimetype or untyped)[:MIMETYPE_MAX],
         served.charset.lower()[:CHARSET_MAX],
-        first.get("etag", "")[:255],
-        first.get("last-modified", "")[:64],
+        first.get("etag", ""),
+        first.get("last-modified", ""),
         headers.kept(pairs),
         line,
         peer,

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import urljoin
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
@@ -26,6 +25,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.python import to_unicode
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.robots import MAX_BYTES, Robots, product_token
 from lcc_scrapy.domain.roots import HttpUrl
 
@@ -110,7 +110,7 @@ class RobotsAnswer:
 
     status: int
     body: bytes
-    location: str = ""
+    location: bytes = b""
 
 
 Ask = Callable[[HttpUrl], Awaitable[RobotsAnswer]]
@@ -247,8 +247,8 @@ async def _rules(url: HttpUrl, ask: Ask) -> RobotsAnswer | None:
         if not answer.location:
             return None
         try:
-            target = HttpUrl.parse(urljoin(str(target), answer.location))
-        except (UrlRefused, ValueError):
+            target = redirect(answer.location, target)
+        except UrlRefused:
             return None
     return None
 

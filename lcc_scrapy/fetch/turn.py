@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
-from urllib.parse import urljoin
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -21,12 +20,10 @@ from scrapy.http import Response
 
 from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.domain import retries
-from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable, UrlRefused
+from lcc_scrapy.domain.errors import DiskFailed, Exhausted, NotDurable
 from lcc_scrapy.domain.http_dates import retry_after_seconds
 from lcc_scrapy.domain.http_status import understood
-from lcc_scrapy.domain.printable import without_passwords
-from lcc_scrapy.domain.queue import Delayed, Ticket, Trip
-from lcc_scrapy.domain.roots import HttpUrl, inside, not_below, parsed_again
+from lcc_scrapy.domain.queue import Delayed, Ticket
 from lcc_scrapy.engine.statistics import Count
 from lcc_scrapy.fetch.client import (
     AddressRefused,
@@ -43,9 +40,6 @@ from lcc_scrapy.machine import logs
 from lcc_scrapy.queue.leases import Member
 
 _log = logging.getLogger(__name__)
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
 
 OUR_FAULT = 616
 """The wire code of what is none of the site's doing."""
@@ -185,32 +179,7 @@ class TurnKeeper:
 
 def _retry_after(answer: Response) -> float:
     said = header_of(answer, "Retry-After")
-    return retry_after_seconds(said, header_of(answer, "Date")) if said else 0.0
-
-
-def first_target(ticket: Ticket, member: Member) -> HttpUrl:
-    """Return where the fetch of a ticket begins; raises ``FetchFailed`` 704 where it may no longer."""
-    url = parsed_again(ticket.row.furl)
-    if not inside(url, member.roots):
-        raise FetchFailed(704, not_below(member.roots))
-    return url
-
-
-def redirect_target(trip: Trip, url: str, status: int, location: str, member: Member) -> HttpUrl:
-    """Return where a redirect leads, and count it in its trip.
-
-    Raises ``FetchFailed`` 613 (nowhere) or 605 (outside of the roots).
-    """
-    if not location:
-        raise FetchFailed(613, f"status {status} without Location")
-    try:
-        target = HttpUrl.parse(urljoin(url, location))
-    except (UrlRefused, ValueError) as error:
-        raise FetchFailed(613, f"{without_passwords(location)[:200]}: {error}") from None
-    if not inside(target, member.roots):
-        raise FetchFailed(605, str(target)[:200])
-    trip.hops += 1
-    return target
+    return retry_after_seconds(said, header_of(answer, "Date"), time.time()) if said else 0.0
 
 
 def short(detail: Any) -> str:

@@ -6,17 +6,19 @@ asked for another name as well, which nobody can know before, and must not show 
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 from lcc_scrapy import __version__
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.indexnow import BAD, GOOD, KEY_FILE_MAX, PENDING, holds_key, may_follow, probe_of
+from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection, Unclosed
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing, tls_context
 from lcc_scrapy.http.request import Origin, Request
@@ -104,8 +106,9 @@ class Checker:
     async def _file(self, location: str, *, private: bool) -> _File:
         """Fetch a file, redirects within the scope of the key followed."""
         begin = target = HttpUrl.parse(location)
+        cookies = Cookies()
         for _ in range(REDIRECTS + 1):
-            status, body, where = await self._get(target, private=private)
+            status, body, where = await self._get(target, cookies, private=private)
             if status not in _MOVED:
                 return _File(status, body)
             found = _target(target, where)
@@ -114,28 +117,35 @@ class Checker:
             target = found
         return _File(status)
 
-    async def _get(self, url: HttpUrl, *, private: bool) -> tuple[int, bytes, str]:
+    async def _get(self, url: HttpUrl, cookies: Cookies, *, private: bool) -> tuple[int, bytes, bytes]:
         pool = self._outgoing.pool(private=private)
         path = f"{url.path}?{url.query}" if url.query else url.path
-        request = Request(Origin(url.host, url.port, url.scheme == "https"), path, _HEADERS)
-        return await pool.exchange(request, _read, patience=PATIENCE, deadline=DEADLINE, window=8192)
+        request = Request(
+            Origin(url.host, url.port, url.scheme == "https"), path, [*_HEADERS, *cookies.carried_to(url)]
+        )
+
+        async def read(connection: Connection) -> tuple[int, bytes, bytes]:
+            cookies.take(url, connection.answer.headers, time.time())
+            return await _read(connection)
+
+        return await pool.exchange(request, read, patience=PATIENCE, deadline=DEADLINE, window=8192)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._outgoing.close()
 
 
-def _target(base: HttpUrl, where: str) -> HttpUrl | None:
-    with suppress(UrlRefused, ValueError):
-        return HttpUrl.parse(urljoin(str(base), where)) if where else None
+def _target(base: HttpUrl, where: bytes) -> HttpUrl | None:
+    with suppress(UrlRefused):
+        return redirect(where, base) if where else None
     return None
 
 
-async def _read(connection: Connection) -> tuple[int, bytes, str]:
+async def _read(connection: Connection) -> tuple[int, bytes, bytes]:
     """Return status, body and Location of an answer; only a 200 has a body that counts."""
     answer = connection.answer
     fields = {name.lower(): value for name, value in answer.headers}
-    where = fields.get(b"location", b"").decode("latin-1")
+    where = fields.get(b"location", b"")
     if answer.status == _OK:
         return _OK, await _beginning(connection), where
     await drained(connection)

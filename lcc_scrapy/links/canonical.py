@@ -1,22 +1,21 @@
 """The canonical form of a URL: one spelling for what is certainly one place (docs/links.md has the rules).
 
 Percent-encoding and dot segments are brought into normal form by ``hyperlink`` (RFC 3986 section 6.2.2),
-scheme, host, port and length by ``HttpUrl``, which is also what is fetched.
+scheme, host, port and length by ``HttpUrl``, which is also what is fetched. References are resolved by
+``domain.references``.
 """
 
 import re
 from functools import lru_cache
-from urllib.parse import urljoin
 
 from hyperlink import URL, URLParseError
 
 from lcc_scrapy.content.charsets import UTF_8, query_in
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.references import resolve, without_blanks
 from lcc_scrapy.domain.roots import URL_MAX, HttpUrl
 
 _ODD = re.compile(r"%|/\.")
-_AROUND = "".join(map(chr, range(33)))
-_INSIDE = str.maketrans("", "", "\t\r\n")
 _PATH_ENDS = re.compile(r"[?#]")
 _ANYWHERE = "http://x"
 _HAS_PATH = re.compile(r"/?[A-Za-z0-9_.][^:]*|https?://[A-Za-z0-9].*")
@@ -41,12 +40,8 @@ def canonical(text: str, base: str = "", encoding: str = UTF_8, strip: frozenset
 def _seen_from(base: str, text: str, encoding: str, strip: frozenset[str]) -> str:
     if len(text) > URL_MAX:
         raise UrlRefused(707, f"URL of {len(text)} characters, at most {URL_MAX}")
-    link = _with_query(_cleaned(text), encoding)
-    try:
-        joined = urljoin(base, link)
-        return (_remembered if len(joined) <= _SHORT else _canonical)(joined, strip)
-    except ValueError as error:
-        raise UrlRefused(705, str(error)) from None
+    joined = resolve(_with_query(without_blanks(text), encoding), base)
+    return (_remembered if len(joined) <= _SHORT else _canonical)(joined, strip)
 
 
 _remembered_from = lru_cache(maxsize=16384)(_seen_from)
@@ -72,15 +67,6 @@ def _canonical(text: str, strip: frozenset[str]) -> str:
 
 
 _remembered = lru_cache(maxsize=16384)(_canonical)
-
-
-def _cleaned(text: str) -> str:
-    """Leave out what browsers do (WHATWG URL): blanks around, line ends inside; backslashes are slashes."""
-    text = text.strip(_AROUND).translate(_INSIDE)
-    if "\\" not in text:
-        return text
-    end = found.start() if (found := _PATH_ENDS.search(text)) else len(text)
-    return text[:end].replace("\\", "/") + text[end:]
 
 
 def _with_query(link: str, encoding: str) -> str:

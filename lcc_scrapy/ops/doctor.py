@@ -23,8 +23,9 @@ from lcc_scrapy.content.objects import ContentObjects
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.convergence import NOT_TRIED_AGAIN, is_mismatching
 from lcc_scrapy.domain.cursor import Position
-from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.providers import Provider
+from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below, root_to_add
 from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
 from lcc_scrapy.http.credentials import Credentials, providers_in
 from lcc_scrapy.machine.free_space import Disks
@@ -247,6 +248,19 @@ def names(hosts: Sequence[tuple[str, bool]]) -> Iterator[Finding]:
     else:
         yield from (Finding("dns", State.WARNING, f"{host} cannot be looked up") for host in failed)
         yield Finding("dns", State.OK, f"{len(hosts) - len(failed)} of {len(hosts)} hosts are found")
+
+
+def former_names(pid: int, roots: tuple[Root, ...], urls: Iterable[str]) -> Iterator[Finding]:
+    """Name the roots that a provider lacks since names are those of UTS 46, by URLs as it sends them."""
+    said = set()
+    for text in urls:
+        with suppress(UrlRefused):
+            url = HttpUrl.parse(text)
+            missing = None if inside(url, roots) else root_to_add(url, roots)
+            if missing is not None and missing not in said:
+                said.add(missing)
+                what = f"provider {pid}: {not_below(roots, url)}; what is cached below {missing[0]} stays"
+                yield Finding("names", State.WARNING, what)
 
 
 def _looked_up(hosts: Iterable[str]) -> Iterator[tuple[str, list[str]]]:

@@ -169,9 +169,9 @@ class UnitOfWork:
         The guard does not count it: a page that concerns nobody is not one that its site has lost.
         """
         row = self.cached[key]
-        self._left[key] = Irrelevant(
-            key, row.pid, row.furl, row.etag, row.last_modified, row.sha256, terms, self.now
-        )
+        moved = row.final_url not in {"", row.furl}
+        etag, last_modified = ("", "") if moved else (row.etag, row.last_modified)  # of another URL
+        self._left[key] = Irrelevant(key, row.pid, row.furl, etag, last_modified, row.sha256, terms, self.now)
         self.drop_cached(key, IRRELEVANT, guarded=False)
 
     def hold(self, key: bytes, held: int) -> None:

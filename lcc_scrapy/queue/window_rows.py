@@ -337,6 +337,7 @@ def _ticket(
         return replace(ticket, etag=row.last_etag)
     if cached is None or _says_changed(row, cached) or cached.furl != row.furl:
         return ticket
+    ticket = replace(ticket, validated=cached.final_url)
     if row.origin == Origin.PUSH or ticket.is_retry:
         return replace(ticket, etag=strong(cached.etag))
     return replace(ticket, etag=cached.etag, last_modified=cached.last_modified)

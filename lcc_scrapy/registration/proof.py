@@ -1,6 +1,7 @@
 """The look for the file with the secret, through the guarded client."""
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection, Unclosed
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.outgoing import NoConnection, Outgoing, tls_context
 from lcc_scrapy.http.pool import Pool
 from lcc_scrapy.http.request import Origin, Request
@@ -62,8 +64,9 @@ class Prover:
 
     async def _root(self, pool: Pool, digest: str, folder: HttpUrl) -> str:
         asked = target = replace(folder, path=f"{folder.path.removesuffix('/')}/{FILE}")
+        cookies = Cookies()
         for _ in range(REDIRECTS + 1):
-            status, location, body = await _ask(pool, target)
+            status, location, body = await _ask(pool, target, cookies)
             if status in _MOVED:
                 target = redirected(target, location, self._rules.ports)
                 continue
@@ -75,10 +78,14 @@ class Prover:
         raise NotProved("too many redirects")
 
 
-async def _ask(pool: Pool, url: HttpUrl) -> tuple[int, str, bytes]:
+async def _ask(pool: Pool, url: HttpUrl, cookies: Cookies) -> tuple[int, bytes, bytes]:
     """Return status, Location and body of an answer; of a longer body, a little more than is permitted."""
     connection = await pool.ask(
-        Request(Origin(url.host, url.port, url.scheme == "https"), url.path, _HEADERS),
+        Request(
+            Origin(url.host, url.port, url.scheme == "https"),
+            url.path,
+            [*_HEADERS, *cookies.carried_to(url)],
+        ),
         patience=SILENCE,
         deadline=DEADLINE,
         window=_WINDOW,
@@ -86,11 +93,12 @@ async def _ask(pool: Pool, url: HttpUrl) -> tuple[int, str, bytes]:
     )
     try:
         answer = connection.answer
+        cookies.take(url, answer.headers, time.time())
         if answer.status != _OK:
             return answer.status, _location(connection), b""
         if answer.field(b"content-encoding").strip().lower() not in {"", "identity"}:
             raise NotProved(f"{url} is compressed, which was not asked for")
-        return _OK, "", await _body(connection)
+        return _OK, b"", await _body(connection)
     finally:
         connection.close()
         pool.release(connection)
@@ -107,6 +115,6 @@ async def _body(connection: Connection) -> bytes:
     return bytes(body)
 
 
-def _location(connection: Connection) -> str:
+def _location(connection: Connection) -> bytes:
     found = (value for name, value in connection.answer.headers if name.lower() == b"location")
-    return next(found, b"").decode("latin-1")
+    return next(found, b"")

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
-from urllib.parse import urljoin
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -17,6 +16,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.rendering import REPEATED, NotPermitted, RequestBudget
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import (
@@ -27,8 +27,9 @@ from lcc_scrapy.fetch.download_handler import (
     TURN,
     fields_of,
     header_of,
+    location_of,
 )
-from lcc_scrapy.fetch.turn import REDIRECTS
+from lcc_scrapy.fetch.redirects import REDIRECTS
 from lcc_scrapy.rendering.cache import ScriptCache
 from lcc_scrapy.rendering.page import Fetched
 
@@ -122,7 +123,7 @@ class PageRequests:
                     said = header_of(response, "Cache-Control")
                     self._cache.put(self._pid, str(target), fetched, said, self._budget.rules.cache)
                 return fetched
-            url = urljoin(str(target), header_of(response, "Location", "utf-8").strip())
+            url = str(redirect(location_of(response), target))
         return None
 
     def _request(self, url: HttpUrl, headers: Mapping[str, str]) -> Request:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError, UrlRefused
+from lcc_scrapy.domain.references import http_url
 from lcc_scrapy.domain.roots import HttpUrl, Root, hosts, inside
 from lcc_scrapy.domain.sources import Kind
 from lcc_scrapy.sources.fetching import CannotFetch, Fetched, Fetcher, Whose
 from lcc_scrapy.sources.pages import head_links
 from lcc_scrapy.sources.reading import Unreadable, read
 from lcc_scrapy.sources.running import whose_is
-from lcc_scrapy.sources.submitting import absolute
 
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
 _USUAL_SITEMAP = "/sitemap.xml"
@@ -88,4 +88,4 @@ def _on_page(page: Fetched) -> Iterator[Offer]:
 def _absolute(written: tuple[str, ...], base: str) -> Iterator[str]:
     for one in written:
         with suppress(UrlRefused):
-            yield str(HttpUrl.parse(absolute(one, base)))
+            yield str(http_url(one, base))

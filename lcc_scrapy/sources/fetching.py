@@ -14,17 +14,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
 from typing import IO, Self
-from urllib.parse import urljoin
 
 from lcc_scrapy.content import decoding
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
+from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.robots import MAX_BYTES as ROBOTS_BYTES
 from lcc_scrapy.domain.robots import Robots, product_token
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.sources import MOST_BYTES
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.credentials import Credentials, request_to
 from lcc_scrapy.http.digest import DigestSession
 from lcc_scrapy.http.draining import drained
@@ -92,6 +93,10 @@ class Fetched(AbstractContextManager["Fetched"]):
         """Return a header (its name in lower case); of several lines the first one."""
         return self.headers.get(name, [""])[0]
 
+    def octets(self, name: bytes) -> list[bytes]:
+        """Return all lines of a header (its name in lower case) as they came."""
+        return [one.encode("latin-1") for one in self.headers.get(name, ())]
+
     @property
     def links(self) -> tuple[str, ...]:
         """Return the Link headers."""
@@ -123,19 +128,22 @@ class Fetcher:
     _robots: dict[str, tuple[float, Robots]] = field(default_factory=dict)
 
     async def get(self, url: str, whose: Whose, etag: str = "", modified: str = "") -> Fetched:
-        """Fetch a file, or learn that it has not changed; raises ``CannotFetch``."""
+        """Fetch a file, or learn that it has not changed; raises ``CannotFetch``.
+
+        The validators are of ``url`` itself: where it redirects to, they mean nothing.
+        """
         conditions = [("If-None-Match", etag), ("If-Modified-Since", modified)]
         fields = [(name, value) for name, value in conditions if value]
-        target = _parsed(url)
+        target, cookies = _parsed(url), Cookies()
         for _ in range(REDIRECTS + 1):
             if not whose.permits(target):
                 raise CannotFetch(f"{target} does not lie on a host of the provider's roots")
             await self._check_robots(target, whose)
-            answer = await self.ask(target, whose, fields)
+            answer = await self.ask(target, whose, fields, cookies=cookies)
             if answer.status not in _MOVED:
-                return _complete(answer)
+                return _complete(answer, conditional=bool(fields))
             answer.body.close()
-            target = joined(target, answer.header(b"location"))
+            target, fields = joined(target, answer.header(b"location")), []
         raise CannotFetch(f"{url}: more than {REDIRECTS} redirects")
 
     async def _check_robots(self, url: HttpUrl, whose: Whose) -> None:
@@ -180,9 +188,15 @@ class Fetcher:
         *,
         data: bytes = b"",
         most: int = 0,
+        cookies: Cookies | None = None,
     ) -> Fetched:
-        """Send one request, with ``data`` a POST; returns the answer whatever its status; no redirects."""
+        """Send one request, with ``data`` a POST; returns the answer whatever its status; no redirects.
+
+        It brings ``cookies`` of earlier answers, and these get those that it is given.
+        """
         head = {"User-Agent": self.agent, "Accept-Encoding": ", ".join(decoding.ACCEPTED), **dict(fields)}
+        if cookies is not None and (cookie := cookies.field_for(url)):
+            head["Cookie"] = cookie.decode("latin-1")
         encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in head.items()]
         access = self.credentials.of(whose.pid, url)
         method = "POST" if data else "GET"
@@ -191,10 +205,13 @@ class Fetcher:
             async with asyncio.timeout(self.deadline):
                 request = request_to(url, encoded, access, method, data, pid=whose.pid)
                 found = await self._exchange(url, request, whose, private=private, most=most or self.most)
-                if not (access.digest and _challenges(found, access.digest)):
-                    return found
-                request = request_to(url, encoded, access, method, data, pid=whose.pid)
-                return await self._exchange(url, request, whose, private=private, most=most or self.most)
+                if access.digest and _challenges(found, access.digest):
+                    request = request_to(url, encoded, access, method, data, pid=whose.pid)
+                    found = await self._exchange(url, request, whose, private=private, most=most or self.most)
+                if cookies is not None:
+                    set_by_it = [(b"set-cookie", one) for one in found.octets(b"set-cookie")]
+                    cookies.take(url, set_by_it, time.time())
+                return found
         except (HttpError, NoConnection, TimeoutError, decoding.BadCoding, ValueError, OSError) as error:
             raise CannotFetch(f"{url}: {reason(error)}") from error
 
@@ -260,12 +277,12 @@ def _challenges(answer: Fetched, digest: DigestSession) -> bool:
     return asked
 
 
-def _complete(answer: Fetched) -> Fetched:
-    if answer.status in {_OK, _NOT_MODIFIED}:
+def _complete(answer: Fetched, *, conditional: bool) -> Fetched:
+    if answer.status == _OK or (answer.status == _NOT_MODIFIED and conditional):
         return answer
     answer.body.close()
     said = answer.header(b"retry-after")
-    wait = retry_after_seconds(said, answer.header(b"date")) if said else 0.0
+    wait = retry_after_seconds(said, answer.header(b"date"), time.time()) if said else 0.0
     raise CannotFetch(f"{answer.url} answers {answer.status}", wait)
 
 
@@ -277,10 +294,10 @@ def _parsed(url: str) -> HttpUrl:
 
 
 def joined(base: HttpUrl, location: str) -> HttpUrl:
-    """Return where a redirect leads; raises ``CannotFetch``."""
+    """Return where a redirect leads, ``location`` as it came in Latin-1; raises ``CannotFetch``."""
     try:
-        return _parsed(urljoin(str(base), location))
-    except ValueError as error:
+        return redirect(location.encode("latin-1"), base)
+    except UrlRefused as error:
         raise CannotFetch(f"{base}: unusable redirect: {error}") from None
 
 

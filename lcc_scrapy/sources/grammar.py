@@ -6,7 +6,6 @@ without their namespaces, which sites often get wrong.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urljoin
 
 from lcc_scrapy.domain.sources import (
     MOST_ENTRIES,
@@ -138,9 +137,11 @@ class Grammar:
         role = self._role()
         if role is not Role.INDEX:
             entries = tuple(Entry(one.url, one.stamp, one.gone) for one in self._found)
-            return Listing(role, entries, (), tuple(self._hubs), self._topic, cut)
+            return Listing(role, entries, (), tuple(self._hubs), self._topic, cut, self._base)
         files = [one for one in map(self._further, self._found) if one is not None]
-        return Listing(role, files=tuple(files[:MOST_FILES]), cut=cut or len(files) > MOST_FILES)
+        return Listing(
+            role, files=tuple(files[:MOST_FILES]), cut=cut or len(files) > MOST_FILES, base=self._base
+        )
 
     def _role(self) -> Role:
         role = _ROOTS[self._root]
@@ -160,7 +161,7 @@ class Grammar:
     def _begin(self, name: str, attributes: Mapping[str, str]) -> None:
         if name not in _ROOTS:
             raise ValueError(f"<{name[:40]}> is no sitemap and no feed")
-        self._root, self._base = name, attributes.get(_BASE, "")
+        self._root, self._base = name, attributes.get(_BASE, "")[:TEXT_MAX]
 
     def _resourcesync(self, attributes: Mapping[str, str]) -> None:
         if self._entry is None:
@@ -185,10 +186,4 @@ class Grammar:
             return
         if len(self._found) >= MOST_ENTRIES:
             raise Full
-        url = self._joined(raw.url[:TEXT_MAX])
-        self._found.append(_Found(url, raw.stamp, raw.change == "deleted", raw.capability))
-
-    def _joined(self, url: str) -> str:
-        if not self._base or "://" in url:
-            return url
-        return urljoin(self._base, url)
+        self._found.append(_Found(raw.url[:TEXT_MAX], raw.stamp, raw.change == "deleted", raw.capability))

@@ -7,13 +7,15 @@ moment no more than what was submitted, and that it was read is noted last: a ki
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider, State, Wanted
-from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
+from lcc_scrapy.domain.references import http_url, resolve
+from lcc_scrapy.domain.roots import Root, hosts
 from lcc_scrapy.domain.sources import (
     ETAG_MAX,
     MODIFIED_MAX,
@@ -34,7 +36,7 @@ from lcc_scrapy.sources.fetching import CannotFetch, Fetched, Fetcher, Whose
 from lcc_scrapy.sources.files import Files, steps
 from lcc_scrapy.sources.links import link_headers
 from lcc_scrapy.sources.reading import Unreadable, read
-from lcc_scrapy.sources.submitting import STEP, OwnSet, Rules, absolute, checked
+from lcc_scrapy.sources.submitting import STEP, OwnSet, Rules, checked, note_former_name
 from lcc_scrapy.sources.topics import read_topic
 from lcc_scrapy.sources.work import Work
 
@@ -140,11 +142,12 @@ class Run:
                 await self._unmodified(file, told, level)
                 return
             listing = self._as_its_kind(await self._read(fetched))
+            moved = str(fetched.url) != file.url  # its validators are of another URL
             file = replace(
                 file,
                 role=listing.role,
-                etag=_short(fetched.header(b"etag"), ETAG_MAX),
-                modified=_short(fetched.header(b"last-modified"), MODIFIED_MAX),
+                etag="" if moved else _short(fetched.header(b"etag"), ETAG_MAX),
+                modified="" if moved else _short(fetched.header(b"last-modified"), MODIFIED_MAX),
                 told=told,
             )
             if level == 0:
@@ -181,6 +184,8 @@ class Run:
             await self.files.put(replace(file, told=told))
 
     async def _take(self, file: SourceFile, listing: Listing, base: str, level: int = 0) -> None:
+        with suppress(UrlRefused):
+            base = resolve(listing.base, base)
         if listing.role is Role.INDEX:
             await self._take_index(file, listing, base, level)
         else:
@@ -204,7 +209,7 @@ class Run:
             )
         for known in in_order([known for known, _ in named.values()]):
             await self._follow(known, named[known.fileid][1], level)
-        for other in self.files.below(file) if not listing.cut and named else ():
+        for other in self.files.below(file) if named and not self._is_partial(listing) else ():
             if other.fileid not in named:
                 self._absent.append((other, tuple(await self.files.remembered(other)), True))
         self._indexes.append(file)
@@ -212,10 +217,13 @@ class Run:
     def _lies_at(self, written: str, base: str) -> str:
         """Return where a file lies; "" where it may not be asked for."""
         try:
-            url = HttpUrl.parse(absolute(written, base))
+            url = http_url(written, base)
         except UrlRefused:
             return ""
-        return str(url) if self.whose.permits(url) else ""
+        if self.whose.permits(url):
+            return str(url)
+        note_former_name(url, self._roots, self.report)
+        return ""
 
     async def _follow(self, file: SourceFile, said: Further, level: int) -> None:
         """Look at a file that an index names, unless the index says that it is as it was."""
@@ -230,6 +238,10 @@ class Run:
             self.report.note(f"{file.url}: {error}" if file.url not in str(error) else str(error))
             await self.files.put(replace(file, told=0))  # so that it is not taken for what was read
 
+    def _is_partial(self, listing: Listing) -> bool:
+        """Tell whether there is more than could be looked at, so that nothing counts as gone."""
+        return listing.cut or self.report.former_names
+
     # --- a list ----------------------------------------------------------------------------------
 
     async def _take_entries(self, file: SourceFile, listing: Listing, base: str) -> None:
@@ -243,7 +255,7 @@ class Run:
         changed = set(await self._submit(file, found))
         if self.report.held_up:
             return
-        absent = () if listing.cut else found.absent
+        absent = () if self._is_partial(listing) else found.absent
         kept = len(remembered) + len(changed - remembered.keys()) - len(absent)
         file = replace(file, listed=kept)
         if absent:

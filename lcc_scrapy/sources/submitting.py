@@ -8,7 +8,6 @@ what it submitted, so that a kill repeats work and loses nothing.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import urljoin
 
 from lcc_scrapy.db.records import ABSORBED, ProviderSet
 from lcc_scrapy.db.tx import Store, Tx
@@ -18,7 +17,8 @@ from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, furl
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place
-from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.domain.references import http_url
+from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below, root_to_add
 from lcc_scrapy.domain.sources import Change, Entry, Report, Source
 from lcc_scrapy.intake.absorbing import PSETID
 from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
@@ -48,30 +48,25 @@ def checked(
     found = []
     for one in entries:
         try:
-            furl = str(_inside(one.url, base, roots))
+            url = http_url(one.url, base)
         except UrlRefused as refused:
             report.refuse(refused.code)
             continue
+        if not inside(url, roots):
+            report.refuse(704)
+            note_former_name(url, roots, report)
+            continue
+        furl = str(url)
         found.append(Change(furlkey(pid, furl), furl, one.stamp, one.gone))
     report.entries += len(found)
     return found
 
 
-def _inside(written: str, base: str, roots: tuple[Root, ...]) -> HttpUrl:
-    url = HttpUrl.parse(absolute(written, base))
-    if not inside(url, roots):
-        raise UrlRefused(704)
-    return url
-
-
-def absolute(written: str, base: str) -> str:
-    """Return a URL of a file that lies at ``base``; raises ``UrlRefused``."""
-    if "://" in written[:10]:
-        return written.strip()
-    try:
-        return urljoin(base, written.strip())
-    except ValueError as error:
-        raise UrlRefused(705, str(error)) from None
+def note_former_name(url: HttpUrl, roots: tuple[Root, ...], report: Report) -> None:
+    """Note that a URL outside of the roots was inside while names were those of IDNA 2003."""
+    if root_to_add(url, roots) is not None:
+        report.former_names = True
+        report.note(not_below(roots, url))
 
 
 class OwnSet:

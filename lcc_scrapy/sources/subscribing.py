@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from lcc_scrapy.domain.errors import LccError, UrlRefused
+from lcc_scrapy.domain.references import http_url
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.sources import Source
 from lcc_scrapy.sources import websub
 from lcc_scrapy.sources.fetching import REDIRECTS, CannotFetch, Fetcher, Whose, joined
 from lcc_scrapy.sources.registry import Registry
 from lcc_scrapy.sources.running import Run
-from lcc_scrapy.sources.submitting import absolute
 from lcc_scrapy.sources.work import Work
 
 ANSWER_MAX = 100_000
@@ -68,6 +68,6 @@ class Subscriber:
 
 def _usable(written: str, base: str) -> str:
     try:
-        return str(HttpUrl.parse(absolute(written, base))) if written else ""
+        return str(http_url(written, base)) if written else ""
     except UrlRefused:
         return ""

@@ -8,7 +8,7 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.rendering import rendition_key
-from lcc_scrapy.domain.roots import Root, fetch_url
+from lcc_scrapy.domain.roots import HttpUrl, Root, fetch_url, inside, under_former_name
 
 CHUNK = 250
 """Rows per transaction."""
@@ -112,8 +112,13 @@ class Reachable:
                 self._ahead.append(place)
 
     def _make_place(self, url: str) -> bytes:
-        furl = fetch_url(url, self._roots)
+        furl = fetch_url(url, self._roots) or self._under_former_name(url)
         return furlkey(self._pid, furl) if furl else b""
+
+    def _under_former_name(self, url: str) -> str:
+        """Return how a document is cached that was found while names were those of IDNA 2003."""
+        before = under_former_name(HttpUrl.parse(url)) if "xn--" in url else None
+        return str(before) if before is not None and inside(before, self._roots) else ""
 
 
 def pages_of_found(store: Store, pid: int) -> Iterator[list[Spidered]]:

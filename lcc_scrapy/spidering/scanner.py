@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.python.failure import Failure
@@ -121,7 +121,7 @@ def start_pages(tx: Tx, visits: Visits) -> tuple[str, ...]:
 def _lists(roots: tuple[Root, ...]) -> list[str]:
     """Return where sites have their sitemaps, or say where these are, as far as that is inside the roots."""
     hosts = dict.fromkeys(replace(root.url, path="/", query="") for root in roots)
-    places = [urljoin(str(host), name) for host in hosts for name in ("robots.txt", "sitemap.xml")]
+    places = [f"{host}{name}" for host in hosts for name in ("robots.txt", "sitemap.xml")]
     return [place for place in places if fetch_url(place, roots)]
 
 

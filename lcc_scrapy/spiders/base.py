@@ -22,7 +22,14 @@ from lcc_scrapy.domain.queue import Outcome, Ticket
 from lcc_scrapy.engine.scrapy_internals import is_being_cancelled, send_heard_signals_only
 from lcc_scrapy.engine.statistics import tally_of
 from lcc_scrapy.fetch import component_faults
-from lcc_scrapy.fetch.download_handler import BODY, REASON, RENDITION, fields_of, looks_like
+from lcc_scrapy.fetch.download_handler import (
+    BODY,
+    CONDITIONAL,
+    REASON,
+    RENDITION,
+    fields_of,
+    looks_like,
+)
 from lcc_scrapy.fetch.outcomes import NOT_STORED, answer_of, failed, not_answered, not_served, status_line
 from lcc_scrapy.items import LccDocument
 from lcc_scrapy.machine import logs
@@ -127,7 +134,7 @@ class LccSpider(Spider):
             if component_faults.keeps_place(self.worker, ticket, component_faults.ANSWERED):
                 return None
             return self._settle(failed(ticket, NOT_STORED, f"a middleware {component_faults.ANSWERED.error}"))
-        refused = not_served(ticket, response.status)
+        refused = not_served(ticket, response.status, conditional=CONDITIONAL in meta)
         if refused is not None:
             self.worker.breaker.untested()
             return self._settle(refused)

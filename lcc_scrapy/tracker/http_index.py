@@ -4,20 +4,21 @@ Apache and lighttpd round sizes, which identities need exactly: each such file c
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import IO
 from urllib.parse import quote
 
 from lcc_scrapy.domain.content_types import content_type
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.http_dates import retry_after_seconds
+from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.outgoing import NoConnection
 from lcc_scrapy.http.request import Origin, Request
 from lcc_scrapy.sources.fetching import REDIRECTS, CannotFetch, Fetched, Fetcher, Whose, joined
@@ -104,11 +105,8 @@ class HttpListing:
         return Listed(READY_MADE.decode(), (Text(file, packed, self.effort.limits.most_bytes),), validator)
 
     def _is_fresh(self, modified: str) -> bool:
-        try:
-            made = parsedate_to_datetime(modified).timestamp()
-        except ValueError:
-            return False
-        return abs(self.now - made) <= self.effort.limits.fresh
+        made = epoch_of_date(modified)
+        return made is not None and abs(self.now - made) <= self.effort.limits.fresh
 
     # --- page by page --------------------------------------------------------------------------------
 
@@ -181,12 +179,12 @@ class HttpListing:
 
     async def _answer(self, url: HttpUrl, most: int) -> Fetched:
         """Ask for something, through redirects on this host; raises ``CannotScan`` where the server fails."""
-        target = url
+        target, cookies = url, Cookies()
         for _ in range(REDIRECTS + 1):
             await self._permitted(target)
             self.effort.ask()
             try:
-                answer = await self.fetcher.ask(target, self.whose, [], most=most)
+                answer = await self.fetcher.ask(target, self.whose, [], most=most, cookies=cookies)
             except CannotFetch as error:
                 raise CannotScan(str(error), error.retry_after) from None
             try:
@@ -252,7 +250,7 @@ def http_url(place: Place) -> HttpUrl:
 def _check(url: HttpUrl, status: int, retry_after: str, date: str) -> None:
     """Raise ``CannotScan`` where an answer speaks of the server, not of the file."""
     if status >= _FAILING or status == _TOO_MANY:
-        wait = retry_after_seconds(retry_after, date) if retry_after else 0.0
+        wait = retry_after_seconds(retry_after, date, time.time()) if retry_after else 0.0
         raise CannotScan(f"{url} answers {status}", wait)
 
 

@@ -4,6 +4,7 @@ Nothing of it is believed: what comes is counted and summed up while it does. Re
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ class PeerHttp:
         if answer.status == _OK:
             return
         said = {field.lower(): value.decode("latin-1") for field, value in answer.headers}
-        wait = retry_after_seconds(said.get(b"retry-after", ""), said.get(b"date", ""))
+        wait = retry_after_seconds(said.get(b"retry-after", ""), said.get(b"date", ""), time.time())
         raise PeerFailed(f"{self._url(name)} answers {answer.status}", wait)
 
 

@@ -14,7 +14,7 @@ from lcc_scrapy.domain.entries import (
     with_prefix,
 )
 from lcc_scrapy.domain.errors import UrlRefused, text_of
-from lcc_scrapy.domain.roots import URL_MAX, HttpUrl
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, root_to_add
 from lcc_scrapy.domain.runs import EntryRun, RunRules, read_run
 from lcc_scrapy.domain.sent import with_form
 from lcc_scrapy.domain.timeslots import ALWAYS
@@ -82,9 +82,15 @@ class UrlValidator:
         text = f"{text_of(refused.code)}: {refused.detail}" if refused.detail else text_of(refused.code)
         error = UrlError(refused.code, text, fetch_url(url.attributes, self._rules), url.as_sent)
         self._note(url, error)
-        if refused.code == _OUTSIDE_ROOTS and self._start.drop_outside:
+        if refused.code == _OUTSIDE_ROOTS and self._start.drop_outside and not self._has_former_name(url):
             return None, None
         return self._presence(url) if self._start.full else None, error
+
+    def _has_former_name(self, url: Url) -> bool:
+        """Tell whether a URL was inside a root while names were those of IDNA 2003: its document stays."""
+        return (
+            root_to_add(HttpUrl.parse(fetch_url(url.attributes, self._rules)), self._rules.roots) is not None
+        )
 
     def _note(self, url: Url, error: UrlError) -> None:
         """Keep a refusal, and let go of the oldest ones when they take too much room."""

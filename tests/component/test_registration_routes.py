@@ -355,7 +355,8 @@ def test_every_failure_has_one_text_and_its_reason_in_the_log(client, site, regi
             ("answers 404", None),
             ("to another host", redirect(f"http://localhost:{other.port}/good/{FILE}")),
             ("to another host", redirect("//192.0.2.1/" + FILE)),
-            ("no URL", redirect("//2130706433/" + FILE)),
+            ("to another host", redirect("//2130706434/" + FILE)),
+            ("no URL", redirect("//[127.0.0.1]/" + FILE)),
             ("to another file", redirect("/good/other.txt")),
             ("to another file", redirect(f"/good/{FILE}?a")),
             ("well-known", redirect(f"/.well-known/{FILE}")),
@@ -398,6 +399,19 @@ def test_a_redirect_on_the_same_host_gives_the_folder_where_the_file_is(client, 
     site.files[f"/{FILE}"] = redirect(f"/~eve/{FILE}", 301)
     assert activate(client, given).json()["root"] == site.url + "~eve/"
     assert registry.roots(FIRST_PID) == [site.url + "~eve/"]
+
+
+def test_a_wall_that_sets_a_cookie_and_redirects_to_itself_is_passed(client, site):
+    given = begin(client, site)
+
+    def wall(handler):
+        if handler.headers["Cookie"] == "passed=yes":
+            answer(handler, given["secret"].encode())
+        else:
+            answer(handler, b"", 302, **{"Location": f"/x/../{FILE}", "Set-Cookie": "passed=yes"})
+
+    site.files[f"/{FILE}"] = wall
+    assert activate(client, given).json()["root"] == site.url
 
 
 def test_a_huge_file_is_not_taken_in(client, site, registry, caplog):

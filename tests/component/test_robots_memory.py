@@ -71,3 +71,21 @@ async def test_of_rules_that_are_widened_the_operator_is_told(caplog: pytest.Log
     made, url, ask = asked(b"User-agent: *\n" + b"".join(b"Disallow: /x*%d*y\n" % n for n in range(1000)))
     await made.permission(url, ask, Asker())
     assert "robots.txt of www.example.org:80 has too many wildcards: 667 rules are widened" in caplog.text
+
+
+@in_a_loop
+async def test_redirects_of_robots_txt_lead_where_browsers_go_in_the_octets_that_came() -> None:
+    asked_for = []
+    leads = iter([b"/x//y/\xe9", b"../r\xc3\xa9//./z", b"\\\\b.example\\robots", b"http://b\xff.example/"])
+
+    async def ask(url: HttpUrl) -> RobotsAnswer:
+        asked_for.append(str(url))
+        return RobotsAnswer(302, b"", next(leads))
+
+    await remembering().permission(HttpUrl.parse("http://a.example/x"), ask, Asker())
+    assert asked_for == [
+        "http://a.example/robots.txt",
+        "http://a.example/x//y/%E9",
+        "http://a.example/x//r%C3%A9//z",
+        "http://b.example/robots",
+    ]

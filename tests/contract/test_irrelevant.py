@@ -103,6 +103,18 @@ def test_what_concerns_nobody_goes_and_its_next_visit_needs_no_content(dropping)
     assert irrelevance(dropping).round() == 0
 
 
+def test_validators_of_where_a_page_had_moved_to_do_not_stay(dropping):
+    """The next visit begins at its own URL, to which they say nothing."""
+    found(dropping, "a")
+    [a] = note(dropping, "a")
+    with dropping.store.begin() as tx:
+        tx.update_cached([replace(a, final_url=url("moved"))])
+    irrelevance(dropping).round()
+    with dropping.store.read() as tx:
+        [left] = tx.irrelevant_at([at("a")])[at("a")]
+    assert (left.etag, left.last_modified, left.sha256) == ("", "", a.sha256)
+
+
 def test_a_page_that_a_browser_rendered_stays_for_its_rendition_may_concern_somebody(dropping):
     dropping.change(render=Render.YES)
     ask(dropping, asked("a", 0, "bert"))

@@ -455,10 +455,11 @@ def test_a_ticket_carries_its_lease_and_the_row_as_it_is(lcc):
 @pytest.mark.parametrize(("etag", "asked"), [('"1"', '"1"'), ('W/"1"', ""), ("1", ""), ("", "")])
 def test_a_fetch_is_conditional_when_a_copy_exists_by_what_stands_for_its_bytes(lcc, etag, asked):
     lcc.push(update("a"))
-    lcc.fetch("a", b"body", etag=etag, last_modified="Sun, 06 Nov 1994 08:49:37 GMT")
+    lcc.fetch("a", b"body", etag=etag, last_modified="Sun, 06 Nov 1994 08:49:37 GMT", final_url=url("moved"))
     lcc.push(update("a"))
     ticket = lcc.ticket("a")
     assert (ticket.etag, ticket.last_modified) == (asked, "")
+    assert ticket.validated == url("moved"), "the validators are of where it lies"
 
 
 @pytest.mark.parametrize("how", ["md5", "len", "furl"])

@@ -298,3 +298,12 @@ def test_a_document_that_is_served_as_a_refused_type_now_is_visited_as_ever(lcc,
     lcc.now += DAY
     refusing.revisit(lcc.now, lcc.now)
     assert lcc.queued("index") or lcc.queued("index", ANY_TYPE)
+
+
+def test_a_page_under_the_name_that_its_host_had_by_idna_2003_is_still_linked(lcc):
+    with lcc.store.begin() as tx:
+        tx.replace_roots(PID, ["http://strasse.example/"])
+    looking = reachable.Reachable(lcc.store, PID)
+    now, before = "http://xn--strae-oqa.example/a", "http://strasse.example/a"
+    assert looking._make_place(now) == looking._make_place(before) == furlkey(PID, before)
+    assert looking._make_place("http://xn--strae-oqb.example/a") == b""

@@ -18,10 +18,12 @@ from lcc_scrapy.content.sink import Sink
 from lcc_scrapy.domain.entries import served_mimetype
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
-from lcc_scrapy.domain.roots import URL_MAX, Root, fetch_url
+from lcc_scrapy.domain.references import redirect
+from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root, fetch_url
 from lcc_scrapy.feed.plain_text import MOST, text_of_html
 from lcc_scrapy.fetch.outcomes import answer_of
 from lcc_scrapy.http.answer import FIELDS_MAX, HEAD_MAX, Answer, HttpError
+from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.links import robots_meta
 from lcc_scrapy.links.canonical import canonical
 from lcc_scrapy.links.links import read_page
@@ -155,6 +157,9 @@ HTTP_BY_BYTES = Parser(
 )  # fmt: skip
 
 
+_HERE = HttpUrl.parse("http://h.example/x")
+
+
 def read_fields(fields: list[tuple[bytes, bytes]]) -> object:
     """Read what fields of an answer say, on both ways of a crawl."""
     answer = answer_of(200, "http://h/", fields, "HTTP/1.1 200 OK", "192.0.2.1")
@@ -162,10 +167,13 @@ def read_fields(fields: list[tuple[bytes, bytes]]) -> object:
     values = [value.decode("latin-1") for _, value in fields]
     for value in values:
         served_mimetype(value)
-        retry_after_seconds(value, "Sat, 21 Nov 2026 12:00:00 GMT")
-        retry_after_seconds("Sat, 21 Nov 2026 12:00:00 GMT", value)
+        retry_after_seconds(value, "Sat, 21 Nov 2026 12:00:00 GMT", 0)
+        retry_after_seconds("Sat, 21 Nov 2026 12:00:00 GMT", value, 0)
         epoch_of_date(value)
         encoding_of(value)
+        with suppress(UrlRefused):
+            redirect(value.encode("latin-1"), _HERE)
+    Cookies().take(_HERE, fields, 0)
     robots_meta.of_headers(
         [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields], "lcc"
     )
@@ -208,6 +216,18 @@ FIELDS = Parser(
         one_field("colons", "Last-Modified", "1:", "Sat, 21 Nov 2026 "),
         one_field("hyphens", "Last-Modified", "1-"),
         one_field("parentheses", "Last-Modified", "("),
+        one_field("dot segments", "Location", "a/../"),
+        one_field("backslashes", "Location", "\\"),
+        one_field("blanks", "Location", "\t", "a"),
+        one_field("signs", "Location", "@", "http://"),
+        one_field("octets", "Location", "%C3", "http://h/?"),
+        one_field("octets of a host", "Location", "%C3%9F", "http://"),
+        one_field("labels", "Location", "%C3%9F.", "http://"),
+        one_field("blanks", "Set-Cookie", " ", "a= ", "\xe9"),
+        one_field("octets", "Set-Cookie", "a", 'a="', "\xe9"),
+        one_field("attributes", "Set-Cookie", "; path=/", "a=b"),
+        one_field("slashes", "Set-Cookie", "/", "a=b; path=/"),
+        one_field("words of a date", "Set-Cookie", "Sat, ", "a=b; expires="),
         one_field("words", "X-Robots-Tag", "noindex, "),
         one_field("names", "X-Robots-Tag", "a: b, "),
         lines_of("X-Robots-Tag", "noindex"),

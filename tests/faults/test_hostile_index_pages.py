@@ -70,6 +70,14 @@ def test_what_is_no_index_is_refused_in_one_line(answer, why, scene):
     assert len(site.visits) < 30
 
 
+def test_a_wall_that_sets_a_cookie_and_redirects_to_itself_is_passed(scene):
+    site, scan = scene
+    site.put("/", page("", "302 Found", location="/", set_cookie="passed=yes"), entries(file("a")))
+    scan()
+    told = [(one.path, one.headers.get("cookie")) for one in site.visits if one.path in {"/", "/robots.txt"}]
+    assert told == [("/robots.txt", None), ("/", None), ("/", "passed=yes")]
+
+
 def test_a_redirect_to_another_host_gets_no_connection(scene):
     site, scan = scene
     with Canary() as canary:

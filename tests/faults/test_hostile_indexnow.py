@@ -119,6 +119,14 @@ def test_a_redirect_out_of_the_site_or_scope_proves_nothing(site, target):
     assert [visit.path for visit in site.visits] == ["/docs/k.txt"]
 
 
+def test_a_wall_that_sets_a_cookie_and_redirects_to_itself_is_passed(site):
+    wall = page("", "302 Found", location=f"/{KEY}.txt", set_cookie="passed=yes")
+    site.put(f"/{KEY}.txt", wall, page(KEY))
+    assert checked(at(site)).state == GOOD
+    told = [one.headers.get("cookie") for one in site.visits]
+    assert told == [None, "passed=yes", None], "what asks for another name is a fetch of its own"
+
+
 def test_redirects_without_end_prove_nothing(site):
     site.put(f"/{KEY}.txt", page("", "302 Found", location=f"/{KEY}.txt"))
     assert checked(at(site)).state == BAD

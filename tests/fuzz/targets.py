@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from posixpath import normpath
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 import yarl
@@ -23,6 +23,7 @@ from lcc_scrapy.content.decoding import PIECE, BadCoding, decoder
 from lcc_scrapy.domain.cursor import BadCursor, Position
 from lcc_scrapy.domain.errors import Refusal, UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
+from lcc_scrapy.domain.references import resolve
 from lcc_scrapy.domain.robots import Robots
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK, parse_mask
@@ -224,11 +225,8 @@ def url(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape" if data[:1] == b"\0" else "replace")
     _judge_url(text, text)
     for base in ("http://www.example.org/dir/a", "https://sec.example.org/x/y?z"):
-        try:
-            joined = urljoin(base, text)
-        except ValueError:
-            continue
-        _judge_url(joined, text)
+        with suppress(UrlRefused):
+            _judge_url(resolve(text, base), text)
 
 
 def _judge_url(text: str, said: str) -> None:
@@ -406,7 +404,7 @@ def notations(data: bytes) -> None:
         assert Position.parse(str(position)) == position
     first, _, second = text.partition("\n")
     for date in (second, "Sat, 21 Nov 2026 12:00:00 GMT"):
-        assert 0 <= retry_after_seconds(first, date) < math.inf
+        assert 0 <= retry_after_seconds(first, date, 0.0) < math.inf
     rules = Robots.parse(data, "lcc-scrapy")
     assert rules.allowed("/robots.txt")
     assert rules.allowed("/dir/a?b=c") in {True, False}

@@ -8,6 +8,7 @@ import pytest
 from test_cli import House
 
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.ops import doctor
 from lcc_scrapy.ops.doctor import Finding, State
 from tests.certificates import DAY, NOW, Authority
@@ -184,3 +185,16 @@ def test_the_database_says_how_it_flushes_and_what_time_it_has(store):
         "postgresql": ("fsync=on", "synchronous_commit=on", "full_page_writes=on", "standbys=0"),
     }[store.engine.dialect.name]:
         assert expected in database.what
+
+
+def test_roots_that_are_missing_since_names_are_those_of_uts_46_are_named_once():
+    roots = tuple(map(Root.parse, ["http://strasse.example/a/", "http://bücher.example/"]))
+    urls = [
+        "relative", "http://straße.example/a/x", "http://STRAẞE.example/a/y", "http://straße.example/b/",
+        "http://strasse.example/a/x", "http://bücher.example/x", "http://other.example/",
+    ]  # fmt: skip
+    (finding,) = doctor.former_names(7, roots, urls)
+    assert (finding.check, finding.state) == ("names", State.WARNING)
+    assert finding.text.startswith("provider 7: xn--strae-oqa.example was read as strasse.example before")
+    assert "add the root http://xn--strae-oqa.example/a/" in finding.text
+    assert finding.text.endswith("what is cached below http://strasse.example/a/ stays")

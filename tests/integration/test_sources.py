@@ -114,6 +114,67 @@ def test_a_sitemap_of_50000_urls_costs_one_conditional_request_and_no_set_the_se
     assert (last["queued"], last["sets"], scene.sets()) == (5, 1, [50_000, 5])
 
 
+def test_a_file_behind_a_redirect_is_asked_for_unconditionally(scene: Scene) -> None:
+    """Its validators are of another URL, and the redirect may lead elsewhere the next time."""
+    scene.site.put(
+        "/sitemap.xml", page("", "302 M", location="/one.xml"), page("", "302 M", location="//%5b")
+    )
+    scene.site.put("/one.xml", xml(scene.sitemap("a"), '"1"', last_modified="Tue, 01 Jan 2030 00:00:00 GMT"))
+    scene.add()
+    assert scene.run()["queued"] == 1
+    scene.site.put("/sitemap.xml", page("", "302 M", location="x/..\\two.xml"))
+    scene.site.put(
+        "/two.xml", xml(scene.sitemap("a", "b"), '"1"', last_modified="Tue, 01 Jan 2030 00:00:00 GMT")
+    )
+    scene.site.visits.clear()
+    assert scene.run()["queued"] == 1
+    assert not any("if-none-match" in one.headers for one in scene.site.visits)
+    assert scene.files_asked() == ["/sitemap.xml", "/two.xml"]
+    scene.site.put(
+        "/sitemap.xml", xml(scene.sitemap("a", "b", "c"), '"1"'), page("", "302 M", location="/three.xml")
+    )
+    scene.site.put("/three.xml", UNMODIFIED)
+    scene.site.visits.clear()
+    assert scene.run()["queued"] == 1
+    assert "if-none-match" not in scene.site.asked("/sitemap.xml")[0].headers
+    scene.site.visits.clear()
+    assert "answers 304" in scene.run(check=False)["error"]
+    first, second = (one for one in scene.site.visits if not one.path.startswith("/robots"))
+    assert first.headers["if-none-match"] == '"1"'
+    assert "if-none-match" not in second.headers
+
+
+def test_urls_of_a_feed_are_seen_from_its_base_as_browsers_see_them(scene: Scene) -> None:
+    entries = "".join(f'<entry><link href="{href}"/></entry>' for href in ("a", "../b", "\\d\\c", "http:e"))
+    scene.site.put("/feed/x.xml", xml(f'<feed xml:base="../d//x/">{entries}</feed>'))
+    scene.add("feed", "/feed/x.xml")
+    assert scene.run()["queued"] == 4
+    assert scene.waiting() == {"/x/a", "/b", "c", "/x/e"}
+
+
+def test_a_wall_before_a_sitemap_that_sets_a_cookie_is_passed(scene: Scene) -> None:
+    wall = page("", "302 M", location="/sitemap.xml", set_cookie="passed=yes")
+    scene.site.put("/sitemap.xml", wall, xml(scene.sitemap("a")))
+    scene.add()
+    assert scene.run()["queued"] == 1
+    told = [(one.path, one.headers.get("cookie")) for one in scene.site.visits]
+    assert told == [("/robots.txt", None), ("/sitemap.xml", None), ("/sitemap.xml", "passed=yes")]
+
+
+def test_what_a_sitemap_names_by_a_name_of_before_is_not_gone(scene: Scene) -> None:
+    scene.lcc.lcc("provider", "set", str(PID), "--root", scene.root, "--root", "http://strasse.example/")
+    documents = (
+        f"<urlset {NS}><url><loc>http://%s.example/x</loc></url><url><loc>{scene.root}%s</loc></url></urlset>"
+    )
+    scene.site.put("/sitemap.xml", xml(documents % ("strasse", "a")), xml(documents % ("straße", "b")))
+    scene.add()
+    assert scene.run()["queued"] == 2
+    told = scene.run()
+    assert (told["queued"], told["removed"], told["refused"]) == (1, 0, {"704": 1})
+    assert any("add the root http://xn--strae-oqa.example/" in note for note in told["notes"])
+    assert scene.waiting() == {"a", "b", "http://strasse.example/x"}
+
+
 def test_a_crawl_follows_a_sitemap_by_itself(scene: Scene) -> None:
     for name in "abcd":
         scene.site.put(f"/d/{name}", page(name))

@@ -121,9 +121,9 @@ def test_a_redirect_stays_on_the_host_and_with_the_file(location, target):
     asked = HttpUrl.parse(f"http://x/a/{FILE}")
     if target is None:
         with pytest.raises(BadField):
-            redirected(asked, location, PORTS)
+            redirected(asked, location.encode(), PORTS)
     else:
-        assert str(redirected(asked, location, PORTS)) == target
+        assert str(redirected(asked, location.encode(), PORTS)) == target
 
 
 @pytest.mark.parametrize(("text", "most", "granted"), [

@@ -191,6 +191,7 @@ def test_what_is_no_http_url_is_refused(text):
         ("http://www.example.org/a b/é?q=ü r#frag", "http://www.example.org/a%20b/%C3%A9?q=%C3%BC%20r"),
         ("http://bücher.example/", "http://xn--bcher-kva.example/"),
         ("http://XN--BCHER-KVA.example/", "http://xn--bcher-kva.example/"),
+        ("http://b%C3%BCcher.%45xample/", "http://xn--bcher-kva.example/"),
         ("http://[2001:DB8::1]:8080/a", "http://[2001:db8::1]:8080/a"),
         ("http://www.example.org/%7Ea/%zz", "http://www.example.org/%7Ea/%zz"),
         ("http://www.example.org?a", "http://www.example.org/?a"),
@@ -243,8 +244,45 @@ def test_characters_that_become_dots_make_no_empty_labels(dots):
     assert refused.value.code == 705
 
 
-def test_characters_that_become_dots_separate_labels():
-    assert HttpUrl.parse("http://www\u2024example.org/").host == "www.example.org"
+@pytest.mark.parametrize("dot", ["\u3002", "\uff0e", "\uff61"])
+def test_full_stops_of_other_scripts_separate_labels(dot):
+    assert HttpUrl.parse(f"http://www{dot}example.org/").host == "www.example.org"
+
+
+@pytest.mark.parametrize(
+    ("pushed", "root", "said"),
+    [
+        ("http://straße.example/x", "http://strasse.example/", "http://xn--strae-oqa.example/"),
+        ("https://straße.example/a/x", "http://strasse.example/a/", "http://xn--strae-oqa.example/a/"),
+        ("http://βόλος.example/x", "http://xn--nxasmq6b.example/", "http://xn--nxasmm1c.example/"),
+        ("http://ꭰ.example:81/x", "http://xn--kz9a.example:81/", "http://xn--58d.example:81/"),
+        (
+            "http://نامه\u200cای.example/x",
+            "http://xn--mgba3gch31f.example/",
+            "http://xn--mgba3gch31f060k.example/",
+        ),
+    ],
+)
+def test_a_refusal_names_the_root_that_is_missing_since_names_are_those_of_uts_46(pushed, root, said):
+    url, before = HttpUrl.parse(pushed), Root.parse(root)
+    assert not before.covers(url)
+    assert roots.not_below([before], url).endswith(f"add the root {said}")
+    assert Root.parse(said).covers(url)
+
+
+def test_a_refusal_names_no_root_to_add_where_none_had_the_name_before():
+    for text in ("http://straße.example/x", "http://strasse.example/b/x", "http://bücher.example/"):
+        text_of_refusal = roots.not_below([Root.parse("http://strasse.example/a/")], HttpUrl.parse(text))
+        assert text_of_refusal == "not below http://strasse.example/a/"
+
+
+def test_a_refusal_with_a_root_to_add_fits_into_its_column():
+    label = "ß" * 24
+    url = HttpUrl.parse(f"http://{label}.{label}.{label}.example/{'x' * 300}/y")
+    root = Root.parse(f"http://{'s' * 48}.{'s' * 48}.{'s' * 48}.example/{'x' * 300}/")
+    said = roots.not_below([root], url)
+    assert said.startswith(f"add the root http://{url.host}/x")
+    assert len(said) <= 200
 
 
 def test_the_hosts_of_roots_are_with_their_ports_and_https():

@@ -1,13 +1,13 @@
 """The canonical form: one spelling, which is what is fetched."""
 
 from contextlib import suppress
-from urllib.parse import urljoin
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.references import resolve
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.links.canonical import _HAS_PATH, _folder, canonical
 
@@ -142,6 +142,6 @@ def test_the_canonical_form_is_what_is_fetched_and_its_own_canonical_form(text: 
 @example(BASE, "//?x")
 @example(BASE, ".;x")
 def test_a_link_with_a_path_looks_the_same_from_all_pages_of_a_folder(base: str, text: str) -> None:
-    with suppress(ValueError):
+    with suppress(UrlRefused):
         if _HAS_PATH.fullmatch(text):
-            assert urljoin(_folder(base), text) == urljoin(base, text)
+            assert resolve(text, _folder(base)) == resolve(text, base)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.domain.references import resolve
 from lcc_scrapy.domain.retries import due_after_failures
 from lcc_scrapy.domain.sources import MOST_ENTRIES, Change, Role, compare, stamp_of
 from lcc_scrapy.sources.links import link_headers
@@ -23,7 +24,7 @@ def said(body, pieces=None):
 
 
 def urls(listing):
-    return [one.url for one in listing.entries]
+    return [resolve(one.url, listing.base) if listing.base else one.url for one in listing.entries]
 
 
 def sitemap(inner):

@@ -48,6 +48,17 @@ def test_a_url_outside_the_roots_may_be_dropped_without_a_word() -> None:
     assert [one.code for one in judge.refused] == [704], "the operator is told"
 
 
+def test_what_lies_outside_only_since_names_are_those_of_uts_46_is_not_dropped() -> None:
+    """A full set would remove its document."""
+    accepted = InitAccepted(1, "", ("text/*",), Quota())
+    login = Login(1, accepted, (Root.parse("http://strasse.example/"),))
+    judge = UrlValidator(login, SetStart(full=True, drop_outside=True))
+    entry, error = judge.judge(element(curl="http://straße.example/a"))
+    assert (entry.curl, entry.operation) == ("http://straße.example/a", Operation.PRESENT)
+    assert error.text.endswith("add the root http://xn--strae-oqa.example/")
+    assert judge.judge(element(curl="http://xn--strae-oqb.example/a")) == (None, None)
+
+
 def test_a_full_set_counts_what_has_not_even_a_key() -> None:
     judge = validator(full=True)
     assert judge.judge(element(mimetype=""))[0] is None

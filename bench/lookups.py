@@ -60,7 +60,7 @@ def fill(address: str, urls: int, providers: int) -> None:
               "nurls": max(1, urls // 2 // providers)} for pid in range(1, providers + 1))  # fmt: skip
     put(engine, tables.tables["qpsdb"], parts)
     turns = ({"turnkey": str(pid), "owner": "", "token": 0, "priority": 0, "waiting": urls // 2 // providers,
-              "look_at": 0.0, "not_before": 0.0, "failures": 0, "failing_since": 0.0, "arrivals": 1}
+              "look_at": 0.0, "not_before": 0.0, "arrivals": 1}
              for pid in range(1, providers + 1))  # fmt: skip
     put(engine, tables.tables["turns"], turns)
     engine.dispose()

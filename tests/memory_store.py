@@ -24,6 +24,7 @@ from lcc_scrapy.db.records import (
     OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
     DocumentLink,
+    FailingHost,
     Fetched,
     FileBlock,
     FileToDelete,
@@ -121,6 +122,7 @@ class _Tables:
     turns: dict[str, StoredTurn] = field(default_factory=dict)
     workers: dict[str, WorkerRow] = field(default_factory=dict)
     fetches: dict[str, LongFetch] = field(default_factory=dict)
+    hosts: dict[tuple[str, str], FailingHost] = field(default_factory=dict)
     machines: dict[str, tuple[int, str, str]] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     users: dict[str, User] = field(default_factory=dict)
@@ -327,8 +329,16 @@ class MemoryTx:
 
     def return_due(self, pid: int, mask: str, now: int) -> int:
         due = [row for row in self._waiting(pid, mask) if DUE < row.not_before <= now]
-        self.update_queued([replace(row, not_before=DUE) for row in due])
+        self.update_queued([replace(row, not_before=DUE if row.tries else 0) for row in due])
         return len(due)
+
+    def set_aside(self, keys: Sequence[bytes], until: int) -> None:
+        rows = [row for row in self.queued(keys).values() if row.not_before <= DUE]
+        self.update_queued([replace(row, not_before=until) for row in rows])
+
+    def bring_back(self, pid: int, mask: str, until: int) -> None:
+        rows = [row for row in self._waiting(pid, mask) if row.not_before == until]
+        self.update_queued([replace(row, not_before=DUE if row.tries else 0) for row in rows])
 
     def next_due(self, queues: Sequence[Queue], after: int = 0) -> dict[Queue, int]:
         aside = {
@@ -1665,6 +1675,32 @@ class MemoryTx:
 
     def drop_worker(self, owner: str) -> None:
         self._t.workers.pop(owner, None)
+
+    def put_failing_host(self, row: FailingHost) -> None:
+        self._t.hosts[row.turnkey, row.host] = row
+
+    def hosts_of(self, turnkeys: Iterable[str]) -> dict[str, dict[str, FailingHost]]:
+        found = {key: self._hosts_of(key) for key in turnkeys}
+        return {key: hosts for key, hosts in found.items() if hosts}
+
+    def _hosts_of(self, turnkey: str) -> dict[str, FailingHost]:
+        return {host: row for (key, host), row in self._t.hosts.items() if key == turnkey}
+
+    def failing_hosts(self, limit: int) -> list[FailingHost]:
+        rows = [row for row in self._t.hosts.values() if row.failures]
+        return sorted(rows, key=lambda row: (row.since, row.turnkey, row.host))[:limit]
+
+    def forget_hosts(self, before: float) -> None:
+        waiting = {key for key, turn in self._t.turns.items() if turn.waiting > 0}
+        over = [
+            key
+            for key, row in self._t.hosts.items()
+            if row.not_before < before
+            and row.since < before
+            and (not row.failures or row.turnkey not in waiting)
+        ]
+        for key in over:
+            del self._t.hosts[key]
 
     def put_fetches(self, fetches: Sequence[LongFetch]) -> None:
         self._t.fetches.update({fetch.turnkey: fetch for fetch in fetches})

@@ -10,6 +10,7 @@ from typing import Any
 from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.retries import HOST_BACKOFF_MAX
 
 PACE = 200
 """Files per step, so that deleting never keeps settling waiting for long."""
@@ -81,4 +82,5 @@ class DeleteManager:
             tx.forget_deleted(self._content.machineid, gone)
             tx.forget_outcomes(now - int(self.outcomes_kept))
             tx.forget_turns(now)
+            tx.forget_hosts(now - HOST_BACKOFF_MAX)
         return len(gone)

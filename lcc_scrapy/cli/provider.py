@@ -187,8 +187,10 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
     lcc provider show 7 --json
     """  # noqa: D301
     from lcc_scrapy.providers.registration import find
+    from lcc_scrapy.queue import host_waits
     from lcc_scrapy.queue.fetch_counts import of_late
 
+    now = time.time()
     with lcc.store() as store, store.read() as tx:
         one = find(tx, pid)
         its = tx.roots(pid)
@@ -196,12 +198,14 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         mail = tx.mail_state(pid)
         missed = push_misses.facts_of(tx, one, int(time.time()), lcc.config.policy.push_grace)
         fetched_of_late = of_late(tx, int(time.time()), pid)
+        hosts = host_waits.failing(tx, one.turnkey)
     access = site_access.access_of(lcc.config.credentials_file, pid)
     left = one.fullsets_left(time.time(), lcc.config.policy.fullset_period)
     if as_json:
         spidered = {"at": scan.at, "pages": scan.pages, "urls": found} if scan and scan.at else None
         more = {"roots": its, "fullsetsleft": left, "spidered": spidered, "not_pushed": missed}
         more["fetched"] = fetched_of_late
+        more["failing_hosts"] = list(map(host_waits.as_dict, hosts))
         more["mail"] = _mail(lcc, one, mail)
         more["access"] = site_access.facts(access)
         printing.as_json(_public(one) | more)
@@ -212,6 +216,7 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
                 *_lines(lcc, one, its, left),
                 *site_access.lines(access),
                 ("mail", _mail(lcc, one, mail)),
+                *(("waits", line) for line in host_waits.lines(hosts, now)),
                 *fetch_counts.lines(fetched_of_late),
                 *_spidered(scan, found),
                 *samples,
@@ -506,6 +511,27 @@ def resume(lcc: Lcc, pid: int | None, *, everything: bool) -> None:
     with lcc.audited(Action.RESUME) as store:
         resume_everything(store)
     click.echo("fetching goes on")
+
+
+@provider.command()
+@click.argument("pid", type=_PID)
+@pass_lcc
+def ask(lcc: Lcc, pid: int) -> None:
+    """Ask the failing hosts of a provider now, each with one request.
+
+    Where it fails as well, the next one follows as if nobody had asked for this one.
+
+    \b
+    lcc provider ask 7
+    """  # noqa: D301
+    from lcc_scrapy.providers import asking
+
+    with lcc.audited(Action.ASK, pid) as store:
+        hosts = asking.ask_now(store, pid, int(time.time()))
+    for host in hosts:
+        click.echo(f"host {host} is asked now")
+    if not hosts:
+        click.echo(f"no host of provider {pid} waits")
 
 
 def _one_or_all(pid: int | None, *, everything: bool) -> int | None:

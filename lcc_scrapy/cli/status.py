@@ -109,6 +109,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, object]]:
         ),
         *(("idle", _hands_out_nothing(one)) for one in facts["workers"] if one["idle"]),
         *(("jobs", _longest_job(one)) for one in facts["workers"] if one["longest_job"]),
+        *(("failing", _fails(one)) for one in facts["failing_hosts"]),
         ("traffic", f"{printing.size(facts['bytes_per_second'])}/s"),
         *([("paused", "all fetching; `lcc provider resume --all` resumes it")] if facts["paused"] else []),
         ("feed", f"at change {facts['seq']}"),
@@ -155,6 +156,11 @@ def _refused(count: int) -> str:
 
 def _hands_out_nothing(worker: dict[str, Any]) -> str:
     return f"worker {worker['worker']} hands out no URL: {worker['idle']}"
+
+
+def _fails(host: dict[str, Any]) -> str:
+    since, next_ = printing.moment(host["since"]), printing.moment(host["next_request"])
+    return f"host {host['host']} of {host['turn']} has failed since {since}, next request at {next_}"
 
 
 def _longest_job(worker: dict[str, Any]) -> str:

@@ -12,13 +12,14 @@ from lcc_scrapy.domain.providers import State, checked_reason
 from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.users import Action, Role, User
 from lcc_scrapy.ops.fetch_again import QUEUED, SOONER, Again, Terms, open_pids
-from lcc_scrapy.providers import registration
+from lcc_scrapy.providers import asking, registration
 from lcc_scrapy.queue.held_removals import confirm_removals
 
 FIELDS: Mapping[Action, frozenset[str]] = {
     Action.PAUSE: frozenset(),
     Action.RESUME: frozenset(),
     Action.RETRY: frozenset({"code"}),
+    Action.ASK: frozenset(),
     Action.WANT_FULL: frozenset({"reason"}),
     Action.CONFIRM_REMOVALS: frozenset({"sure"}),
 }
@@ -51,6 +52,7 @@ class Actions:
             Action.PAUSE: self._pause,
             Action.RESUME: self._resume,
             Action.RETRY: self._retry,
+            Action.ASK: self._ask,
             Action.WANT_FULL: self._want_full,
             Action.CONFIRM_REMOVALS: self._confirm_removals,
         }
@@ -76,6 +78,9 @@ class Actions:
         again = Again(store, Terms(self._policy, self._queue_max, wish.now))
         (pid,) = open_pids(store, [wish.pid])
         return sum(page[QUEUED] + page[SOONER] for page in again.retry(pid, codes))
+
+    def _ask(self, store: Store, wish: Wish) -> int:
+        return len(asking.ask_now(store, wish.pid, wish.now))
 
     def _want_full(self, store: Store, wish: Wish) -> int:
         try:

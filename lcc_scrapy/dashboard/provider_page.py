@@ -12,7 +12,7 @@ from lcc_scrapy.dashboard import audit_log, fetches
 from lcc_scrapy.dashboard.access import Visitor
 from lcc_scrapy.dashboard.layout import Name, facts, form_key, link, link_to_url, paired, shown, table
 from lcc_scrapy.dashboard.provider_list import next_slot, used
-from lcc_scrapy.db.records import PAUSED, Head, ProviderSet, StoredTurn, UrlErrorRecord
+from lcc_scrapy.db.records import PAUSED, FailingHost, Head, ProviderSet, StoredTurn, UrlErrorRecord
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.audit import EVERYBODY, AuditEntry
 from lcc_scrapy.domain.cache import CachedUrl
@@ -23,6 +23,7 @@ from lcc_scrapy.domain.shown import hours, moment, number, size
 from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.providers.registration import find
+from lcc_scrapy.queue import host_waits
 from lcc_scrapy.queue.fetch_counts import of_late
 from lcc_scrapy.web import html
 
@@ -48,6 +49,7 @@ class Shown:
     provider: Provider
     roots: Sequence[str]
     turn: StoredTurn | None
+    hosts: Sequence[FailingHost]
     sets: Sequence[ProviderSet]
     queue: Sequence[QueuedUrl]
     errors: Sequence[UrlErrorRecord]
@@ -68,6 +70,7 @@ def read(tx: Tx, pid: int, now: int) -> Shown:
         one,
         tx.roots(pid),
         tx.turn(one.turnkey),
+        host_waits.failing(tx, one.turnkey),
         tx.newest_sets(pid, ROWS),
         waiting[:ROWS],
         tx.errors(pid, ROWS)[::-1],
@@ -82,7 +85,7 @@ def body(page: Shown, whose: Visitor, now: float, zone: tzinfo) -> Markup:
     its_zone = ZoneInfo(page.provider.timezone) if page.provider.timezone else zone
     parts = [
         _troubles(page, now),
-        _actions(page.provider, whose),
+        _actions(page, whose),
         facts(_facts(page, now, zone)),
         Markup("<h2>Hours</h2><p>{} ({})</p>").format(hours(page.provider.timeofday), str(its_zone)),
         week(page.provider.timeofday, now, its_zone),
@@ -98,16 +101,13 @@ def body(page: Shown, whose: Visitor, now: float, zone: tzinfo) -> Markup:
 
 def _troubles(page: Shown, now: float) -> Markup:
     """Say first why the provider is not served."""
-    one, turn = page.provider, page.turn
+    one = page.provider
     said: list[str] = []
     if page.all_paused:
         said.append("all fetching is paused")
     if one.state != State.ACTIVE:
         said.append(f"this provider is {one.state}: nothing is fetched from it")
-    if turn is not None and turn.failures and turn.not_before > now:
-        said.append(
-            f"its host failed {turn.failures} times in a row: it waits until {moment(turn.not_before)}"
-        )
+    said += host_waits.lines(page.hosts, now)
     if one.heldremovals:
         said.append(f"{number(one.heldremovals)} removals are held until they are confirmed")
     if is_mismatching(one.mismatched):
@@ -201,11 +201,13 @@ def _errors(errors: Sequence[UrlErrorRecord]) -> Markup:
 # --- actions -------------------------------------------------------------------------------------
 
 
-def _actions(one: Provider, whose: Visitor) -> Markup:
+def _actions(page: Shown, whose: Visitor) -> Markup:
+    one = page.provider
     forms = {
         Action.PAUSE: ("Pause", _NOTHING, one.state == State.ACTIVE),
         Action.RESUME: ("Resume", _NOTHING, one.state not in {State.ACTIVE, State.MOVING, State.IN_TRANSIT}),
         Action.RETRY: ("Retry failed URLs", _codes_field(), one.state in {State.ACTIVE, State.PAUSED}),
+        Action.ASK: ("Ask its failing hosts now", _NOTHING, True),
         Action.WANT_FULL: ("Want a full set", _reason_field(), True),
     }
     made = [

@@ -75,13 +75,12 @@ def _worker(one: Mapping[str, Any]) -> list[object]:
 
 
 def _turns(owner: str, turns: Sequence[StoredTurn], fetches: Mapping[str, LongFetch], now: int) -> Markup:
-    columns = ["Provider or group", "Waiting", "Priority", "Failures in a row", "Not before", "Long fetch"]
+    columns = ["Provider or group", "Waiting", "Priority", "Not before", "Long fetch"]
     rows = [
         [
             _whose(turn.turnkey),
             turn.waiting,
             turn.priority,
-            turn.failures,
             moment(turn.not_before) if turn.not_before > now else "",
             _fetch(fetches.get(turn.turnkey), turn, now),
         ]

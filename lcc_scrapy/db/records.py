@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from lcc_scrapy.domain.absorption import OPEN
 from lcc_scrapy.domain.queue import QueuedUrl
+from lcc_scrapy.domain.retries import Backoff
 
 ABSORBING_COUNT = "count"
 ABSORBING_KEYS = "keys"
@@ -257,7 +258,7 @@ class StoredTurn:
     """A turn key with URLs waiting, or leased (table ``turns``). Times are epoch seconds.
 
     ``owner`` is the worker that may fetch for it, nobody when empty; ``token`` tells one lease from
-    another. It is free from ``look_at`` (hours) and ``not_before`` (bandwidth, failing host) on.
+    another. It is free from ``look_at`` (hours) and ``not_before`` (bandwidth, failing hosts) on.
     ``arrivals`` rises whenever URLs arrive, so that nobody puts a turn to rest over news.
     """
 
@@ -268,9 +269,32 @@ class StoredTurn:
     waiting: int = 0
     look_at: float = 0.0
     not_before: float = 0.0
-    failures: int = 0
-    failing_since: float = 0.0
     arrivals: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FailingHost:
+    """How a turn waits for one of its hosts (table ``failinghosts``); see ``domain.retries.Backoff``."""
+
+    turnkey: str
+    host: str
+    not_before: float
+    failures: int
+    since: float
+    wait: float
+    blamed: str
+
+    @classmethod
+    def of(cls, turnkey: str, host: str, backoff: Backoff) -> "FailingHost":
+        """Return the row of a host."""
+        blamed = json.dumps([[key.hex(), *rest] for key, *rest in backoff.blamed])
+        return cls(turnkey, host, backoff.not_before, backoff.failures, backoff.since, backoff.wait, blamed)
+
+    @property
+    def backoff(self) -> Backoff:
+        """Return how the turn waits."""
+        blamed = tuple((bytes.fromhex(key), *rest) for key, *rest in json.loads(self.blamed))
+        return Backoff(self.not_before, self.failures, self.since, self.wait, blamed)
 
 
 @dataclass(slots=True)

@@ -549,10 +549,20 @@ turns = Table(
     _column("waiting", BigInteger),
     _column("look_at", Double),
     _column("not_before", Double),
-    _column("failures", Integer),
-    _column("failing_since", Double),
     _column("arrivals", BigInteger),
     Index("turns_free", "owner", "priority", "look_at"),
+)
+
+failinghosts = Table(
+    "failinghosts",
+    metadata,
+    Column("turnkey", _text(64), primary_key=True),
+    Column("host", _text(300), primary_key=True),
+    _column("not_before", Double),
+    _column("failures", Integer),
+    _column("since", Double),
+    _column("wait", Double),
+    _column("blamed", Long),
 )
 
 workers = Table(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from lcc_scrapy.domain.cache import OUTSIDE_ROOTS, Answer, Body, CachedUrl
 from lcc_scrapy.domain.entries import ANY_TYPE, Declared, Origin, UrlEntry, served_mimetype, urlkey
 from lcc_scrapy.domain.headers import length_of
-from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff, Blamed
 from lcc_scrapy.domain.values import quickly_made
 
 _RECHECKS = frozenset({Origin.SAMPLE, Origin.REFETCH})
@@ -123,7 +123,12 @@ class Ticket:
     @property
     def host(self) -> str:
         """Return the host (``host:port``, as submitted) that is asked first."""
-        return self.row.furl.partition("://")[2].partition("/")[0]
+        return host_of(self.row.furl)
+
+
+def host_of(furl: str) -> str:
+    """Return the host of a fetch URL, with its port where that is not the usual one."""
+    return furl.partition("://")[2].partition("/")[0]
 
 
 # --- outcomes of a fetch -------------------------------------------------------------------------
@@ -154,13 +159,17 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The fetch failed with a wire code; whether it is tried again is for ``retries`` to say."""
+    """The fetch failed with a wire code; whether it is tried again is for ``retries`` to say.
+
+    ``alone``: its host answers, so that what looked like a failure of the host was one of this URL.
+    """
 
     ticket: Ticket
     code: int
     detail: str
     at: int
     final: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +181,31 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """The host failed: the URL keeps its place and the whole turn waits."""
+    """The host failed: the URL keeps its place and waits, with all others of its host (``backoff``).
+
+    ``until`` (epoch seconds) is what the site asked for this URL alone, 0 = nothing.
+    """
 
     ticket: Ticket
     code: int
     detail: str
     at: int
     backoff: Backoff = NO_BACKOFF
+    until: int = 0
 
 
-Outcome = Served | NotModified | Failed | Cancelled | Delayed
+@dataclass(frozen=True, slots=True)
+class HostNoted:
+    """What is known of the host of a ticket has changed. ``blamed``: URLs that failed, though it answers."""
+
+    ticket: Ticket
+    backoff: Backoff
+    at: int
+    blamed: tuple[Blamed, ...] = ()
+
+
+Fetch = Served | NotModified | Failed | Cancelled | Delayed
+Outcome = Fetch | HostNoted
 
 
 def bodies_of(outcomes: Iterable[Outcome]) -> Iterator[Served]:

@@ -1,13 +1,20 @@
 """What follows a failed fetch (design section 5 "Failures"): a decision as a value.
 
-Failures of the *host* delay the whole turn and keep the URL in its place. Failures of the *URL* send it
-to the end of its set, marked, a few times; then they are final and told to the provider.
+Failures of the *host* delay all its URLs in the turn, which keep their places. Failures of the *URL* send it
+to the end of its set, marked, a few times; then they are final and told to the provider. A single answer does
+not tell one from the other. So after each wait another URL is asked for; once one is answered, those that
+failed before it failed by themselves.
 """
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from zlib import crc32
 
 from lcc_scrapy.domain.errors import Retried, codes_retried
 
+UNAVAILABLE = 503
 HOST_CODES = frozenset({429, 503, *codes_retried(Retried.HOST)})
 URL_RETRY_CODES = frozenset({401, 403, 408, 425, *codes_retried(Retried.URL)})
 SERVER_ERRORS = range(500, 600)
@@ -19,6 +26,10 @@ MISSING_CODES = frozenset({404, 410})
 HOST_BACKOFF_FIRST = 60.0
 HOST_BACKOFF_MAX = 3600.0
 RETRY_AFTER_MAX = 86400.0
+HOST_BACKOFF_LEAST = 1.0
+
+BLAMED_MAX = 100
+"""URLs of a failing host that are remembered: more than are asked for within ``LCC_HOST_PATIENCE``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,11 @@ class GiveUp:
 def is_host_level(code: int) -> bool:
     """Tell whether a failure speaks of the host, so that every URL of the turn would fail alike."""
     return code in HOST_CODES
+
+
+def is_its_own(code: int, tries: int) -> bool:
+    """Tell whether a URL that had ``tries`` of its own before is to blame, whatever its host does."""
+    return code == UNAVAILABLE and tries > 0
 
 
 def may_get_better(code: int, *, declared: bool) -> bool:
@@ -60,32 +76,93 @@ def after_failure(
     return GiveUp(code in GONE_CODES)
 
 
+Blamed = tuple[bytes, int, int, int]
+"""A URL that failed as its host may have: (key, pid, its tries then, ``section_of`` it)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a turn waits for its host, and since when that has been failing (epoch seconds)."""
+    """How a turn waits for one host: epoch seconds, and ``wait`` in seconds.
+
+    After ``failures`` in a row, ``since`` is when they began, ``wait`` is the last wait, and ``blamed`` are
+    the URLs that failed, each once: the next request is for another one. With no failures, the host answered
+    last at ``since``, and ``wait`` is the next wait, a quarter of the last one, until that is long ago.
+    """
 
     not_before: float = 0.0
     failures: int = 0
-    failing_since: float = 0.0
+    since: float = 0.0
+    wait: float = 0.0
+    blamed: tuple[Blamed, ...] = ()
 
     def failed_again(self, now: float, retry_after: float, first: float) -> "Backoff":
-        """Return what follows another failure at ``now``; see ``host_delay``."""
-        failures = self.failures + 1
-        delay = host_delay(failures, retry_after, first)
-        return Backoff(now + delay, failures, self.failing_since or now)
+        """Return what follows another failure at ``now``; ``retry_after`` is what the whole host asks for."""
+        wait = min(self._next_wait(now, first), HOST_BACKOFF_MAX)
+        until = float(ceil(now + max(wait, min(retry_after, RETRY_AFTER_MAX))))  # as rows are set aside
+        return Backoff(until, self.failures + 1, self.since if self.failures else now, wait, self.blamed)
+
+    def _next_wait(self, now: float, first: float) -> float:
+        if self.failures:
+            return 2.0 * self.wait
+        return first if self.is_over(now) else self.wait
+
+    def answered(self, now: float) -> "Backoff":
+        """Return what is left when the host has answered: the next wait is a quarter, at least a second."""
+        return Backoff(since=now, wait=min(self.wait, max(HOST_BACKOFF_LEAST, self.wait / 4)))
+
+    def is_over(self, now: float) -> bool:
+        """Tell whether nothing has to be remembered any more."""
+        return not self.failures and now >= self.since + HOST_BACKOFF_MAX
+
+    def blames(self, url: Blamed) -> "Backoff":
+        """Return the same with another URL that failed; the first of very many are forgiven."""
+        others = [one for one in self.blamed if one[0] != url[0]]
+        return replace(self, blamed=(*others, url)[-BLAMED_MAX:])
 
     def moved(self, step: float) -> "Backoff":
         """Return the same wait on a clock that was moved by ``step`` seconds."""
         if not self.failures:
             return self
-        return Backoff(self.not_before + step, self.failures, self.failing_since + step)
+        return replace(self, not_before=self.not_before + step, since=self.since + step)
 
 
 NO_BACKOFF = Backoff()
 
+_NUMBERS = re.compile(r"\d+")
+
+
+def section_of(url: str) -> int:
+    """Return a number that URLs of one kind share: the same path but for its numbers, whatever the query."""
+    return crc32(_NUMBERS.sub("", url.partition("?")[0]).encode())
+
+
+def next_to_ask(urls: Sequence[str], backoff: Backoff) -> int:
+    """Return which of the waiting URLs of a failing host, in their order, is asked for next.
+
+    That is the first one of a section of which none has failed. Where there is none, it is the next URL,
+    then the last, then others far from those before, so that a run of broken ones is soon left.
+    """
+    failed = {section for *_, section in backoff.blamed}
+    other = next((n for n, url in enumerate(urls) if section_of(url) not in failed), None)
+    if other is not None:
+        return other
+    return 0 if backoff.failures <= 1 else int(_spread(backoff.failures - 1) * (len(urls) - 1))
+
+
+def _spread(number: int) -> float:
+    """Return 1, 1/2, 1/4, 3/4, 1/8, 5/8 …: each far from those before (van der Corput's sequence)."""
+    if number == 1:
+        return 1.0
+    share, part = 0.0, 0.5
+    number -= 1
+    while number:
+        share += part * (number & 1)
+        number, part = number >> 1, part / 2
+    return share
+
 
 def host_delay(failures: int, retry_after: float = 0.0, first: float = HOST_BACKOFF_FIRST) -> float:
-    """Return the seconds a turn waits after its n-th host failure in a row; Retry-After is honoured."""
+    """Return the seconds of a wait after the n-th failure in a row; Retry-After is honoured."""
     growing = min(first * 2.0 ** min(failures - 1, 16), HOST_BACKOFF_MAX)
     return max(growing, min(retry_after, RETRY_AFTER_MAX))
 

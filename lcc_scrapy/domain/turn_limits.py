@@ -18,6 +18,6 @@ class TurnLimits:
     tickets: int = setting("LCC_READ_AHEAD", "40000", read.at_least_one, "URLs read ahead for all providers of one process together; with many providers each has a smaller window.", LIVE)
     lease: float = setting("LCC_LEASE", "60s", read.duration, "How long a worker that stopped answering keeps its providers.")
     bandwidth: int = setting("LCC_BANDWIDTH", "0", read.size, "Bytes per second for all fetching together; 0 = no limit.", LIVE)
-    backoff: float = setting("LCC_HOST_BACKOFF", "60s", read.duration, "First wait of a turn whose host fails; it doubles up to an hour, or is Retry-After when that is longer.", LIVE)
+    backoff: float = setting("LCC_HOST_BACKOFF", "60s", read.duration, "First wait of a host that fails; it doubles up to an hour, or is Retry-After of a 429 when that is longer. After each wait another URL is asked for.", LIVE)
     poll: float = shared.poll()
     # fmt: on

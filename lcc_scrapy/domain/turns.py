@@ -7,14 +7,14 @@ whatever the number of providers.
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Generic, TypeVar
 
 from lcc_scrapy.domain.bandwidth import Pace
 from lcc_scrapy.domain.queue import Ticket
-from lcc_scrapy.domain.retries import HOST_BACKOFF_FIRST, NO_BACKOFF, Backoff
+from lcc_scrapy.domain.retries import HOST_BACKOFF_FIRST, NO_BACKOFF, RETRY_AFTER_MAX, Backoff, next_to_ask
 
 PRIORITIES = (2, 1, 0)
 NEVER = float("inf")
@@ -47,6 +47,10 @@ class Turn:
     session of the fetch that began last. ``answering`` are hosts that answered last time and did not ask to
     be left alone, ``spaced`` those that did: others than ``answering`` get one fetch at a time, whatever
     ``at_once`` is.
+
+    ``hosts`` are those that failed of late. Of a failing one the window has no ticket while it waits, and
+    one when its wait is over: ``asking`` are the hosts whose one ticket is in the window or under way. While
+    all of the turn's ``roothosts`` wait, till ``closed_until``, the turn does, and its window stays as it is.
     """
 
     key: str
@@ -60,7 +64,10 @@ class Turn:
     spaced: set[str] = field(default_factory=set)
     more: bool = True
     look_at: float = NEVER
-    backoff: Backoff = NO_BACKOFF
+    hosts: dict[str, Backoff] = field(default_factory=dict)
+    asking: set[str] = field(default_factory=set)
+    roothosts: frozenset[str] = frozenset()
+    closed_until: float = 0.0
     waiting: int = 0
     standing: "Standing" = (0, False, 0.0)
     spacing: float = 0.0
@@ -84,8 +91,64 @@ class Turn:
             self.answering.discard(ticket.host)
 
     def free_at(self) -> float:
-        """Return when bandwidth and host let this turn go on."""
-        return max(self.pace.ready_at if self.pace.limit else 0.0, self.backoff.not_before, self.spaced_until)
+        """Return when bandwidth and hosts let this turn go on."""
+        return max(self.pace.ready_at if self.pace.limit else 0.0, self.closed_until, self.spaced_until)
+
+    # --- its hosts ---------------------------------------------------------------------------------
+
+    def failing(self) -> dict[str, Backoff]:
+        """Return the hosts that failed and have not answered since."""
+        return {host: one for host, one in self.hosts.items() if one.failures} if self.hosts else {}
+
+    def waits(self, now: float) -> dict[str, float]:
+        """Return until when hosts wait whose URLs stand in the way of those of other hosts."""
+        if self.closed_until > now:
+            return {}
+        return {host: one.not_before for host, one in self.failing().items() if one.not_before > now}
+
+    def hurry(self, moments: Mapping[str, float]) -> None:
+        """Let failing hosts be asked at some moments, where those are earlier: somebody wants to know."""
+        for host, at in moments.items():
+            one = self.hosts.get(host)
+            if one is not None and one.failures and at < one.not_before:
+                self.hosts[host] = replace(one, not_before=at)
+
+    def is_to_ask(self, now: float) -> bool:
+        """Tell whether a failing host has waited for long enough."""
+        return any(one.not_before <= now for one in self.failing().values())
+
+    def weigh_hosts(self) -> None:
+        """Close the turn while all its hosts wait, after any of them changed."""
+        failing = self.failing() if self.hosts else {}
+        closed = bool(self.roothosts) and self.roothosts <= failing.keys()
+        self.closed_until = min(failing[host].not_before for host in self.roothosts) if closed else 0.0
+
+    def admitted(self, tickets: Iterable[Ticket], now: float) -> Iterable[Ticket]:
+        """Leave out what failing hosts do not permit now; of each that has waited, one ticket is left."""
+        failing = self.failing()
+        if not failing or self.closed_until > now:
+            return tickets
+        tickets, due = list(tickets), dict[str, list[Ticket]]()
+        for one in tickets:
+            if one.host in failing and one.host not in self.asking and failing[one.host].not_before <= now:
+                due.setdefault(one.host, []).append(one)
+        chosen = {
+            host: waiting[next_to_ask([one.row.furl for one in waiting], failing[host])]
+            for host, waiting in due.items()
+        }
+        self.asking |= chosen.keys()
+        return [one for one in tickets if one.host not in failing or chosen.get(one.host) is one]
+
+    def forgive(self, now: float) -> bool:
+        """Ask for URLs that failed again, where their host has waited and no other URL of it was found."""
+        due = [
+            host
+            for host, one in self.failing().items()
+            if one.blamed and one.not_before <= now and host not in self.asking
+        ]
+        for host in due:
+            self.hosts[host] = replace(self.hosts[host], blamed=())
+        return bool(due)
 
     def opens_at(self, now: float) -> float:
         """Return the first moment from ``now`` on at which there is something to do for this turn."""
@@ -118,7 +181,7 @@ def _always(_priority: int, _limited: bool) -> bool:
 class Turns(Generic[AnyTurn]):
     """All turns that one worker holds. Times are epoch seconds, always given.
 
-    ``backoff`` is the first wait (seconds) of a turn whose host fails; it may be changed at any time. While
+    ``backoff`` is the first wait (seconds) of a host that fails; it may be changed at any time. While
     the limits of all turns fit into the common one together, only turns without a limit wait for it: they
     share what the others leave.
     Of each priority there are two queues, one of turns without a limit and one of turns with. Where more
@@ -173,15 +236,21 @@ class Turns(Generic[AnyTurn]):
         turn = self._turns.get(key)
         if turn is None:
             return
-        turn.window = deque(tickets)
+        if turn.hosts:
+            failing = turn.failing()
+            turn.asking = {one.host for one in turn.fetching.values() if one.host in failing}
+            look_at = min([look_at, *(one.not_before for one in failing.values() if one.not_before > now)])
+        turn.window = deque(turn.admitted(tickets, now))
         turn.more, turn.look_at = more, look_at
+        if turn.hosts and turn.forgive(now):
+            self._ask(turn)
         self.requeue(turn, now)
 
     def extend(self, key: str, tickets: Iterable[Ticket], now: float, *, more: bool) -> None:
         """Add further tickets to the window of a turn, in order."""
         turn = self._turns.get(key)
         if turn is not None:
-            turn.window.extend(tickets)
+            turn.window.extend(turn.admitted(tickets, now))
             turn.more = more
             self.requeue(turn, now)
 
@@ -195,7 +264,7 @@ class Turns(Generic[AnyTurn]):
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Return a ticket that was not used to its place at the head; ``done`` still ends its turn."""
         turn = self._turns.get(ticket.turnkey)
-        if turn is not None:
+        if turn is not None and ticket.host not in turn.failing():
             turn.window.appendleft(ticket)
             self._queue(turn, now)
 
@@ -266,30 +335,59 @@ class Turns(Generic[AnyTurn]):
             turn.spaced_until = max(turn.spaced_until, now + turn.spacing)
             if not turn.fetching:
                 turn.spacing = 0.0
+            if ticket.host in turn.asking:  # nothing was learnt of it: another URL is asked for
+                turn.asking.discard(ticket.host)
+                self._ask(turn)
             if not self._continue(turn, now):
                 self._queue(turn, now)
 
     def host_failed(self, ticket: Ticket, now: float, retry_after: float = 0.0) -> float:
-        """Delay the whole turn after a failure of its host; return how long it has been failing.
+        """Let a host of a turn wait after a failure; return how long it has been failing.
 
-        What fails beside others while the turn waits already is the same failure.
+        What fails beside others while the host waits already is the same failure.
         """
-        turn = self._turns.get(ticket.turnkey)
+        turn, host = self._turns.get(ticket.turnkey), ticket.host
         if turn is None:
             return 0.0
-        turn.answering.discard(ticket.host)
-        if turn.at_once == 1 or turn.backoff.not_before <= now:
-            turn.backoff = turn.backoff.failed_again(now, retry_after, self.backoff)
-        return now - turn.backoff.failing_since
+        turn.answering.discard(host)
+        backoff = turn.hosts.get(host, NO_BACKOFF)
+        failed = backoff.failed_again(now, retry_after, self.backoff)
+        if backoff.not_before > now:
+            asked = now + min(retry_after, RETRY_AFTER_MAX)
+            failed = replace(backoff, not_before=max(backoff.not_before, asked))
+        turn.hosts[host] = failed
+        self.changed_host(turn, host, now)
+        return now - failed.since
 
-    def host_answered(self, ticket: Ticket, now: float) -> None:
-        """Forget earlier failures of the host: it answered, unless it has failed since that fetch began."""
-        turn = self._turns.get(ticket.turnkey)
-        if turn is None or (turn.at_once > 1 and turn.backoff.not_before > now):
-            return
-        turn.backoff = NO_BACKOFF
-        if turn.at_once > 1 and ticket.host not in turn.spaced:
-            turn.answering.add(ticket.host)
+    def host_answered(self, ticket: Ticket, now: float) -> Backoff | None:
+        """Note that a host answered, unless it has failed since that fetch began.
+
+        Returns how it was failing until now, None if it was not.
+        """
+        turn, host = self._turns.get(ticket.turnkey), ticket.host
+        if turn is None:
+            return None
+        backoff = turn.hosts.get(host) if turn.hosts else None
+        if backoff is not None and backoff.not_before > now:
+            return None
+        if turn.at_once > 1 and host not in turn.spaced:
+            turn.answering.add(host)
+        if backoff is None or not backoff.failures:
+            return None
+        turn.hosts[host] = backoff.answered(now)
+        self.changed_host(turn, host, now)
+        return backoff
+
+    def changed_host(self, turn: Turn, host: str, now: float) -> None:
+        """Leave no ticket in the window that a host does not permit any more; it has to be read anew."""
+        turn.asking.discard(host)
+        turn.weigh_hosts()
+        until = turn.hosts[host].not_before
+        if until > now:
+            turn.look_at = min(turn.look_at, until)
+            if turn.closed_until <= now:
+                turn.window = deque(one for one in turn.window if one.host != host)
+        self.requeue(turn, now)
 
     def requeue(self, turn: Turn, now: float) -> None:
         """Look at a turn again after its window, limits or priority changed.
@@ -312,7 +410,8 @@ class Turns(Generic[AnyTurn]):
         self._delayed.clear()
         for turn in self:
             turn.pace.moved(step)
-            turn.backoff = turn.backoff.moved(step)
+            turn.hosts = {host: one.moved(step) for host, one in turn.hosts.items()}
+            turn.weigh_hosts()
             turn.look_at += step
             turn.spaced_until += step
             turn.waiting = turn.waiting if turn.waiting and not turn.standing[2] else 0

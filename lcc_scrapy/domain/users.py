@@ -31,6 +31,7 @@ class Action(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     RETRY = "retry"
+    ASK = "ask"
     WANT_FULL = "want-full"
     CONFIRM_REMOVALS = "confirm-removals"
 

@@ -54,7 +54,8 @@ def failed(ticket: Ticket, code: int, detail: str) -> Failed:
         row = ticket.row
         what = {"url": row.furl, "detail": detail, "code": code, "pid": row.pid, "psetid": row.psetid}
         _log.error("not stored, because this program failed: %(url)s (%(detail)s)", what)
-    return Failed(ticket, code, short(detail), now(), retries.is_host_level(code))
+    final = retries.is_host_level(code) and not retries.is_its_own(code, ticket.row.tries)
+    return Failed(ticket, code, short(detail), now(), final)
 
 
 def _code_of_status(status: int) -> int:

@@ -41,6 +41,9 @@ from lcc_scrapy.queue.leases import Member
 
 _log = logging.getLogger(__name__)
 
+TOO_MANY_REQUESTS = 429
+
+
 OUR_FAULT = 616
 """The wire code of what is none of the site's doing."""
 
@@ -157,23 +160,35 @@ class TurnKeeper:
     def _delay_if_host_failed(
         self, ticket: Ticket, code: int, error: Exception | None, answer: Response | None = None
     ) -> None:
-        """Delay the turn when the host failed; after long enough the URL is given up instead."""
+        """Delay the URLs of a host that failed; after long enough the URL is given up instead.
+
+        Retry-After of a 429 is meant for the whole host, that of a 503 for its URL. A URL that had a try of
+        its own before, and answers 503 again, has failed by itself.
+        """
         manager = self._worker.manager
         if not retries.is_host_level(code):
             if error is None or isinstance(error, _ANSWERED):
                 manager.host_answered(ticket)
             return
-        failing = manager.host_failed(ticket, _retry_after(answer) if answer is not None else 0.0)
-        if failing < self._worker.config.host_patience:
-            self._put_off(ticket, code, error)
+        asked = _retry_after(answer) if answer is not None else 0.0
+        of_all, of_one = (asked, 0.0) if code == TOO_MANY_REQUESTS else (0.0, asked)
+        alone = retries.is_its_own(code, ticket.row.tries)
+        if alone and not manager.is_failing(ticket):
+            return
+        failing = manager.host_failed(ticket, of_all)
+        if not alone and failing < self._worker.config.host_patience:
+            self._put_off(ticket, code, error, of_one)
+        manager.host_noted(ticket)
 
     def wait(self, ticket: Ticket, error: Exception) -> NoReturn:
-        """Let a turn wait, longer each time, because something of our own is missing that it needs."""
+        """Let a host wait, longer each time, because something of our own is missing that it needs."""
         self._worker.manager.host_failed(ticket, 0.0)
         self._put_off(ticket, OUR_FAULT, error)
 
-    def _put_off(self, ticket: Ticket, code: int, error: Exception | None) -> NoReturn:
-        self._worker.manager.delay(Delayed(ticket, code, str(error or "")[:200], self._worker.now()))
+    def _put_off(self, ticket: Ticket, code: int, error: Exception | None, asked: float = 0.0) -> NoReturn:
+        now = self._worker.now()
+        until = now + int(min(asked, retries.RETRY_AFTER_MAX)) if asked else 0
+        self._worker.manager.delay(Delayed(ticket, code, str(error or "")[:200], now, until=until))
         raise TurnDelayed(str(error or code)) from error
 
 

@@ -15,7 +15,11 @@ from lcc_scrapy.db.records import NOT_ACCEPTED, PAUSED, REFUSED_TYPES
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.machine.data_directory import running_workers
 from lcc_scrapy.machine.free_space import Disks
+from lcc_scrapy.queue import host_waits
 from lcc_scrapy.queue.fetch_counts import of_late
+
+HOSTS = 10
+"""Failing hosts that are told, those first that have failed for longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ def read(store: Store, here: Here, now: int) -> dict[str, Any]:
         paused, unses, workers = bool(tx.info(PAUSED)), tx.unses(), workers_of(tx, here, now)
     with store.read() as tx:
         fetched = of_late(tx, now)
+        hosts = tx.failing_hosts(HOSTS)
     return {
         "queued": queued,
         "documents": sum(one.documents for one in ledger.values()),
@@ -42,6 +47,7 @@ def read(store: Store, here: Here, now: int) -> dict[str, Any]:
         "refused_types": tallies.get(REFUSED_TYPES, 0) + tallies.get(NOT_ACCEPTED, 0),
         "held_removals": sum(one.held for one in ledger.values()),
         "fetched": fetched,
+        "failing_hosts": [{"turn": one.turnkey, **host_waits.as_dict(one)} for one in hosts],
         "providers": {state: one.providers for state, one in ledger.items()},
         "spool": _spool(here.spools),
         "disks": {str(folder): free for folder, free in here.disks.free().items()},

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 from twisted.python.failure import Failure
 
 from lcc_scrapy.db.thread import Clock
+from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.bandwidth import Meter, shared_limit
 from lcc_scrapy.domain.errors import LeaseLost
-from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, Outcome, Ticket
+from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, HostNoted, Outcome, Ticket
 from lcc_scrapy.domain.retries import NO_BACKOFF
 from lcc_scrapy.domain.slots import Fetch, Pacing, Slots
 from lcc_scrapy.domain.turns import NEVER, Turns
@@ -173,15 +174,42 @@ class Dispatcher:
             turn.space(ticket, seconds)
 
     def host_failed(self, ticket: Ticket, retry_after: float = 0.0) -> float:
-        """Delay a whole turn; returns for how many seconds its host has been failing."""
+        """Let the host of a ticket wait; returns for how many seconds it has been failing.
+
+        ``delay`` or ``host_noted`` have to follow: they make it durable.
+        """
         if self.leases.of(ticket) is None:
             return 0.0
         return self.turns.host_failed(ticket, self.now(), retry_after)
 
+    def is_failing(self, ticket: Ticket) -> bool:
+        """Tell whether the host of a ticket has failed and not answered since."""
+        turn = self.leases.of(ticket)
+        return turn is not None and ticket.host in turn.failing()
+
+    def host_noted(self, ticket: Ticket) -> None:
+        """Make durable how the host of a ticket fails, whose failure is settled by itself."""
+        turn = self.leases.of(ticket)
+        if turn is not None:
+            self.windows.read_anew([turn])
+            self.group_commit.settle(HostNoted(ticket, turn.hosts[ticket.host], int(self.now())))
+
     def host_answered(self, ticket: Ticket) -> None:
-        """Note that the host of a turn answered."""
-        if self.leases.of(ticket) is not None:
-            self.turns.host_answered(ticket, self.now())
+        """Note that the host of a ticket answered: URLs of it that failed just before are to blame."""
+        turn = self.leases.of(ticket)
+        failing = self.turns.host_answered(ticket, self.now()) if turn is not None else None
+        if turn is None or failing is None:
+            return
+        blamed = tuple(url for url in failing.blamed if url[0] != ticket.row.urlkey)
+        turn.out.update(url[0] for url in blamed)
+
+        def settled(_: Settled | Failure) -> None:
+            turn.acquit(blamed)
+            self.windows.read_anew([turn])
+            self.leases.give_back_if_idle(turn)
+
+        noted = HostNoted(ticket, turn.hosts[ticket.host], int(self.now()), blamed)
+        self.group_commit.settle(noted, settled)
 
     # --- its end -------------------------------------------------------------------------------------
 
@@ -196,10 +224,23 @@ class Dispatcher:
 
     def delay(self, outcome: Delayed) -> None:
         """Put back the ticket of a fetch whose host failed, and note why and for how long."""
-        self.put_back(outcome.ticket)
-        turn = self.leases.of(outcome.ticket)
-        backoff = turn.backoff if turn is not None else NO_BACKOFF
-        self.group_commit.settle(replace(outcome, backoff=backoff))
+        turn, row = self.leases.of(outcome.ticket), outcome.ticket.row
+        backoff = turn.hosts.get(outcome.ticket.host, NO_BACKOFF) if turn is not None else NO_BACKOFF
+        if turn is None or not backoff.failures:
+            self.put_back(outcome.ticket)
+            self.group_commit.settle(outcome)
+            return
+        if retries.is_host_level(outcome.code):
+            backoff = backoff.blames((row.urlkey, row.pid, row.tries, retries.section_of(row.furl)))
+            turn.hosts[outcome.ticket.host] = backoff
+        self.windows.read_anew([turn])
+
+        def settled(_: Settled | Failure) -> None:
+            turn.settled(outcome.ticket)
+            self.windows.read_anew([turn])
+            self.leases.give_back_if_idle(turn)
+
+        self.group_commit.settle(replace(outcome, backoff=backoff), settled)
 
     def fetch_ended(self, ticket: Ticket) -> int:
         """End a ticket's turn, whatever came of it; Scrapy's engine asks for the next one by itself.

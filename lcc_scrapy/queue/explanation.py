@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from itertools import islice
+from math import ceil
 from zoneinfo import ZoneInfo
 
 from lcc_scrapy.cache.last_outcomes import removal_reason, storable
@@ -13,6 +14,7 @@ from lcc_scrapy.db.records import (
     OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
     PAUSED,
+    FailingHost,
     LastOutcome,
     LongFetch,
     Ownership,
@@ -27,9 +29,10 @@ from lcc_scrapy.domain.convergence import MISMATCHES, differs
 from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.queue import NOTHING, QueuedUrl
+from lcc_scrapy.domain.queue import NOTHING, QueuedUrl, host_of
 from lcc_scrapy.domain.retries import is_host_level
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.queue.host_waits import failing, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,12 @@ def _with_reason(tx: Tx, known: Known, around: Surroundings) -> Known:
     if known.queued is None:
         return known
     provider = tx.provider(known.pid)
-    turn = tx.turn(provider.turnkey) if provider is not None else None
-    return replace(known, waits=why_waiting(known, provider, turn, around, _work(tx, turn, around)))
+    if provider is None:
+        return replace(known, waits=why_waiting(known, None, None, around))
+    turn, host = tx.turn(provider.turnkey), host_of(known.queued.furl)
+    fails = next((one for one in failing(tx, provider.turnkey) if one.host == host), None)
+    work = _work(tx, turn, around)
+    return replace(known, waits=why_waiting(known, provider, turn, around, work, host=fails))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +234,13 @@ def why_waiting(
     turn: StoredTurn | None,
     around: Surroundings,
     work: Work | None = None,
+    *,
+    host: FailingHost | None = None,
 ) -> Wait:
-    """Return the one reason why a waiting URL is not fetched yet: what has to change first."""
+    """Return the one reason why a waiting URL is not fetched yet: what has to change first.
+
+    ``host`` is how its host fails, None if it does not.
+    """
     row = known.queued
     assert row is not None
     if provider is None:
@@ -242,9 +254,10 @@ def why_waiting(
     return (
         _under_way(row, work, around)
         or _closed(row, provider, around)
-        or _trying_again(row, known.outcome, around)
+        or _trying_again(row, known.outcome, around, host)
         or _nobody(around)
-        or _delayed(turn, known.outcome, around)
+        or _host_fails(host, known.outcome, around)
+        or _delayed(turn, around)
         or _idle(work, around)
         or _others(known.before, work, around)
         or _at_work(provider, work, around)
@@ -280,8 +293,11 @@ def _closed(row: QueuedUrl, provider: Provider, around: Surroundings) -> Wait | 
     return Wait(f"its hours are closed until {_local(opens, zone)} in {zone}", opens)
 
 
-def _trying_again(row: QueuedUrl, outcome: LastOutcome | None, around: Surroundings) -> Wait | None:
-    if row.not_before <= around.now:
+def _trying_again(
+    row: QueuedUrl, outcome: LastOutcome | None, around: Surroundings, host: FailingHost | None
+) -> Wait | None:
+    """Tell of a URL that waits by itself, not with all others of its host."""
+    if row.not_before <= max(around.now, ceil(host.not_before) if host is not None else 0):
         return None
     after = f" after {outcome.code} ({outcome.text})" if outcome else ""
     at = f"{_local(row.not_before, around.zone)} in {around.zone}"
@@ -300,15 +316,18 @@ def _idle(work: Work | None, around: Surroundings) -> Wait | None:
     return Wait(f"worker {workers[0].owner} hands out no URL: {workers[0].idle}")
 
 
-def _delayed(turn: StoredTurn | None, outcome: LastOutcome | None, around: Surroundings) -> Wait | None:
+def _host_fails(host: FailingHost | None, outcome: LastOutcome | None, around: Surroundings) -> Wait | None:
+    if host is None:
+        return None
+    what = f"; this URL: {outcome.code} ({outcome.text})" if outcome and is_host_level(outcome.code) else ""
+    return Wait(f"{in_words(host, around.now)}{what}", max(host.not_before, around.now))
+
+
+def _delayed(turn: StoredTurn | None, around: Surroundings) -> Wait | None:
     if turn is None or turn.not_before <= around.now:
         return None
     until = f"{_local(turn.not_before, around.zone)} in {around.zone}"
-    if not turn.failures:
-        return Wait(f"its provider's bandwidth is used up until {until}", turn.not_before)
-    what = f": {outcome.code} ({outcome.text})" if outcome and is_host_level(outcome.code) else ""
-    times = "once" if turn.failures == 1 else f"{turn.failures} times in a row"
-    return Wait(f"its host failed {times}{what}; its provider's turn waits until {until}", turn.not_before)
+    return Wait(f"its provider's bandwidth is used up until {until}", turn.not_before)
 
 
 def _others(before: int, work: Work | None, around: Surroundings) -> Wait | None:

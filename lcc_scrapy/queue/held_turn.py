@@ -1,11 +1,12 @@
 """A turn that this worker holds: where it stands, whose URLs it fetches, and how far its window was read."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.db.records import StoredTurn
 from lcc_scrapy.domain.entries import Declared
 from lcc_scrapy.domain.queue import Ticket
-from lcc_scrapy.domain.retries import Backoff
+from lcc_scrapy.domain.retries import Backoff, Blamed
 from lcc_scrapy.domain.slots import Key
 from lcc_scrapy.domain.turn_states import Event, State, TurnState
 from lcc_scrapy.domain.turns import NEVER, Turn
@@ -65,10 +66,19 @@ class HeldTurn(Turn):
     since: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, lease: StoredTurn) -> "HeldTurn":
-        """Return the turn of a lease that was just granted."""
-        backoff = Backoff(lease.not_before, lease.failures, lease.failing_since)
-        return cls(lease.turnkey, lease.token, lease.priority, backoff=backoff, lease=lease)
+    def of(cls, lease: StoredTurn, hosts: Mapping[str, Backoff]) -> "HeldTurn":
+        """Return the turn of a lease that was just granted, with what its hosts have to wait for."""
+        return cls(lease.turnkey, lease.token, lease.priority, hosts=dict(hosts), lease=lease)
+
+    def kept_out(self) -> set[bytes]:
+        """Return the keys of URLs that no window is to have: handed out, or blamed till others were tried."""
+        blamed = {url[0] for one in self.failing().values() for url in one.blamed}
+        return blamed | self.out if blamed else self.out
+
+    def acquit(self, blamed: Iterable[Blamed]) -> None:
+        """Note that what becomes of URLs is durable that failed before their host answered."""
+        self.out.difference_update(url[0] for url in blamed)
+        self._is_all_settled()
 
     def hand_out(self, ticket: Ticket) -> bool:
         """Note that a ticket is fetched now; False if that may not be."""
@@ -128,8 +138,6 @@ class HeldTurn(Turn):
             self.lease,
             look_at=min(look_at, FOREVER),
             not_before=self.free_at(),
-            failures=self.backoff.failures,
-            failing_since=self.backoff.failing_since,
             arrivals=self.arrivals,
         )
 

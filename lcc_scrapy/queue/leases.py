@@ -10,6 +10,8 @@ from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import timeslots
 from lcc_scrapy.domain.bandwidth import Demand, allotments
 from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.queue import host_of
+from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.roots import Root, hosts
 from lcc_scrapy.domain.turns import fair_share
 
@@ -21,15 +23,18 @@ CHANGES_PER_LOOK = 200
 class Member:
     """A provider of a turn, with the roots inside which it may be fetched from.
 
-    ``private_hosts`` (``host:port``) are those of its roots that may have private addresses.
+    ``private_hosts`` (``host:port``) are those of its roots that may have private addresses, ``roothosts``
+    all of them, written as in fetch URLs.
     """
 
     provider: Provider
     roots: tuple[Root, ...]
     private_hosts: frozenset[str] = field(init=False, compare=False)
+    roothosts: frozenset[str] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         """Read the roots once."""
+        object.__setattr__(self, "roothosts", frozenset(host_of(str(root)) for root in self.roots))
         private = hosts(self.roots) if self.provider.allowprivate else frozenset()
         object.__setattr__(self, "private_hosts", private)
 
@@ -50,6 +55,7 @@ class Granted:
 
     lease: StoredTurn
     members: tuple[Member, ...]
+    hosts: Mapping[str, Backoff] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class News:
     ``surplus``: how many it holds beyond that. ``changed``: providers that changed since the last look, up
     to ``revision``, which are ``CHANGES_PER_LOOK`` at most; ``existing``: the members that its turns still
     have, None when none can have gone. ``refilled``: drained turns in which URLs arrived. ``bandwidth``: its
-    part of the common limit (bytes per second, 0 = no limit).
+    part of the common limit (bytes per second, 0 = no limit). ``hosts``: those of the turns of what changed.
     """
 
     lost: bool
@@ -74,6 +80,7 @@ class News:
     existing: frozenset[int] | None
     paused: bool
     bandwidth: int
+    hosts: Mapping[str, Mapping[str, Backoff]] = field(default_factory=dict)
 
 
 def look_around(
@@ -126,6 +133,7 @@ def look_around(
         _existing(tx, me.owner) if 0 <= seen < upto - len(changed) else None,
         bool(tx.info(PAUSED)),
         _my_part(bandwidth, me, workers),
+        _hosts(tx, (member.provider.turnkey for member in changed)) if changed else {},
     )
 
 
@@ -198,7 +206,16 @@ def take_turns(tx: Tx, owner: str, now: float, *, limit: int, only: int | None =
     for member in _members(tx, tx.members(turnkeys)):
         if only in {None, member.provider.pid}:
             members[member.provider.turnkey].append(member)
-    return [Granted(lease, tuple(members[lease.turnkey])) for lease in leases]
+    hosts = _hosts(tx, turnkeys)
+    return [Granted(lease, tuple(members[lease.turnkey]), hosts.get(lease.turnkey, {})) for lease in leases]
+
+
+def _hosts(tx: Tx, turnkeys: Iterable[str]) -> dict[str, dict[str, Backoff]]:
+    """Return what turns have to remember of their hosts, by turn and host."""
+    return {
+        key: {host: row.backoff for host, row in hosts.items()}
+        for key, hosts in tx.hosts_of(set(turnkeys)).items()
+    }
 
 
 def _existing(tx: Tx, owner: str) -> frozenset[int]:

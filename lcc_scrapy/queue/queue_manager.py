@@ -112,7 +112,12 @@ class QueueManager:
         self.member, self.limit, self.charge = dispatcher.member, dispatcher.limit, dispatcher.charge
         self.charged, self.expect, self.space = dispatcher.charged, dispatcher.expect, dispatcher.space
         self.host_failed, self.host_answered = dispatcher.host_failed, dispatcher.host_answered
-        self.put_back, self.delay = dispatcher.put_back, dispatcher.delay
+        self.is_failing = dispatcher.is_failing
+        self.put_back, self.delay, self.host_noted = (
+            dispatcher.put_back,
+            dispatcher.delay,
+            dispatcher.host_noted,
+        )
         self.fetch_ended, self.settle = dispatcher.fetch_ended, dispatcher.settle
 
     def apply(self, limits: TurnLimits) -> None:

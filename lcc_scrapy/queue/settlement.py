@@ -8,7 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import count as numbers_from
 
 from lcc_scrapy.cache.file_ids import FILEID
@@ -20,6 +20,7 @@ from lcc_scrapy.db.records import (
     OUTCOME_FAILED,
     OUTCOME_RETRYING,
     OUTCOME_STORED,
+    FailingHost,
     Fetched,
     Irrelevant,
     LastOutcome,
@@ -39,6 +40,8 @@ from lcc_scrapy.domain.queue import (
     Cancelled,
     Delayed,
     Failed,
+    Fetch,
+    HostNoted,
     NotModified,
     Outcome,
     QueuedUrl,
@@ -55,7 +58,7 @@ from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from lcc_scrapy.queue.visits import Visit, ended
 
 _log = logging.getLogger(__name__)
-STORED, CONFIRMED, RETRYING, DELAYED, FAILED, DISCARDED, LOST = (
+STORED, CONFIRMED, RETRYING, DELAYED, FAILED, DISCARDED, LOST, NOTED = (
     "stored",
     "confirmed",
     "retrying",
@@ -63,6 +66,7 @@ STORED, CONFIRMED, RETRYING, DELAYED, FAILED, DISCARDED, LOST = (
     "failed",
     "discarded",
     "lost",
+    "noted",
 )
 
 
@@ -110,6 +114,7 @@ class Settlement:
         self._durable = durable
         self._now = now
         pids = {row.pid for row in rows}
+        pids |= {url[1] for one in outcomes if isinstance(one, HostNoted) for url in one.blamed}
         self._batch = UnitOfWork(tx, pids, _keys_of(outcomes), now, policy, known=rows)
         self._taken_over = self._find_taken_over(tx, [row for row in rows if queue.is_found(row)])
         self._left = self._find_left(tx, [row for row in rows if queue.is_found(row)])
@@ -117,6 +122,7 @@ class Settlement:
         self._turns = tx.lock_turns({outcome.ticket.turnkey for outcome in outcomes})
         self._outcomes = self._with_file_ids(outcomes)
         self._kept: list[Served] = []
+        self._blamed: list[Settled] = []
         self._errors: list[UrlErrorRecord] = []
         self._last: dict[bytes, LastOutcome] = {}
 
@@ -131,7 +137,7 @@ class Settlement:
         batch.tx.add_errors(self._errors, batch.policy.errors_kept)
         batch.tx.put_outcomes(list(self._last.values()))
         batch.tx.visited(self._ended_visits())
-        counted = self._count(settled)
+        counted = self._count([*settled, *self._blamed])
         self._tell_held()
         self._durable()
         self._count_totals(counted)  # all workers count in the same rows: see ``tx.FEED`` for their order
@@ -146,7 +152,9 @@ class Settlement:
     def _count(self, settled: Sequence[Settled]) -> Counter[Fetched]:
         """Count what became of the fetches of each provider, in this span of time."""
         counted = Counter(
-            Fetched(one.outcome.ticket.row.pid, one.result, one.code) for one in settled if one.result != LOST
+            Fetched(one.outcome.ticket.row.pid, one.result, one.code)
+            for one in settled
+            if one.result not in {LOST, NOTED}
         )
         self._batch.tx.count_fetches(counted, span_of(self._now))
         return counted
@@ -225,19 +233,24 @@ class Settlement:
         ready = {id(one): _ready(one, fileids) for one in served}
         return [ready.get(id(one), one) for one in outcomes]
 
-    def _settle(self, outcome: Outcome) -> Settled:  # noqa: PLR0911 - one for each kind
+    def _settle(self, outcome: Outcome) -> Settled:
         if self._is_lost(outcome):
             return Settled(outcome, LOST)
+        if isinstance(outcome, (Delayed, HostNoted)):
+            self._note_host(outcome)
         row = self._waiting(outcome.ticket.row)
+        if isinstance(outcome, HostNoted):
+            return Settled(outcome, NOTED)
         if row is None or row.operation == queue.NOTHING or self._is_pointless(row):
             self._batch.drop_queued(outcome.ticket.row.urlkey)
             return Settled(outcome, DISCARDED)
+        return self._settle_fetch(outcome, row)
+
+    def _settle_fetch(self, outcome: Fetch, row: QueuedUrl) -> Settled:
         match outcome:
             case Served():
-                self._host_answered(outcome.ticket)
                 return self._served(outcome, row)
             case NotModified():
-                self._host_answered(outcome.ticket)
                 return self._not_modified(outcome, row)
             case Failed():
                 return self._failed(outcome, row)
@@ -245,18 +258,26 @@ class Settlement:
                 return Settled(outcome, DISCARDED)
             case Delayed():
                 self._note(row, outcome.code, outcome.at, outcome.detail, state=OUTCOME_RETRYING)
-                self._batch.tx.change_turn(outcome.ticket.turnkey, asdict(outcome.backoff))
+                if outcome.until and not queue.overtaken(row, outcome.ticket):
+                    self._batch.put_queued(replace(row, not_before=outcome.until))
                 return Settled(outcome, DELAYED, code=outcome.code)
 
     def _is_pointless(self, row: QueuedUrl) -> bool:
         """Tell whether a document that was to be looked at again is not there any more."""
         return queue.is_recheck(row) and row.urlkey not in self._batch.cached
 
-    def _host_answered(self, ticket: Ticket) -> None:
-        """Forget failures of the host, unless it failed beside this fetch."""
-        turn, provider = self._turns[ticket.turnkey], self._batch.providers[ticket.row.pid]
-        if turn.failures and (provider.atonce == 1 or turn.not_before <= self._now):
-            self._batch.tx.change_turn(ticket.turnkey, asdict(NO_BACKOFF))
+    def _note_host(self, outcome: Delayed | HostNoted) -> None:
+        """Write what is known of a host; what failed though the host answers is tried again like others."""
+        ticket = outcome.ticket
+        if outcome.backoff != NO_BACKOFF:
+            self._batch.tx.put_failing_host(FailingHost.of(ticket.turnkey, ticket.host, outcome.backoff))
+        for key, pid, tries, _ in outcome.blamed if isinstance(outcome, HostNoted) else ():
+            row, said = self._batch.queued.get(key), self._batch.tx.outcome(key)
+            if row is not None and said is not None and (row.pid, row.tries) == (pid, tries):
+                detail = said.text.removeprefix(text_of(said.code)).removeprefix(": ")
+                blamed = replace(ticket, row=row)
+                failed = Failed(blamed, said.code, detail, outcome.at, alone=True)
+                self._blamed.append(self._failed(failed, row))
 
     def _served(self, served: Served, row: QueuedUrl) -> Settled:  # noqa: PLR0911 - one for each case
         said = queue.found_as(queue.declared_by(row, served), served.answer)
@@ -483,12 +504,13 @@ class Settlement:
         overtaken = queue.overtaken(row, failed.ticket)
         if queue.superseded(row, failed.ticket) or (overtaken and not better):
             return Settled(failed, DISCARDED, code=failed.code)
-        decision = retries.after_failure(failed.code, row.tries, failed.at, delays, declared=declared)
+        code = retries.UNAVAILABLE if failed.alone else failed.code  # whatever it was, it may be over
+        decision = retries.after_failure(code, row.tries, failed.at, delays, declared=declared)
         again = isinstance(decision, retries.Retry) or overtaken
         state = OUTCOME_RETRYING if again else OUTCOME_FAILED
         self._note(row, failed.code, failed.at, failed.detail, state=state)
         if isinstance(decision, retries.Retry):
-            self._batch.put_queued(queue.try_again(row, decision.at, row.last_etag))
+            self._batch.put_queued(queue.try_again(row, max(decision.at, row.not_before), row.last_etag))
             return Settled(failed, RETRYING, code=failed.code)
         if overtaken:
             self._ask_once_more(row, failed.at)
@@ -572,7 +594,8 @@ def _keys_of(outcomes: Sequence[Outcome]) -> list[bytes]:
     stored = [queue.found_as(one.ticket.row, one.answer).urlkey for one in served]
     rows = [one.ticket.row for one in served if one.rendition is not None]
     renditions = [rendition_key(row.pid, row.curl) for row in rows]
-    return [*(outcome.ticket.row.urlkey for outcome in outcomes), *stored, *renditions]
+    blamed = [url[0] for one in outcomes if isinstance(one, HostNoted) for url in one.blamed]
+    return [*(outcome.ticket.row.urlkey for outcome in outcomes), *stored, *renditions, *blamed]
 
 
 def _ready(served: Served, fileids: Iterator[int]) -> Served:

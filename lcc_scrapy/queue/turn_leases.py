@@ -5,7 +5,7 @@ What one transaction does is in ``leases.py``; here is when.
 
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from lcc_scrapy.domain.bandwidth import Meter, shared_limit
 from lcc_scrapy.domain.failure_detector import FailureDetector
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import Ticket
+from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.slots import Fetch, Pacing, Slots
 from lcc_scrapy.domain.steady_clock import SteadyClock
 from lcc_scrapy.domain.turn_limits import TurnLimits
@@ -266,7 +267,7 @@ class TurnLeases:
         self.paused = news.paused
         granted = [self._take(one) for one in news.granted]
         for member in news.changed:
-            self._changed(member)
+            self._changed(member, news.hosts.get(member.provider.turnkey, {}))
         if news.existing is not None:
             self._removed(self._turn_of.keys() - news.existing)
         self.turns.weigh()
@@ -295,18 +296,19 @@ class TurnLeases:
     # --- turns and their members -----------------------------------------------------------------
 
     def _take(self, granted: Granted) -> HeldTurn:
-        turn = HeldTurn.of(granted.lease)
+        turn = HeldTurn.of(granted.lease, granted.hosts)
         self.turns.add(turn)
         for member in granted.members:
             self._join(turn, member)
         self._agree(turn)
         return turn
 
-    def _changed(self, member: Member) -> None:
-        """Take note of a provider's new limits, roots or state."""
+    def _changed(self, member: Member, hosts: Mapping[str, Backoff]) -> None:
+        """Take note of a provider's new limits, roots or state, and of hosts that are to be asked now."""
         turn = self.turns.get(member.provider.turnkey)
         if turn is not None and self.only in {None, member.provider.pid}:
             self._join(turn, member)
+            turn.hurry({host: backoff.not_before for host, backoff in hosts.items()})
             self._agree(turn)
             self.windows.read_anew([turn])
 
@@ -326,6 +328,9 @@ class TurnLeases:
         turn.priority = max((one.priority for one in active), default=0)
         turn.pace.change(self.time.now(), shared_limit(one.bandwidth for one in active))
         turn.at_once = min((one.atonce for one in active), default=1)
+        hosts = (one.roothosts for one in turn.members.values() if one.provider.state == State.ACTIVE)
+        turn.roothosts = frozenset().union(*hosts)
+        turn.weigh_hosts()
         self.turns.requeue(turn, self.time.now())
 
     def _forget(self, turn: HeldTurn, event: Event) -> bool:

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
+from math import ceil
 
 from lcc_scrapy.cache.irrelevant import current_at
 from lcc_scrapy.db.records import Head, Irrelevant, Queue, StoredTurn
@@ -21,7 +22,7 @@ from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.convergence import strong
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.providers import State
-from lcc_scrapy.domain.queue import DUE, QueuedUrl, Ticket, is_among, is_found
+from lcc_scrapy.domain.queue import DUE, QueuedUrl, Ticket, host_of, is_among, is_found
 from lcc_scrapy.domain.turns import NEVER, interleave, mixed
 from lcc_scrapy.queue.leases import Member
 
@@ -45,7 +46,7 @@ _Lane = tuple[int, bool]
 
 
 class RowsDue(Exception):
-    """Rows that were set aside have to be brought back before a window can be read."""
+    """Rows have to be set aside, or brought back, before a window can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,9 @@ class Reach:
 class Wanted:
     """A window that is wanted: ``limit`` tickets, behind ``reach`` or, without it, from the head.
 
-    ``out`` are keys already handed out and not settled; ``since`` counts the fetches of each member that
-    were no retries since the last one that was.
+    ``out`` are keys already handed out and not settled, or kept out for another reason; ``since`` counts
+    the fetches of each member that were no retries since the last one that was. Rows of the hosts in
+    ``waits`` stand in the way of others: they are set aside until the moment (epoch seconds) given there.
     """
 
     lease: StoredTurn
@@ -78,6 +80,7 @@ class Wanted:
     out: Collection[bytes] = ()
     reach: Reach | None = None
     since: Mapping[int, int] = field(default_factory=dict)
+    waits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,12 @@ def windows_of(
     drawn = [
         _drawn(one, starts[one.lease.turnkey], heads, rows) for one, heads in zip(wanted, asked, strict=True)
     ]
+    if any(one.waits for one in wanted):
+        aside = [
+            _set_aside(tx, one.waits, found, write=bring_back)
+            for one, (found, *_) in zip(wanted, drawn, strict=True)
+        ]
+        drawn = [(found, more, ends) for found, (_, more, ends) in zip(aside, drawn, strict=True)]
     cached = tx.cached(row.urlkey for found, *_ in drawn for row in found)
     left = _left_of(tx, [row for found, *_ in drawn for row in found if row.urlkey not in cached])
     return [
@@ -238,6 +247,21 @@ def _next_due(
     for pid, mask in sorted({*back, *overdue}):
         masks[pid] += (mask,)
     return first, dict(masks)
+
+
+def _set_aside(tx: Tx, waits: Mapping[str, float], rows: list[QueuedUrl], *, write: bool) -> list[QueuedUrl]:
+    """Set rows aside whose hosts wait, and return the others; without ``write``, ``RowsDue`` is raised."""
+    waiting: dict[int, list[bytes]] = {}
+    for row in rows:
+        if host_of(row.furl) in waits:
+            waiting.setdefault(ceil(waits[host_of(row.furl)]), []).append(row.urlkey)
+    if not waiting:
+        return rows
+    if not write:
+        raise RowsDue
+    for until, keys in waiting.items():
+        tx.set_aside(keys, until)
+    return [row for row in rows if host_of(row.furl) not in waits]
 
 
 # --- rows ---------------------------------------------------------------------------------------------

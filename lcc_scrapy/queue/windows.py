@@ -5,7 +5,7 @@ read some at a time, in a thread of their own where the store has one to spare.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -31,6 +31,9 @@ ROWS_AT_ONCE = 2000
 
 FIRST, LEAST = 32, 8
 """Tickets of a turn's first window, and of a window whose turn is slow."""
+
+PROBED = 1000
+"""Rows among which a URL is looked for by which a failing host is tried; only that one becomes a ticket."""
 
 LASTS = 3.0
 """Seconds for which a window is to last at the rate at which it drained of late."""
@@ -148,8 +151,12 @@ class WindowReader:
         left = len(turn.window)
         turn.size = self._size(turn, free + left)
         limit = turn.size if turn.reach is None else max(1, turn.size - left)
+        waits: Mapping[str, float] = {}
+        if turn.hosts:
+            waits = turn.waits(self.now())
+            limit = max(limit, PROBED) if turn.reach is None and turn.is_to_ask(self.now()) else limit
         members, since = tuple(turn.members.values()), turn.since_retries()
-        return Wanted(turn.lease, members, limit, frozenset(turn.out), turn.reach, since)
+        return Wanted(turn.lease, members, limit, frozenset(turn.kept_out()), turn.reach, since, waits)
 
     def _size(self, turn: HeldTurn, free: int) -> int:
         """Return how large a window may be: as it drains, but not less than half as large as the last one.

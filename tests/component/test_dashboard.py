@@ -41,7 +41,7 @@ PAGES = [
     "/audit",
 ]
 FIELDS = {
-    Action.PAUSE: {}, Action.RESUME: {}, Action.RETRY: {"code": "503"}, Action.WANT_FULL: {"reason": "old files"},
+    Action.PAUSE: {}, Action.RESUME: {}, Action.ASK: {}, Action.RETRY: {"code": "503"}, Action.WANT_FULL: {"reason": "old files"},
     Action.CONFIRM_REMOVALS: {"sure": "yes"},
 }  # fmt: skip
 

@@ -277,7 +277,7 @@ def test_other_limits_leave_the_lease_and_the_places_as_they_were(house: House) 
     assert house.manager.leases._myself().places == 16
     house.manager.host_failed(house.ticket)
     turn = house.manager.turns.get(house.ticket.turnkey)
-    assert turn.backoff.not_before == house.clock.seconds() + 7
+    assert turn.hosts[house.ticket.host].not_before == house.clock.seconds() + 7
 
 
 def test_nothing_is_fetched_outside_the_hours_of_a_provider(house: House) -> None:
@@ -728,9 +728,10 @@ def test_what_a_failing_host_has_earned_outlasts_the_worker(house: House) -> Non
     house.manager.delay(Delayed(house.ticket, 503, "", 0))
     house.manager.fetch_ended(house.ticket)
     with house.store.read() as tx:
-        turn = tx.turn("1")
+        turn, hosts = tx.turn("1"), tx.hosts_of(["1"])["1"]
     assert turn is not None
-    assert (turn.owner, turn.failures, turn.not_before) == ("", 1, MONDAY_NOON + 60)
+    assert (turn.owner, turn.not_before) == ("", MONDAY_NOON + 60)
+    assert [(one.failures, one.not_before) for one in hosts.values()] == [(1, MONDAY_NOON + 60)]
     other = house.worker("1/1")
     other.start()
     house.clock.advance(59)

@@ -219,6 +219,7 @@ def test_a_host_that_answered_has_its_failures_forgotten(house: House) -> None:
     assert house.manager.host_failed(house.ticket) == 0
     house.clock.advance(5)
     assert house.manager.host_failed(house.ticket) == 5
+    house.clock.advance(55)
     house.manager.host_answered(house.ticket)
     house.clock.advance(5)
     assert house.manager.host_failed(house.ticket) == 0
@@ -228,9 +229,10 @@ def test_a_delay_is_settled_with_what_the_turn_has_to_wait_for(house: House) -> 
     fetching(house, *"ab")
     house.manager.host_failed(house.ticket)
     settled: list[Any] = []
-    house.manager.dispatcher.group_commit = SimpleNamespace(settle=settled.append)
+    house.manager.dispatcher.group_commit = SimpleNamespace(settle=lambda one, _: settled.append(one))
     house.manager.delay(Delayed(house.ticket, 503, "", 0))
     assert [one.backoff.not_before for one in settled] == [MONDAY_NOON + 60]
+    assert [one.backoff.blamed[0][0] for one in settled] == [house.ticket.row.urlkey]
 
 
 # --- windows and limits -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from little_lcc import MACHINE, PID, START, LittleLcc, dump, key, removal, update, url
+from little_lcc import MACHINE, PID, START, dump, key, removal, update, url
 
 from lcc_scrapy.cache.last_outcomes import entry_of, of_fetch, origin_of
 from lcc_scrapy.db.records import CONFIRMED as CONFIRMED_ROW
@@ -13,8 +13,8 @@ from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.entries import Declared, Origin
 from lcc_scrapy.domain.errors import NotDurable
 from lcc_scrapy.domain.policy import STRICT, QueuePolicy
-from lcc_scrapy.domain.queue import Cancelled, Delayed
-from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+from lcc_scrapy.domain.queue import Cancelled, Delayed, HostNoted
+from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.sent import with_form
 from lcc_scrapy.queue.settlement import (
     CONFIRMED,
@@ -465,26 +465,60 @@ def test_a_document_removed_in_the_same_batch_makes_room(lcc):
 # --- delays ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", [LittleLcc.served, LittleLcc.not_modified])
-def test_a_delayed_url_keeps_its_place_while_its_turn_waits_and_the_next_answer_ends_that(lcc, answer):
+def test_a_delayed_url_keeps_its_place_while_its_host_waits(lcc):
     """Its site is down: that is no fault of the URL, and costs it no try."""
     lcc.push(update("a"), update("b"))
-    ticket, backoff = lcc.ticket("a"), Backoff(lcc.now + 60.0, 2, lcc.now - 5.0)
+    ticket, backoff = lcc.ticket("a"), failing(lcc, "a")
     settled = lcc.settle(Delayed(ticket, 601, "no answer", lcc.now, backoff))[0]
     assert (settled.result, settled.code, settled.again) == (DELAYED, 601, 0)
     assert lcc.queued("a") == ticket.row
-    assert backoff_of(lcc) == backoff
+    assert backoff_of(lcc, ticket) == backoff
     with lcc.store.read() as tx:
         last = tx.outcome(key("a"))
     assert (last.state, last.code, last.text) == ("retrying", 601, "Host name not found: no answer")
-    lcc.settle(answer(lcc, lcc.ticket("b")))
-    assert backoff_of(lcc) == NO_BACKOFF
 
 
-def backoff_of(lcc):
+@pytest.mark.parametrize("code", [503, 429, 601, 602, 612])
+def test_what_failed_though_its_host_answers_goes_behind_its_set_with_one_try_less(lcc, code):
+    lcc.push(update("a"), update("b"), update("c"))
+    a, b, c = lcc.tickets()
+    lcc.settle(*(Delayed(one, code, "no", lcc.now, failing(lcc, "a")) for one in (a, b)))
+    answers = failing(lcc, "a").answered(lcc.now)
+    noted = HostNoted(c, answers, lcc.now, failing(lcc, "a", "b").blamed)
+    assert [one.result for one in lcc.settle(noted, lcc.served(c))] == ["noted", "stored"]
+    assert backoff_of(lcc, a) == answers
+    assert [lcc.queued(name).tries for name in "ab"] == [1, 1]
+    lcc.settle(noted)
+    assert [lcc.queued(name).tries for name in "ab"] == [1, 1], "once, however often it is said"
+    lcc.now += 60
+    assert [one.row.curl for one in lcc.tickets()] == [url("a"), url("b")]
+
+
+def test_without_further_tries_it_is_final_and_its_provider_is_told(lcc):
+    lcc.push(update("a"), update("b"))
+    a, b = lcc.tickets()
+    lcc.settle(Delayed(a, 503, "no", lcc.now, failing(lcc, "a")))
+    lcc.policy = replace(lcc.policy, retry_delays=())
+    lcc.settle(HostNoted(b, failing(lcc, "a").answered(lcc.now), lcc.now, failing(lcc, "a").blamed))
+    assert [(one.code, one.text) for one in lcc.errors()] == [(503, "Service Unavailable: no")]
+
+
+def test_the_retry_after_of_a_503_is_kept_by_its_url(lcc):
+    lcc.push(update("a"), update("b"))
+    lcc.settle(Delayed(lcc.ticket("a"), 503, "", lcc.now, failing(lcc, "a"), until=lcc.now + 500))
+    assert [one.row.curl for one in lcc.tickets()] == [url("b")]
+    lcc.settle(HostNoted(lcc.ticket("b"), failing(lcc).answered(lcc.now), lcc.now, failing(lcc, "a").blamed))
+    assert (lcc.queued("a").tries, lcc.queued("a").not_before) == (1, lcc.now + 500)
+
+
+def failing(lcc, *names):
+    blamed = tuple((key(name), 7, 0, 1) for name in names)
+    return Backoff(lcc.now + 60.0, 2, lcc.now - 5.0, 60.0, blamed)
+
+
+def backoff_of(lcc, ticket):
     with lcc.store.read() as tx:
-        turn = tx.turn("7")
-    return Backoff(turn.not_before, turn.failures, turn.failing_since)
+        return tx.hosts_of(["7"])["7"][ticket.host].backoff
 
 
 # --- failures ---------------------------------------------------------------------------------------

@@ -523,7 +523,7 @@ def test_a_turn_remembers_its_limits_though_nothing_waits(lcc):
         tx.add_to_turns({"7": TurnDelta(1)})
         tx.lease_turns(["7"], "one", 3)
         tx.add_to_turns({"7": TurnDelta(-1)})
-        resting = replace(tx.turn("7"), not_before=START + 9.5, failures=2, failing_since=START + 1.5)
+        resting = replace(tx.turn("7"), not_before=START + 9.5)
         tx.rest_turns([resting])
         assert tx.turn("7") == replace(resting, owner="")
         tx.add_to_turns({"7": TurnDelta(1, arrived=True)})

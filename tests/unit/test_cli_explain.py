@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lcc_scrapy.db.records import LastOutcome, LongFetch, StoredTurn, WorkerRow
+from lcc_scrapy.db.records import FailingHost, LastOutcome, LongFetch, StoredTurn, WorkerRow
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import NOTHING, QueuedUrl
 from lcc_scrapy.domain.timeslots import parse_mask
@@ -19,9 +19,11 @@ PROVIDER = Provider(7, "a hash")
 AROUND = Surroundings(NOW, ZoneInfo("UTC"), running=True)
 
 
-def wait(row=ROW, provider=PROVIDER, around=AROUND, before=0, *, outcome=None, turn=None, work=None):
+def wait(
+    row=ROW, provider=PROVIDER, around=AROUND, before=0, *, outcome=None, turn=None, work=None, host=None
+):
     known = Known(KEY, 7, "c", "text/html", queued=row, before=before, outcome=outcome)
-    return why_waiting(known, provider, turn, around, work)
+    return why_waiting(known, provider, turn, around, work, host=host)
 
 
 def why(*args, **kwargs):
@@ -151,14 +153,14 @@ def test_a_short_wait_for_the_own_limit_is_named():
     )
 
 
-def test_a_failing_host_says_until_when_the_turn_waits():
-    turn = StoredTurn("7", not_before=NOW + 600, failures=3, failing_since=NOW - 60)
+def test_a_failing_host_says_since_when_and_when_it_is_asked_next():
+    fails = FailingHost("7", "h", NOW + 600, 3, NOW - 60, 240, "[]")
     failed = LastOutcome(KEY, 7, 503, "Service Unavailable", int(NOW))
-    found = wait(turn=turn, outcome=failed, before=9)
+    found = wait(host=fails, outcome=failed, before=9)
     assert found.until == NOW + 600
     assert found.reason == (
-        "its host failed 3 times in a row: 503 (Service Unavailable);"
-        " its provider's turn waits until Fri 2026-11-20 12:10 in UTC"
+        "host h has failed since 2026-11-20 11:59:00Z (3 times in a row), next request at 2026-11-20 12:10:00Z;"
+        " this URL: 503 (Service Unavailable)"
     )
 
 
@@ -177,8 +179,8 @@ def test_a_worker_that_hands_out_nothing_says_why_before_other_urls_count():
 
 
 def test_a_failing_host_is_told_before_an_idle_worker():
-    turn = StoredTurn("7", not_before=int(NOW) + 60, failures=1)
-    assert "its host failed once" in why(turn=turn, work=at_work(idle="no room"))
+    fails = FailingHost("7", "h", NOW + 60, 1, NOW, 60, "[]")
+    assert "host h has failed since" in why(host=fails, work=at_work(idle="no room"))
 
 
 @pytest.mark.parametrize(

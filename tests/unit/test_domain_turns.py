@@ -1,6 +1,8 @@
 """Turns: who fetches next (design section 5 "Order", "Between providers")."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from lcc_scrapy.domain.bandwidth import AHEAD, CREDIT, Pace
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.queue import Place, Ticket, update_row
-from lcc_scrapy.domain.retries import NO_BACKOFF, Backoff
+from lcc_scrapy.domain.retries import Backoff, next_to_ask, section_of
 from lcc_scrapy.domain.turns import (
     CROWD,
     NEVER,
@@ -203,24 +205,148 @@ def test_an_empty_turn_that_waits_for_nothing_asks_for_nothing():
     assert (turns.next(NOW), turns.wake_at(), turns.due()) == (None, NEVER, [])
 
 
-def test_a_failing_host_is_tried_less_and_less_until_it_answers():
-    turns = turns_of(("a", 5))
-    now, waits, failing = NOW, [], []
+def on_hosts(*hosts):
+    """Make a turn of one ticket for each host named, in order; every one is in its roots."""
+    turns = Turns(Pace())
+    turns.add(Turn("a", 1, roothosts=frozenset(hosts)))
+    tickets = [replace(one, row=replace(one.row, furl=f"http://{host}/{n}")) for n, host in enumerate(hosts)
+               for one in [ticket("a", n)]]  # fmt: skip
+    turns.refill("a", tickets, NOW, more=False)
+    return turns, tickets
+
+
+def failed(turns, got, now, **options):
+    since = turns.host_failed(got, now, **options)
+    turn = turns.get("a")
+    row = got.row
+    blamed = (row.urlkey, row.pid, row.tries, section_of(row.furl))
+    turn.hosts[got.host] = turn.hosts[got.host].blames(blamed)
+    turns.done(got, now)
+    return since
+
+
+def read_again(turns, tickets, now):
+    """Read the window as the store would, without the URLs that are kept out of it."""
+    blamed = {url[0] for one in turns.get("a").failing().values() for url in one.blamed}
+    turns.refill("a", [one for one in tickets if one.row.urlkey not in blamed], now, more=False)
+
+
+def test_a_failing_host_is_asked_less_and_less_each_time_for_another_url_until_it_answers():
+    turns, tickets = on_hosts(*["h"] * 5)
+    now, waits, failing, asked = NOW, [], [], []
     for _ in range(3):
         got = turns.next(now)
-        failing.append(turns.host_failed(got, now))
-        turns.put_back(got, now)
-        turns.done(got, now)
+        asked.append(got.row.position)
+        failing.append(failed(turns, got, now))
         assert turns.next(now) is None
         waits.append(turns.wake_at() - now)
         now = turns.wake_at()
-    assert (waits, failing) == ([60, 120, 240], [0, 60, 180])
+        assert (turns.next(now), turns.due()) == (None, ["a"]), "its window is read first"
+        read_again(turns, tickets, now)
+    assert (waits, failing, asked) == ([60, 120, 240], [0, 60, 180], [0, 1, 4])
     got = turns.next(now)
-    assert name(got) == "a0"
-    turns.host_answered(got, now)
+    assert turns.next(now) is None, "one request, whatever else waits"
+    before = turns.host_answered(got, now)
+    assert [url[0] for url in before.blamed] == [tickets[n].row.urlkey for n in (0, 1, 4)]
     turns.done(got, now)
-    assert name(turns.next(now)) == "a1"
-    assert turns.get("a").backoff == NO_BACKOFF
+    left = [one for one in tickets if one is not got]
+    turns.refill("a", left, now, more=False)
+    turns.host_failed(turns.next(now), now)
+    assert turns.get("a").hosts["h"].not_before == now + 60, "a quarter of the last wait"
+
+
+def test_when_all_urls_of_a_failing_host_have_failed_the_first_is_asked_for_again():
+    turns, tickets = on_hosts("h", "h")
+    now = NOW
+    asked = []
+    for _ in range(4):
+        got = turns.next(now)
+        asked.append(got.row.position)
+        failed(turns, got, now)
+        now = turns.get("a").hosts["h"].not_before
+        for _ in range(2):
+            read_again(turns, tickets, now)
+    assert asked == [0, 1, 0, 1]
+
+
+def test_other_hosts_of_a_turn_go_on_while_one_fails():
+    turns, tickets = on_hosts("dead", "dead", "good", "dead", "good")
+    failed(turns, turns.next(NOW), NOW)
+    assert turns.get("a").waits(NOW) == {"dead": NOW + 60}
+    read_again(turns, tickets, NOW)
+    got = turns.next(NOW)
+    assert got is tickets[2]
+    turns.host_answered(got, NOW)
+    turns.done(got, NOW)
+    assert turns.next(NOW) is tickets[4]
+    turns.done(tickets[4], NOW)
+    assert (turns.next(NOW), turns.wake_at()) == (None, NOW + 60)
+
+
+def test_a_run_of_broken_urls_is_left_for_another_section():
+    urls = [f"http://h/shop/{n}" for n in range(300)] + ["http://h/news/1"]
+    backoff = Backoff(failures=1).blames((b"k", 7, 0, section_of(urls[0])))
+    assert urls[next_to_ask(urls[1:], backoff) + 1] == "http://h/news/1"
+
+
+def test_a_run_of_broken_urls_of_one_section_is_left_by_the_second_wait():
+    urls = [f"http://h/{n}" for n in range(330)]
+    blamed = (b"k", 7, 0, section_of(urls[0]))
+    asked = [next_to_ask(urls, Backoff(failures=n).blames(blamed)) for n in range(1, 6)]
+    assert asked == [0, 329, 164, 82, 246]
+
+
+def test_a_request_that_taught_nothing_is_followed_by_another_one():
+    turns, tickets = on_hosts("h", "h", "h")
+    failed(turns, turns.next(NOW), NOW)
+    read_again(turns, tickets, NOW + 60)
+    turns.done(turns.next(NOW + 60), NOW + 61)
+    assert turns.due() == ["a"]
+    read_again(turns, tickets[2:], NOW + 61)
+    assert turns.next(NOW + 61) is tickets[2]
+
+
+def test_a_host_that_somebody_wants_asked_is_asked_now_and_its_failures_go_on():
+    turns, tickets = on_hosts("h", "h")
+    failed(turns, turns.next(NOW), NOW)
+    turns.get("a").hurry({"h": NOW + 5, "other": NOW})
+    turns.get("a").weigh_hosts()
+    read_again(turns, tickets, NOW + 5)
+    assert failed(turns, turns.next(NOW + 5), NOW + 5) == 5
+    assert turns.get("a").hosts["h"].not_before == NOW + 5 + 120
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1, max_size=25),
+    st.sets(st.sampled_from("abc")),
+)
+def test_every_good_url_of_a_living_host_is_fetched_and_a_dead_one_is_asked_as_one_alone(urls, dead):
+    turns, tickets = on_hosts(*[host for host, _ in urls])
+    good = {n for n, (host, works) in enumerate(urls) if works and host not in dead}
+    now, waiting, moved, asked = NOW, list(tickets), [], {host: [] for host in "abc"}
+    while now < NOW + 50_000:
+        got = turns.next(now)
+        if got is None:
+            read_again(turns, waiting, now)
+            turns.due()
+            got = turns.next(now)
+        if got is None:
+            now = max(min((b.not_before for b in turns.get("a").failing().values()), default=now), now + 1)
+            continue
+        asked[got.host].append(now)
+        if got.row.position in good:
+            before = turns.host_answered(got, now)
+            blamed = {url[0] for url in before.blamed} if before else set()
+            moved += [one for one in waiting if one.row.urlkey in blamed]
+            waiting = [one for one in waiting if one is not got and one.row.urlkey not in blamed]
+            turns.done(got, now)
+            read_again(turns, waiting, now)
+        else:
+            failed(turns, got, now)
+    assert not good & {one.row.position for one in [*waiting, *moved]}
+    for host in dead:
+        steps = [later - earlier for earlier, later in pairwise(asked[host])]
+        assert all(step >= min(60 * 2**n, 3600) for n, step in enumerate(steps))
 
 
 # --- several fetches at a time, which a provider has permitted -------------------------------------
@@ -279,8 +405,9 @@ def test_what_fails_together_is_one_failure_of_the_host_and_earlier_answers_do_n
     turns.host_answered(third, NOW + 2)
     for one in (first, second, third, fourth):
         turns.done(one, NOW + 2)
-    assert turns.get("a").backoff == Backoff(NOW + 60, 1, NOW)
-    assert [begun(turns, NOW + 59), len(begun(turns, NOW + 60))] == [[], 1], "one, to see whether it answers"
+    assert turns.get("a").hosts[first.host] == Backoff(NOW + 60, 1, NOW, 60)
+    turns.refill("a", [ticket("a", n) for n in range(5, 9)], NOW + 60, more=False)
+    assert len(begun(turns, NOW + 60)) == 1, "one, to see whether it answers"
 
 
 def test_a_site_that_asks_for_time_between_fetches_gets_one_at_a_time():
@@ -413,12 +540,12 @@ def test_a_turn_that_was_dropped_while_it_waited_is_not_run_from_its_old_place()
 
 def test_a_turn_that_comes_back_does_not_wait_as_it_did():
     turns = Turns(Pace())
-    turn = Turn("a", 1, backoff=Backoff(NOW + 7200, 1, NOW))
+    turn = Turn("a", 1, closed_until=NOW + 7200)
     turns.add(turn)
     turns.refill("a", [ticket("a", 0)], NOW, more=False)
     assert turns.next(NOW) is None
     turns.drop("a")
-    turn.backoff = NO_BACKOFF
+    turn.closed_until = 0.0
     turns.add(turn)
     turns.refill("a", [ticket("a", 0)], NOW, more=False)
     assert name(turns.next(NOW)) == "a0"
@@ -450,7 +577,6 @@ steps = st.lists(
                 "next",
                 "done",
                 "back",
-                "fail",
                 "wait",
                 "drop",
                 "requeue",
@@ -478,11 +604,9 @@ def test_whatever_happens_the_order_holds_and_no_two_fetches_share_a_turn(crowd,
             assert got.row.position >= last.get(got.turnkey, 0)
             flying[got.turnkey] = got
             last[got.turnkey] = got.row.position + 1
-        elif event in {"done", "back", "fail"} and key in flying:
+        elif event in {"done", "back"} and key in flying:
             got = flying.pop(key)
-            if event == "fail":
-                turns.host_failed(got, now)
-            if event != "done":
+            if event == "back":
                 turns.put_back(got, now)
                 last[key] -= 1
             turns.done(got, now)

@@ -46,8 +46,8 @@ OF_DOCUMENTS = ("versions", "links", "unwanted", "moved")
 
 OF_SOURCES = ("sourcefiles", "sourceurls")
 MADE_ANEW = ("pidb", "qpsdb", "turns", "scans")
-LEFT_EMPTY = ("logins", "overtaking", "fetches")
-"""Those in which nothing is left of a provider that nobody fetches from and that cannot log in."""
+LEFT_EMPTY = ("logins", "overtaking", "fetches", "failinghosts")
+"""Those in which nothing is needed of a provider that nobody fetches from and that cannot log in."""
 
 OF_THE_LCC = (
     "withdrawals", "fsmdb", "fileblocks", "unses", "workers", "machines", "counters", "lccinfo", "tokens",

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, insert, or_, select, update
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import LAST_NUMBER, Head, Oldest, Queue, SetPart
@@ -25,6 +25,9 @@ _FIRST_FETCH = and_(
 )
 MASKS_ONE_BY_ONE = 16
 """Different masks of a provider up to which each is looked up; with more, all its set parts are read."""
+
+_PLACE = case((t.qdb.c.tries == 0, 0), else_=DUE)
+"""Where rows come back to: first tries to their places, others among the retries."""
 
 
 class QueueVerbs(OnConnection):
@@ -94,7 +97,18 @@ class QueueVerbs(OnConnection):
         """Bring rows back that were set aside until ``now``; return how many."""
         q = t.qdb.c
         due = and_(q.pid == pid, q.timeofday == mask, q.not_before.between(DUE + 1, now))
-        return self._c.execute(update(t.qdb).where(due).values(not_before=DUE)).rowcount
+        return self._c.execute(update(t.qdb).where(due).values(not_before=_PLACE)).rowcount
+
+    def set_aside(self, keys: Sequence[bytes], until: int) -> None:
+        """Set waiting rows aside until then; ``return_due`` brings them back to their places."""
+        q = t.qdb.c
+        self._change(update(t.qdb).where(q.not_before <= DUE).values(not_before=until), q.urlkey, keys)
+
+    def bring_back(self, pid: int, mask: str, until: int) -> None:
+        """Bring back rows that were set aside until just then."""
+        q = t.qdb.c
+        which = and_(q.pid == pid, q.timeofday == mask, q.not_before == until)
+        self._c.execute(update(t.qdb).where(which).values(not_before=_PLACE))
 
     def next_due(self, queues: Sequence[Queue], after: int = 0) -> dict[Queue, int]:
         """Return when the first rows that were set aside are due, ``DUE`` = they were brought back.

@@ -6,11 +6,12 @@ from operator import attrgetter
 from sqlalchemy import and_, bindparam, case, delete, func, or_, select, text, update
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import LongFetch, StoredTurn, TurnDelta, WorkerRow
+from lcc_scrapy.db.records import FailingHost, LongFetch, StoredTurn, TurnDelta, WorkerRow
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
 
 _TURNS = RowsOf(t.turns, StoredTurn)
+_HOSTS = RowsOf(t.failinghosts, FailingHost)
 _WORKERS = RowsOf(t.workers, WorkerRow)
 _FETCHES = RowsOf(t.fetches, LongFetch)
 
@@ -19,9 +20,7 @@ _ADDED = {
     "arrivals": many.ADD,
     "look_at": "CASE WHEN NEW.arrivals > 0 THEN 0 ELSE OLD END",
 }
-_GIVEN = (
-    "turnkey", "owner", "token", "arrivals", "look_at", "not_before", "failures", "failing_since",
-)  # fmt: skip
+_GIVEN = ("turnkey", "owner", "token", "arrivals", "look_at", "not_before")
 _C = t.turns.c
 _REST = (
     update(t.turns)
@@ -29,7 +28,7 @@ _REST = (
     .values(
         owner="",
         look_at=case((_C.arrivals == bindparam("the_arrivals"), bindparam("the_look_at")), else_=0.0),
-        **{name: bindparam(f"the_{name}") for name in ("not_before", "failures", "failing_since")},
+        not_before=bindparam("the_not_before"),
     )
 )
 _KEYS = (t.turns.name, ("turnkey",), "turnkey")
@@ -135,6 +134,32 @@ class TurnVerbs(OnConnection):
         c = t.turns.c
         for part in chunks(self._c.execute(select(c.turnkey).where(text(over))).scalars()):
             many.delete(self._c, t.turns.name, "turnkey", part, over)  # not what others changed since then
+
+    def put_failing_host(self, row: FailingHost) -> None:
+        """Note how a turn waits for one of its hosts."""
+        names = _HOSTS.names
+        changes = dict.fromkeys(names[2:], many.REPLACE)
+        many.insert(self._c, "failinghosts", names, [_HOSTS.in_order(row)], keys=names[:2], changes=changes)
+
+    def hosts_of(self, turnkeys: Iterable[str]) -> dict[str, dict[str, FailingHost]]:
+        """Return what turns have to remember of their hosts."""
+        found: dict[str, dict[str, FailingHost]] = {}
+        for row in _HOSTS.by_keys(self._c, turnkeys):
+            found.setdefault(row.turnkey, {})[row.host] = row
+        return found
+
+    def failing_hosts(self, limit: int) -> list[FailingHost]:
+        """Return hosts that fail, those first that have for longest."""
+        c = t.failinghosts.c
+        query = _HOSTS.select().where(c.failures > 0).order_by(c.since, c.turnkey, c.host)
+        return _HOSTS.read(self._c, query.limit(limit))
+
+    def forget_hosts(self, before: float) -> None:
+        """Forget hosts whose waits were over by then, if they answered or no URLs wait in their turns."""
+        c = t.failinghosts.c
+        waiting = select(t.turns.c.turnkey).where(t.turns.c.turnkey == c.turnkey, t.turns.c.waiting > 0)
+        over = and_(c.not_before < before, c.since < before)
+        self._c.execute(delete(t.failinghosts).where(over, or_(c.failures == 0, ~waiting.exists())))
 
     def leased_turns(self, owner: str) -> dict[str, int]:
         """Return the turns of a worker with their tokens."""

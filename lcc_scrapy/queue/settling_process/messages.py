@@ -22,6 +22,7 @@ from lcc_scrapy.domain.queue import (
     Cancelled,
     Delayed,
     Failed,
+    HostNoted,
     NotModified,
     Outcome,
     QueuedUrl,
@@ -29,7 +30,7 @@ from lcc_scrapy.domain.queue import (
     Ticket,
     bodies_of,
 )
-from lcc_scrapy.domain.retries import Backoff
+from lcc_scrapy.domain.retries import Backoff, Blamed
 from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.machine.framed_pipes import encode, written
@@ -69,7 +70,6 @@ def beginning_of(said: Sequence[Any]) -> Beginning:
 
 _queued: Any = attrgetter(*(field.name for field in fields(QueuedUrl)[1:]))
 _answer: Any = attrgetter(*(field.name for field in fields(Answer)))
-_backoff: Any = attrgetter(*(field.name for field in fields(Backoff)))
 
 
 def commit(outcomes: Sequence[Outcome], now: int, policy: QueuePolicy | None) -> list[bytes]:
@@ -107,9 +107,29 @@ def _outcome(outcome: Outcome) -> tuple[Any, ...]:
         case Failed():
             return ("F", *whose, outcome.code, outcome.detail, outcome.at, outcome.final)
         case Delayed():
-            return ("D", *whose, outcome.code, outcome.detail, outcome.at, _backoff(outcome.backoff))
+            backoff = _backoff_said(outcome.backoff)
+            return ("D", *whose, outcome.code, outcome.detail, outcome.at, backoff, outcome.until)
+        case HostNoted():
+            return ("H", *whose, _backoff_said(outcome.backoff), outcome.at, _blamed_said(outcome.blamed))
         case Cancelled():
             return ("C", *whose)
+
+
+def _backoff_said(backoff: Backoff) -> tuple[Any, ...]:
+    blamed = _blamed_said(backoff.blamed)
+    return (backoff.not_before, backoff.failures, backoff.since, backoff.wait, blamed)
+
+
+def _backoff_of(not_before: float, failures: int, since: float, wait: float, blamed: list[Any]) -> Backoff:
+    return Backoff(not_before, failures, since, wait, _blamed_of(blamed))
+
+
+def _blamed_said(blamed: Iterable[Blamed]) -> list[Any]:
+    return [(key.hex(), *rest) for key, *rest in blamed]
+
+
+def _blamed_of(said: Iterable[Any]) -> tuple[Blamed, ...]:
+    return tuple((bytes.fromhex(key), *rest) for key, *rest in said)
 
 
 def outcomes_of(said: Iterable[Any], bodies: Iterable[bytes]) -> list[Outcome]:
@@ -134,8 +154,11 @@ def _outcome_of(
         case "F":
             return Failed(ticket, *rest)
         case "D":
-            code, detail, at, backoff = rest
-            return Delayed(ticket, code, detail, at, Backoff(*backoff))
+            code, detail, at, backoff, until = rest
+            return Delayed(ticket, code, detail, at, _backoff_of(*backoff), until)
+        case "H":
+            backoff, at, blamed = rest
+            return HostNoted(ticket, _backoff_of(*backoff), at, _blamed_of(blamed))
         case _:
             return Cancelled(ticket)
 

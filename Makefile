@@ -87,6 +87,7 @@ soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and powe
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
 	LCC_S3_DOCUMENTS=10000 LCC_S3_KILLS=20 LCC_S3_RESTARTS=5 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_object_storage.py
 	LCC_MACHINE=long $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_machine_trouble.py
+	LCC_FREEZES=50 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_lost_machines.py
 	LCC_SILENT=3000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_silent_crowds.py
 	LCC_SLOW_CLIENTS=500 LCC_WRONG_LOGINS=1000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_hostile_providers.py
 	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 class Relay:
     """A way to a port of 127.0.0.1. When it is cut, connections break, and so does each new one.
 
-    After ``lose_at`` nothing of what a client sends with a word in it arrives, nor anything later in either
-    direction, and nothing is closed: so a machine looks that has lost its power.
+    After ``lose_at`` nothing of what a client sends with a word in it arrives, nor anything later of anybody, in
+    either direction, and nothing is closed: so a machine looks that has lost its power.
     """
 
     def __init__(self, to: int) -> None:
@@ -71,32 +71,26 @@ class Relay:
             ways.add(server.transport)
             if not self._cut:
                 self._ways |= ways
-                back = asyncio.ensure_future(_pass_on(answers, writer))
-                await asyncio.gather(self._pass_on(reader, server, back), back, return_exceptions=True)
+                await asyncio.gather(self._pass_on(reader, server), self._pass_on(answers, writer))
         self._ways -= ways
         for way in ways:
             way.abort()
 
-    async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: "asyncio.Future[None]"
-    ) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while piece := await reader.read(65_536):
-                if self._word and self._word in piece:
-                    back.cancel()
-                    self.lost.set()
-                    await self._stopping.wait()
+                await self._look_at(piece)
                 writer.write(piece)
                 await writer.drain()
+        await self._look_at(b"")  # a machine that is lost closes nothing
         writer.transport.abort()
 
-
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while piece := await reader.read(65_536):
-            writer.write(piece)
-            await writer.drain()
-    writer.transport.abort()
+    async def _look_at(self, piece: bytes) -> None:
+        """Wait for the end where the machine is lost."""
+        if self._word and self._word in piece:
+            self.lost.set()
+        if self.lost.is_set():
+            await self._stopping.wait()
 
 
 @contextmanager

@@ -1,0 +1,137 @@
+"""Machines that are lost in the middle of a commit, and settling processes that stand still, hold up nobody for long.
+
+``LCC_FREEZES`` says how often a settling process is stopped (2; ``make soak`` takes 50).
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import make_url
+
+from lcc_scrapy.domain.providers import Provider
+from tests.acceptance.mortals import is_gone, settling_of
+from tests.harness import BIN, Lcc, wait_for
+from tests.integration.site import Answer, Site, page
+from tests.relay import Relay, relay
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(900)]
+
+FREEZES = int(os.environ.get("LCC_FREEZES", "2"))
+LEASE = 12.0
+PROVIDERS, URLS = 8, 40
+PAGE_SECONDS = 0.1
+
+
+@contextmanager
+def filled_site(urls: int) -> Iterator[tuple[Site, dict[int, str]]]:
+    """Serve some pages of some providers; yields the site and the root of each provider."""
+    with Site() as site:
+        port = site.listen()
+        roots = {pid: f"http://127.0.0.1:{port}/p{pid}/" for pid in range(1, PROVIDERS + 1)}
+        for pid in roots:
+            for number in range(urls):
+                (whole,) = page(f"{pid} {number}", etag="").pieces
+                site.put(f"/p{pid}/{number}.html", Answer((whole,), last=False, wait=PAGE_SECONDS))
+        yield site, roots
+
+
+def register(lcc: Lcc, roots: dict[int, str]) -> None:
+    providers = [Provider(pid, "", allowprivate=True, ignorerobots=True) for pid in roots]
+    lcc.register(*providers, roots=[[root] for root in roots.values()])
+
+
+def push(lcc: Lcc, roots: dict[int, str], urls: int) -> None:
+    for pid, root in roots.items():
+        named = [{"curl": f"{root}{number}.html", "mimetype": "text/html"} for number in range(urls)]
+        assert lcc.push_urls(pid, named).returncode == 0
+
+
+def settled(lcc: Lcc) -> int:
+    return int(str(lcc.sql("select count(*) from lccurl")[0][0]))
+
+
+def assert_all_is_there_once(lcc: Lcc, urls: int) -> None:
+    lcc.wait_until_fetched(240)
+    whole = PROVIDERS * urls
+    assert lcc.sql("select count(*), count(distinct curl), count(distinct seq) from lccurl") == [(whole,) * 3]
+    lcc.lcc("verify", "--repair", check=False)  # a commit that was cut off has left files without rows
+    assert lcc.lcc("verify").returncode == 0
+
+
+@contextmanager
+def machine_behind(lcc: Lcc, way: Relay) -> Iterator[None]:
+    """Run a crawl that reaches the database by a way of its own."""
+    url = make_url(lcc.database_url).set(host="127.0.0.1", port=way.port)
+    environment = {
+        **lcc.environment,
+        "LCC_DATABASE_URL": url.render_as_string(hide_password=False),
+        "LCC_UNS_ENDPOINTS": "",
+    }
+    with (lcc.folder / "second.log").open("ab") as log:
+        process = subprocess.Popen(
+            [BIN / "scrapy", "crawl", "lcc_push"], env=environment, cwd=lcc.cwd, stdout=log, stderr=log
+        )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def test_the_others_go_on_when_a_machine_is_lost_in_the_middle_of_a_commit(
+    make_lcc: Callable[..., Lcc],
+) -> None:
+    with filled_site(URLS) as (_, roots):
+        lcc = make_lcc("mariadb", LCC_LEASE=f"{LEASE:g}s")
+        register(lcc, roots)
+        lcc.start()
+        with relay(make_url(lcc.database_url).port or 3306) as way, machine_behind(lcc, way):
+            wait_for(
+                lambda: "Spider opened" in (lcc.folder / "second.log").read_text(), 60, "the other crawl"
+            )
+            push(lcc, roots, URLS)
+            wait_for(
+                lambda: lcc.sql("select count(distinct owner) from turns where owner <> ''") == [(2,)], 60
+            )
+            way.lose_at(b"INTO lccurl")
+            wait_for(way.lost.is_set, 60, "a commit")
+            lost, before = time.monotonic(), settled(lcc)
+            for pid in roots:
+                wait_for(lambda pid=pid: lcc.lcccp(pid, "--check").returncode == 0, LEASE + 5, "a login")
+            logins = time.monotonic() - lost
+            wait_for(lambda: settled(lcc) > before, LEASE + 5, "something to be settled")
+            print(f"all logged in after {logins:.1f} s, settled after {time.monotonic() - lost:.1f} s")
+            assert_all_is_there_once(lcc, URLS)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("database", ["sqlite", "mariadb"])
+def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
+    make_lcc: Callable[..., Lcc], database: str
+) -> None:
+    urls = 150 * FREEZES
+    chance = random.Random(seed := random.randrange(1 << 32))
+    with filled_site(urls) as (_, roots):
+        lcc = make_lcc(database, LCC_LEASE="4s")
+        register(lcc, roots)
+        lcc.start()
+        assert lcc.crawl is not None
+        push(lcc, roots, urls)
+        stood = []
+        for _ in range(FREEZES):
+            assert lcc.sql("select count(*) from qdb")[0][0], "the work is over too soon"
+            wait_for(lambda: settling_of([lcc.crawl.pid]), 60, "a settling process")  # type: ignore[union-attr]
+            (child,) = settling_of([lcc.crawl.pid])
+            time.sleep(chance.random())
+            frozen = time.monotonic()
+            os.kill(child, signal.SIGSTOP)
+            wait_for(lambda child=child: is_gone(child), 60, "it to be killed")
+            stood.append(time.monotonic() - frozen)
+        print(f"seed {seed}, {database}: {FREEZES} stopped, killed after {max(stood):.1f} s at most")
+        assert_all_is_there_once(lcc, urls)

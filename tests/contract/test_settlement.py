@@ -524,7 +524,7 @@ def backoff_of(lcc, ticket):
 # --- failures ---------------------------------------------------------------------------------------
 
 
-def test_retries_go_behind_their_set_after_the_delays_in_order(lcc):
+def test_retries_go_behind_what_is_fresh_after_the_delays_in_order(lcc):
     lcc.push(update("a"), update("b"), update("c"))
     lcc.push(update("z"))
     a, b, _, _ = lcc.tickets()
@@ -534,7 +534,7 @@ def test_retries_go_behind_their_set_after_the_delays_in_order(lcc):
     lcc.now += 59
     assert len(lcc.tickets()) == 2
     lcc.now += 1
-    assert [t.row.curl for t in lcc.tickets()] == [url(name) for name in "cabz"]
+    assert [t.row.curl for t in lcc.tickets()] == [url(name) for name in "czab"]
 
 
 def test_a_failure_is_final_after_the_last_delay_and_the_provider_is_told(lcc):

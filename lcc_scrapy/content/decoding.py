@@ -85,6 +85,7 @@ class _Coded:
     def __init__(self, make: Callable[[bytes], "_Part"], *, many: bool) -> None:
         self._make = make
         self._many = many
+        self.checked = False
         self._part: _Part | None = None
         self._parts = 0
         self._given = False
@@ -129,7 +130,7 @@ class _Coded:
         """Raise ``BadCoding`` when data of the part that began last is missing."""
         if not self._parts or self._complete:
             return
-        if not (isinstance(self._part, _Zlib) and self._part.lacks_only_checks()):
+        if self.checked or not (isinstance(self._part, _Zlib) and self._part.lacks_only_checks()):
             raise BadCoding("the coded body was cut")
 
 
@@ -210,7 +211,7 @@ def _deflate(data: bytes) -> _Zlib:
     return _Zlib(zlib.MAX_WBITS if data[0] & 0xF == 8 else -zlib.MAX_WBITS)  # noqa: PLR2004 - RFC 1950
 
 
-_CODINGS: dict[str, Callable[[], Decoder]] = {
+_CODINGS: dict[str, Callable[[], _Coded]] = {
     "gzip": lambda: _Coded(lambda _: _Zlib(zlib.MAX_WBITS | 16), many=True),
     "x-gzip": lambda: _Coded(lambda _: _Zlib(zlib.MAX_WBITS | 16), many=True),
     "deflate": lambda: _Coded(_deflate, many=False),
@@ -233,10 +234,11 @@ def to_undo(coding: str) -> list[str]:
     return names if all(name in _CODINGS for name in names) else []
 
 
-def decoder(coding: str) -> Decoder:
+def decoder(coding: str, *, checked: bool = False) -> Decoder:
     """Return a decoder for one body with this Content-Encoding (empty = none).
 
-    A body with more than one coding is refused, and so is one whose coding is not known.
+    A body with more than one coding is refused, and so is one whose coding is not known. ``checked``: the
+    checksum behind the data must be there, too, which some sites leave out.
     """
     names = _names(coding)
     if not names:
@@ -244,7 +246,11 @@ def decoder(coding: str) -> Decoder:
     if len(names) > 1:
         return _Refused("more than one content coding")
     make = _CODINGS.get(names[0])
-    return make() if make else _Refused(f"content coding {names[0][:40]!r}")
+    if make is None:
+        return _Refused(f"content coding {names[0][:40]!r}")
+    made = make()
+    made.checked = checked
+    return made
 
 
 def _names(coding: str) -> list[str]:

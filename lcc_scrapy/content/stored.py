@@ -34,7 +34,7 @@ def decoded(file: IO[bytes], coding: str) -> IO[bytes]:
 
     Reading raises ``BadCoding`` where the file is damaged.
     """
-    return io.BufferedReader(_Decoded(file, decoder(coding))) if coding else file
+    return io.BufferedReader(_Decoded(file, decoder(coding, checked=True))) if coding else file
 
 
 def open_body(body: Body) -> IO[bytes]:

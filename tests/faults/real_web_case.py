@@ -7,7 +7,7 @@ an update that a provider pushes. ``earlier`` is what the site was when the copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
-from urllib.parse import quote
+from zlib import crc32
 
 from tests.faults.real_web_site import Asked, Reply, page
 
@@ -53,7 +53,7 @@ class Case:
 
     @property
     def place(self) -> str:
-        return self.path or f"/{self.kind}/{quote(self.group.replace(' ', '-'))}/{quote(self.name.replace(' ', '-'))}/page.html"
+        return self.path or f"/{self.kind}/{crc32(f'{self.group} {self.name}'.encode()):08x}/page.html"
 
     @property
     def host(self) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
+from functools import cache
 
 from tests.faults.real_web_case import DATE, NEW, OLD, RETRIES, TAG, Case, moved, status
 from tests.faults.real_web_site import Asked, End, Reply, page, raw
@@ -243,6 +244,7 @@ def _asctime(ahead: float) -> str:
     return time.asctime(time.gmtime(time.time() + ahead))
 
 
-def cases() -> list[Case]:
+@cache
+def cases() -> tuple[Case, ...]:
     parts = (_lagging, _missing, _conditions, _statuses, _bodies, _broken_host, _octets, types, wire, _walls, _small)
-    return [case for part in parts for case in part()]
+    return tuple(case for part in parts for case in part())

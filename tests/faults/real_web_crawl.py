@@ -145,7 +145,8 @@ class Crawl:
         for host, urls in sets.items():
             conversation = Conversation(self.lcc.port, self.pids[host])
             assert "init_accepted" in conversation.login_answer()
-            assert f'received="{len(urls)}"' in conversation.push("partial", urls)
+            told = conversation.push("partial", urls)
+            assert f'received="{len(urls)}"' in told, told
             conversation.close()
 
     def _wait(self, patience: float) -> None:

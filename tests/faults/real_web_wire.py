@@ -5,6 +5,7 @@ import io
 import tarfile
 import zlib
 from dataclasses import replace
+from functools import cache
 
 import brotli
 from backports import zstd
@@ -24,6 +25,7 @@ HALVES = (NEW[: len(NEW) // 2], NEW[len(NEW) // 2 :])
 # --- 9: content that is packed, and said to be so once too often ---------------------------------------
 
 
+@cache
 def archive() -> bytes:
     """Return a .tar.gz file."""
     packed = io.BytesIO()
@@ -148,7 +150,7 @@ REFUSED: dict[str, bytes] = {
 
 
 def _lenient() -> list[Case]:
-    group, robots = "read by all four others", "the same as robots.txt"
+    group, robots = "odd answers that browsers read", "the same as robots.txt"
     found = [Case("14", group, name, (raw(data),)) for name, data in LENIENT.items()]
     rules = b"User-agent: *\nDisallow: /elsewhere/\n# " + b"x" * (len(NEW) - 39)
     packed = gzip.compress(rules, mtime=0)

@@ -40,6 +40,7 @@ FETCHED = """async ([urls, seconds]) => {
         try {
             const signal = AbortSignal.timeout(seconds * 1000);
             const answer = await fetch(url, {cache: "no-store", credentials: "include", signal});
+            if (answer.status !== 200) return {status: answer.status};
             const blob = await answer.blob();
             const data = await new Promise(resolve => {
                 const reader = new FileReader();
@@ -225,7 +226,8 @@ def main() -> None:
                 verdicts[client] = asked_by(client, chosen, Path(folder))
     for column, verdict in verdicts.items():
         wrong = [case for case, word in verdict.items() if word != RIGHT and column in {"before", "after"}]
-        print(f"{column}: {len(verdict) - len(wrong)} of {len(verdict)} as they should be")
+        if column not in CLIENTS:
+            print(f"{column}: {len(verdict) - len(wrong)} of {len(verdict)} as they should be")
         for case in wrong if column == "after" else []:
             print(f"  {case.kind} | {case.group} | {case.name} | {verdict[case]}")
     DOCUMENT.write_text(written(DOCUMENT.read_text(encoding="utf-8"), verdicts), encoding="utf-8")

@@ -143,11 +143,12 @@ def _of_a_status(code: int, defect: str, *, is_held: bool) -> Case:
     held = OLD if is_held and code != 304 else None
     if code in REDIRECTS:
         return Case("5", "redirect with a broken body", f"{code} {defect}", (reply,), held=held,
-                    further={"/target.html": (page(NEW),)})  # fmt: skip
+                    further={"/target.html": (page(NEW),)}, site=f"5 redirects {defect}")  # fmt: skip
     group = "3xx" if code < 400 else "4xx" if code < 500 else "5xx"
     told = 613 if code < 400 else code
+    site = f"{code} {defect}" if defect.startswith("stalls") else f"5 {group} {defect}"
     kept = None if code in GIVEN_UP else held
-    return Case("5", f"{group} with a broken body", f"{code} {defect}", (reply,), kept, (told,), held=held)
+    return Case("5", f"{group} with a broken body", f"{code} {defect}", (reply,), kept, (told,), held=held, site=site)
 
 
 def _busy(code: int, defect: str) -> Case:

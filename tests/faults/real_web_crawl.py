@@ -150,16 +150,16 @@ class Crawl:
             conversation.close()
 
     def _wait(self, patience: float) -> None:
-        """Wait until the queue is empty, or ``patience`` seconds in which nothing of it was settled."""
+        """Wait until the queue is empty, or ``patience`` seconds in which nothing was settled or asked for."""
         behind = [repr(self.stage.url(case)) for case in self.stage.cases if not case.group]
         counts = f"select count(*) from qdb where curl not in ({', '.join(behind) or repr('')})"
-        left, since = -1, time.monotonic()
+        left, asked, since = -1, 0, time.monotonic()
         while left and time.monotonic() - since < patience:
             time.sleep(0.25)
             spooled = self.lcc.is_spooled()
             now = int(str(self.lcc.sql(counts)[0][0])) + (1_000_000 if spooled else 0)
-            if now != left:
-                left, since = now, time.monotonic()
+            if (now, len(self.stage.site.asked)) != (left, asked):
+                left, asked, since = now, len(self.stage.site.asked), time.monotonic()
 
     def _seen(self) -> dict[Case, Seen]:
         rows = {

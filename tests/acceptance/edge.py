@@ -1,6 +1,7 @@
 """A site behind a cache, as a CDN has it: nginx with ``proxy_cache`` before a document root that changes at random."""
 
 import http.client
+import os
 import random
 import shutil
 import subprocess
@@ -8,12 +9,13 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from tests.harness import answers, missing, wait_for
 from tests.ports import free_port
 
 CONFIG = """\
-daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; worker_processes 1;
+{user} daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; worker_processes 1;
 events {{ worker_connections 512; }}
 http {{
   types {{ text/html html; }} default_type text/html;
@@ -37,7 +39,8 @@ def run_nginx(folder: Path, servers: str, *ports: int) -> subprocess.Popen[bytes
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
         missing("nginx", "apt-get install nginx-light")
-    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, servers=servers))
+    user = "" if os.getuid() else "user root;"  # else its workers may not read folders of tests
+    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, servers=servers, user=user))
     process = subprocess.Popen([str(program), "-c", str(folder / "nginx.conf"), "-p", str(folder)])
     for port in ports:
         wait_for(lambda port=port: answers(port), 20, "nginx")
@@ -53,7 +56,7 @@ class Edge:
     port: int = field(default_factory=free_port)
     visited: int = field(default_factory=free_port)
 
-    def __enter__(self) -> "Edge":
+    def __enter__(self) -> Self:
         self.docroot = self.folder / "docroot"
         self.docroot.mkdir(parents=True)
         log = f"if ($server_port = {self.port}) {{ set $lcc 1; }} access_log {self.folder}/lcc.log uri if=$lcc;"

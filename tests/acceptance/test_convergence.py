@@ -81,6 +81,7 @@ def lagging(folder: Path, lcc: Lcc) -> Iterator[tuple[Edge, Author, Pusher]]:
         pusher, visitor = Pusher(lcc, edge), Visitor(edge, author.names)
         assert pusher.push() == 0
         lcc.wait_until_fetched()
+        assert held(lcc) == edge.pages()
         (edge.folder / "lcc.log").write_text("")
         visitor.start()
         pusher.start()

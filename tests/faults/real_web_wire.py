@@ -74,11 +74,11 @@ def _codings() -> list[Case]:
 def _tls() -> list[Case]:
     half, whole = raw(OK, b"\r\n", HALVES[0], end=End.CUT), raw(OK, b"\r\n", NEW, end=End.CLOSE)
     ragged = raw(OK, b"\r\n", NEW, end=End.CUT)
-    thirds = [raw(OK, b"\r\n", NEW[:size], end=End.CUT) for size in (50, 60, 70)]
+    shorter = [raw(OK, b"\r\n", NEW[:size], end=End.CUT) for size in range(50, 90)]
     cases = [
         Case("13", "cut body without a length", "then whole", (half, whole)),
         Case("13", "cut body without a length", "a copy is held", (half, whole), held=OLD),
-        Case("13", "cut body without a length", "never whole", tuple(thirds), OLD, (614,), held=OLD, compared=False),
+        Case("13", "cut body without a length", "never whole", tuple(shorter), OLD, (614,), held=OLD, compared=False),
         Case("13", "whole body, no close_notify", "as declared", (ragged,), declared=NEW, requests=1),
         Case("13", "whole body, no close_notify", "the same twice", (ragged,), requests=2),
         Case("13", "whole body, no close_notify", "with a length", (raw(OK, LENGTH, b"\r\n", NEW, end=End.CUT),), requests=1),

@@ -152,7 +152,7 @@ REFUSED: dict[str, bytes] = {
 def _lenient() -> list[Case]:
     group, robots = "odd answers that browsers read", "the same as robots.txt"
     found = [Case("14", group, name, (raw(data),)) for name, data in LENIENT.items()]
-    rules = b"User-agent: *\nDisallow: /elsewhere/\n# " + b"x" * (len(NEW) - 39)
+    rules = b"User-agent: *\nDisallow: /elsewhere/\n# ".ljust(len(NEW), b"x")
     packed = gzip.compress(rules, mtime=0)
     for name, data in LENIENT.items():
         if PACKED[:-8] in data:

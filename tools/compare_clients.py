@@ -1,9 +1,9 @@
 # ruff: noqa: INP001 - tools are no package
 """Let five clients ask a site for all that real sites were seen to send, and write ``docs/real-web.md``.
 
-``python -m tools.compare_clients`` renews the columns of curl, wget, Chromium and Scrapy, and "after" for the LCC of
-this checkout. ``--column before`` writes what an older checkout does; the other column stays. ``--kinds 5,14`` renews some
-lines only. Clients that are not installed keep their columns. Nothing leaves this machine.
+``python -m tools.compare_clients`` renews the columns of curl, wget, Chromium and Scrapy, and "after" for the
+LCC of this checkout. ``--column before`` writes what an older checkout does; the other column stays.
+``--kinds 5,14`` renews some lines only. Nothing leaves this machine.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import sync_playwright
+
 from tests.faults.real_web_case import Case
 from tests.faults.real_web_cases import cases
 from tests.faults.real_web_crawl import RIGHT, SETTINGS, Crawl, Stage
@@ -30,6 +32,9 @@ from tests.harness import lccs
 DOCUMENT = Path(__file__).parents[1] / "docs" / "real-web.md"
 SPIDER = Path(__file__).with_name("compared_spider.py")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+OK = 200
+SERVER_ERROR = 8
+"""wget's exit status for an answer that is not 200."""
 SECONDS = 6
 """How long a client waits for one URL."""
 COLUMNS = ("before", "after", "curl", "wget", "Chromium", "Scrapy")
@@ -68,7 +73,7 @@ class Got:
     def word(self, case: Case) -> str:
         if self.status == 0:
             return "error"
-        if self.status != 200:
+        if self.status != OK:
             return "status"
         return "page" if self.body == case.wants else "other bytes"
 
@@ -79,31 +84,39 @@ def curl(urls: Sequence[str], folder: Path) -> list[Got]:
     def one(url: str) -> Got:
         with tempfile.NamedTemporaryFile(dir=folder) as file:
             done = subprocess.run(["curl", *options, "-o", file.name, url], capture_output=True, check=False)
-            return Got(int(done.stdout[-3:] or 0) if done.returncode == 0 else 0, Path(file.name).read_bytes())
+            return Got(
+                int(done.stdout[-3:] or 0) if done.returncode == 0 else 0, Path(file.name).read_bytes()
+            )
 
     with ThreadPoolExecutor(2) as both:
         return list(both.map(one, urls))
 
 
 def wget(urls: Sequence[str], folder: Path) -> list[Got]:
-    options = ["--no-config", "-nv", "-S", "--tries=1", f"--timeout={SECONDS}", "--compression=auto", "--no-check-certificate"]
+    options = [
+        "--no-config",
+        "-nv",
+        "-S",
+        "--tries=1",
+        f"--timeout={SECONDS}",
+        "--compression=auto",
+        "--no-check-certificate",
+    ]
 
     def one(url: str) -> Got:
         with tempfile.NamedTemporaryFile(dir=folder) as file:
             command = ["timeout", str(2 * SECONDS), "wget", *options, "-O", file.name, url]
             done = subprocess.run(command, capture_output=True, cwd=folder, check=False)
             statuses = re.findall(rb"(?im)^\s*HTTP/[\d.]+\s+(\d{3})", done.stderr)
-            if done.returncode == 8 and statuses:
+            if done.returncode == SERVER_ERROR and statuses:
                 return Got(int(statuses[-1]) or 1)
-            return Got(0 if done.returncode else 200, Path(file.name).read_bytes())
+            return Got(0 if done.returncode else OK, Path(file.name).read_bytes())
 
     with ThreadPoolExecutor(2) as both:
         return list(both.map(one, urls))
 
 
 def chromium(urls: Sequence[str], _folder: Path) -> list[Got]:
-    from playwright.sync_api import sync_playwright
-
     options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-web-security"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
@@ -117,7 +130,17 @@ def chromium(urls: Sequence[str], _folder: Path) -> list[Got]:
 
 def scrapy(urls: Sequence[str], folder: Path) -> list[Got]:
     (folder / "urls.json").write_text(json.dumps(urls))
-    command = [sys.executable, "-m", "scrapy", "runspider", str(SPIDER), "-L", "CRITICAL", "-s", f"DOWNLOAD_TIMEOUT={SECONDS}"]
+    command = [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "runspider",
+        str(SPIDER),
+        "-L",
+        "CRITICAL",
+        "-s",
+        f"DOWNLOAD_TIMEOUT={SECONDS}",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     lines = [json.loads(line) for line in (folder / "found.jsonl").read_text().splitlines()]
     found = {line["number"]: Got(line["status"], base64.b64decode(line["body"])) for line in lines}
@@ -182,7 +205,8 @@ def rows(text: str) -> dict[tuple[str, str], dict[str, str]]:
 
 def line(kind: str, group: str, members: Sequence[Case], columns: dict[str, str]) -> str:
     wants = cell([wanted(case) for case in members])
-    return f"| {kind} | {group} | {len(members)} | {wants} | {' | '.join(columns.get(name, '') for name in COLUMNS)} |"
+    cells = [kind, group, str(len(members)), wants, *(columns.get(name, "") for name in COLUMNS)]
+    return f"| {' | '.join(cells)} |"
 
 
 def written(text: str, verdicts: dict[str, dict[Case, str]]) -> str:
@@ -203,8 +227,17 @@ def written(text: str, verdicts: dict[str, dict[Case, str]]) -> str:
         lines.append(line(kind, group, members, columns))
     before, _, rest = text.partition("<!-- table: begin -->\n")
     after = rest.partition("<!-- table: end -->")[2]
-    head = f"| kind | what the site does | cases | has to be | {' | '.join(COLUMNS)} |\n|{'---|' * (len(COLUMNS) + 4)}"
+    names = ("kind", "what the site does", "cases", "has to be", *COLUMNS)
+    head = f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
     return "\n".join([before + "<!-- table: begin -->\n", head, *lines, "\n<!-- table: end -->"]) + after
+
+
+def report(column: str, verdict: dict[Case, str]) -> None:
+    """Say what is not as it should be."""
+    wrong = [case for case, word in verdict.items() if word != RIGHT]
+    sys.stdout.write(f"{column}: {len(verdict) - len(wrong)} of {len(verdict)} as they should be\n")
+    for case in wrong if column == "after" else []:
+        sys.stdout.write(f"  {case.kind} | {case.group} | {case.name} | {verdict[case]}\n")
 
 
 def main() -> None:
@@ -212,7 +245,9 @@ def main() -> None:
     parser.add_argument("--column", choices=["before", "after"], default="after")
     parser.add_argument("--kinds", default="", help="only these, separated by commas")
     parser.add_argument("--clients", default="LCC,curl,wget,Chromium,Scrapy")
-    parser.add_argument("--patience", type=float, default=60, help="seconds in which nothing is settled: the rest waits")
+    parser.add_argument(
+        "--patience", type=float, default=60, help="seconds without progress after which the rest waits"
+    )
     options = parser.parse_args()
     kinds, clients = options.kinds.split(","), options.clients.split(",")
     found = cases()
@@ -224,12 +259,8 @@ def main() -> None:
         for client in CLIENTS:
             if client in clients:
                 verdicts[client] = asked_by(client, chosen, Path(folder))
-    for column, verdict in verdicts.items():
-        wrong = [case for case, word in verdict.items() if word != RIGHT and column in {"before", "after"}]
-        if column not in CLIENTS:
-            print(f"{column}: {len(verdict) - len(wrong)} of {len(verdict)} as they should be")
-        for case in wrong if column == "after" else []:
-            print(f"  {case.kind} | {case.group} | {case.name} | {verdict[case]}")
+    for column in {"before", "after"} & verdicts.keys():
+        report(column, verdicts[column])
     DOCUMENT.write_text(written(DOCUMENT.read_text(encoding="utf-8"), verdicts), encoding="utf-8")
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - tools are no package
-"""A spider with Scrapy's default settings that notes what it gets for each URL; ``tools/compare_clients.py`` runs it."""
+"""A spider with Scrapy's default settings that notes what it gets: a client of ``compare_clients.py``."""
 
 import base64
 import json
@@ -18,23 +18,27 @@ class ComparedSpider(scrapy.Spider):
 
     name = "compared"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.urls: list[str] = json.loads(Path("urls.json").read_text(encoding="utf-8"))
+        self.found: list[str] = []
+
     async def start(self) -> AsyncIterator[Any]:
-        self.found = Path("found.jsonl").open("w", encoding="utf-8")
-        for number, url in enumerate(json.loads(Path("urls.json").read_text())):
+        for number, url in enumerate(self.urls):
             yield scrapy.Request(url, self.note, errback=self.fail, dont_filter=True, meta={"number": number})
 
     def note(self, response: Response) -> None:
-        self._write(response.meta["number"], response.status, response.body)
+        self._add(response.meta["number"], response.status, response.body)
 
     def fail(self, failure: Failure) -> None:
         if isinstance(failure.value, HttpError):
             self.note(failure.value.response)
         else:
-            self._write(failure.request.meta["number"], 0, b"")  # type: ignore[attr-defined]
+            self._add(failure.request.meta["number"], 0, b"")  # type: ignore[attr-defined]
 
-    def _write(self, number: int, status: int, body: bytes) -> None:
+    def _add(self, number: int, status: int, body: bytes) -> None:
         told = {"number": number, "status": status, "body": base64.b64encode(body).decode()}
-        self.found.write(json.dumps(told) + "\n")
+        self.found.append(json.dumps(told))
 
     def closed(self, _reason: str) -> None:
-        self.found.close()
+        Path("found.jsonl").write_text("\n".join(self.found), encoding="utf-8")

@@ -59,7 +59,9 @@ class Edge:
     def __enter__(self) -> Self:
         self.docroot = self.folder / "docroot"
         self.docroot.mkdir(parents=True)
-        log = f"if ($server_port = {self.port}) {{ set $lcc 1; }} access_log {self.folder}/lcc.log uri if=$lcc;"
+        log = (
+            f"if ($server_port = {self.port}) {{ set $lcc 1; }} access_log {self.folder}/lcc.log uri if=$lcc;"
+        )
         servers = EDGE.format(
             origin=free_port(), port=self.port, visited=self.visited, docroot=self.docroot, seconds=self.seconds,
             log=log,
@@ -81,7 +83,11 @@ class Edge:
         return [line.split(" ", 2)[2] for line in lines if not line.endswith("/robots.txt")]
 
     def pages(self) -> dict[str, bytes]:
-        return {self.url + file.name: file.read_bytes() for file in self.docroot.iterdir() if file.suffix == ".html"}
+        return {
+            self.url + file.name: file.read_bytes()
+            for file in self.docroot.iterdir()
+            if file.suffix == ".html"
+        }
 
 
 class Author:
@@ -93,7 +99,7 @@ class Author:
     def __init__(self, edge: Edge, pages: int, chance: random.Random) -> None:
         self._edge, self._chance = edge, chance
         self.names = [f"{number:03d}.html" for number in range(pages)]
-        self.changes = 0
+        self.changes = self.editions = 0
         for name in self.names[: pages - pages // 20]:
             self._write(name)
 
@@ -110,7 +116,7 @@ class Author:
         self._write(self._chance.choice(there))
 
     def _write(self, name: str) -> None:
-        self.editions = getattr(self, "editions", 0) + 1
+        self.editions += 1
         draft = self._edge.docroot / f".{name}.draft"
         draft.write_bytes(f"<title>{name}</title>edition {self.editions} ".encode() + b"x" * self.editions)
         draft.replace(self._edge.docroot / name)

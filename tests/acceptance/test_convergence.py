@@ -109,6 +109,7 @@ def settings(**more: str) -> dict[str, str]:
     return {"LCC_RETRY_DELAYS": DELAYS, "LCC_MAX_REMOVAL": "100%", **more}
 
 
+@pytest.mark.soak_of("strict")
 @pytest.mark.parametrize("declared", ["record", "strict"])
 def test_a_site_that_lags_behind_its_pushes_ends_as_declared(
     declared: str, make_lcc: Callable[..., Lcc], tmp_path: Path
@@ -120,7 +121,9 @@ def test_a_site_that_lags_behind_its_pushes_ends_as_declared(
             time.sleep(PAUSE)
         took = converged(lcc, edge, time.monotonic())
         asked = len(edge.requests())
-        print(f"\n{declared}: {author.changes} changes, {asked} requests, all as the site {took:.1f} s after the last")
+        print(
+            f"\n{declared}: {author.changes} changes, {asked} requests, all as the site {took:.1f} s after the last"
+        )
         lcc.wait_until_fetched()
         assert held(lcc) == edge.pages()
         assert len(edge.requests()) <= 2 * author.changes
@@ -128,6 +131,7 @@ def test_a_site_that_lags_behind_its_pushes_ends_as_declared(
     assert lcc.lcc("verify").returncode == 0
 
 
+@pytest.mark.soak
 def test_kills_do_not_change_that(make_lcc: Callable[..., Lcc], tmp_path: Path) -> None:
     lcc = make_lcc(**settings())
     with lagging(tmp_path, lcc) as (edge, author, _):
@@ -138,7 +142,9 @@ def test_kills_do_not_change_that(make_lcc: Callable[..., Lcc], tmp_path: Path) 
             lcc.stop(signal.SIGKILL)
             lcc.start()
         took = converged(lcc, edge, time.monotonic())
-        print(f"\n{KILLS} kills, {author.changes} changes, {len(edge.requests())} requests, all right after {took:.1f} s")
+        print(
+            f"\n{KILLS} kills, {author.changes} changes, {len(edge.requests())} requests, all right after {took:.1f} s"
+        )
         lcc.wait_until_fetched()
         assert held(lcc) == edge.pages()
         assert len(edge.requests()) <= 2 * author.changes + 2 * KILLS
@@ -174,7 +180,11 @@ class Owner:
 
     def push(self, kind: str = "partial", pages: int | None = None) -> None:
         body = b"what is declared"
-        declared = {"mimetype": "text/html", "len": len(body), "md5": md5(body, usedforsecurity=False).hexdigest()}
+        declared = {
+            "mimetype": "text/html",
+            "len": len(body),
+            "md5": md5(body, usedforsecurity=False).hexdigest(),
+        }
         conversation = Conversation(self.lcc.port, PID)
         assert "init_accepted" in conversation.login_answer()
         urls = [{"curl": self.url(name), **declared} for name in self.names[:pages]]
@@ -192,7 +202,9 @@ class Owner:
         return int(str(self.lcc.sql(f"select count(*) from {what}")[0][0]))
 
 
-def test_the_same_declaration_again_and_again_is_asked_for_once_per_delay(make_lcc: Callable[..., Lcc]) -> None:
+def test_the_same_declaration_again_and_again_is_asked_for_once_per_delay(
+    make_lcc: Callable[..., Lcc],
+) -> None:
     """The last delay is so long that its request does not come in CI: whatever is pushed, there are three."""
     lcc = make_lcc(LCC_RETRY_DELAYS="10s,30s,5m" if SECONDS else "1s,1s,1h")
     with RealWebSite() as site:
@@ -228,7 +240,9 @@ def test_pages_that_are_always_wrong_cost_a_bounded_number_of_requests_and_are_t
         lcc.wait_until_fetched(300)
         print(f"\n{pages} wrong pages: {owner.requests()} requests")
         assert owner.requests() <= 3 * SERIES + pages
-        assert {url for (url,) in lcc.sql("select url from urlerrors where code = 608")} == set(map(owner.url, owner.names))
+        assert {url for (url,) in lcc.sql("select url from urlerrors where code = 608")} == set(
+            map(owner.url, owner.names)
+        )
         first = owner.requests()
         owner.push()
         lcc.wait_until_fetched(300)
@@ -237,7 +251,10 @@ def test_pages_that_are_always_wrong_cost_a_bounded_number_of_requests_and_are_t
             assert "declared" in lcc.lcc(*words, check=False).stdout, words
 
 
-def test_dead_urls_in_two_full_sets_get_one_series_and_then_one_request_each(make_lcc: Callable[..., Lcc]) -> None:
+@pytest.mark.soak
+def test_dead_urls_in_two_full_sets_get_one_series_and_then_one_request_each(
+    make_lcc: Callable[..., Lcc],
+) -> None:
     pages = 1000 if SECONDS else 100
     lcc = make_lcc(LCC_RETRY_DELAYS="1s,1s", LCC_ERRORS_KEPT=str(pages))
     with RealWebSite() as site:
@@ -275,12 +292,20 @@ def test_a_redirect_that_leads_elsewhere_is_followed_to_an_older_page(
         lcc.register(Provider(PID, "", allowprivate=True), roots=[[url.removesuffix("latest")]])
         lcc.start()
         for number, (what, name) in enumerate(
-            (("return 302 /r1.html;", "r1"), ("return 302 /r2.html;", "r2"), ("try_files /latest.html =404;", "latest"))
+            (
+                ("return 302 /r1.html;", "r1"),
+                ("return 302 /r2.html;", "r2"),
+                ("try_files /latest.html =404;", "latest"),
+            )
         ):
             latest.write_text(LATEST.format(what=what))
             process.send_signal(signal.SIGHUP)
-            wait_for(lambda name=name: _served(url) == f"<p>{name}.html</p>", 20, "nginx to read its configuration")
-            assert lcc.push_urls(PID, [{"curl": url, "mimetype": "text/html", "mtime": number}]).returncode == 0
+            wait_for(
+                lambda name=name: _served(url) == f"<p>{name}.html</p>", 20, "nginx to read its configuration"
+            )
+            assert (
+                lcc.push_urls(PID, [{"curl": url, "mimetype": "text/html", "mtime": number}]).returncode == 0
+            )
             lcc.wait_until_fetched()
             assert held(lcc) == {url: f"<p>{name}.html</p>".encode()}
     finally:

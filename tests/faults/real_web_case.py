@@ -58,7 +58,9 @@ class Case:
     @property
     def host(self) -> str:
         """Name the site of this case; robots.txt and waits hold for a whole host, so such cases have their own."""
-        return self.site or (f"{self.kind} {self.group} {self.name}" if self.robots or self.tls else self.kind)
+        return self.site or (
+            f"{self.kind} {self.group} {self.name}" if self.robots or self.tls else self.kind
+        )
 
     def at(self, path: str) -> str:
         return path if path.startswith("/") else self.place.rpartition("/")[0] + "/" + path

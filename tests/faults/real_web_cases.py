@@ -27,7 +27,11 @@ def _lagging() -> list[Case]:
 
     def tagged(asked: Asked) -> Reply:
         same = asked.headers.get("if-none-match") == '"old"'
-        return page(b"", "304 Not Modified", TAG, "Content-Type:", "Content-Length:") if same else page(OLD, "200 OK", TAG)
+        return (
+            page(b"", "304 Not Modified", TAG, "Content-Type:", "Content-Length:")
+            if same
+            else page(OLD, "200 OK", TAG)
+        )
 
     old, new, picture = page(OLD), page(NEW), page(OLD, "200 OK", "Content-Type: image/png")
     cut = page(NEW[:50], length=len(NEW), end=End.CLOSE)
@@ -63,9 +67,22 @@ def _missing() -> list[Case]:
             Case("2", group, "a copy is held", (gone, page(NEW)), held=OLD),
             Case("2", group, "without md5", (gone, page(NEW)), held=OLD, declared=None),
             Case("2", f"{code} for ever", "nothing held", (gone,), None, (code,), requests=RETRIES),
-            Case("2", f"{code} for ever", "a copy is held", (gone,), None, (code,), held=OLD, requests=RETRIES),
+            Case(
+                "2", f"{code} for ever", "a copy is held", (gone,), None, (code,), held=OLD, requests=RETRIES
+            ),
         ]
-    found.append(Case("2", "451 is final at once", "a copy is held", (status("451 No"),), None, (451,), held=OLD, requests=1))
+    found.append(
+        Case(
+            "2",
+            "451 is final at once",
+            "a copy is held",
+            (status("451 No"),),
+            None,
+            (451,),
+            held=OLD,
+            requests=1,
+        )
+    )
     return [replace(case, declared=None if "without" in case.name else NEW, compared=False) for case in found]
 
 
@@ -101,7 +118,9 @@ def _conditions() -> list[Case]:
 
 def _statuses() -> list[Case]:
     return [
-        Case("4", "statuses 600 to 999", str(code), (status(f"{code} Strange"),), None, (500,), site="statuses")
+        Case(
+            "4", "statuses 600 to 999", str(code), (status(f"{code} Strange"),), None, (500,), site="statuses"
+        )
         for code in range(600, 1000)
     ]
 
@@ -130,16 +149,26 @@ def _bodies() -> list[Case]:
         for code in range(300, 600):
             if code in ASK_AGAIN or (defect.startswith("stalls") and code not in STALLING):
                 continue
-            found.append(_of_a_status(code, defect, is_held=code in GIVEN_UP or code % len(DEFECTS) == number))
+            found.append(
+                _of_a_status(code, defect, is_held=code in GIVEN_UP or code % len(DEFECTS) == number)
+            )
         found += [_busy(code, defect) for code in ASK_AGAIN]
         found.append(
-            Case("5", "404 of robots.txt", defect, (page(NEW),), robots=(DEFECTS[defect]("HTTP/1.1 404 Not Found\r\n"),))
+            Case(
+                "5",
+                "404 of robots.txt",
+                defect,
+                (page(NEW),),
+                robots=(DEFECTS[defect]("HTTP/1.1 404 Not Found\r\n"),),
+            )
         )
     return found
 
 
 def _of_a_status(code: int, defect: str, *, is_held: bool) -> Case:
-    reply = DEFECTS[defect](f"HTTP/1.1 {code} Status\r\n" + ("Location: /target.html\r\n" if code in REDIRECTS else ""))
+    reply = DEFECTS[defect](
+        f"HTTP/1.1 {code} Status\r\n" + ("Location: /target.html\r\n" if code in REDIRECTS else "")
+    )
     held = OLD if is_held and code != 304 else None
     if code in REDIRECTS:
         return Case("5", "redirect with a broken body", f"{code} {defect}", (reply,), held=held,
@@ -148,7 +177,9 @@ def _of_a_status(code: int, defect: str, *, is_held: bool) -> Case:
     told = 613 if code < 400 else code
     site = f"{code} {defect}" if defect.startswith("stalls") else f"5 {group} {defect}"
     kept = None if code in GIVEN_UP else held
-    return Case("5", f"{group} with a broken body", f"{code} {defect}", (reply,), kept, (told,), held=held, site=site)
+    return Case(
+        "5", f"{group} with a broken body", f"{code} {defect}", (reply,), kept, (told,), held=held, site=site
+    )
 
 
 def _busy(code: int, defect: str) -> Case:
@@ -161,14 +192,30 @@ def _busy(code: int, defect: str) -> Case:
 
 
 def _broken_host() -> list[Case]:
-    broken = Case("6", "the broken URL", "503", (status("503 Busy"),), None, (503,), site="one broken", compared=False)
+    broken = Case(
+        "6", "the broken URL", "503", (status("503 Busy"),), None, (503,), site="one broken", compared=False
+    )
     good = [
-        Case("6", "30 good URLs behind one with 503", f"{number}", (page(NEW),), site="one broken", compared=False)
+        Case(
+            "6",
+            "30 good URLs behind one with 503",
+            f"{number}",
+            (page(NEW),),
+            site="one broken",
+            compared=False,
+        )
         for number in range(30)
     ]
     waits = status("503 Busy", "Retry-After: 3600")
-    named = Case("6", "Retry-After 1 h of one URL", "the good one", (page(NEW),), site="one waits", compared=False)
-    return [broken, *good, replace(named, name="the waiting one", script=(waits,), group="", wants=None), named]
+    named = Case(
+        "6", "Retry-After 1 h of one URL", "the good one", (page(NEW),), site="one waits", compared=False
+    )
+    return [
+        broken,
+        *good,
+        replace(named, name="the waiting one", script=(waits,), group="", wants=None),
+        named,
+    ]
 
 
 # --- 7: octets in Location ----------------------------------------------------------------------------
@@ -184,8 +231,24 @@ def _octets() -> list[Case]:
                      further={f"{mark}{code}.html": (page(NEW),)})
             )  # fmt: skip
     text = "caf\u00e9".encode().decode("latin-1")
-    found.append(Case("7", "UTF-8 in Location", "path", (moved(f"{text}.html"),), further={"caf%C3%A9.html": (page(NEW),)}))
-    host = Case("7", "a host in other octets than UTF-8", "Latin-1", (moved("http://b\xfccher.example/"),), OLD, (613,), held=OLD)
+    found.append(
+        Case(
+            "7",
+            "UTF-8 in Location",
+            "path",
+            (moved(f"{text}.html"),),
+            further={"caf%C3%A9.html": (page(NEW),)},
+        )
+    )
+    host = Case(
+        "7",
+        "a host in other octets than UTF-8",
+        "Latin-1",
+        (moved("http://b\xfccher.example/"),),
+        OLD,
+        (613,),
+        held=OLD,
+    )
     return [*found, replace(host, compared=False)]
 
 
@@ -205,7 +268,12 @@ def _walls() -> list[Case]:
         cookies = asked.headers.get("cookie", "")
         if "a=1" in cookies and "b=2" in cookies:
             return page(NEW)
-        return page(b"", "302 Found", "Location: page.html", f"Set-Cookie: {'b=2' if 'a=1' in cookies else 'a=1'}; Path=/")
+        return page(
+            b"",
+            "302 Found",
+            "Location: page.html",
+            f"Set-Cookie: {'b=2' if 'a=1' in cookies else 'a=1'}; Path=/",
+        )
 
     group = "a redirect to itself that sets a cookie"
     return [
@@ -247,5 +315,17 @@ def _asctime(ahead: float) -> str:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    parts = (_lagging, _missing, _conditions, _statuses, _bodies, _broken_host, _octets, types, wire, _walls, _small)
+    parts = (
+        _lagging,
+        _missing,
+        _conditions,
+        _statuses,
+        _bodies,
+        _broken_host,
+        _octets,
+        types,
+        wire,
+        _walls,
+        _small,
+    )
     return tuple(case for part in parts for case in part())

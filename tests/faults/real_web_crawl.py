@@ -97,7 +97,9 @@ class Stage:
             self.put(case, {case.place: case.script, **case.further})
         self.site.asked.clear()
 
-    def put(self, case: Case, scripts: Iterable[tuple[str, Sequence[Step]]] | dict[str, Sequence[Step]]) -> None:
+    def put(
+        self, case: Case, scripts: Iterable[tuple[str, Sequence[Step]]] | dict[str, Sequence[Step]]
+    ) -> None:
         port = self.ports[case.host]
         for path, script in dict(scripts).items():
             self.site.put(port, case.at(path), *(_on(port, step) for step in script))
@@ -107,7 +109,10 @@ def _on(port: int, step: Step) -> Step:
     """Name the site's own host where an answer says HOST."""
     if not isinstance(step, Reply) or b"HOST" not in step.head:
         return step
-    named = (piece.replace(b"HOST", b"127.0.0.1:%d" % port) if isinstance(piece, bytes) else piece for piece in step.pieces)
+    named = (
+        piece.replace(b"HOST", b"127.0.0.1:%d" % port) if isinstance(piece, bytes) else piece
+        for piece in step.pieces
+    )
     return replace(step, pieces=tuple(named))
 
 

@@ -56,7 +56,9 @@ Script = Sequence[Reply | Callable[[Asked], Reply]]
 """What the visits of a path get, one after the other; the last goes on for ever."""
 
 
-def page(body: bytes, status: str = "200 OK", *lines: str, length: int | None = None, end: End = End.KEEP) -> Reply:
+def page(
+    body: bytes, status: str = "200 OK", *lines: str, length: int | None = None, end: End = End.KEEP
+) -> Reply:
     """Return an answer with a length; ``lines`` are added to its head, those of a field replace the usual one."""
     names = {line.partition(":")[0].lower() for line in lines}
     usual = ["Content-Type: text/html", f"Content-Length: {len(body) if length is None else length}"]
@@ -190,7 +192,9 @@ def _parsed(head: bytes, port: int, number: int) -> Asked:
     target = first.split(" ", 1)[1].rpartition(" ")[0]
     target = re.sub("^http://[^/]*", "", target)
     path = re.sub("[\x80-\xff ]", lambda found: f"%{ord(found[0]):02X}", target)
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
+    }
     return Asked(port, path, headers, time.monotonic(), number)
 
 

@@ -60,15 +60,25 @@ def _of_type(value: str, body: bytes = NEW) -> Reply:
 
 
 def _types() -> list[Case]:
-    found = [Case("10", "read as text/html", repr(value), (_of_type(value),), stored_type="text/html") for value in HTML]
+    found = [
+        Case("10", "read as text/html", repr(value), (_of_type(value),), stored_type="text/html")
+        for value in HTML
+    ]
     found += [
-        Case("10", "no valid type: the declared one", repr(value), (_of_type(value),), stored_type="text/html")
+        Case(
+            "10", "no valid type: the declared one", repr(value), (_of_type(value),), stored_type="text/html"
+        )
         for value in NONE
     ]
     found += [
-        Case("10", "another valid type is told", repr(value), (_of_type(value),), NEW, (607,)) for value in PLAIN
+        Case("10", "another valid type is told", repr(value), (_of_type(value),), NEW, (607,))
+        for value in PLAIN
     ]
-    two = raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(NEW), NEW)
+    two = raw(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
+        % len(NEW),
+        NEW,
+    )
     empty = raw(b"HTTP/1.1 200 OK\r\nContent-Type: \r\nContent-Length: %d\r\n\r\n" % len(NEW), NEW)
     sniffed = "no type, and HTML or PDF that is not declared"
     return [
@@ -149,7 +159,9 @@ def _references() -> list[Case]:
                      further={path.replace("/17/x", folder): (page(NEW),)})
             )  # fmt: skip
     dots = "dot segments of an absolute Location"
-    for number, reference in enumerate(("http://HOST/17/in/a/../z.html", "http://HOST/17/out/../in/z.html", "../in/z.html")):
+    for number, reference in enumerate(
+        ("http://HOST/17/in/a/../z.html", "http://HOST/17/out/../in/z.html", "../in/z.html")
+    ):
         found.append(
             Case("17", dots, repr(reference), (moved(reference),), path="/17/in/page.html", root="/17/in/",
                  site=f"17 {dots} {number}", further={"/17/in/z.html": (page(NEW),)})

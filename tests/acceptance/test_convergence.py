@@ -205,7 +205,10 @@ class Owner:
 def test_the_same_declaration_again_and_again_is_asked_for_once_per_delay(
     make_lcc: Callable[..., Lcc],
 ) -> None:
-    """The last delay is so long that its request does not come in CI: whatever is pushed, there are three."""
+    """The last delay is so long that its request does not come in CI: whatever is pushed, there are three.
+
+    What is pushed after the last try waits for the last delay once more.
+    """
     lcc = make_lcc(LCC_RETRY_DELAYS="10s,30s,5m" if SECONDS else "1s,1s,1h")
     with RealWebSite() as site:
         owner = Owner(lcc, site, 1)
@@ -219,7 +222,7 @@ def test_the_same_declaration_again_and_again_is_asked_for_once_per_delay(
             owner.push()
             owner.absorbed()
         assert owner.requests() == (4 if SECONDS else 3)
-        assert owner.counted("qdb") == (0 if SECONDS else 1)
+        assert owner.counted("qdb") == 1
 
 
 def test_pages_that_are_always_wrong_cost_a_bounded_number_of_requests_and_are_told(

@@ -107,6 +107,8 @@ soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and powe
 	LCC_SCHEMATHESIS=long $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/integration/test_web_server.py -k schemathesis
 	LCC_RECRAWL_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_RECRAWL_ROUNDS=3 LCC_RECRAWL_BANDWIDTH=1M $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_recrawl.py
 	LCC_MISSES_DATABASES="sqlite mariadb postgresql" $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_push_misses.py
+	LCC_CONVERGENCE=10 $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/acceptance/test_convergence.py
+	LCC_REAL_WEB=whole $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/faults/test_real_web.py
 
 fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each reader of hostile input
 	$(BIN)/python -m pip install -q -e '.[fuzz]'

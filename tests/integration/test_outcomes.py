@@ -762,6 +762,7 @@ The test `tests/integration/test_outcomes.py` writes this table from a real craw
 `LCC_RETRY_DELAYS`. *Bytes charged* count against the bandwidth of the provider and of the whole LCC. They are the bytes
 of all bodies in the turn as they were transferred: compressed, without the frames of chunks. Here a page has 105 bytes,
 and the body of an error 15. Why 404, 410, 607 and 608 are tried again: [what was declared ends as declared](convergence.md).
+[What real sites send](real-web.md) has another table.
 
 | outcome | requests | bytes charged | row afterwards | told to the provider | the provider's next fetch |
 |---|---|---|---|---|---|

@@ -46,11 +46,12 @@ class TurnPass:
 class HeldTurn(Turn):
     """A turn from its grant until it is given back or lost; when it is leased again, that is another one.
 
-    ``members`` by their pid; ``out`` are keys handed out and not settled, ``judged`` those of ``judge``. ``arrivals`` is what had arrived
-    when it was last read, ``reach`` how far its window was read, None = it is read from the head next.
-    ``size``: tickets that its windows have, ``read_at``: when one was read on. During a read, ``taken`` are
-    keys handed out since it began, and ``due`` is when a URL that the read may not know of is to be fetched.
-    ``since`` counts, for each member, the fetches that were no retries since the last one that was.
+    ``members`` by their pid; ``out`` are keys handed out and not settled, ``judged`` those of ``judge``.
+    ``arrivals`` is what had arrived when it was last read, ``reach`` how far its window was read, None = it
+    is read from the head next. ``size``: tickets that its windows have, ``read_at``: when one was read on.
+    During a read, ``taken`` are keys handed out since it began, and ``due`` is when a URL that the read may
+    not know of is to be fetched. ``since`` counts, for each member, the fetches that were no retries since
+    the last one that was.
     """
 
     lease: StoredTurn

@@ -201,10 +201,10 @@ class Dispatcher:
         if turn is None or failing is None:
             return
         blamed = tuple(url for url in failing.blamed if url[0] != ticket.row.urlkey)
-        turn.out.update(url[0] for url in blamed)
+        turn.judge(blamed)
 
         def settled(_: Settled | Failure) -> None:
-            turn.acquit(blamed)
+            turn.judged_all(blamed)
             self.windows.read_anew([turn])
             self.leases.give_back_if_idle(turn)
 

@@ -46,17 +46,19 @@ class TurnPass:
 class HeldTurn(Turn):
     """A turn from its grant until it is given back or lost; when it is leased again, that is another one.
 
-    ``members`` by their pid; ``out`` are keys handed out and not settled. ``arrivals`` is what had arrived
-    when it was last read, ``reach`` how far its window was read, None = it is read from the head next.
-    ``size``: tickets that its windows have, ``read_at``: when one was read on. During a read, ``taken`` are
-    keys handed out since it began, and ``due`` is when a URL that the read may not know of is to be fetched.
-    ``since`` counts, for each member, the fetches that were no retries since the last one that was.
+    ``members`` by their pid; ``out`` are keys handed out and not settled, ``judged`` those of ``judge``.
+    ``arrivals`` is what had arrived when it was last read, ``reach`` how far its window was read, None = it
+    is read from the head next. ``size``: tickets that its windows have, ``read_at``: when one was read on.
+    During a read, ``taken`` are keys handed out since it began, and ``due`` is when a URL that the read may
+    not know of is to be fetched. ``since`` counts, for each member, the fetches that were no retries since
+    the last one that was.
     """
 
     lease: StoredTurn
     state: TurnState = field(default_factory=TurnState)
     members: dict[int, Member] = field(default_factory=dict)
     out: set[bytes] = field(default_factory=set)
+    judged: set[bytes] = field(default_factory=set)
     arrivals: int = 0
     reach: Reach | None = None
     size: int = 0
@@ -72,12 +74,18 @@ class HeldTurn(Turn):
 
     def kept_out(self) -> set[bytes]:
         """Return the keys of URLs that no window is to have: handed out, or blamed till others were tried."""
+        if not self.hosts:
+            return self.out
         blamed = {url[0] for one in self.failing().values() for url in one.blamed}
-        return blamed | self.out if blamed else self.out
+        return blamed | self.out | self.judged
 
-    def acquit(self, blamed: Iterable[Blamed]) -> None:
-        """Note that what becomes of URLs is durable that failed before their host answered."""
-        self.out.difference_update(url[0] for url in blamed)
+    def judge(self, blamed: Iterable[Blamed]) -> None:
+        """Note that it is being made durable what becomes of URLs that failed before their host answered."""
+        self.judged.update(url[0] for url in blamed)
+
+    def judged_all(self, blamed: Iterable[Blamed]) -> None:
+        """Note that it is durable."""
+        self.judged.difference_update(url[0] for url in blamed)
         self._is_all_settled()
 
     def hand_out(self, ticket: Ticket) -> bool:
@@ -109,7 +117,7 @@ class HeldTurn(Turn):
         self._is_all_settled()
 
     def _is_all_settled(self) -> None:
-        if not self.out:
+        if not self.out and not self.judged:
             self.state.happens(Event.ALL_SETTLED)
 
     def is_idle(self) -> bool:

@@ -243,7 +243,7 @@ class Turns(Generic[AnyTurn]):
         turn.window = deque(turn.admitted(tickets, now))
         turn.more, turn.look_at = more, look_at
         if turn.hosts and turn.forgive(now):
-            self._ask(turn)
+            turn.look_at = now  # for what was forgiven
         self.requeue(turn, now)
 
     def extend(self, key: str, tickets: Iterable[Ticket], now: float, *, more: bool) -> None:

@@ -53,7 +53,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Case, Seen]]
         yield found
 
 
-@pytest.mark.parametrize(("kind", "group"), GROUPS, ids=" ".join)
+@pytest.mark.parametrize(("kind", "group"), GROUPS)
 def test_it_ends_as_declared_or_is_told(seen: dict[Case, Seen], kind: str, group: str) -> None:
     members = [case for case in CASES if (case.kind, case.group) == (kind, group)]
     verdicts = {case.name: seen[case].verdict(case) for case in members}

@@ -188,10 +188,10 @@ class Server(uvicorn.Server):
             )
         )
 
-    def _protocol(self, **options: Any) -> asyncio.Protocol:
+    def _protocol(self, *args: Any, **options: Any) -> asyncio.Protocol:
         """Return what serves a connection, behind a handshake where that is wanted."""
         made = _Protocol(
-            silence=self._service.silence, crowd=self._crowd, newcomers=self._newcomers, **options
+            *args, silence=self._service.silence, crowd=self._crowd, newcomers=self._newcomers, **options
         )
         return made if self._secure is None else Door(made, self._secure, self._newcomers, HEAD_SECONDS)
 

@@ -18,7 +18,7 @@ with warnings.catch_warnings():
 
 @pytest.fixture
 def house():
-    return OwnerHouse()
+    return OwnerHouse(web_url="http://testserver")
 
 
 @pytest.fixture

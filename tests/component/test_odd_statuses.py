@@ -83,7 +83,7 @@ def test_the_range_covers_all_codes_of_failed_fetches() -> None:
 
 @pytest.mark.parametrize("status", ODD)
 def test_a_document_fails_with_500_and_the_status_in_the_text(status: int) -> None:
-    outcome = outcomes.not_served(ticket(), status)
+    outcome = outcomes.not_served(ticket(), status, conditional=True)
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.detail) == (500, f"the site answers {status}")
     assert not retries.is_host_level(outcome.code)
@@ -97,14 +97,14 @@ def test_the_host_has_answered_whatever_the_status() -> None:
 
 @pytest.mark.parametrize("status", NO_STATUS)
 def test_a_status_that_is_none_is_a_malformed_answer(status: int) -> None:
-    outcome = outcomes.not_served(ticket(), status)
+    outcome = outcomes.not_served(ticket(), status, conditional=True)
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.detail) == (614, f"the site answers {status}")
 
 
 @pytest.mark.parametrize("status", range(400, 600))
 def test_known_statuses_are_themselves(status: int) -> None:
-    outcome = outcomes.not_served(ticket(), status)
+    outcome = outcomes.not_served(ticket(), status, conditional=True)
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.detail) == (status, "")
 

@@ -57,7 +57,7 @@ def test_who_reads_a_replica_needs_no_primary(small, replica):
 
 
 def test_over_http_the_feed_is_read_of_the_replica_and_written_cursors_go_to_the_primary(small, replica):
-    config = config_of({**small.settings, "LCC_READ_DATABASE_URL": replica})
+    config = config_of({**small.settings, "LCC_READ_DATABASE_URL": replica, "LCC_WEB_URL": "http://lcc.test"})
     store, copy, secret = small.store(), SqlStore(replica), new_secret()
     StoreTokens(store).add(Token(digest_of(secret), "indexer", READ, "", "", int(time.time()), 0))
     newest = small.lcc("select", "--format", "jsonl").stderr.split()[-1]

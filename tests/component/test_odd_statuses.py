@@ -61,7 +61,7 @@ class Manager:
 
 
 def ticket() -> Any:
-    row = SimpleNamespace(furl="http://h.example/", pid=1, psetid=1)
+    row = SimpleNamespace(furl="http://h.example/", pid=1, psetid=1, tries=0)
     return SimpleNamespace(row=row, trip=SimpleNamespace(), etag="", last_modified="")
 
 

@@ -16,7 +16,7 @@ from lcc_scrapy.domain.indexnow import GOOD, PENDING
 from lcc_scrapy.domain.registration import FILE
 from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.fetch.download_handler import IN_MEMORY, PRIVATE_HOSTS, header_of
+from lcc_scrapy.fetch.download_handler import IN_MEMORY, PRIVATE_HOSTS, location_of
 from lcc_scrapy.fetch.robots import MOST_READ, RobotsAnswer, _rules
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.indexnow.checking import Checker
@@ -60,7 +60,7 @@ def test_robots_txt(site: Site, tmp_path: Path) -> None:
         async def ask(url: HttpUrl) -> RobotsAnswer:
             meta = {PRIVATE_HOSTS: frozenset({url.netloc}), IN_MEMORY: MOST_READ}
             response = await handler.download_request(Request(str(url), meta=meta))
-            return RobotsAnswer(response.status, response.body, header_of(response, "Location", "utf-8"))
+            return RobotsAnswer(response.status, response.body, location_of(response))
 
         async def unread(wire: bytes) -> None:
             site.put("/robots.txt", raw(wire))

@@ -177,7 +177,7 @@ BAD_PROXIES = {
     "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n", BROKEN, UNREACHED, ": the proxy: "),
     "nothing": (b"", BROKEN, UNREACHED, ": the proxy: "),
     "half a head": (b"HTTP/1.1 200 OK\r\nX:", BROKEN, UNREACHED, ": the proxy: "),
-    "garbage behind the head": (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nSSH-2.0-x\r\n", 200, UNREACHED, ": the proxy: "),
+    "garbage behind the head": (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nSSH-2.0-x\r\n", 200, UNREACHED, "by its proxy: "),
 }  # fmt: skip
 
 

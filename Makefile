@@ -87,7 +87,7 @@ soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and powe
 	LCC_AWAY=30 $(BIN)/python -m pytest -p no:randomly tests/acceptance/test_database_away.py
 	LCC_S3_DOCUMENTS=10000 LCC_S3_KILLS=20 LCC_S3_RESTARTS=5 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_object_storage.py
 	LCC_MACHINE=long $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_machine_trouble.py
-	LCC_FREEZES=50 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_lost_machines.py
+	LCC_FREEZES=50 $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_machines_lost.py
 	LCC_SILENT=3000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_silent_crowds.py
 	LCC_SLOW_CLIENTS=500 LCC_WRONG_LOGINS=1000 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_hostile_providers.py
 	LCC_TLS_PUSHES=200 LCC_SIGHUPS=50 $(BIN)/python -m pytest -p no:randomly -s tests/faults/test_tls.py tests/faults/test_sighup.py
@@ -107,7 +107,7 @@ soak: $(DEV_STAMP) corpora ## the long versions: hostile clients, kills and powe
 	LCC_SCHEMATHESIS=long $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/integration/test_web_server.py -k schemathesis
 	LCC_RECRAWL_SITE=.corpora/python3.11-doc/usr/share/doc/python3.11/html LCC_RECRAWL_ROUNDS=3 LCC_RECRAWL_BANDWIDTH=1M $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_recrawl.py
 	LCC_MISSES_DATABASES="sqlite mariadb postgresql" $(BIN)/python -m pytest -p no:randomly -s tests/acceptance/test_push_misses.py
-	LCC_CONVERGENCE=10 $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/acceptance/test_convergence.py
+	LCC_CONVERGENCE=10 $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/acceptance/test_lagging_sites.py
 	LCC_REAL_WEB=whole $(BIN)/python -m pytest -p no:randomly -s --timeout 3600 tests/faults/test_real_web.py
 
 fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each reader of hostile input

@@ -160,6 +160,7 @@ class Lcc:
             "LCC_POLL": "0.5",
             "LCC_LOGIN_SECONDS": "300s",  # whoever is held up between connecting and his login is let in
             "LCC_STORE_JOB_WARN": "0",  # what it warns of is how busy this machine is
+            "LCC_RETRY_DELAYS": "",  # the first answer of a site counts, unless a test says otherwise
             **({"LCC_DATABASE_URL": self.database_url} if self.database_url else {}),
             **self.settings,
         }

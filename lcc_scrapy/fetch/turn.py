@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from math import ceil
 from typing import Any, NoReturn
 
 from scrapy.exceptions import (
@@ -187,7 +188,7 @@ class TurnKeeper:
 
     def _put_off(self, ticket: Ticket, code: int, error: Exception | None, asked: float = 0.0) -> NoReturn:
         now = self._worker.now()
-        until = now + int(min(asked, retries.RETRY_AFTER_MAX)) if asked else 0
+        until = now + 1 + ceil(min(asked, retries.RETRY_AFTER_MAX)) if asked else 0  # ``now`` is rounded down
         self._worker.manager.delay(Delayed(ticket, code, str(error or "")[:200], now, until=until))
         raise TurnDelayed(str(error or code)) from error
 

@@ -13,6 +13,8 @@ from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.earlier_tries import EarlierTries
 from lcc_scrapy.http.request import REPEATABLE, Origin, Request
 
+_ASKS_FOR_REST = frozenset({429, 503})
+
 KEPT = 15.0
 """Seconds for which an idle connection is kept."""
 
@@ -64,7 +66,8 @@ class Pool:
         """Send a request and have its answer read; returns what ``read`` does. Otherwise as ``ask``.
 
         On a kept connection, an answer that cannot be read, or behind which something stands, may not be
-        that to the request: where that does no harm, it is asked once more over a new one, and read again.
+        that to the request: where that does no harm, it is asked once more over a new one, and read again. One
+        that asks for rest is believed.
         """
         ask = partial(self.ask, request, patience=patience, deadline=deadline, window=window, largest=largest)
         connection = await ask()
@@ -72,7 +75,7 @@ class Pool:
             return await self._read(connection, read)
         with suppress(BadBody, BadCoding):
             found = await self._read(connection, read)
-            if not connection.stray:
+            if not connection.stray or connection.answer.status in _ASKS_FOR_REST:
                 return found
         return await self._read(await ask(new=True), read)
 

@@ -32,7 +32,7 @@ REASONS = {
     "outside": ("refused", "refused  ", "704 URL outside the provider's roots"),
     "type": ("refused", "refused  ", "703 mimetype not accepted: video/mp4"),
     "bad": ("refused", "refused  ", "705 URL not valid or scheme not supported"),
-    "unreachable": ("waiting", "602 ", "its host failed once"),
+    "unreachable": ("waiting", "602 ", "has failed since"),
     "hours": ("waiting", "its hours are closed until"),
 }
 """The state of each URL, and what else the lines must hold."""

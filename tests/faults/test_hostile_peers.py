@@ -102,7 +102,7 @@ ANSWERS = {
     "not there": (page("no", "404 Not Found"), "answers 404"),
     "elsewhere": (page("", "302 Found", location="http://192.0.2.1/"), "answers 302"),
     "a part": (page("x", "206 Partial Content"), "answers 206"),
-    "no HTTP": (raw(b"220 hello\r\n"), "Expected HTTP/"),
+    "no HTTP": (raw(b"220 hello\r\n"), "no beginning of an answer"),
 }
 
 

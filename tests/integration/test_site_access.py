@@ -502,7 +502,7 @@ class Crawl:
         def told() -> str:
             return self.lcc.lcc("explain", url, "--provider", str(pid)).stdout
 
-        wait_for(lambda: "fetched " in told() or "its host failed once" in told(), 120, f"{pid}: {page}")
+        wait_for(lambda: "fetched " in told() or "has failed since" in told(), 120, f"{pid}: {page}")
         return told()
 
     def search(self) -> None:

@@ -66,8 +66,8 @@ class Pool:
         """Send a request and have its answer read; returns what ``read`` does. Otherwise as ``ask``.
 
         On a kept connection, an answer that cannot be read, or behind which something stands, may not be
-        that to the request: where that does no harm, it is asked once more over a new one, and read again. One
-        that asks for rest is believed.
+        that to the request: where that does no harm, it is asked once more over a new one, and read again.
+        One that asks for rest is believed.
         """
         ask = partial(self.ask, request, patience=patience, deadline=deadline, window=window, largest=largest)
         connection = await ask()

@@ -61,7 +61,11 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with Site() as site, lccs(tmp_path_factory.mktemp("fetch")) as make:
         lcc = make(
-            LCC_FETCH_MAX_BYTES="60k", LCC_MEMORY_BODY="8k", LCC_FETCH_TIMEOUT="2s", LCC_CONTACT="me@h"
+            LCC_FETCH_MAX_BYTES="60k",
+            LCC_MEMORY_BODY="8k",
+            LCC_FETCH_TIMEOUT="2s",
+            LCC_RETRY_DELAYS="10s",
+            LCC_CONTACT="me@h",
         )
         root = f"http://127.0.0.1:{site.listen()}/in/"
         everywhere = [root, f"https://127.0.0.1:{site.listen(unknown_certificate(lcc.folder))}/in/"]

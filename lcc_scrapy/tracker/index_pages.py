@@ -24,6 +24,9 @@ _OBJECT = re.compile(r'[\s,]*+(\{(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+\})', re
 TAIL = 4096
 """Characters behind a link that are looked at."""
 
+HREF = 4096
+"""Characters of a link's address: file names have 255 bytes, and nothing longer is one."""
+
 LINKS, OBJECT = 200_000, 65_536
 """Entries of one page, and characters of one in JSON: a page costs memory for these only."""
 
@@ -61,7 +64,8 @@ def _of_html(text: str) -> Iterator[Indexed]:
         assert link is not None
         end = len(text) if following is None else following.start()
         href = _HREF.search(link[0])
-        name = _name(html.unescape(href[1] or href[2] or "")) if href else b""
+        reference = (href[1] or href[2] or "") if href else ""
+        name = _name(html.unescape(reference)) if len(reference) <= HREF else b""
         if name:
             yield _entry(name, text[link.end() : min(end, link.end() + TAIL)])
 

@@ -290,7 +290,7 @@ HTTP_API = Parser(
 _KNOWN = frozenset({"site", "email", "bandwidth", "hours", "timezone"})
 _READERS: tuple[Callable[[str], object], ...] = (
     lambda text: registration.folder_of(text, frozenset({80})), registration.contact_of, lambda text: registration.bandwidth_of(text, 0),
-    lambda text: registration.hours_of(text, 168), registration.zone_of, lambda text: registration.redirected(HttpUrl.parse("http://h/"), text, frozenset({80})),
+    lambda text: registration.hours_of(text, 168), registration.zone_of, lambda text: registration.redirected(HttpUrl.parse("http://h/"), text.encode(), frozenset({80})),
     lambda text: registration.proves("0" * 64, text.encode()),
 )  # fmt: skip
 

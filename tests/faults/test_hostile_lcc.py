@@ -352,7 +352,7 @@ def test_the_command_stays_small_at_a_hostile_server(owner, kind):
     assert process.returncode in {69, 75}, process.stderr
     peak = int(re.search(r"VmHWM:\s*(\d+)", process.stdout)[1]) / 1024
     print(f"{kind}: {peak:.0f} MB")
-    assert peak < 80, "MB, of which the interpreter takes about 30"
+    assert peak < 48, "MB, of which the interpreter takes about 22"
 
 
 _MEASURED = """

@@ -145,7 +145,6 @@ class Link:
                 # The reason may still be waiting to be read.
                 self.receive_until(settled)
                 return False
-            self._check_silence(end)
             if not brought:
                 self._wait(events, end)
         return True
@@ -177,17 +176,10 @@ class Link:
         return not self.ended
 
     def _wait(self, events: int, end: float) -> None:
-        self._check_silence(end)
+        left = end - self._clock()
         self._selector.modify(self.socket, events)
-        if not self._selector.select(max(0.0, end - self._clock())):
-            raise self._silent()
-
-    def _check_silence(self, end: float) -> None:
-        if self._clock() > end:
-            raise self._silent()
-
-    def _silent(self) -> Lost:
-        return Lost(f"{self._peer} did not answer for {self._timeout:g} seconds")
+        if left <= 0 or not self._selector.select(left):
+            raise Lost(f"{self._peer} did not answer for {self._timeout:g} seconds")
 
     def close(self, *, politely: bool) -> None:
         """Close; ``politely`` waits for the other side's goodbye. Nothing is raised."""

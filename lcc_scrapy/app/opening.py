@@ -60,7 +60,7 @@ def _made(name: str, url: str, pause: float = 0) -> SqlStore:
         if error.name == "psycopg":
             raise MissingExtra("postgresql", f"{name}: psycopg") from None
         raise ConfigurationError(f"{name}: {error.name} is missing: install it") from None
-    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+    except (ConfigurationError, ArgumentError, NoSuchModuleError, ImportError) as error:
         raise ConfigurationError(f"{name}: {error}") from None
 
 

@@ -59,15 +59,15 @@ def upgrade(lcc: Lcc, *, dry_run: bool) -> None:
 
 def _target(_ctx: click.Context, _param: click.Parameter, text: str) -> "URL":
     """Read the address of a database; that of an SQLite file is made absolute."""
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
+    from lcc_scrapy.db.sql.urls import read_url
+    from lcc_scrapy.domain.errors import ConfigurationError
 
     if text == "-":
         text = sys.stdin.readline().strip()
     try:
-        url = make_url(text)
-    except ArgumentError:
-        raise click.BadParameter("expected for example mysql://lcc:secret@db.example.org/lcc") from None
+        url = read_url(text)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from None
     if url.get_backend_name() != "sqlite":
         return url
     if url.database in {None, "", ":memory:"}:
@@ -137,9 +137,8 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
     lcc db restore lcc-monday.sqlite --yes
     lcc verify --repair
     """  # noqa: D301
-    from sqlalchemy import make_url
-
     from lcc_scrapy.content.store import highest_id
+    from lcc_scrapy.db.sql.urls import read_url
     from lcc_scrapy.ops import restoring
     from lcc_scrapy.ops.backups import opened_backup
 
@@ -148,7 +147,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
         spools = open_now.enter_context(_at_rest(config))
         with printing.progress("reading the backup"):
             source = open_now.enter_context(opened_backup(file, home.lcc_id, home.folder))
-        target = open_now.enter_context(_opened(config, make_url(config.database_url)))
+        target = open_now.enter_context(_opened(config, read_url(config.database_url)))
         if restoring.holds_rows(target, home.lcc_id):
             _ask(yes=yes)
         with printing.progress("restoring") as progress:

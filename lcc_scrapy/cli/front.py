@@ -59,9 +59,9 @@ def init(lcc: Lcc) -> None:
     lcc front init
     lcc -s LCC_FRONT_DATABASE_URL=mysql+pymysql://lcc@db/front front init
     """  # noqa: D301
-    from sqlalchemy import make_url
+    from lcc_scrapy.db.sql.urls import read_url
 
-    if make_url(lcc.config.front_database_url).get_backend_name() == "sqlite":
+    if read_url(lcc.config.front_database_url).get_backend_name() == "sqlite":
         lcc.config.data_dir.mkdir(parents=True, exist_ok=True)
     with opened(lcc, check=False) as directory:
         directory.create()
@@ -206,9 +206,9 @@ def list_(lcc: Lcc, *, as_json: bool) -> None:
 
 
 def _without_password(database: str) -> str:
-    from sqlalchemy import make_url
+    from lcc_scrapy.db.sql.urls import read_url
 
-    return make_url(database).render_as_string() if database else ""
+    return read_url(database).render_as_string() if database else ""
 
 
 def _urls(subs: list[SubLcc]) -> dict[str, int]:

@@ -83,6 +83,7 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
         bounds=config.web,
         primary=StoreFeed(store),
         address=_addresses(contents, config.content_redirect),
+        https=config.web_url.startswith("https://"),
     )
     routers = [
         make_router(StorePublications(store), config.web_url),

@@ -7,9 +7,10 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Connection, inspect, make_url
+from sqlalchemy import URL, Connection, inspect
 
 from lcc_scrapy.db.sql.store import READING, SILENCE, SqlStore, named_errors
+from lcc_scrapy.db.sql.urls import read_url
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -122,6 +123,6 @@ def _after(current: str | None) -> list[str]:
 
 def is_missing_file(url: str | URL) -> bool:
     """Tell whether a URL names an SQLite file that is not there."""
-    parsed = make_url(url)
+    parsed = read_url(url)
     file = parsed.database
     return parsed.get_backend_name() == "sqlite" and bool(file) and not Path(str(file)).exists()

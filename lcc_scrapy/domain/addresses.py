@@ -2,7 +2,8 @@
 
 An explicit table (IANA special-purpose address registries for IPv4 and IPv6, RFC 6890 and its successors),
 because the standard library's ``is_global`` of Python 3.11 errs on NAT64, 6to4, site-local and others.
-What the registries call globally reachable but is no host of anybody (anycast relays, AS112) is refused too.
+What the registries call globally reachable but is no host of anybody (anycast relays, AS112, a cloud's own)
+is refused too.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
@@ -14,6 +15,7 @@ REFUSED_V4 = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # behind a carrier's NAT
         "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # Azure's own, in each of its networks
         "169.254.0.0/16",  # link-local; the metadata of clouds
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments

@@ -84,13 +84,18 @@ class Login:
         return f"username*=UTF-8''{quote(self.user, safe='')}"
 
 
-def challenge_in(fields: Iterable[bytes]) -> Challenge | None:
-    """Return the best challenge in the fields WWW-Authenticate of an answer, None = none can be answered."""
+def challenge_in(fields: Iterable[bytes], before: Challenge | None = None) -> Challenge | None:
+    """Return the best challenge in the fields WWW-Authenticate of an answer, None = none can be answered.
+
+    ``before`` is one that the site made earlier: a worse one is not answered, for it may be somebody else's,
+    who wants to try passwords against the answer.
+    """
     text = ",".join(field.decode("latin-1") for field in fields)
     if len(text) > _MOST or _CONTROL.search(text.replace("\t", " ")):
         return None
     known = [made for values in _digests(text) if (made := _made(values)) is not None]
-    return min(known, key=lambda one: one.rank, default=None)
+    best = min(known, key=lambda one: one.rank, default=None)
+    return None if best and before and best.rank > before.rank else best
 
 
 def _digests(text: str) -> Iterator[dict[str, str]]:

@@ -53,6 +53,8 @@ _BANDWIDTH_MAX = (1 << 63) - 1
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,8}")
 _SECRET = re.compile(rb"[0-9a-f]{40}")
 _FILE_LIKE = re.compile(r"[^/]+\.(?:html?|php|txt|xml|aspx?|jsp|cgi)", re.IGNORECASE)
+WITH_TLS = "lccs://"
+"""Before the address of an update notification server: it has TLS."""
 _UNS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})")
 _PORT_MAX = 65535
 
@@ -269,10 +271,12 @@ def ports(text: Any) -> frozenset[int]:
 
 
 def uns_addresses(text: Any) -> tuple[str, ...]:
-    """Read ``host:port`` pairs, separated by blanks."""
+    """Read ``host:port`` pairs, separated by blanks; ``lccs://`` before one says that it has TLS."""
     found = listed(text)
     for one in found:
-        match = _UNS.fullmatch(one)
+        match = _UNS.fullmatch(one.removeprefix(WITH_TLS))
         if match is None or int(match[1]) > _PORT_MAX:
-            raise ValueError(f"{one!r}, expected for example uns.example.org:9000")
+            raise ValueError(
+                f"{one!r}, expected for example uns.example.org:9000 or {WITH_TLS}uns.example.org:9000"
+            )
     return found

@@ -25,5 +25,5 @@ class RegistrationRules:
     bandwidth: int = setting("LCC_REGISTRATION_BANDWIDTH", "0", read.size, "Bytes per second at most for a provider that registered: it may ask for less, not for more; 0 = no limit.")
     ports: frozenset[int] = setting("LCC_REGISTRATION_PORTS", "80 443", ports, "Ports of sites that may register, separated by blanks.")
     private: bool = setting("LCC_REGISTRATION_PRIVATE", "no", read.flag, "Permit sites at private addresses to register, and fetch from them: for an intranet.")
-    uns: tuple[str, ...] = setting("LCC_PUBLIC_UNS", "", uns_addresses, "Where providers reach the update notification server, as new providers are told: `uns.example.org:9000`; several are separated by blanks.")
+    uns: tuple[str, ...] = setting("LCC_PUBLIC_UNS", "", uns_addresses, "Where providers reach the update notification server, as new providers are told: `uns.example.org:9000`, or `lccs://uns.example.org:9000` if it has TLS (`lcc-push init` takes no other from an `https://` address); several are separated by blanks.")
 # fmt: on

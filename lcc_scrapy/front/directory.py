@@ -29,7 +29,7 @@ class Directory:
         self._url = url
         try:
             self._engine: Engine = make_engine(url)
-        except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        except (ConfigurationError, ArgumentError, NoSuchModuleError, ImportError) as error:
             raise ConfigurationError(f"LCC_FRONT_DATABASE_URL: {error}") from None
         self.given = GivenPids(self._engine)
 

@@ -160,7 +160,7 @@ def make_app(front: Front) -> FastAPI:
     take_either_spelling(app)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=front.bounds)
-    app.add_middleware(Guards, silence=front.bounds.silence)
+    app.add_middleware(Guards, bounds=front.bounds)
     return app
 
 

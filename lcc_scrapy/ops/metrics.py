@@ -68,7 +68,7 @@ def _of_the_processes(store: Store, now: int) -> Iterator[Measure]:
     with store.read() as tx:
         workers = [one for one in tx.workers() if one.expires > now]
         unses = tx.unses()
-    silent = [((one.note,), float(max(now - one.seen, 0))) for one in unses]
+    silent = [((one.note, one.uns), float(max(now - one.seen, 0))) for one in unses]
     yield _one("lcc_workers", "Crawl processes at work", len(workers))
     yield _one("lcc_fetch_places", "Fetches that they may do at a time", sum(one.places for one in workers))
     yield _one("lcc_fetch_places_in_use", "Fetches under way", sum(one.in_use for one in workers))
@@ -76,7 +76,7 @@ def _of_the_processes(store: Store, now: int) -> Iterator[Measure]:
     yield _one("lcc_fetch_bytes_per_second", "Their traffic", sum(one.rate for one in workers))
     jobs = [((one.owner, one.job), one.job_ms / 1000) for one in workers if one.job]
     yield Measure("lcc_store_job_seconds", "Longest job of a store thread of late", jobs, ("worker", "job"))
-    yield Measure("lcc_uns_silence_seconds", "Since the last heartbeat of a UNS", silent, ("host",))
+    yield Measure("lcc_uns_silence_seconds", "Since the last heartbeat of a UNS", silent, ("host", "uns"))
 
 
 def _lags(store: Store, now: int) -> Iterator[Measure]:

@@ -11,7 +11,7 @@
     changes.py     what differs between a site and its state
     unconfirmed.py what the LCC may have taken without our learning of it
     lcccpstate.py  stage 2: a whole site → what changed
-    answers.py     bytes of the UNS → messages
+    answers.py     bytes of the UNS → messages (answer_room.py bounds them)
     client.py      one conversation with a UNS over its socket
     submission.py  the lines that lcccp was given, checked and spooled
     quota.py       whether a set fits

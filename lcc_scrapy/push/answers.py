@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Union
 from xml.parsers import expat
 
+from lcc_scrapy.push.answer_room import AnswerRoom, TooMuch
 from lcc_scrapy.wire.messages import (
     UNLIMITED,
     InitAccepted,
@@ -24,12 +25,15 @@ from lcc_scrapy.wire.xml_parsing import refuse_encoding
 
 Answer = Union[InitAccepted, InitRejected, UrlError, SetAccepted, SetRejected]
 
-TOKEN_MAX = 1 << 20
+TOKEN_MAX = 256 * 1024
 """Bytes of the longest tag, with the text before it."""
 _BITE = 16 * 1024
 DEPTH_MAX = 16
 LIST_MAX = 10_000
 """So many mimetypes, and so many errors, of one login are kept; the rest is dropped."""
+KEPT_MAX = 1 << 20
+"""Bytes of the errors of one login that are kept."""
+_DIGITS = 20
 
 _OF_DRY_RUN = ("would_remove", "would_hold")
 _ROOTS = frozenset({"init_accepted", "init_rejected", "set_result"})
@@ -48,7 +52,12 @@ class AnswerReader:
 
     def __init__(self) -> None:
         self._answers: list[Answer] = []
+        self._room = AnswerRoom()
         self._begin_document()
+
+    def is_sent(self, block: bytes) -> None:
+        """A part of a set goes out, whole lines: so many more refused URLs may come."""
+        self._room.is_sent(block)
 
     def feed(self, data: bytes) -> list[Answer]:
         """Take in some bytes and return the messages that became complete by them."""
@@ -70,16 +79,16 @@ class AnswerReader:
         if set_deferral is not None:
             set_deferral(False)
         self._fresh = True
-        self._given = self._quiet = 0
+        self._given = self._quiet = self._counted = 0
         self._path: list[str] = []
         self._open: list[tuple[Mapping[str, str], list[str]]] = []
         self._login = _Login()
 
     def _parse(self, data: bytes) -> bytes:
         """Parse up to the end of the document, if it is in these bytes; return what follows it."""
-        data = data.lstrip() if self._fresh else data
-        self._fresh &= not data
         self._quiet += len(data)
+        if self._fresh:
+            data = self._without_blanks(data)
         try:
             self._parser.Parse(data, False)
         except expat.ExpatError as error:
@@ -87,13 +96,32 @@ class AnswerReader:
         except ValueError as error:
             raise NotAnAnswer(f"not understood: {error}") from None
         except _DocumentEnds:
-            rest = data[self._end_in(data) :]
+            end = self._end_in(data)
+            self._count(self._given + end)
             self._begin_document()
-            return rest
+            return data[end:]
         self._given += len(data)
         if self._quiet > TOKEN_MAX:
             raise NotAnAnswer("a tag without an end")
         return b""
+
+    def _without_blanks(self, data: bytes) -> bytes:
+        """Return what follows the blanks before a document."""
+        rest = data.lstrip()
+        self._fresh = not rest
+        self._take([], len(data) - len(rest))
+        return rest
+
+    def _count(self, at: int) -> None:
+        """Count the bytes up to this place in the document."""
+        self._take(self._path, at - self._counted)
+        self._counted = at
+
+    def _take(self, path: list[str], size: int) -> None:
+        try:
+            self._room.take(path, size)
+        except TooMuch as error:
+            raise NotAnAnswer(str(error)) from None
 
     def _end_in(self, data: bytes) -> int:
         """Return where the root element ends: expat stands before its end tag, or behind an empty root."""
@@ -118,10 +146,12 @@ class AnswerReader:
 
     def _finish(self, _name: str) -> None:
         self._quiet = 0
+        size = self._parser.CurrentByteIndex - self._counted
+        self._count(self._parser.CurrentByteIndex)
         attributes, texts = self._open.pop()
         text = "".join(texts).strip()
         if self._path[0] == "init_accepted":
-            self._login.take(self._path[1:], attributes, text)
+            self._login.take(self._path[1:], attributes, text, size)
         answer = self._answer(attributes, text)
         if answer is not None:
             self._answers.append(answer)
@@ -151,15 +181,18 @@ class _Login:
         self._found: dict[str, Mapping[str, str]] = {}
         self._mimetypes: list[str] = []
         self._errors: list[UrlError] = []
+        self._kept = 0
 
-    def take(self, path: list[str], attributes: Mapping[str, str], text: str) -> None:
+    def take(self, path: list[str], attributes: Mapping[str, str], text: str, size: int) -> None:
+        """Take in an element of ``size`` bytes."""
         if not path:
             self._found["init_accepted"] = attributes
         elif path == ["mime"]:
             if len(self._mimetypes) < LIST_MAX:
                 self._mimetypes.append(text)
         elif path == ["processing_status", "errors", "url"]:
-            if len(self._errors) < LIST_MAX:
+            self._kept += size
+            if len(self._errors) < LIST_MAX and self._kept <= KEPT_MAX:
                 self._errors.append(_url_error(attributes, text))
         elif path in (["connect_info"], ["processing_status"]) or path[:-1] == ["quota"]:
             self._found[path[-1]] = attributes
@@ -209,8 +242,11 @@ def _retry_after(attributes: Mapping[str, str]) -> int:
 
 
 def _int(attributes: Mapping[str, str], name: str, missing: int = 0) -> int:
-    """Return a number; raises ValueError for what is none."""
-    return int(attributes[name]) if attributes.get(name) else missing
+    """Return a number; raises ValueError for what is none, or a very long one."""
+    text = attributes.get(name, "")
+    if len(text) > _DIGITS:
+        raise ValueError(f"{name}: a number of {len(text)} digits")
+    return int(text) if text else missing
 
 
 def _refuse_doctype(*_declaration: object) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, Union
@@ -23,6 +25,8 @@ from lcc_scrapy.wire.messages import (
 )
 
 DEFAULT_PORT = 9000
+_NO_HOST = re.compile(r"[\x00-\x20\x7f-\xa0/?#@\\\"'<>]")
+_PORT = re.compile(r"[0-9]{1,10}")
 _BLOCK = 64 * 1024
 
 Verdict = Union[SetAccepted, SetRejected]
@@ -82,7 +86,12 @@ class Address:
             port = port[1:]
         elif text.count(":") == 1:
             host, _, port = text.partition(":")
-        if not host or (port and not port.isdecimal()) or not 0 < int(port or DEFAULT_PORT) < 1 << 16:
+        if (
+            not host
+            or _NO_HOST.search(host)
+            or (port and not _PORT.fullmatch(port))
+            or not 0 < int(port or DEFAULT_PORT) < 1 << 16
+        ):
             raise ValueError(text)
         if ":" in host and not _is_ipv6(host):
             raise ValueError(text)
@@ -112,8 +121,10 @@ def _is_ipv6(host: str) -> bool:
 class Conversation:
     """A connection to a UNS; used once, from `login` to `close`."""
 
-    def __init__(self, connection: socket.socket, timeout: float) -> None:
-        self._link = link.Link(connection, timeout, self._arrived, "the UNS")
+    def __init__(
+        self, connection: socket.socket, timeout: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._link = link.Link(connection, timeout, self._arrived, "the UNS", clock=clock)
         self._reader = AnswerReader()
         self._login: InitAccepted | InitRejected | None = None
         self._verdict: Verdict | None = None
@@ -143,7 +154,7 @@ class Conversation:
         """
         self._on_error = on_error
         try:
-            self._whole = all(self._send(block) for block in blocks(start, urls))
+            self._whole = all(self._send(block) for block in blocks(start, urls, self._reader.is_sent))
             self._link.receive_until(lambda: self._verdict is not None)
         except NotAnAnswer as error:
             raise Lost(f"the answer cannot be read ({error})") from None
@@ -158,7 +169,12 @@ class Conversation:
         return self._verdict is not None or isinstance(self._login, InitRejected)
 
     def _arrived(self, data: bytes) -> None:
-        for answer in self._reader.feed(data):
+        try:
+            found = self._reader.feed(data)
+        except NotAnAnswer:
+            self._whole = False
+            raise
+        for answer in found:
             self._take(answer)
 
     def _take(self, answer: Answer) -> None:
@@ -174,14 +190,21 @@ class Conversation:
         self._link.close(politely=self._whole)
 
 
-def blocks(start: SetStart, urls: Iterable[bytes]) -> Iterable[bytes]:
-    """Yield a set as blocks of 64 KiB and more."""
+def blocks(
+    start: SetStart, urls: Iterable[bytes], is_sent: Callable[[bytes], None] = lambda _block: None
+) -> Iterable[bytes]:
+    """Yield a set as blocks of 64 KiB and more; ``is_sent`` gets each of them before it goes out."""
     gathered = [writing.set_start(start)]
     size = 0
     for line in urls:
         gathered.append(line)
         size += len(line)
         if size >= _BLOCK:
-            yield b"".join(gathered)
+            yield _noted(b"".join(gathered), is_sent)
             gathered, size = [], 0
-    yield b"".join([*gathered, writing.set_end()])
+    yield _noted(b"".join([*gathered, writing.set_end()]), is_sent)
+
+
+def _noted(block: bytes, is_sent: Callable[[bytes], None]) -> bytes:
+    is_sent(block)
+    return block

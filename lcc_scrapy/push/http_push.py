@@ -23,6 +23,7 @@ from lcc_scrapy.wire.messages import Init, InitAccepted, InitRejected, SetReject
 PATH = "/v1/push"
 DETAIL_MAX = 64 * 1024
 """Bytes of an answer that is no XML; more is not read."""
+_SHOWN = 500
 _REFUSED, _TOO_MANY = frozenset({401, 403}), 429
 _NOT_AUTHORISED, _LATER, _NOT_UNDERSTOOD = 101, 103, 105
 
@@ -67,7 +68,7 @@ class HttpConversation:
     def login(self, message: Init) -> InitAccepted | InitRejected:
         """Introduce oneself; raises `Unreachable` when this is no LCC, `Lost` when it goes away."""
         self._who = message
-        said = self._post(b"", lambda _error: None)
+        said = self._post(lambda _is_sent: b"", lambda _error: None)
         if said.login is not None:
             return said.login
         if said.status in _REFUSED:
@@ -84,7 +85,7 @@ class HttpConversation:
 
         Raises `Lost` when there is no verdict: the set may have been taken or not.
         """
-        said = self._post(blocks(start, urls), on_error)
+        said = self._post(lambda is_sent: blocks(start, urls, is_sent), on_error)
         if isinstance(said.login, InitAccepted):
             self.later_login = said.login
         if said.verdict is not None:
@@ -97,7 +98,12 @@ class HttpConversation:
             return SetRejected(_NOT_AUTHORISED if said.status in _REFUSED else _NOT_UNDERSTOOD, said.reason)
         raise Lost(f"the answer of {self._url} says nothing of the set ({said.reason})")
 
-    def _post(self, body: bytes | Iterable[bytes], on_error: Callable[[UrlError], None]) -> _Said:
+    def _post(
+        self,
+        body: Callable[[Callable[[bytes], None]], bytes | Iterable[bytes]],
+        on_error: Callable[[UrlError], None],
+    ) -> _Said:
+        """Ask; ``body`` makes the body, and hands each block of a set to its argument before it goes out."""
         pair = f"{self._who.provider_id}:{self._who.password}".encode()
         headers = {
             "Authorization": "Basic " + base64.b64encode(pair).decode(),
@@ -105,7 +111,7 @@ class HttpConversation:
             "Accept": "application/xml",
         }
         said = _Said(on_error)
-        request = web.Request(self._url, "POST", headers, body)
+        request = web.Request(self._url, "POST", headers, body(said.reader.is_sent))
         said.ended(web.exchange(request, self._dial, said.take, said.is_settled))
         return said
 
@@ -118,7 +124,7 @@ class _Said:
 
     def __init__(self, on_error: Callable[[UrlError], None]) -> None:
         self._on_error = on_error
-        self._reader = AnswerReader()
+        self.reader = AnswerReader()
         self._other = bytearray()
         self.login: InitAccepted | InitRejected | None = None
         self.verdict: Verdict | None = None
@@ -139,7 +145,7 @@ class _Said:
             self._other.extend(body[: DETAIL_MAX - len(self._other)])
             return
         try:
-            for answer in self._reader.feed(body):
+            for answer in self.reader.feed(body):
                 self._note(answer)
         except NotAnAnswer as error:
             raise Lost(f"the answer cannot be read ({error})") from None
@@ -155,7 +161,7 @@ class _Said:
     def ended(self, reader: HttpReader) -> None:
         self.status, self.retry_after = reader.status, web.retry_after(reader)
         self.is_busy = reader.status == _TOO_MANY or reader.is_passing
-        self.location = reader.headers.get("location", "") if 300 <= reader.status < 400 else ""  # noqa: PLR2004
+        self.location = reader.headers.get("location", "")[:_SHOWN] if 300 <= reader.status < 400 else ""  # noqa: PLR2004
         self.reason = f"HTTP {reader.said}{detail(bytes(self._other))}"
         if isinstance(self.login, InitRejected) and not self.login.retry_after:
             self.login = replace(self.login, retry_after=self.retry_after)
@@ -169,5 +175,5 @@ def detail(body: bytes) -> str:
         found = json.loads(body)
         if isinstance(found, dict):
             said = found.get("detail") or found.get("title") or ""
-            return f": {str(said)[:500]}" if said else ""
+            return f": {str(said)[:_SHOWN]}" if said else ""
     return ""

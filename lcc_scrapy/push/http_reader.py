@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 
 HEAD_MAX = 256 * 1024
-"""Bytes of the status line and headers together, those of interim (1xx) responses included."""
+"""Bytes of the status line and headers together, those of interim (1xx) responses included, and of all that
+chunks have besides their sizes."""
 FIELDS_MAX = 5000
 """Headers, of these too."""
 LINE_MAX = 16 * 1024
@@ -99,10 +100,15 @@ class HttpReader:
         return end
 
     def _bounded(self, line: bytes) -> None:
-        self._size += len(line) + 2
         self._fields += 1
-        if self._size > HEAD_MAX or self._fields > FIELDS_MAX:
-            raise NotHttp(f"more than {HEAD_MAX} bytes or {FIELDS_MAX} lines of headers")
+        if self._fields > FIELDS_MAX:
+            raise NotHttp(f"more than {FIELDS_MAX} lines of headers")
+        self._spend(len(line) + 2)
+
+    def _spend(self, size: int) -> None:
+        self._size += size
+        if self._size > HEAD_MAX:
+            raise NotHttp(f"more than {HEAD_MAX} bytes of headers")
 
     def _take_status(self, line: bytes) -> None:
         self._bounded(line)
@@ -169,6 +175,7 @@ class HttpReader:
 
     def _take_chunk_size(self, line: bytes) -> None:
         digits = line.partition(b";")[0].strip()
+        self._spend(len(line) - len(digits))
         if not _SIZE.fullmatch(digits):
             raise NotHttp("a chunk without its size")
         self._left = int(digits, 16)

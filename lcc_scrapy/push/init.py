@@ -20,7 +20,6 @@ from lcc_scrapy.push.configuration import ConfigFile, Values, replace_file
 from lcc_scrapy.push.registration_api import Active, Api, Gone, Pair
 
 PROG = "lcc-push init"
-ANSWER_SECONDS = 120.0
 _WANTED = ("email", "bandwidth", "hours", "timezone")
 _LINE = re.compile(r"[^\x00-\x1f\x7f]{0,500}")
 
@@ -86,7 +85,7 @@ def _api(asked: Namespace) -> Api:
         )
     timeout = options.number({"timeout": asked.timeout}, "timeout", 60, least=0.1, most=3600)
     tls = servers.context(asked.ca) if base.scheme == "https" else None
-    return Api(base, web.Dial(timeout, tls, timeout + ANSWER_SECONDS))
+    return Api(base, web.Dial(timeout, tls))
 
 
 class Init:
@@ -167,7 +166,14 @@ class Init:
         with suppress(FileNotFoundError):
             proof.unlink()
         self._file.write({**self._settings, **_login_of(pair, active)})
-        self._notes.tell(f"registered as provider {pair.pid} for {active.root}; now run: lcc-push")
+        where = f", which takes pushes at {active.server}" if active.server else ""
+        self._notes.tell(f"registered as provider {pair.pid} for {active.root}{where}; now run: lcc-push")
+        if active.unsafe:
+            self._notes.warn(
+                f"the LCC names no server with TLS, but {active.unsafe}: the password is not sent there. "
+                f"Pushes go to {self._settings['server']}; if that takes none, ask the operator for "
+                f"{servers.TLS}HOST"
+            )
         return Status.DONE
 
     def _put(self, proof: Path, secret: str, earlier: str) -> None:

@@ -28,7 +28,7 @@ examples:
   lcc-push                                       # what changed; as cron does
   lcc-push --watch                               # what changes, as it does
   lcc-push --dry-run                             # what would the LCC say?
-  lcc-push --server lcc.example.org:9000 --pid 7 /srv/www https://www.example.org/
+  lcc-push --server lccs://lcc.example.org:9000 --pid 7 /srv/www https://www.example.org/
   lcc-push --sitemap https://www.example.org/sitemap.xml
   echo https://www.example.org/news.html | lcc-push --urls -
 """
@@ -47,7 +47,11 @@ def parser() -> Parser:
         "--urls", metavar="FILE", help="these URLs changed, one on a line; - = standard input"
     )
     add("--config", metavar="FILE", help="instead of ~/.config/lcc-push.ini")
-    add("--server", metavar="SERVER", help="the LCC: https://HOST/, HOST:PORT or lccs://HOST:PORT")
+    add(
+        "--server",
+        metavar="SERVER",
+        help="the LCC: https://HOST/ or lccs://HOST:PORT; in clear: lcc://HOST:PORT",
+    )
     add("--pid", metavar="ID", help="the provider's id")
     add("--ca", metavar="FILE", help="certificates to trust instead of the system's")
     add(
@@ -127,6 +131,8 @@ def source_of(options: Namespace, asked: Asked) -> Source:
 
 def _job(options: Namespace, asked: Asked, source: Source) -> Job:
     server, tls = servers.server_of(asked.server, asked.ca)
+    if warning := servers.warning_of(asked.server):
+        Notes(PROG).warn(warning)
     start = SetStart(
         full=False, urlprefix="" if source.name == "sitemap" else asked.url, dryrun=options.dry_run
     )

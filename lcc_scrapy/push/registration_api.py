@@ -6,16 +6,18 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lcc_scrapy.push import web
+from lcc_scrapy.push import servers, web
 from lcc_scrapy.push.command import Status, Stop
-from lcc_scrapy.push.http_push import HttpServer
 from lcc_scrapy.push.http_reader import HttpReader
 from lcc_scrapy.push.link import Lost, Unreachable
 
 PATH = "/v1/registrations"
 ANSWER_MAX = 64 * 1024
+SHOWN = 500
+"""Characters of what the LCC says that are shown."""
 _SECRET = re.compile(r"[!-~]{8,200}")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}\.txt")
 _PID = re.compile(r"[1-9]\d{0,18}")
@@ -50,10 +52,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class Active:
-    """An activation. ``server``: where to push; "" = not said. ``waits``: an operator has to approve."""
+    """An activation. ``waits``: an operator has to approve.
+
+    ``server``: where to push, as it stands in a configuration; "" = not said, or not in a safe way, which
+    ``unsafe`` shows.
+    """
 
     root: str = ""
     server: str = ""
+    unsafe: str = ""
     waits: bool = False
 
 
@@ -85,7 +92,8 @@ class Api:
             return Active(folder)
         if reader.status not in {_OK, _WAITS}:
             raise self._refusal(reader, found)
-        return Active(str(found.get("root", folder)), _place(found.get("push")), reader.status == _WAITS)
+        root = str(found.get("root", folder))[:SHOWN]
+        return Active(root, *_place(found.get("push"), self._base), waits=reader.status == _WAITS)
 
     def _post(
         self, path: str, body: Mapping[str, str], headers: Mapping[str, str]
@@ -104,7 +112,7 @@ class Api:
         return reader, _object(data)
 
     def _refusal(self, reader: HttpReader, found: Mapping[str, object]) -> Stop:
-        said = str(found.get("detail") or found.get("title") or "")[:500]
+        said = str(found.get("detail") or found.get("title") or "")[:SHOWN]
         status = _STATUSES.get(reader.status, Status.UNAVAILABLE)
         if status is Status.UNAVAILABLE:
             said = f"what answers there takes no registrations{said and ': ' + said}"
@@ -119,14 +127,15 @@ def _object(data: bytes) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _place(push: object) -> str:
-    """Return where to push, of what the LCC says: over HTTP, else its socket."""
-    if not isinstance(push, dict):
-        return ""
-    try:
-        if str(push.get("url") or "") and HttpServer.parse(str(push["url"])).url.is_safe:
-            return str(push["url"])
-    except ValueError:
-        return ""
-    servers = push.get("uns")
-    return str(servers[0]) if isinstance(servers, list) and servers else ""
+def _place(push: object, lcc: web.HttpUrl) -> tuple[str, str]:
+    """Return where to push, of what the LCC names: over HTTP, else its socket; and what it names instead."""
+    named = [push.get("url"), *_listed(push.get("uns"))] if isinstance(push, dict) else []
+    found = [text for text in named if isinstance(text, str) and text]
+    for text in found:
+        with suppress(ValueError):
+            return servers.named_by(lcc, text), ""
+    return "", " ".join(found)[:SHOWN]
+
+
+def _listed(found: object) -> list[object]:
+    return found if isinstance(found, list) else []

@@ -1,4 +1,8 @@
-"""The ``server`` of a configuration: an LCC's UNS (a socket) or its push endpoint (HTTP)."""
+"""The ``server`` of a configuration: an LCC's UNS (a socket) or its push endpoint (HTTP).
+
+A password goes over a network in clear only if the user wrote so: ``lcc://HOST``, or, with a warning at every
+run, ``HOST``. An LCC cannot ask for it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ import ssl
 from lcc_scrapy.push.client import Address, Server
 from lcc_scrapy.push.command import Status, Stop
 from lcc_scrapy.push.http_push import HttpServer
+from lcc_scrapy.push.link import is_local
+from lcc_scrapy.push.web import HttpUrl
 
 PLAIN, TLS = "lcc://", "lccs://"
 _FORMS = f"HOST, HOST:PORT, {PLAIN}HOST, {TLS}HOST (with TLS) or https://HOST/"
@@ -27,6 +33,30 @@ def server_of(text: str, ca: str) -> tuple[Server, ssl.SSLContext | None]:
     except ValueError:
         raise Stop(Status.USAGE, f"server {text!r} is not {_FORMS}") from None
     return address, context(ca) if scheme == TLS else None
+
+
+def warning_of(text: str) -> str:
+    """Say what a user should know of a server of the configuration; empty = nothing."""
+    if "://" in text or is_local(Address.parse(text.rstrip("/")).host):
+        return ""
+    return f"the password goes to {text} in clear: use {TLS}{text}, or write {PLAIN}{text} if you mean that"
+
+
+def named_by(lcc: HttpUrl, text: str) -> str:
+    """Return a server that an LCC names, as it stands in a configuration; raises ValueError for one in clear.
+
+    An LCC that was reached in clear is on this machine (`HttpUrl.is_safe`), and may name a server here.
+    """
+    if text.startswith(("http://", "https://")):
+        url = HttpServer.parse(text).url
+        is_tls, host, found = url.scheme == "https", url.host, str(url)
+    else:
+        is_tls = text.startswith(TLS)
+        address = Address.parse(text[len(TLS) :] if is_tls else text)
+        host, found = address.host, f"{TLS if is_tls else ''}{address}"
+    if not is_tls and not (lcc.scheme == "http" and is_local(host)):
+        raise ValueError(text)
+    return found
 
 
 def context(ca: str) -> ssl.SSLContext:

@@ -13,10 +13,9 @@ from lcc_scrapy.push.http_reader import HttpReader, NotHttp
 from lcc_scrapy.push.link import Lost, Unreachable
 
 _URL = re.compile(
-    r"(https?)://(?:\[([0-9A-Fa-f:.]+)\]|([^\s/?#@:\[\]]+))(?::(\d{1,5}))?(/[^\s#]*)?", re.ASCII
+    r"(https?)://(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?(/[!-\"$-~]*)?", re.ASCII
 )
 _PORTS = {"http": 80, "https": 443}
-_LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|::1")
 AGENT = "lcc-push"
 
 
@@ -33,7 +32,7 @@ class HttpUrl:
     def parse(cls, text: str) -> HttpUrl:
         """Read a URL; raises ValueError."""
         found = _URL.fullmatch(text)
-        if found is None or not 0 < int(found[4] or 1) < 1 << 16 or not text.isascii():
+        if found is None or not 0 < int(found[4] or 1) < 1 << 16:
             raise ValueError(text)
         return cls(found[1], found[2] or found[3], int(found[4] or _PORTS[found[1]]), found[5] or "/")
 
@@ -46,7 +45,7 @@ class HttpUrl:
     @property
     def is_safe(self) -> bool:
         """Tell whether nobody on the way can read what is sent."""
-        return self.scheme == "https" or bool(_LOCAL.fullmatch(self.host))
+        return self.scheme == "https" or link.is_local(self.host)
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.path}"
@@ -54,11 +53,12 @@ class HttpUrl:
 
 @dataclass(frozen=True)
 class Dial:
-    """How connections are made. ``timeout`` bounds every wait, ``whole`` an exchange: seconds."""
+    """How connections are made. ``timeout`` bounds every silence, ``whole`` an answer: see `link.Link`."""
 
     timeout: float = 60.0
     tls: ssl.SSLContext | None = None
-    whole: float | None = None
+    whole: float = link.ANSWER_SECONDS
+    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,8 @@ def exchange(
     whose status decides is whole with its head.
     """
     reader, url = HttpReader(), request.url
-    end = None if dial.whole is None else time.monotonic() + dial.whole
 
     def arrived(data: bytes) -> None:
-        if end is not None and time.monotonic() > end:
-            raise Lost(f"{url.authority}: not ended after {dial.whole:g} seconds")
         if not data and connection.was_cut:
             return
         body = reader.feed(data)
@@ -129,9 +126,8 @@ def exchange(
         return reader.complete or settled(reader)
 
     tls = (dial.tls or ssl.create_default_context()) if url.scheme == "https" else None
-    connection = link.Link(
-        link.connect(url.host, url.port, dial.timeout, tls), dial.timeout, arrived, url.authority
-    )
+    made = link.connect(url.host, url.port, dial.timeout, tls)
+    connection = link.Link(made, dial.timeout, arrived, url.authority, whole=dial.whole, clock=dial.clock)
     try:
         all(connection.send(block, is_over) for block in request.blocks())
         connection.receive_until(is_over)

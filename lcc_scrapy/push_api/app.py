@@ -32,7 +32,7 @@ def make_push_app(
     others = _make_others(list(routers))
     routed = others if push is None else _Routed(push, others)
     unhurried = frozenset({PUSH} if push else ())
-    return PushApp(Guards(ShareOut(routed, bounds), bounds.silence, unhurried), others)
+    return PushApp(Guards(ShareOut(routed, bounds), bounds, unhurried), others)
 
 
 class PushApp:

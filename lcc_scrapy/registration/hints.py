@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass
 
-from lcc_scrapy.domain.registration import FILE, Kind
+from lcc_scrapy.domain.registration import FILE, WITH_TLS, Kind
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.registration.service import Done
 
@@ -26,7 +26,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where providers push: the URL of the HTTPS endpoint, ``host:port`` of the servers; empty = not said."""
+    """Where providers push; empty = not said. ``uns``: ``host:port``, behind ``lccs://`` if it has TLS."""
 
     push_url: str = ""
     uns: tuple[str, ...] = ()
@@ -40,6 +40,7 @@ def hints(places: Places, done: Done, password: str) -> Hints:
     pid, root, password = done.pid, done.roots[0], "" if done.kind == Kind.ROOT else password
     uns = places.uns[0] if places.uns else "UNS_HOST:9000"
     server = places.push_url or uns
+    tls = " --tls" if uns.startswith(WITH_TLS) else ""
     return Hints(
         places.push_url,
         places.uns,
@@ -48,7 +49,7 @@ def hints(places: Places, done: Done, password: str) -> Hints:
         "lcc-push",
         "file2url --find DOCROOT -name '*.html' \\\n"
         "    | lcccpstate --statefile=state.txt \\\n"
-        f"    | lcccp --uns={uns} --pid={pid} \\\n"
+        f"    | lcccp --uns={uns.removeprefix(WITH_TLS)}{tls} --pid={pid} \\\n"
         f"        --pwd-file=lcc.pwd --urlprefix={shlex.quote(root)}",
     )
 

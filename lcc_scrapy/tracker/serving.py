@@ -78,7 +78,7 @@ def app_of(routers: Iterable[APIRouter], bounds: Bounds, caches: Caches) -> Fast
     app.add_middleware(CachePeer, find=caches.better, address_of=caches.address_of)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=bounds)
-    app.add_middleware(Guards, silence=bounds.silence)
+    app.add_middleware(Guards, bounds=bounds)
     return app
 
 

@@ -59,7 +59,7 @@ def make_app(lcc: Lcc, more: Iterable[APIRouter] = ()) -> FastAPI:
     take_either_spelling(app)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=lcc.bounds)
-    app.add_middleware(Guards, silence=lcc.bounds.silence)
+    app.add_middleware(Guards, bounds=lcc.bounds, https=lcc.https)
     return app
 
 

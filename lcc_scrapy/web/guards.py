@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import math
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.web.problems import BodyTooSlow
+from lcc_scrapy.web.sharing import address_of
 from lcc_scrapy.web.streams import Broken
 
 _log = logging.getLogger(__name__)
@@ -23,26 +25,34 @@ _ALWAYS = {
 }
 """Unless an answer has them already. No browser is to run or to show what sites made."""
 
+_OF_HTTPS = {"Strict-Transport-Security": "max-age=86400"}
+"""A day, and this host alone: an operator who goes back to HTTP is not locked out for long."""
+
 
 class Guards:
     """Ends bodies that do not come, tells browsers what not to do with what goes out, and logs a line.
 
-    The query is not logged, for somebody may put a token there by mistake. Routes of ``unhurried`` paths
-    look after the time of their bodies themselves.
+    The query is not logged, for somebody may put a token there by mistake. The address is that of the
+    client behind ``bounds.proxies``. Routes of ``unhurried`` paths look after the time of their bodies
+    themselves. ``https``: clients come by HTTPS only, and browsers are to keep to it for a day.
     """
 
-    def __init__(self, app: ASGIApp, silence: float, unhurried: Container[str] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, bounds: Bounds, unhurried: Container[str] = (), *, https: bool = False
+    ) -> None:
         self._app = app
-        self._silence = silence
+        self._bounds = bounds
         self._unhurried = unhurried
+        self._always = _ALWAYS | _OF_HTTPS if https else _ALWAYS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        silence = math.inf if scope["path"] in self._unhurried else self._silence
-        exchange = _Exchange(scope, receive, send, silence)
+        silence = math.inf if scope["path"] in self._unhurried else self._bounds.silence
+        whose = address_of(scope, self._bounds.proxies)
+        exchange = _Exchange(scope, receive, send, silence, whose=whose, always=self._always)
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except Broken as error:
@@ -52,8 +62,19 @@ class Guards:
 
 
 class _Exchange:
-    def __init__(self, scope: Scope, receive: Receive, send: Send, silence: float) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        silence: float,
+        *,
+        whose: str,
+        always: Mapping[str, str],
+    ) -> None:
         self._scope = scope
+        self._whose = whose
+        self._always = always
         self._receive = receive
         self._send = send
         self._is_read = False
@@ -77,10 +98,9 @@ class _Exchange:
 
     def _begin(self, message: Message) -> None:
         headers = MutableHeaders(scope=message)
-        for name, value in _ALWAYS.items():
+        for name, value in self._always.items():
             headers.setdefault(name, value)
-        peer = (self._scope.get("client") or ("-",))[0]
-        facts = {"peer": peer, "method": self._scope["method"], "path": _told(self._scope)}
+        facts = {"peer": self._whose, "method": self._scope["method"], "path": _told(self._scope)}
         _log.info("%(peer)s %(method)s %(path)s %(code)d", {**facts, "code": message["status"]})
 
 

@@ -36,7 +36,8 @@ class Lcc:
 
     ``open`` gives the content of a document, or an earlier one, decoded, and raises ``ContentGone``,
     ``ContentElsewhere`` or ``ContentLost``. ``address`` gives a URL at which anybody may read it for a short
-    time, None where there is none. ``measures`` are read when they are asked for.
+    time, None where there is none. ``measures`` are read when they are asked for. ``https``: clients see the
+    server at an ``https://`` URL.
     """
 
     feed: Feed
@@ -48,6 +49,7 @@ class Lcc:
     now: Callable[[], float] = time.time
     primary: Feed | None = None
     address: Callable[[CachedUrl | Version], str | None] = lambda _row: None
+    https: bool = False
 
     @property
     def newest(self) -> Feed:

@@ -8,6 +8,7 @@ long the head of a request may take, and an answer that nobody reads.
 import asyncio
 import logging
 import os
+import re
 import signal
 import socket
 import ssl
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -40,6 +42,9 @@ HEAD_SECONDS = 10.0
 STOP_GRACE = 5.0
 """Seconds after ``Service.stop_seconds``; then a thread that hangs is left."""
 
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+_LENGTH = re.compile(rb"^content-length[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_CODING = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _BACKLOG = 1024
 _SOCKET_MODE = 0o660
 
@@ -104,6 +109,13 @@ class _Protocol(H11Protocol):
             self._newcomers.leave(self.transport)
         self._look_at_head()
 
+    def handle_events(self) -> None:
+        """Go on reading; a head that is wrong, however it was cut, ends the connection."""
+        if self.conn.their_state is h11.IDLE and (fault := fault_of(self.conn.trailing_data[0])):
+            self.send_400_response(fault)
+            return
+        super().handle_events()
+
     def connection_lost(self, exc: Exception | None) -> None:
         for timer in (self._head_timer, self._deaf_timer):
             if timer is not None:
@@ -136,6 +148,17 @@ class _Protocol(H11Protocol):
         self._head_timer = None
         if self._is_between_requests():
             self.transport.abort()
+
+
+def fault_of(begun: bytes) -> str:
+    """Say what is wrong with a request that begins so, empty = nothing that h11 would not find."""
+    end = _END_OF_HEAD.search(begun, 0, HEAD_BYTES)
+    if end is None:
+        return "The head of the request is too long." if len(begun) >= HEAD_BYTES else ""
+    head = begun[: end.end()]
+    if _LENGTH.search(head) and _CODING.search(head):
+        return "Content-Length beside Transfer-Encoding."
+    return ""
 
 
 class Server(uvicorn.Server):

@@ -917,7 +917,7 @@ def test_what_cannot_work_is_refused_in_one_line(listening: Lcc, make_lcc: Calla
         "LCC_UNS_PATIENCE=0": "LCC_UNS_PATIENCE: '0', expected more than nothing",
         f"LCC_DATA_DIR={other.folder}": f"no LCC data directory at {other.folder}: run `lcc init` there first, or set LCC_DATA_DIR",
         "LCC_DATABASE_URL=sqlite:////no/such/file": "the database file /no/such/file does not exist: correct LCC_DATABASE_URL, or bring the file back",
-        "LCC_DATABASE_URL=nonsense": "LCC_DATABASE_URL: Could not parse SQLAlchemy URL from given URL string",
+        "LCC_DATABASE_URL=nonsense": "LCC_DATABASE_URL: no URL of a database, for example mysql://lcc:secret@db.example.org/lcc",
     }.items():
         name, value = settings.split("=", 1)
         code, said = refusal_of(other, **{name: value})

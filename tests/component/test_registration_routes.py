@@ -579,6 +579,16 @@ def test_the_push_addresses_of_the_operator_are_on_the_page(site):
             assert part in told.text
 
 
+def test_a_notification_server_with_tls_is_asked_with_tls(site):
+    registry = Registry(site.port, uns=("lccs://uns.example.org:9000",))
+    with registry.client() as client:
+        given = begin(client, site)
+        site.put(given["secret"])
+        told = client.post("/register/activate", data={"pid": given["pid"], "password": given["password"]})
+        for part in ("--uns=uns.example.org:9000 --tls", "server = lccs://uns.example.org:9000"):
+            assert part in told.text
+
+
 def test_a_root_with_odd_characters_is_quoted_for_the_shell(client, site):
     odd = "/a';$(id)&/"
     given = begin(client, site)

@@ -5,7 +5,7 @@ from threading import Barrier
 
 import pytest
 
-from lcc_scrapy.db.records import FEED, Ledger
+from lcc_scrapy.db.records import FEED, Ledger, Uns
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
@@ -238,3 +238,16 @@ def test_measures_tell_how_far_each_named_cursor_is_behind(store, provider, tmp_
     assert told["lcc_cursor_lag_seconds"].samples == [(*labels["behind"], 50.0), (*labels["there"], 0.0)]
     assert told["lcc_spool_bytes"].samples == [((), 5.0)]
     assert "lcc_spool_bytes" not in {one.name for one in measures(store, [tmp_path / "nowhere"], NOW, GRACE)}
+
+
+def test_no_series_is_told_twice(store, provider, tmp_path):
+    with store.begin() as tx:
+        tx.set_info(LCC_ID, "lcc")
+        tx.set_info(GENERATION, "1")
+        for uns in ("a", "b"):
+            tx.put_uns(Uns(uns, "one-host", NOW - 5))
+    told = {one.name: one for one in measures(store, [tmp_path], NOW, GRACE)}
+    assert told["lcc_uns_silence_seconds"].labels == ("host", "uns")
+    assert told["lcc_uns_silence_seconds"].samples == [(("one-host", "a"), 5.0), (("one-host", "b"), 5.0)]
+    for one in told.values():
+        assert len({labels for labels, _ in one.samples}) == len(one.samples), one.name

@@ -324,6 +324,7 @@ STATE = Parser(
 def read_verdict(data: bytes) -> int:
     """Read the answer of a UNS, as ``lcccp`` does."""
     reader, count = AnswerReader(), 0
+    reader.is_sent(b"\n" * len(data))
     try:
         for at in range(0, len(data), 16_384):
             count += len(reader.feed(data[at : at + 16_384]))

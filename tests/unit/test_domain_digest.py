@@ -66,6 +66,21 @@ def test_the_best_known_algorithm_is_taken_wherever_it_stands() -> None:
         assert asked.algorithm == "SHA-256"
 
 
+ALGORITHMS = ("MD5", "MD5-sess", "SHA-256", "SHA-256-sess")
+
+
+@pytest.mark.parametrize("before", ALGORITHMS)
+@pytest.mark.parametrize("now", ALGORITHMS)
+def test_a_site_that_offered_sha_256_is_never_answered_by_md5(before: str, now: str) -> None:
+    first = challenge_in([field(before)])
+    found = challenge_in([field(now, nonce="another")], first)
+    is_worse = before.startswith("SHA") and now.startswith("MD5")
+    assert (found is None) == is_worse
+    assert challenge_in([field(now), field("SHA-256")], first) == Challenge(
+        REALM, NONCE, *((now, OPAQUE) if now.startswith("SHA") else ("SHA-256", OPAQUE))
+    )
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -163,6 +163,7 @@ def test_what_is_no_address_of_mail(text):
         (registration.ports, ""), (registration.ports, "80 x"), (registration.ports, "0"), (registration.ports, "65536"),
         (registration.ports, "-1"), (registration.uns_addresses, "uns.example.org"),
         (registration.uns_addresses, "a:99999"), (registration.uns_addresses, "http://a:1"),
+        (registration.uns_addresses, "lcc://a:1"), (registration.uns_addresses, "lccs://lccs://a:1"),
     ],
 )  # fmt: skip
 def test_what_the_operator_writes_is_checked(read, text):
@@ -173,4 +174,4 @@ def test_what_the_operator_writes_is_checked(read, text):
 def test_the_defaults_are_closed():
     rules = RegistrationRules()
     assert (rules.mode, rules.private, rules.ports) == ("off", False, PORTS)
-    assert registration.uns_addresses("a:1 [::1]:2") == ("a:1", "[::1]:2")
+    assert registration.uns_addresses("a:1 lccs://[::1]:2") == ("a:1", "lccs://[::1]:2")

@@ -32,40 +32,47 @@ STREAM = (
 MESSAGES = [LOGIN, ERROR, SetAccepted(5, 0)]
 
 
+def reader_of_a_set(urls: int = 5) -> AnswerReader:
+    """Return the reader of a conversation in which a set was sent."""
+    made = AnswerReader()
+    made.is_sent(b"<set>\n" + b'<url curl="a" mimetype="text/html"/>\n' * urls)
+    return made
+
+
 def test_every_byte_boundary_gives_the_same_messages():
     for cut in range(len(STREAM) + 1):
-        reader = AnswerReader()
+        reader = reader_of_a_set()
         assert reader.feed(STREAM[:cut]) + reader.feed(STREAM[cut:]) == MESSAGES
 
 
 def test_single_bytes_give_the_same_messages():
-    reader = AnswerReader()
+    reader = reader_of_a_set()
     assert [found for byte in STREAM for found in reader.feed(bytes([byte]))] == MESSAGES
 
 
 @given(st.lists(st.integers(0, len(STREAM))))
 def test_any_cutting_gives_the_same_messages(cuts):
-    reader = AnswerReader()
+    reader = reader_of_a_set()
     places = [0, *sorted(cuts), len(STREAM)]
     pieces = [STREAM[a:b] for a, b in pairwise(places)]
     assert [found for piece in pieces for found in reader.feed(piece)] == MESSAGES
 
 
 def test_a_message_comes_out_with_its_last_byte():
-    reader = AnswerReader()
+    reader = reader_of_a_set()
     rejected = writing.init_rejected(InitRejected(103, "later", 60)).partition(b"\n</lococa")[0]
     assert reader.feed(rejected[:-1]) == []
     assert reader.feed(rejected[-1:]) == [InitRejected(103, "later", 60)]
 
 
 def test_url_errors_come_before_the_verdict():
-    reader = AnswerReader()
+    reader = reader_of_a_set()
     assert reader.feed(writing.set_result_start() + writing.url_error(ERROR)) == [ERROR]
     assert reader.feed(writing.set_result_end(SetRejected(203, "later", 9))) == [SetRejected(203, "later", 9)]
 
 
 def test_the_samples_of_the_seed_are_read():
-    reader = AnswerReader()
+    reader = reader_of_a_set()
     sample = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
 <lococa:init_accepted>
   <connect_info seq="5" lastConnectIP="1.2.3.4"/>

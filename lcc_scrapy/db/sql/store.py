@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
 from lcc_scrapy.db.sql import failover
 from lcc_scrapy.db.sql.durability import check_durability, doubts, flushes
 from lcc_scrapy.db.sql.sessions import LONGEST_SILENCE, bound_silence, unbounded
+from lcc_scrapy.db.sql.urls import read_url
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreFull, StoreUnavailable
 
@@ -72,8 +73,8 @@ class SqlStore:
     def __init__(
         self, url: str | URL, *, silence: int | None = SILENCE, pause: float = LONGEST_SILENCE
     ) -> None:
-        self.url = make_url(url)
-        self.engine = make_engine(url, silence=silence, pause=pause)
+        self.url = read_url(url)
+        self.engine = make_engine(self.url, silence=silence, pause=pause)
         self._pause = pause
         self._is_sqlite = self.engine.dialect.name == "sqlite"
 
@@ -175,7 +176,7 @@ def make_engine(
     text_of_url: str | URL, *, silence: int | None = SILENCE, pause: float = LONGEST_SILENCE
 ) -> Engine:
     """Make an engine for an SQLAlchemy URL; one without a driver gets the one that is installed with us."""
-    url = make_url(text_of_url)
+    url = read_url(text_of_url)
     url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
     backend = url.get_backend_name()
     # Of a connection lost after its commit the pool logs a traceback; whoever asks next says it in one line.
@@ -207,9 +208,7 @@ def make_engine(
         _bound_silence(engine, pause)
         event.listen(engine, "handle_error", failover.leave_who_refuses)
         return engine
-    raise ConfigurationError(
-        f"LCC_DATABASE_URL: {backend} is not supported; use sqlite, mysql+pymysql or postgresql"
-    )
+    raise ConfigurationError(f"{backend} is not supported; use sqlite, mysql+pymysql or postgresql")
 
 
 def _bound_silence(engine: Engine, seconds: float) -> None:
@@ -221,7 +220,7 @@ def _hosts_of(url: URL) -> tuple[URL, list[failover.Host]]:
     try:
         return failover.hosts_of(url)
     except ValueError as error:
-        raise ConfigurationError(f"LCC_DATABASE_URL: the port of a host is no number: {error}") from None
+        raise ConfigurationError(f"the port of a host is no number: {error}") from None
 
 
 def _with_defaults(url: URL, options: Mapping[str, int]) -> URL:

@@ -25,8 +25,12 @@ class DigestSession:
         return self._login.answer(self._asked, method, target, self._count, secrets.token_urlsafe(24))
 
     def hear(self, fields: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Note the challenge among the header fields of a 401; returns whether it can be answered."""
-        asked = challenge_in(value for name, value in fields if name.lower() == b"www-authenticate")
+        """Note the challenge among the header fields of a 401; returns whether it is answered.
+
+        One with a weaker algorithm than before is not.
+        """
+        challenges = (value for name, value in fields if name.lower() == b"www-authenticate")
+        asked = challenge_in(challenges, self._asked)
         if asked is None:
             return False
         if self._asked is None or asked.nonce != self._asked.nonce:

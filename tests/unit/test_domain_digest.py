@@ -6,6 +6,7 @@ import time
 import pytest
 
 from lcc_scrapy.domain.digest import Challenge, Login, challenge_in
+from lcc_scrapy.http.digest import DigestSession
 
 REALM, TARGET = "http-auth@example.org", "/dir/index.html"
 NONCE = "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"
@@ -118,3 +119,10 @@ def test_reading_a_challenge_costs_little(text: bytes) -> None:
 
 def test_a_login_shows_no_password() -> None:
     assert "Circle" not in repr(MUFASA)
+
+
+def test_a_session_keeps_to_the_better_algorithm() -> None:
+    session = DigestSession(Login("u", "secret"))
+    assert session.hear([(b"WWW-Authenticate", field("SHA-256"))])
+    assert not session.hear([(b"WWW-Authenticate", field("MD5"))])
+    assert b"SHA-256" in session.answer("GET", "/")

@@ -128,7 +128,7 @@ def test_an_entry_of_an_index_page_is_read(line, entry):
 
 
 @pytest.mark.parametrize(
-    "href", ["../", "/", "/pub/", "?C=N;O=D", "#x", "http://e/x", "mailto:x", "a/b", "", ".."]
+    "href", ["../", "/", "/pub/", "?C=N;O=D", "#x", "http://e/x", "mailto:x", "a/b", "", "..", "%41" * 1366]
 )
 def test_a_link_that_leads_elsewhere_is_no_entry(href):
     assert index_pages.read(HEAD + f'<a href="{href}">x</a>'.encode(), "text/html") == []

@@ -21,8 +21,8 @@ _SURELY_FEW = FRAMES_MAX // 2
 
 _SIZE, _DATA, _BREAK, _TRAILERS, _END = range(5)
 _USUAL = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
-_EXACT_SIZE = re.compile(rb"0*([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t -~\x80-\xff]+)?\r")
-_ANY_SIZE = re.compile(rb"0*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\0]*)?\r?")
+_EXACT_SIZE = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[\t -~\x80-\xff]++)?\r")
+_ANY_SIZE = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[^\r\0]*+)?\r?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\0]*\r")
 
 
@@ -78,7 +78,7 @@ class Chunks:
         """Read a line, or the beginning of one."""
         end = data.find(b"\n", at) + 1 or len(data)
         self._spent += end - at
-        if self._spent > FRAMES_MAX:
+        if max(self._spent, len(self._line) + end - at) > FRAMES_MAX:
             raise Malformed(f"more than {FRAMES_MAX} bytes of frames that bring nothing")
         if self._line or data[end - 1] != 0x0A:  # noqa: PLR2004 - LF
             self._line += data[at:end]
@@ -111,7 +111,7 @@ class Chunks:
             found = _ANY_SIZE.fullmatch(line)
         if found is None:
             raise Malformed(f"size of a chunk {line[:40]!r}")
-        self._left = int(found[1], 16)
+        self._left = int(found[1] or b"0", 16)
         self._state = _DATA if self._left else _TRAILERS
 
     def _end_or_trailer(self, line: bytes) -> None:

@@ -24,7 +24,7 @@ _STATUS_LINE = re.compile(rb"(?i:http)/([0-9]\.[0-9])[ \t]+([0-9]{3})(?![0-9])(.
 _FOLDS = tuple((end + blank, blank) for end in (b"\r\r\n", b"\r\n", b"\n") for blank in (b" ", b"\t"))
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FRAMING = (b"content-length", b"transfer-encoding", b"content-encoding")
-_DIGITS = re.compile(rb"0*([0-9]{1,18})")
+_DIGITS = re.compile(rb"(?=[0-9])0*+([0-9]{0,18}+)")
 _NOTED = frozenset({b"content-type", *_FRAMING})
 _NO_BODY = frozenset({204, 304})
 
@@ -172,4 +172,4 @@ def _length(said: list[bytes]) -> int | None:
 
 def _number(length: bytes) -> int | None:
     found = _DIGITS.fullmatch(length)
-    return int(found[1]) if found else None
+    return int(found[1] or b"0") if found else None

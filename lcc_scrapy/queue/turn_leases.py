@@ -7,12 +7,12 @@ import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from twisted.python.failure import Failure
 
 from lcc_scrapy.db.job_watch import Job
-from lcc_scrapy.db.records import IDLE_MAX, JOB_MAX, LongFetch, StoredTurn, WorkerRow
+from lcc_scrapy.db.records import IDLE_MAX, JOB_MAX, PROVIDERS_CHANGED, LongFetch, StoredTurn, WorkerRow
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.bandwidth import Meter, shared_limit
@@ -68,6 +68,13 @@ class Identity:
     process: int = 0
 
 
+class _Returned(NamedTuple):
+    """A lease as it is given back, and the revision of providers that was known by then."""
+
+    lease: StoredTurn
+    seen: int
+
+
 @dataclass(eq=False, kw_only=True)
 class TurnLeases:
     """The turns that one worker holds; all methods run on the event loop.
@@ -109,7 +116,7 @@ class TurnLeases:
         self._run = secrets.randbits(62)
         self._started = int(self.time.now())
         self._turn_of: dict[int, HeldTurn] = {}
-        self._returning: list[StoredTurn] = []
+        self._returning: list[_Returned] = []
 
     def start(self) -> None:
         """Begin to take turns; URLs are handed out when there are no more, or after ``GATHER`` seconds."""
@@ -352,7 +359,7 @@ class TurnLeases:
             look_at = 0.0 if turn.is_leaving() or turn.window else turn.look_at
             returned = turn.given_back(look_at)
             if self._forget(turn, Event.GIVE_BACK):
-                self._returning.append(returned)
+                self._returning.append(_Returned(returned, self._revision))
                 self._give_back()
 
     def _give_up(self, surplus: int) -> None:
@@ -370,9 +377,9 @@ class TurnLeases:
         if self._giving_back or not self._returning or self._ended:
             return
         self._giving_back = True
-        leases, self._returning = self._returning[:RETURNS_AT_ONCE], self._returning[RETURNS_AT_ONCE:]
-        giving = self.thread.run(self._give_back_now, leases)
-        giving.addErrback(self._giving_back_failed, leases)
+        returned, self._returning = self._returning[:RETURNS_AT_ONCE], self._returning[RETURNS_AT_ONCE:]
+        giving = self.thread.run(self._give_back_now, returned)
+        giving.addErrback(self._giving_back_failed, returned)
         giving.addBoth(self._given_back)
 
     def _given_back(self, later: float | None) -> None:
@@ -385,28 +392,37 @@ class TurnLeases:
             self._wanted_back = False
             self.look()
 
-    def _give_back_now(self, leases: list[StoredTurn]) -> None:
+    def _give_back_now(self, returned: list[_Returned]) -> None:
         with self.store.begin() as tx:
-            self._write_back(tx, leases)
+            self._write_back(tx, returned)
 
-    def _write_back(self, tx: Tx, leases: list[StoredTurn]) -> None:
+    def _write_back(self, tx: Tx, returned: list[_Returned]) -> None:
+        """Rest turns; one whose providers changed since this worker heard of them is looked at again."""
         now = self.time.now()
+        leases = [one.lease for one in returned]
         tx.rest_turns([one if one.not_before > now else replace(one, not_before=0.0) for one in leases])
+        seen = min((one.seen for one in returned), default=0)
+        if tx.peek(PROVIDERS_CHANGED) > seen:  # only now, when nobody else can reach these turns
+            members = tx.members(one.turnkey for one in leases)
+            for turnkey in sorted({one.turnkey for one in members if one.revision > seen}):
+                tx.change_turn(turnkey, {"look_at": 0.0})
 
-    def _giving_back_failed(self, failure: Failure, leases: list[StoredTurn]) -> float:
+    def _giving_back_failed(self, failure: Failure, returned: list[_Returned]) -> float:
         _log.error("cannot give turns back now, trying again: %s", failure.getErrorMessage())
-        self._returning += leases
+        self._returning += returned
         return self.limits.poll
 
     def give_all_back(self) -> Any:
         """Give all leases back, and tell what outlasts this worker; returns a Deferred."""
         now = self.time.now()
-        delayed = [turn.given_back(now) for turn in self.turns if turn.free_at() > now]
+        delayed = [
+            _Returned(turn.given_back(now), self._revision) for turn in self.turns if turn.free_at() > now
+        ]
         return self.thread.run(self._leave, [*self._returning, *delayed])
 
-    def _leave(self, leases: list[StoredTurn]) -> None:
+    def _leave(self, returned: list[_Returned]) -> None:
         with self.store.begin() as tx:
-            self._write_back(tx, leases)
+            self._write_back(tx, returned)
             tx.free_turns_of(self.identity.owner)
             tx.drop_worker(self.identity.owner)
 

@@ -12,6 +12,7 @@ from test_queue_manager import MONDAY_NOON, POLICY, House, charged
 from lcc_scrapy.db.records import WorkerRow
 from lcc_scrapy.domain.entries import Operation, UrlEntry, urlkey
 from lcc_scrapy.domain.errors import LeaseLost, StoreUnavailable
+from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import Delayed, Failed, Place
 from lcc_scrapy.domain.slots import Pacing
 from lcc_scrapy.domain.timeslots import parse_mask
@@ -403,7 +404,7 @@ def test_what_arrives_in_a_turn_that_waits_to_be_given_back_is_taken_again(
     by_hand = house.manager.leases.thread = ByHand()
     for ticket in tickets:
         house.finish(ticket)
-    assert [lease.turnkey for lease in house.manager.leases._returning] == ["2"]
+    assert [one.lease.turnkey for one in house.manager.leases._returning] == ["2"]
     house.push(2, "b")
     by_hand.work_off()
     assert house.next() == "b"
@@ -558,6 +559,28 @@ def test_looks_that_are_asked_for_while_one_runs_become_one_more(house: House) -
 def test_a_worker_that_has_all_its_turns_waits_for_no_more(house: House) -> None:
     house.manager.start()
     assert house.manager.leases._gathering_until == 0.0
+
+
+@pytest.mark.parametrize("heard", [False, True], ids=["unheard", "heard meanwhile"])
+def test_a_provider_that_is_resumed_while_its_turn_is_given_back_is_fetched_from(
+    house: House, heard: bool
+) -> None:
+    house.provider(1, state=State.PAUSED)
+    house.manager.start()
+    by_hand = ByHand()
+    give_back, jobs = house.manager.leases._give_back_now, house.manager.leases.thread
+    house.manager.leases.thread = SimpleNamespace(
+        run=lambda job, *args: (by_hand if job == give_back else jobs).run(job, *args)
+    )
+    house.push(1, "a")
+    assert house.next() is None
+    assert [job for _, job, _ in by_hand.jobs] == [give_back]
+    registration.change(house.store, 1, {"state": State.ACTIVE})
+    if heard:
+        house.manager.leases.look()
+    by_hand.work_off()
+    house.clock.advance(2)
+    assert house.next() == "a"
 
 
 def test_a_provider_that_was_regrouped_is_fetched_from_in_its_new_turn(house: House) -> None:

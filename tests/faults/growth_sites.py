@@ -137,6 +137,7 @@ HTTP_BODY = Parser(
         grown("chunk extensions", "4;a=b;c=d\r\nbody\r\n", _CHUNKED),
         grown("length of an extension", "e", _CHUNKED + "4;a=", "\r\nbody\r\n"),
         grown("digits of a chunk's size", "0", _CHUNKED, "4\r\nbody\r\n0\r\n\r\n"),
+        grown("digits of a size behind much data", "0", _CHUNKED + "10000\r\n" + "x" * 65536 + "\r\n", "g\r\n"),
         grown("chunks with bare LF", "1\nx\n", _CHUNKED),
         grown("blanks behind a size", "4" + " " * 9000 + "\r\nbody\r\n", _CHUNKED),
         grown("empty extensions", "1;\r\nx\r\n", _CHUNKED),

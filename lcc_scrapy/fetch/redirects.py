@@ -40,6 +40,7 @@ class Chain:
         self._fields = fields_of(request)
         self._cookies = Cookies()
         self.request = request
+        self._meta = dict(request.meta)
         self._carry()
 
     def follow(self, response: Response) -> None:
@@ -50,9 +51,8 @@ class Chain:
         )
         if not self._first.covers_origin_of(self._url):
             self._fields = [field for field in self._fields if field[0].lower() not in _OF_THE_FIRST_ORIGIN]
-        for of_that_answer in (BODY, CONDITIONAL):
-            self.request.meta.pop(of_that_answer, None)
-        self.request = self.request.replace(url=str(self._url), headers=None)
+        self.request.meta.pop(BODY, None)
+        self.request = self.request.replace(url=str(self._url), headers=None, meta=dict(self._meta))
         give(self.request, self._fields)
         self._carry()
 

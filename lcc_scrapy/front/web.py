@@ -157,10 +157,10 @@ def make_app(front: Front) -> FastAPI:
     app.state.lcc = front
     app.include_router(router)
     problems.install(app, [router])
-    take_either_spelling(app)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=front.bounds)
     app.add_middleware(Guards, bounds=front.bounds)
+    take_either_spelling(app)
     return app
 
 

@@ -17,6 +17,7 @@ BODY_BYTES = 64 * 1024
 """Of a request to any other route, unless its router or route says its own ``max_body_size``."""
 
 PUSH = "/v1/push"
+_PUSHES = frozenset({PUSH, f"{PUSH}/"})
 
 
 def make_push_app(
@@ -31,7 +32,7 @@ def make_push_app(
     bounds = bounds or Bounds()
     others = _make_others(list(routers))
     routed = others if push is None else _Routed(push, others)
-    unhurried = frozenset({PUSH} if push else ())
+    unhurried = _PUSHES if push else ()
     return PushApp(Guards(ShareOut(routed, bounds), bounds, unhurried), others)
 
 
@@ -75,5 +76,5 @@ class _Routed:
         self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_push = scope["type"] == "http" and scope["path"] in {PUSH, f"{PUSH}/"}
+        is_push = scope["type"] == "http" and scope["path"] in _PUSHES
         await (self._push if is_push else self._others)(scope, receive, send)

@@ -47,6 +47,7 @@ _ARGUMENTS = (
     "--disable-gpu",
     "--js-flags=--max-old-space-size=256",
 )
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _WORLD = "lcc"
 _HTML = """(() => {
     const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + "\\n" : "";
@@ -226,11 +227,18 @@ class Browser:
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes that a process has, of shared ones its share (``Pss`` of proc(5)); 0 = it is gone."""
-    with suppress(OSError, StopIteration, ValueError):
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        return 1024 * int(next(line for line in lines if line.startswith("Pss:")).split()[1])
-    return 0
+    """Return the bytes that a process has, of shared ones its share (``Pss`` of proc(5)); 0 = it is gone.
+
+    Where the kernel does not tell that of a process that changed its rights, shared ones do not count.
+    """
+    try:
+        with suppress(PermissionError):
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            return 1024 * int(next(line for line in lines if line.startswith("Pss:")).split()[1])
+        _, resident, shared, *_ = map(int, Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split())
+        return (resident - shared) * _PAGE
+    except (OSError, StopIteration, ValueError):
+        return 0
 
 
 def _kill(pid: int) -> None:

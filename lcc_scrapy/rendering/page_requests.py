@@ -108,7 +108,7 @@ class PageRequests:
 
     async def _asked(self, method: str, kind: str, url: str, headers: Mapping[str, str]) -> Fetched | None:
         for _ in range(MOST_REDIRECTS + 1):
-            target = HttpUrl.parse(url)
+            target = HttpUrl.as_written(url)
             self._budget.ask(method, kind, target)
             known = self._cache.get(self._pid, str(target)) if kind in REPEATED else None
             if known is not None:

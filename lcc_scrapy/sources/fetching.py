@@ -246,16 +246,21 @@ async def _pour(connection: Connection, answer: Fetched, bandwidth: int, most: i
     while pieces := await connection.more():
         for chunk in pieces:
             answer.transferred += len(chunk)
+            _bound(answer.transferred, most)
             for piece in decoder.feed(chunk):
                 length += len(piece)
-                if max(length, answer.transferred) > most:
-                    raise ValueError(f"more than {most} bytes")
+                _bound(length, most)
                 answer.body.write(piece)
                 await asyncio.sleep(0)
         if bandwidth and not connection.answer.complete:
             connection.hold()
             await asyncio.sleep(sum(map(len, pieces)) / bandwidth)
     decoder.end()
+
+
+def _bound(length: int, most: int) -> None:
+    if length > most:
+        raise ValueError(f"more than {most} bytes")
 
 
 def _answered(url: HttpUrl, connection: Connection) -> Fetched:

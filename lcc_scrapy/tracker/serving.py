@@ -74,11 +74,11 @@ def app_of(routers: Iterable[APIRouter], bounds: Bounds, caches: Caches) -> Fast
     for router in routers:
         app.include_router(router)
     problems.install(app, routers)
-    take_either_spelling(app)
     app.add_middleware(CachePeer, find=caches.better, address_of=caches.address_of)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=bounds)
     app.add_middleware(Guards, bounds=bounds)
+    take_either_spelling(app)
     return app
 
 

@@ -56,10 +56,10 @@ def make_app(lcc: Lcc, more: Iterable[APIRouter] = ()) -> FastAPI:
     for router in routers:
         app.include_router(router)
     problems.install(app, routers)
-    take_either_spelling(app)
     app.add_middleware(CompressText)
     app.add_middleware(ShareOut, bounds=lcc.bounds)
     app.add_middleware(Guards, bounds=lcc.bounds, https=lcc.https)
+    take_either_spelling(app)
     return app
 
 

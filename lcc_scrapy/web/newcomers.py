@@ -75,4 +75,6 @@ class Door(asyncio.Protocol):
             secure.set_protocol(self._inner)
             self._inner.connection_made(secure)
             for data in self._early:
+                if secure.is_closing():  # it was turned away
+                    break
                 self._inner.data_received(data)

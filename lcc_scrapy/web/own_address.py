@@ -54,12 +54,13 @@ class EitherSpelling:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         path = scope.get("path", "")
-        if path.endswith("/") and not any(one.matches(scope)[0] is not Match.NONE for one in self._routes):
+        is_other = path.startswith("/") and path.endswith("/")  # caches ask the tracker for whole URLs
+        if is_other and not any(one.matches(scope)[0] is not Match.NONE for one in self._routes):
             scope = {**scope, "path": path.rstrip("/") or "/"}
         await self._app(scope, receive, send)
 
 
 def take_either_spelling(app: FastAPI) -> None:
-    """Let an application, whose routes are all there, answer both spellings of each path."""
+    """Let an application, whose routes and middlewares are all there, answer both spellings of each path."""
     app.router.redirect_slashes = False
     app.add_middleware(EitherSpelling, routes=app.router.routes)

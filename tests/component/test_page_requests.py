@@ -98,6 +98,18 @@ def test_headers_of_the_page_are_not_sent_but_three():
     }  # fmt: skip
 
 
+def test_a_script_is_asked_for_as_the_browser_wrote_its_url():
+    site = Site()
+    urls = [f"{SITE}/a|b?c=d|e", f"{SITE}/x[1].js?", f"{SITE}/%7e'b"]
+
+    async def work():
+        async with page(site) as requests:
+            await ask(requests, *urls)
+
+    run(work())
+    assert site.urls == urls
+
+
 @pytest.mark.parametrize("exempt", [False, True])
 def test_an_owner_exempts_only_hosts_of_his_own_from_robots_txt(exempt):
     site = Site()

@@ -1,5 +1,9 @@
 """The application of the public endpoint: what holds for the routers that are handed to it."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
@@ -44,6 +48,26 @@ def test_bodies_are_bounded_unless_their_route_says_another_bound():
 
 def test_a_push_bounds_its_body_itself():
     assert client().post("/v1/push", content=b"x" * (20 * BODY_BYTES)).text == f"pushed {20 * BODY_BYTES}"
+
+
+@pytest.mark.parametrize("path", ["/v1/push", "/v1/push/"])
+def test_a_push_looks_after_the_time_of_its_body_itself(path):
+    sent = []
+
+    async def slow():
+        await asyncio.sleep(0.05)
+        return {"type": "http.request", "body": b"x"}
+
+    async def send(message):
+        sent.append(message)
+
+    async def run():
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [], "client": ("192.0.2.1", 1)}
+        await make_push_app(push, [], Bounds(silence=0.01))(scope, slow, send)
+
+    with ThreadPoolExecutor(1) as apart:
+        apart.submit(asyncio.run, run()).result()
+    assert sent[-1]["body"] == b"pushed 1"
 
 
 def test_unknown_paths_and_methods_are_told_as_problems():

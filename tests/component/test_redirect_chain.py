@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.http import Headers, Response
 
 from lcc_scrapy.domain.providers import Provider
@@ -111,6 +112,16 @@ def test_what_components_added_for_one_url_does_not_go_to_the_next() -> None:
     assert value_of(one, b"X-Signature") is None
     assert value_of(one, b"X-Team") == b"1"
     assert BODY not in one.request.meta
+
+
+def test_a_project_s_proxy_is_set_anew_for_the_next_url() -> None:
+    one, proxies = chain(), HttpProxyMiddleware()
+    proxies.proxies = {"http": (b"dGVhbTpzZWNyZXQ=", "http://192.0.2.9:3128")}
+    for _ in range(3):
+        proxies.process_request(one.request)
+        assert one.request.headers["Proxy-Authorization"] == b"Basic dGVhbTpzZWNyZXQ="
+        one.follow(led(FIRST))
+        assert one.request.meta == {"x": 1}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from lcc_scrapy.query import client as query_client
 from lcc_scrapy.web import server as web_server
 from lcc_scrapy.wire.sockets import send_at_once
 
-OPENS = re.compile(r"create_server\(|create_connection\(\(|serverFromString\(|socket_factory=|\.connect\(place\)")
+OPENS = re.compile(
+    r"create_server\(|create_connection\(\(|serverFromString\(|socket_factory=|\.connect\(place\)"
+)
 
 
 def sends_at_once(one):

@@ -54,8 +54,13 @@ def test_bombs_and_documents_that_are_none_are_refused(scene: Scene, body: bytes
     assert why in failed(scene)
 
 
-def test_a_coded_bomb_is_refused_while_it_arrives(scene: Scene) -> None:
-    scene.site.put("/sitemap.xml", xml(gzip.compress(bytes(60 * MB)), content_encoding="gzip"))
+@pytest.mark.parametrize(
+    "body",
+    [gzip.compress(bytes(60 * MB)), b"\x1f\x8b\x08\x08" + bytes(6) + b"name" * (15 * MB)],
+    ids=["much", "nothing"],
+)
+def test_a_coded_bomb_is_refused_while_it_arrives(scene: Scene, body: bytes) -> None:
+    scene.site.put("/sitemap.xml", xml(body, content_encoding="gzip"))
     scene.add()
     assert "more than 50000000 bytes" in failed(scene)
 

@@ -123,3 +123,20 @@ def test_what_is_sent_at_once_behind_the_handshake_is_not_lost(
             await server.end()
 
     assert all(answer.endswith(b"ok") for answer in apart(run))
+
+
+def test_a_client_that_has_too_many_connections_is_not_served_however_early_it_asks(
+    tmp_path: Path, authority: certificates.Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, tls = made(tmp_path, authority)
+    monkeypatch.setattr(server._crowd, "arrive", lambda peer: None)
+
+    async def run() -> list[bytes | BaseException]:
+        port = int((await server.begin()).rpartition(":")[2])
+        try:
+            return await asyncio.gather(*(ask(port, tls) for _ in range(50)), return_exceptions=True)
+        finally:
+            await server.end()
+
+    assert all(isinstance(answer, OSError) or answer == b"" for answer in apart(run))
+    assert server.server_state.total_requests == 0

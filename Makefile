@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LCC_FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := codec conversation json_set url spool_file content_coding notations query answer http_answer cost
 
-.PHONY: help demo demo-alerts test test-slow check lint types imports docs bench bench-quick soak fuzz mutants dist pyz clean corpora compiled
+.PHONY: help demo demo-alerts test test-slow check lint types imports docs bench bench-quick soak fuzz mutants lock behind dist pyz clean corpora compiled
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -118,6 +118,12 @@ fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each re
 
 mutants: $(DEV_STAMP) ## break the rules one line at a time, and see which changes the tests do not notice; an hour or so
 	$(BIN)/python tools/mutants.py $(MUTANTS)
+
+lock: $(DEV_STAMP) ## choose the versions anew that CI and the image install, with the digests of their files
+	$(BIN)/python -m tools.lock
+
+behind: $(DEV_STAMP) ## tell which of these versions have a newer one; for a weekly job
+	$(BIN)/python -m tools.lock --behind
 
 dist: pyz ## what is installed elsewhere, in dist/: wheel, source archive, provider commands in one file
 	$(BIN)/python -m pip install -q 'hatchling>=1.27'

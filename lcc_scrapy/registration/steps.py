@@ -89,6 +89,7 @@ class Steps:
 
     async def begin(self, asked: Asked, address: str) -> Given:
         """Register a site; raises ``BadField``, ``ShareUsedUp``, ``Full``."""
+        self._throttle.greet(address)
         wanted = self._wanted(asked)
         self._throttle.begin(address)
         self._throttle.name(wanted.site.host)

@@ -15,12 +15,17 @@ class _Limit:
         self._buckets: dict[str, Buckets[Hashable]] = {kind: Buckets(rate) for kind in kinds}
         self._clock = clock
 
-    def take(self, **keys: Hashable) -> None:
-        """Take a token for each key by its kind, or for none; raises ``ShareUsedUp`` then."""
+    def check(self, **keys: Hashable) -> float:
+        """Return the time, when there is a token for each key by its kind; raises ``ShareUsedUp`` else."""
         now = self._clock()
         wait = max(self._buckets[kind].wait(key, now) for kind, key in keys.items())
         if wait:
             raise ShareUsedUp("too many registrations or proofs in so short a time", math.ceil(wait))
+        return now
+
+    def take(self, **keys: Hashable) -> None:
+        """Take these tokens, or none; raises ``ShareUsedUp`` then."""
+        now = self.check(**keys)
         for kind, key in keys.items():
             self._buckets[kind].take(key, now)
 
@@ -35,6 +40,10 @@ class Throttle:
         self._addresses = _Limit(rules.per_address, ["address"], clock)
         self._hosts = _Limit(rules.per_host, ["host", "contact"], clock)
         self._proofs = _Limit(rules.proofs, ["address", "pid", "host"], clock)
+
+    def greet(self, address: str) -> None:
+        """Somebody says what he wants, which may be nonsense; that counts nothing."""
+        self._addresses.check(address=address)
 
     def begin(self, address: str) -> None:
         """Somebody wants a secret."""

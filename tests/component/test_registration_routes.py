@@ -498,6 +498,16 @@ def test_one_host_is_registered_no_more_often_than_may_be(site):
     assert int(told.headers["Retry-After"]) == 1800
 
 
+def test_fields_of_an_address_that_has_registered_enough_are_not_read(site, monkeypatch):
+    registry = Registry(site.port, per_address=Rate(1, 3600.0))
+    nonsense = {"site": site.url, "bandwidth": "1" + " " * 4000 + "!"}
+    with registry.client() as client:
+        assert client.post(API, json=nonsense).status_code == 422
+        assert client.post(API, json={"site": site.url}).status_code == 201, "nonsense counts nothing"
+        monkeypatch.setattr("lcc_scrapy.registration.steps.rules_of", None)
+        assert client.post(API, json=nonsense).status_code == 429
+
+
 def test_proofs_are_bounded_by_address_provider_and_host(site):
     registry = Registry(site.port, proofs=Rate(3, 60.0))
     with registry.client() as client:

@@ -5,13 +5,13 @@ from collections import deque
 from dataclasses import replace
 from io import BytesIO
 
-from lcc_scrapy.annotation.claim import Claim
 from lcc_scrapy.annotation.engine import Engine
 from lcc_scrapy.annotation.jobs import Result
 from lcc_scrapy.annotation.messages import FAILED, PAGE, RENEW, URDS, findings_of, said_urds
 from lcc_scrapy.annotation.processor import Processing
 from lcc_scrapy.annotation.profile_feed import profile_changes
 from lcc_scrapy.content.files import relative_name
+from lcc_scrapy.db.claim import Claim
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.domain.annotation_limits import AnnotationRules
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone

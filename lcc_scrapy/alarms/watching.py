@@ -39,7 +39,7 @@ def _name(rule: Rule) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One part for ``annotation.parts.Turns``. ``choose`` gives the settings of now with their channels."""
+    """One part for ``db.parts.Turns``. ``choose`` gives the settings of now with their channels."""
 
     store: Store
     facts: Callable[[AlarmRules, int], Facts]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from lcc_scrapy.annotation.claim import Claim
 from lcc_scrapy.annotation.delivery import Delivery, Report
 from lcc_scrapy.annotation.engine import Told
+from lcc_scrapy.db.claim import Claim
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.acis import Recipient
 from lcc_scrapy.domain.alerts import Schedule, alerts_of

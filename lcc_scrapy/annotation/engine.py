@@ -14,9 +14,9 @@ from threading import Event
 from typing import Protocol
 
 from lcc_scrapy.annotation import queueing
-from lcc_scrapy.annotation.claim import HELD, Claim
 from lcc_scrapy.annotation.jobs import Job, Result, docbase_of
 from lcc_scrapy.annotation.recording import acis_of, record
+from lcc_scrapy.db.claim import HELD, Claim
 from lcc_scrapy.db.records import AE_FAILED, AE_PAGES
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.acis import Aci, Waiting

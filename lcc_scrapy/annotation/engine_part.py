@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
-from lcc_scrapy.annotation.claim import Claim
 from lcc_scrapy.annotation.engine import Effects, Engine, Report
 from lcc_scrapy.annotation.processors import Contents, Processors
 from lcc_scrapy.annotation.profile_feed import profile_changes
+from lcc_scrapy.db.claim import Claim
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.annotation_limits import AnnotationRules
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
-from lcc_scrapy.annotation.claim import Claim
 from lcc_scrapy.annotation.requests import Looked
+from lcc_scrapy.db.claim import Claim
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import StoreUnavailable
 

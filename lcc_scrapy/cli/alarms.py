@@ -44,7 +44,7 @@ def watch(lcc: Lcc) -> None:
     lcc -s LCC_ALARM_MAIL=oncall@example.org alarms watch
     """  # noqa: D301
     from lcc_scrapy.alarms.watching import Watch
-    from lcc_scrapy.annotation.parts import Turns, run_all
+    from lcc_scrapy.db.parts import Turns, run_all
     from lcc_scrapy.machine import logs
     from lcc_scrapy.machine.watchdog import SignsOfLife
 

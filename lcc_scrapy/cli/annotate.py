@@ -14,7 +14,7 @@ from lcc_scrapy.cli.context import Lcc, LccGroup, never_to_be_tried_again, pass_
 
 if TYPE_CHECKING:
     from lcc_scrapy.annotation.engine_part import EnginePart
-    from lcc_scrapy.annotation.parts import Part
+    from lcc_scrapy.db.parts import Part
     from lcc_scrapy.db.sql.store import SqlStore
 
 PARTS = ("requests", "engine", "alerts")
@@ -69,7 +69,7 @@ def _shown(value: object) -> str:
 @never_to_be_tried_again()
 def _run(lcc: Lcc, processors: int | None, only: tuple[str, ...], *, once: bool) -> None:
     from lcc_scrapy.annotation.engine_part import summary
-    from lcc_scrapy.annotation.parts import Turns, run_all
+    from lcc_scrapy.db.parts import Turns, run_all
     from lcc_scrapy.machine import logs
     from lcc_scrapy.machine.watchdog import SignsOfLife
 

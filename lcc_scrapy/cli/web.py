@@ -14,6 +14,8 @@ from lcc_scrapy.domain.registration import OFF
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
 
+_OF_THE_EXTRA = frozenset({"fastapi", "markupsafe", "prometheus_client", "starlette", "warcio"})
+
 _log = logging.getLogger(__name__)
 
 
@@ -95,5 +97,7 @@ def needs_web(command: str) -> Iterator[None]:
     """Say what to install where the extra is missing."""
     try:
         yield
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _OF_THE_EXTRA:
+            raise
         raise MissingExtra("web", f"what `{command}` needs ({error})") from None

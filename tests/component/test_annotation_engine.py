@@ -8,8 +8,8 @@ from threading import Event
 import pytest
 
 from lcc_scrapy.annotation import queueing
-from lcc_scrapy.annotation.claim import HELD, Claim, ClaimLost
 from lcc_scrapy.annotation.engine import Effects
+from lcc_scrapy.db.claim import HELD, Claim, ClaimLost
 from lcc_scrapy.db.records import AE_FAILED, AE_PAGES, AE_PEAK, AE_SKIPPED, FEED, Ownership
 from lcc_scrapy.domain.entries import furlkey
 from lcc_scrapy.domain.urds import Process

@@ -1,4 +1,4 @@
-"""The parts of ``lcc annotate``, each done by one process of an LCC at a time; others stand by.
+"""Parts of commands that watch, each done by one process of an LCC at a time; others stand by.
 
 On one machine a lock in the data directory tells which process it is, so that another one takes over at once
 from one that was killed. Between machines a claim in the database does (``claim``).
@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Protocol
 
-from lcc_scrapy.annotation.claim import Claim, ClaimLost
+from lcc_scrapy.db.claim import Claim, ClaimLost
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import InUse, StoreUnavailable
 from lcc_scrapy.machine.sole_process import SoleProcess

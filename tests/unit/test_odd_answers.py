@@ -116,6 +116,14 @@ def test_a_connection_is_not_kept_that_the_site_closes() -> None:
     assert read(OK.replace(b"1.1", b"1.0") + b"Content-Length: 0\r\n\r\n")[3] is False
 
 
+def test_the_chunks_of_one_read_come_as_one_piece() -> None:
+    answer, body = Answer(), bytes(600)
+    answer.feed(CHUNKED + b"258\r\n%b\r\n" % body * 2 + b"300\r\n" + body)
+    assert answer.take() == [3 * body]
+    answer.feed(bytes(168) + b"\r\n" + b"258\r\n%b\r\n" % body + b"0\r\n\r\n")
+    assert (answer.take(), answer.complete, answer.keep) == ([bytes(768)], True, True)
+
+
 def test_nothing_is_waited_for_that_cannot_become_an_answer() -> None:
     for wire in (b"S", b"HTML", b"\r\n\r\nx", b"GET / HTTP/1.1\r\n"):
         with pytest.raises(HttpError):

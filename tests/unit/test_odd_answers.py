@@ -154,6 +154,7 @@ def test_the_length_that_counts_is_known() -> None:
         (b"Content-Length: 5, 5\r\n", "5"),
         (b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n", ""),
         (b"Content-Length: five\r\n", ""),
+        (b"Content-Length: 007\r\n", "7"),
     ):
         answer = Answer()
         answer.feed(OK + fields + b"\r\n")

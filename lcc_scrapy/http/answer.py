@@ -188,7 +188,7 @@ class Answer:
             return
         self._noted = joined(head.fields)
         if not self._bodiless:
-            self._begin_body(head.status)
+            self._begin_body(head)
         self.status, self.version, self.headers, self._reason = (
             head.status,
             head.version,
@@ -208,8 +208,8 @@ class Answer:
 
     # --- body ------------------------------------------------------------------------------------
 
-    def _begin_body(self, status: int) -> None:
-        found = framing(status, self._noted)
+    def _begin_body(self, head: Head) -> None:
+        found = framing(head, self._noted)
         self._may_keep &= found.exact
         self._left = found.length
         if found.length is not None:

@@ -28,6 +28,7 @@ _DIGITS = re.compile(rb"(?=[0-9])0*+([0-9]{0,18}+)")
 _NOTED = frozenset({b"content-type", *_FRAMING})
 _NO_BODY = frozenset({204, 304})
 _KNOWN_CODINGS = frozenset({b"chunked", b"identity", b""})
+_FIRST_WITH_CODINGS = "1.1"
 _USUAL_DIGITS = 18
 
 
@@ -155,12 +156,12 @@ def joined(fields: Fields) -> dict[bytes, bytes]:
     return found
 
 
-def framing(status: int, noted: dict[bytes, bytes]) -> Framing:
+def framing(head: Head, noted: dict[bytes, bytes]) -> Framing:
     """Return where the body ends; raises ``Malformed`` where that is ambiguous or not supported."""
-    if status in _NO_BODY:
+    if head.status in _NO_BODY:
         return Framing(chunked=False, length=0, exact=not _codings(noted))
     if b"transfer-encoding" in noted:
-        return _framing_of_coded(noted)
+        return _framing_of_coded(head.version, noted)
     length = noted.get(b"content-length", b"")
     if length.isdigit() and len(length) <= _USUAL_DIGITS:
         return Framing(False, int(length), True)  # keywords would take as long as all the rest
@@ -168,9 +169,9 @@ def framing(status: int, noted: dict[bytes, bytes]) -> Framing:
     return Framing(chunked=False, length=_length(lengths), exact=len(lengths) == 1)
 
 
-def _framing_of_coded(noted: dict[bytes, bytes]) -> Framing:
-    """Return where a body with a transfer coding ends."""
-    is_alone = b"content-length" not in noted
+def _framing_of_coded(version: str, noted: dict[bytes, bytes]) -> Framing:
+    """Return where a body with a transfer coding ends; HTTP/1.0 knows none (RFC 9112 section 6.1)."""
+    is_alone = b"content-length" not in noted and version >= _FIRST_WITH_CODINGS
     if is_alone and noted[b"transfer-encoding"] == b"chunked":
         return _CHUNKED
     codings = _codings(noted)

@@ -116,6 +116,16 @@ def test_a_connection_is_not_kept_that_the_site_closes() -> None:
     assert read(OK.replace(b"1.1", b"1.0") + b"Content-Length: 0\r\n\r\n")[3] is False
 
 
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("coding", [b"chunked", b"Chunked"])
+def test_an_answer_of_http_1_0_with_a_transfer_coding_is_read_and_its_connection_not_kept(
+    version: bytes, coding: bytes
+) -> None:
+    head = CHUNKED.replace(b"1.1", version).replace(b"chunked", coding)
+    (found,) = every_cutting(head[:-2] + b"Connection: keep-alive\r\n\r\n" + chunks(b"hello"))
+    assert found[2:] == (b"hello", version == b"1.1")
+
+
 def test_the_chunks_of_one_read_come_as_one_piece() -> None:
     answer, body = Answer(), bytes(600)
     answer.feed(CHUNKED + b"258\r\n%b\r\n" % body * 2 + b"300\r\n" + body)

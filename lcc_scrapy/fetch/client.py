@@ -258,6 +258,7 @@ class Getter:
             deadline=config.fetch_deadline,
             window=_window_for(self._worker.manager.limit(turn)),
             largest=LARGEST_WINDOW,
+            final=(FetchAborted, LeaseLost, _Challenged),
         )
 
     async def _hear(self, digest: DigestSession, connection: Connection, turn: TurnPass | None) -> None:

@@ -13,6 +13,7 @@ from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 from lcc_scrapy.app.wiring import required_worker
+from lcc_scrapy.domain.http_status import MOVED
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.engine.scrapy_internals import (
     handler_of,
@@ -22,7 +23,7 @@ from lcc_scrapy.engine.scrapy_internals import (
 )
 from lcc_scrapy.engine.statistics import counter, tally_of
 from lcc_scrapy.fetch.download_handler import RENDITION
-from lcc_scrapy.fetch.redirects import REDIRECTS, Chain, renders
+from lcc_scrapy.fetch.redirects import Chain, renders
 from lcc_scrapy.fetch.turn import FetchFailed, TurnKeeper
 from lcc_scrapy.machine import logs
 from lcc_scrapy.middlewares import LccRobotsMiddleware
@@ -82,7 +83,7 @@ class LccDownloader(Downloader):
             response = await self._pass_middlewares(chain.request)
             if isinstance(response, Request):
                 raise FetchFailed(616, "a middleware replaced the request")
-            if response.status not in REDIRECTS:
+            if response.status not in MOVED:
                 await self._render(chain.request, response, ticket, member)
                 return response  # type: ignore[no-any-return]
             chain.follow(response)

@@ -115,7 +115,7 @@ class WebhookChannel:
             **dict(message.headers),
         }
         fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in head.items()]
-        target = f"{url.path}?{url.query}" if url.query else url.path
+        target = url.target
         origin = Origin(url.host, url.port, url.scheme == "https")
         return Request(origin, target, fields, message.method, message.body)
 

@@ -105,7 +105,7 @@ class Webhooks:
             "Idempotency-Key": f'"{call.name}"',
         }
         fields = [(name.encode(), value.encode("latin-1", "replace")) for name, value in head.items()]
-        target = f"{url.path}?{url.query}" if url.query else url.path
+        target = url.target
         origin = Origin(url.host, url.port, url.scheme == "https", owner=call.url)
         return Request(origin, target, fields, "POST", call.body)
 

@@ -8,6 +8,9 @@ LARGEST = 999
 
 SERVER_ERROR = 500
 
+MOVED = frozenset({301, 302, 303, 307, 308})
+"""Redirects that are followed."""
+
 
 def understood(status: int) -> int:
     """Return the status that counts: 600 to 999 are server errors; 0 is no status at all."""

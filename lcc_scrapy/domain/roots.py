@@ -58,8 +58,12 @@ class HttpUrl:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == _DEFAULT_PORT[self.scheme] else f":{self.port}"
-        query = f"?{self.query}" if self.query else ""
-        return f"{self.scheme}://{host}{port}{self.path}{query}"
+        return f"{self.scheme}://{host}{port}{self.target}"
+
+    @property
+    def target(self) -> str:
+        """What a request names: path and query."""
+        return f"{self.path}?{self.query}" if self.query else self.path
 
     @classmethod
     def parse(cls, text: str) -> "HttpUrl":

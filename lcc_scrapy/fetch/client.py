@@ -258,6 +258,7 @@ class Getter:
             deadline=config.fetch_deadline,
             window=_window_for(self._worker.manager.limit(turn)),
             largest=LARGEST_WINDOW,
+            final=(FetchAborted, LeaseLost, _Challenged),
         )
 
     async def _hear(self, digest: DigestSession, connection: Connection, turn: TurnPass | None) -> None:
@@ -282,8 +283,8 @@ class Getter:
         in_memory: int,
         *,
         paced: bool,
-        coded: CodedBody | None = None,
-        types: tuple[str, ...] | None = None,
+        coded: CodedBody | None,
+        types: tuple[str, ...] | None,
     ) -> Body:
         memory, limit = self._worker.config.memory_body, self._worker.config.fetch_max_bytes
         if turn is None:
@@ -356,7 +357,7 @@ async def _undone(body: Body, coding: str, sink: Sink) -> Body:
     decoder = decoding.decoder(coding)
     try:
         with open_body(body) as file:
-            while block := file.read(decoding.PIECE):
+            while block := await _beside(partial(file.read, decoding.PIECE)):
                 await _fill(sink, decoder, block)
         decoder.end()
         return await _finished(sink)
@@ -385,8 +386,10 @@ def _proxy(url: str, headers: Fields) -> Proxy:
 
 
 def _check_proxy(request: Request, answer: Answer) -> None:
-    proxy = request.origin.proxy
-    if proxy and not proxy.socks and answer.status == PROXY_REFUSES:
+    """Raise ``NoProxy`` where a proxy refuses that reads the request: others only pass bytes on."""
+    origin = request.origin
+    is_read = origin.proxy and not (origin.proxy.socks or origin.tls)
+    if is_read and answer.status == PROXY_REFUSES:
         raise refused_by_proxy(f"{answer.status} {answer.reason}".rstrip())
 
 
@@ -428,7 +431,7 @@ def _coded(answer: Answer, target: str, row: QueuedUrl | None) -> CodedBody | No
     codings = decoding.to_undo(coding)
     if not codings:
         return None
-    length = answer.field(b"content-length").partition(",")[0].strip()
+    length = answer.field(b"content-length")
     is_told = length.isdecimal() and not answer.field(b"transfer-encoding")
     return CodedBody(
         codings,

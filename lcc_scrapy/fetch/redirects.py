@@ -23,8 +23,6 @@ from lcc_scrapy.fetch.turn import FetchFailed
 from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.queue.leases import Member
 
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
 _OF_THE_FIRST_ORIGIN = frozenset({b"authorization", b"cookie"})
 """What a project's settings give to each request, and another origin must not get after a redirect."""
 

@@ -78,7 +78,7 @@ class LccRobotParser(RobotParser):
 
     def permits(self, url: HttpUrl) -> bool:
         """Tell whether a URL may be fetched that has been parsed already."""
-        return self._robots.allowed(f"{url.path}?{url.query}" if url.query else url.path)
+        return self._robots.allowed(url.target)
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:  # noqa: ARG002
         """Return the seconds between two fetches, None = nothing said."""

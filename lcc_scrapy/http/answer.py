@@ -29,6 +29,7 @@ _LOOK_BACK = 3
 """Bytes of an empty line and the line break before it that may have come already."""
 
 _BEGINNING = b"http/"
+_USUAL_BEGINNING = b"HTTP/"
 
 
 class HttpError(Exception):
@@ -136,28 +137,40 @@ class Answer:
     # --- heads -----------------------------------------------------------------------------------
 
     def _look_for_head(self, data: bytes) -> bytes:
-        """Collect and read heads up to the last one; returns what stands behind it."""
+        """Read heads up to the last one; returns what stands behind it."""
         while data and not self.headed:
-            if not self._head:
-                data = self._without_blank_lines(data)
-            held = len(self._head)
-            if held:
-                self._head += data
-            found = _EMPTY_LINE.search(self._head or data, max(0, held - _LOOK_BACK))
-            end = found.end() if found else held + len(data)
-            if self._bulk + end > HEAD_MAX:
-                raise Malformed(f"more than {HEAD_MAX} bytes of head")
-            start = (self._head or data)[: len(_BEGINNING)]
-            if not _BEGINNING.startswith(start.lower()):
-                raise Malformed(f"{bytes(start)!r} is no beginning of an answer")
-            if found is None:
-                self._head = self._head or bytearray(data)
-                return b""
-            head, data = bytes((self._head or data)[:end]), data[end - held :]
-            self._head.clear()
-            self._bulk += end
-            self._take_head(read_head(head))
+            end = self._whole_head(data)
+            head, data = (data[:end], data[end:]) if end else self._collected(data)
+            if head:
+                self._bulk += len(head)
+                self._take_head(read_head(head))
         return data
+
+    def _whole_head(self, data: bytes) -> int:
+        """Return where a head ends that came at once and begins as usual; 0 = it has to be collected."""
+        if self._head or not data.startswith(_USUAL_BEGINNING):
+            return 0
+        found = _EMPTY_LINE.search(data)
+        return found.end() if found and self._bulk + found.end() <= HEAD_MAX else 0
+
+    def _collected(self, data: bytes) -> tuple[bytes, bytes]:
+        """Collect a head; returns it when it is whole, else nothing, and what stands behind it."""
+        if not self._head:
+            data = self._without_blank_lines(data)
+        held = len(self._head)
+        self._head += data
+        found = _EMPTY_LINE.search(self._head, max(0, held - _LOOK_BACK))
+        end = found.end() if found else len(self._head)
+        if self._bulk + end > HEAD_MAX:
+            raise Malformed(f"more than {HEAD_MAX} bytes of head")
+        start = self._head[: len(_BEGINNING)]
+        if not _BEGINNING.startswith(start.lower()):
+            raise Malformed(f"{bytes(start)!r} is no beginning of an answer")
+        if found is None:
+            return b"", b""
+        head = bytes(self._head[:end])
+        self._head.clear()
+        return head, data[end - held :]
 
     def _without_blank_lines(self, data: bytes) -> bytes:
         rest = data.lstrip(b"\r\n")
@@ -175,7 +188,7 @@ class Answer:
             return
         self._noted = joined(head.fields)
         if not self._bodiless:
-            self._begin_body(head.status)
+            self._begin_body(head)
         self.status, self.version, self.headers, self._reason = (
             head.status,
             head.version,
@@ -195,13 +208,14 @@ class Answer:
 
     # --- body ------------------------------------------------------------------------------------
 
-    def _begin_body(self, status: int) -> None:
-        found = framing(status, self._noted)
+    def _begin_body(self, head: Head) -> None:
+        found = framing(head, self._noted)
         self._may_keep &= found.exact
         self._left = found.length
-        self._noted.pop(b"content-length", None)
         if found.length is not None:
             self._noted[b"content-length"] = b"%d" % found.length
+        else:
+            self._noted.pop(b"content-length", None)
         if found.chunked:
             self._chunks = Chunks(self._keep_piece)
 

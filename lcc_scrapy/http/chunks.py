@@ -21,6 +21,7 @@ _SURELY_FEW = FRAMES_MAX // 2
 
 _SIZE, _DATA, _BREAK, _TRAILERS, _END = range(5)
 _USUAL = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
+_NEXT = re.compile(rb"\r\n([0-9A-Fa-f]{1,8})\r\n")
 _EXACT_SIZE = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[\t -~\x80-\xff]++)?\r")
 _ANY_SIZE = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[^\r\0]*+)?\r?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\0]*\r")
@@ -46,33 +47,70 @@ class Chunks:
         """Take the next bytes; returns what stands behind the end. Raises ``Malformed``."""
         at = 0
         while at < len(data) and self._state != _END:
-            if self._state == _SIZE and not self._line:
-                at = self._usual(data, at)
-            if at < len(data):
-                at = self._data(data, at) if self._state == _DATA else self._frame(data, at)
+            if self._state == _DATA:
+                at = self._data(data, at)
+            elif self._state == _SIZE and not self._line:
+                at = self._size(data, at)
+            else:
+                at = self._frame(data, at)
         return data[at:]
 
-    def _usual(self, data: bytes, at: int) -> int:
-        """Read whole chunks without anything odd, as fast as Python can; returns where they end."""
-        match, put, spent = _USUAL.match, self._put, self._spent
-        while (found := match(data, at)) is not None:
-            begin, size = found.end(), int(found[1], 16)
-            end = begin + size
-            spent += begin - at + 2 - CHUNK_FRAME * size
-            if not size or spent > _SURELY_FEW or data[end : end + 2] != b"\r\n":
-                break
-            put(data[begin:end])
-            at, self._spent = end + 2, spent
-        return at
+    def _size(self, data: bytes, at: int) -> int:
+        """Read a size, and its data; or the usual end of a body. Returns where they end."""
+        found = _USUAL.match(data, at)
+        if found is None or self._spent > _SURELY_FEW:
+            return self._frame(data, at)
+        end, self._left = found.end(), int(found[1], 16)
+        if self._left:
+            self._state = _DATA
+            self._spent += end - at
+            return self._data(data, end)
+        if data[end : end + 2] == b"\r\n":
+            self._state = _END
+            return end + 2
+        return self._frame(data, at)
 
     def _data(self, data: bytes, at: int) -> int:
+        """Take data, and the usual chunks behind it; returns where they end.
+
+        All of it is put as one piece, which is never longer than ``data``.
+        """
+        whole: list[bytes] = []
+        if at + self._left + 2 < len(data):
+            at = self._usual(data, at, whole)
         piece = data[at : at + self._left]
+        at += len(piece)
         self._left -= len(piece)
         self._spent -= CHUNK_FRAME * len(piece)
-        self._put(piece)
-        if not self._left:
-            self._state = _BREAK
-        return at + len(piece)
+        self._put(b"".join((*whole, piece)) if whole else piece)
+        return at if self._left else self._break(data, at)
+
+    def _usual(self, data: bytes, at: int, whole: list[bytes]) -> int:
+        """Collect the data of usual chunks, as fast as Python can; returns where those of the last begin."""
+        match, left, spent = _NEXT.match, self._left, self._spent
+        while spent <= _SURELY_FEW and (found := match(data, at + left)) is not None:
+            frame, size = found[0], int(found[1], 16)
+            if not size:
+                break
+            whole.append(data[at : at + left])
+            spent += len(frame) - CHUNK_FRAME * left
+            at, left = found.end(), size
+            step = len(frame) - CHUNK_FRAME * size
+            while step <= 0 and data.startswith(frame, at + left):  # many servers send chunks of one size
+                whole.append(data[at : at + left])
+                spent += step
+                at += len(frame) + left
+        self._left, self._spent = left, spent
+        return at
+
+    def _break(self, data: bytes, at: int) -> int:
+        """Pass over the usual line break behind the data of a chunk, if all of it came."""
+        if self._spent <= _SURELY_FEW and data[at : at + 2] == b"\r\n":
+            self._spent += 2
+            self._state = _SIZE
+            return at + 2
+        self._state = _BREAK
+        return at
 
     def _frame(self, data: bytes, at: int) -> int:
         """Read a line, or the beginning of one."""

@@ -178,7 +178,9 @@ class Connection(asyncio.Protocol):
         return False
 
     async def look_behind(self) -> None:
-        """Note whether bytes came behind an answer that is complete; the end of the connection is none."""
+        """Note whether bytes came behind a complete answer, not the first one; the end of all is none."""
+        if not (self.reused and self.answer.complete):
+            return
         self._note_waiting()
         if self._watch and not self.stray and self.usable:
             self._waiter = self._loop.create_future()
@@ -187,7 +189,12 @@ class Connection(asyncio.Protocol):
                     await self._waiter
             self._waiter = None
             if not self.stray:
-                self._quickest = self._took
+                self._quickest, self._watch = self._took, 0.0
+
+    @property
+    def doubtful(self) -> bool:
+        """Tell whether the answer may not be that to its request: it came much too soon, or not alone."""
+        return self.stray or self._watch > 0
 
     def _note_waiting(self) -> None:
         self.stray = self.stray or self.answer.followed

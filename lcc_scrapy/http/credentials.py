@@ -118,7 +118,7 @@ def request_to(
 
     An Authorization among its ``fields`` goes before that of ``access``.
     """
-    proxy, target = access.proxy, f"{url.path}?{url.query}" if url.query else url.path
+    proxy, target = access.proxy, url.target
     origin = Origin(url.host, url.port, url.scheme == "https", proxy, access.identity, pid)
     if brings_own(fields):
         said = b""

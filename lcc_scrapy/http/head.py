@@ -27,6 +27,9 @@ _FRAMING = (b"content-length", b"transfer-encoding", b"content-encoding")
 _DIGITS = re.compile(rb"(?=[0-9])0*+([0-9]{0,18}+)")
 _NOTED = frozenset({b"content-type", *_FRAMING})
 _NO_BODY = frozenset({204, 304})
+_KNOWN_CODINGS = frozenset({b"chunked", b"identity", b""})
+_FIRST_WITH_CODINGS = "1.1"
+_USUAL_DIGITS = 18
 
 
 class Malformed(Exception):
@@ -54,6 +57,9 @@ class Framing(NamedTuple):
     exact: bool
 
 
+_CHUNKED = Framing(chunked=True, length=None, exact=True)
+
+
 def read_head(data: bytes) -> Head:
     """Read one head, its empty line included; raises ``Malformed``."""
     if b"\0" in data:
@@ -64,13 +70,23 @@ def read_head(data: bytes) -> Head:
 class _Strict:
     """One head read by llhttp, which calls the methods ``on_...``."""
 
+    __slots__ = ("_parser", "fields", "heads", "keep", "reason")
+
     def __init__(self) -> None:
         self.fields: Fields = []
         self.reason = b""
         self.heads = 0
         self.keep = False
-        self.parser = HttpResponseParser(self)
-        self.parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
+
+    def read(self, data: bytes) -> HttpResponseParser:
+        """Read a head; returns the parser, which knows the rest."""
+        self._parser = parser = HttpResponseParser(self)
+        try:
+            parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
+            parser.feed_data(data)
+        finally:
+            del self._parser  # it refers to this object: as a cycle they would cost more than their work
+        return parser
 
     def on_status(self, reason: bytes) -> None:
         self.reason += reason
@@ -80,7 +96,7 @@ class _Strict:
 
     def on_headers_complete(self) -> None:
         self.heads += 1
-        self.keep = self.parser.should_keep_alive()
+        self.keep = self._parser.should_keep_alive()
 
     def on_body(self, _: bytes) -> None:
         self.heads += 1
@@ -89,12 +105,11 @@ class _Strict:
 def _read_strictly(data: bytes) -> Head | None:
     found = _Strict()
     try:
-        found.parser.feed_data(data)
+        parser = found.read(data)
     except (HttpParserError, HttpParserUpgrade):
         return None
     if found.heads != 1:
         return None
-    parser = found.parser
     return Head(parser.get_status_code(), parser.get_http_version(), found.reason, found.fields, found.keep)
 
 
@@ -141,20 +156,36 @@ def joined(fields: Fields) -> dict[bytes, bytes]:
     return found
 
 
-def framing(status: int, noted: dict[bytes, bytes]) -> Framing:
+def framing(head: Head, noted: dict[bytes, bytes]) -> Framing:
     """Return where the body ends; raises ``Malformed`` where that is ambiguous or not supported."""
-    if status not in _NO_BODY and b"transfer-encoding" not in noted:
-        lengths = _members(noted, b"content-length")
-        return Framing(chunked=False, length=_length(lengths), exact=len(lengths) == 1)
-    codings, lengths = _members(noted, b"transfer-encoding"), _members(noted, b"content-length")
-    unknown = set(codings) - {b"chunked", b"identity", b""}
+    if head.status in _NO_BODY:
+        return Framing(chunked=False, length=0, exact=not _codings(noted))
+    if b"transfer-encoding" in noted:
+        return _framing_of_coded(head.version, noted)
+    length = noted.get(b"content-length", b"")
+    if length.isdigit() and len(length) <= _USUAL_DIGITS:
+        return Framing(False, int(length), True)  # keywords would take as long as all the rest
+    lengths = _members(noted, b"content-length")
+    return Framing(chunked=False, length=_length(lengths), exact=len(lengths) == 1)
+
+
+def _framing_of_coded(version: str, noted: dict[bytes, bytes]) -> Framing:
+    """Return where a body with a transfer coding ends; HTTP/1.0 knows none (RFC 9112 section 6.1)."""
+    is_alone = b"content-length" not in noted and version >= _FIRST_WITH_CODINGS
+    if is_alone and noted[b"transfer-encoding"] == b"chunked":
+        return _CHUNKED
+    codings = _codings(noted)
+    if b"chunked" in codings:
+        return Framing(chunked=True, length=None, exact=is_alone and len(codings) == 1)
+    return Framing(chunked=False, length=_length(_members(noted, b"content-length")), exact=False)
+
+
+def _codings(noted: dict[bytes, bytes]) -> list[bytes]:
+    codings = _members(noted, b"transfer-encoding")
+    unknown = set(codings) - _KNOWN_CODINGS
     if unknown:
         raise Malformed(f"transfer coding {min(unknown).decode('latin-1')[:40]!r}")
-    if status in _NO_BODY:
-        return Framing(chunked=False, length=0, exact=not codings)
-    if b"chunked" in codings:
-        return Framing(chunked=True, length=None, exact=len(codings) == 1 and not lengths)
-    return Framing(chunked=False, length=_length(lengths), exact=len(lengths) == 1 and not codings)
+    return codings
 
 
 def _members(noted: dict[bytes, bytes], name: bytes) -> list[bytes]:

@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -62,28 +61,45 @@ class Pool:
         deadline: float,
         window: int = 0,
         largest: int = 0,
+        final: tuple[type[Exception], ...] = (),
     ) -> T:
         """Send a request and have its answer read; returns what ``read`` does. Otherwise as ``ask``.
 
         On a kept connection, an answer that cannot be read, or behind which something stands, may not be
         that to the request: where that does no harm, it is asked once more over a new one, and read again.
-        One that asks for rest is believed.
+        The same holds where ``read`` refuses an answer of a doubtful connection, except by the errors
+        ``final``, which say nothing of the answer. One that asks for rest is believed.
         """
         ask = partial(self.ask, request, patience=patience, deadline=deadline, window=window, largest=largest)
         connection = await ask()
         if not connection.reused or request.method not in REPEATABLE:
             return await self._read(connection, read)
-        with suppress(BadBody, BadCoding):
-            found = await self._read(connection, read)
+        try:
+            found = await self._read(connection, read, final)
             if not connection.stray or connection.answer.status in _ASKS_FOR_REST:
                 return found
+        except final:
+            raise
+        except Exception as error:
+            if not (connection.doubtful or isinstance(error, (BadBody, BadCoding))):
+                raise
         return await self._read(await ask(new=True), read)
 
-    async def _read(self, connection: Connection, read: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _read(
+        self,
+        connection: Connection,
+        read: Callable[[Connection], Awaitable[T]],
+        final: tuple[type[Exception], ...] = (),
+    ) -> T:
         try:
             found = await read(connection)
-            if connection.reused and connection.answer.complete:
-                await connection.look_behind()
+        except final:
+            raise
+        except Exception:
+            await connection.look_behind()
+            raise
+        else:
+            await connection.look_behind()
             return found
         finally:
             self.release(connection)

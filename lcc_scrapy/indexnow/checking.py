@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from lcc_scrapy import __version__
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.http_status import MOVED
 from lcc_scrapy.domain.indexnow import BAD, GOOD, KEY_FILE_MAX, PENDING, holds_key, may_follow, probe_of
 from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import HttpUrl
@@ -38,7 +39,6 @@ _HEADERS = (
     (b"Accept-Encoding", b"identity"),
 )
 _OK = 200
-_MOVED = frozenset({301, 302, 303, 307, 308})
 _LATER = frozenset({408, 425, 429})
 _SERVER_ERROR = 500
 
@@ -109,7 +109,7 @@ class Checker:
         cookies = Cookies()
         for _ in range(REDIRECTS + 1):
             status, body, where = await self._get(target, cookies, private=private)
-            if status not in _MOVED:
+            if status not in MOVED:
                 return _File(status, body)
             found = _target(target, where)
             if found is None or not may_follow(begin, found):
@@ -119,7 +119,7 @@ class Checker:
 
     async def _get(self, url: HttpUrl, cookies: Cookies, *, private: bool) -> tuple[int, bytes, bytes]:
         pool = self._outgoing.pool(private=private)
-        path = f"{url.path}?{url.query}" if url.query else url.path
+        path = url.target
         request = Request(
             Origin(url.host, url.port, url.scheme == "https"), path, [*_HEADERS, *cookies.carried_to(url)]
         )

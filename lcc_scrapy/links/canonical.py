@@ -57,7 +57,7 @@ def _folder(url: str) -> str:
 
 def _canonical(text: str, strip: frozenset[str]) -> str:
     url = HttpUrl.parse(text)
-    target = f"{url.path}?{url.query}" if url.query else url.path
+    target = url.target
     if not strip and not _ODD.search(target):
         return str(url)
     target = _without(strip, target)

@@ -5,6 +5,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
+from lcc_scrapy.domain.http_status import MOVED
 from lcc_scrapy.domain.registration import BODY_MAX, FILE, BadField, proves, redirected, root_of
 from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
@@ -24,7 +25,6 @@ DEADLINE = 15.0
 
 REDIRECTS = 3
 _OK = 200
-_MOVED = frozenset({301, 302, 303, 307, 308})
 _WINDOW = 8192
 """Bytes that a site may send in advance: a file that is too large is not taken in."""
 
@@ -67,7 +67,7 @@ class Prover:
         cookies = Cookies()
         for _ in range(REDIRECTS + 1):
             status, location, body = await _ask(pool, target, cookies)
-            if status in _MOVED:
+            if status in MOVED:
                 target = redirected(target, location, self._rules.ports)
                 continue
             if status != _OK:

@@ -16,6 +16,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.http_status import MOVED
 from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.rendering import REPEATED, NotPermitted, RequestBudget
 from lcc_scrapy.domain.roots import HttpUrl
@@ -29,7 +30,6 @@ from lcc_scrapy.fetch.download_handler import (
     header_of,
     location_of,
 )
-from lcc_scrapy.fetch.redirects import REDIRECTS
 from lcc_scrapy.rendering.cache import ScriptCache
 from lcc_scrapy.rendering.page import Fetched
 
@@ -117,7 +117,7 @@ class PageRequests:
             response = await self._crawler.engine.download_async(request)
             body = request.meta.get(BODY)
             self._budget.take(body.length if body else 0)
-            if response.status not in REDIRECTS:
+            if response.status not in MOVED:
                 fetched = Fetched(response.status, shown_headers(response), response.body)
                 if kind in REPEATED and header_of(response, "Vary").strip() != "*":
                     said = header_of(response, "Cache-Control")

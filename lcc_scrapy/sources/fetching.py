@@ -18,6 +18,7 @@ from typing import IO, Self
 from lcc_scrapy.content import decoding
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
+from lcc_scrapy.domain.http_status import MOVED
 from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.robots import MAX_BYTES as ROBOTS_BYTES
 from lcc_scrapy.domain.robots import Robots, product_token
@@ -47,7 +48,6 @@ LINKS = 16
 
 TOO_MANY_REQUESTS = 429
 _NO_RULES = Robots()
-_MOVED = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED, _OK, _UNKNOWN, _FAILING = 304, 200, 401, 500
 
 
@@ -140,7 +140,7 @@ class Fetcher:
                 raise CannotFetch(f"{target} does not lie on a host of the provider's roots")
             await self._check_robots(target, whose)
             answer = await self.ask(target, whose, fields, cookies=cookies)
-            if answer.status not in _MOVED:
+            if answer.status not in MOVED:
                 return _complete(answer, conditional=bool(fields))
             answer.body.close()
             target, fields = joined(target, answer.header(b"location")), []
@@ -149,7 +149,7 @@ class Fetcher:
     async def _check_robots(self, url: HttpUrl, whose: Whose) -> None:
         if whose.obeys:
             rules = await self.robots(url, whose)
-            if not rules.allowed(f"{url.path}?{url.query}" if url.query else url.path):
+            if not rules.allowed(url.target):
                 raise CannotFetch(f"robots.txt forbids {url}")
 
     async def robots(self, url: HttpUrl, whose: Whose) -> Robots:
@@ -175,7 +175,7 @@ class Fetcher:
                 if answer.status == _OK:
                     body = b"".join(answer.pieces())
                     return Robots.parse(body[: ROBOTS_BYTES + 1], product_token(self.agent))
-                if answer.status not in _MOVED:
+                if answer.status not in MOVED:
                     return _NO_RULES
                 target = joined(target, answer.header(b"location"))
         return _NO_RULES

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from lcc_scrapy.domain.content_types import content_type
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
+from lcc_scrapy.domain.http_status import MOVED
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.http.answer import HttpError
@@ -35,7 +36,6 @@ PAGE_BYTES = 20_000_000
 READY_MADE = b"ls-lR.gz"
 _GZIP = b"\x1f\x8b"
 _OK, _TOO_MANY, _FAILING = 200, 429, 500
-_MOVED = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class HttpListing:
             except BaseException:
                 answer.body.close()
                 raise
-            if answer.status not in _MOVED:
+            if answer.status not in MOVED:
                 return answer
             answer.body.close()
             target = self._moved(target, answer.header(b"location"))

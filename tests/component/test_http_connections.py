@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcc_scrapy.http import connection as connections
 from lcc_scrapy.http import pool as pools
 from lcc_scrapy.http.answer import BadBody, BadHead, HttpError, Unanswered
 from lcc_scrapy.http.connection import UNREAD, Connection, Silence
@@ -583,6 +584,89 @@ def test_an_answer_that_comes_much_too_soon_is_watched_and_asked_again_when_anot
         await settle()
         house.wires[1].connection.data_received(WHOLE.replace(b"body", b"true"))
         assert await second == b"true"
+        await house.pool.close()
+
+    run(scenario)
+
+
+class Refused(Exception):
+    """What a reader raises when it does not like an answer."""
+
+
+class Lost(Exception):
+    """What a reader raises when nobody wants the answer any more."""
+
+
+async def refusing(connection: Connection) -> bytes:
+    """Judge an answer by its head, as readers do."""
+    if connection.answer.status == 401:
+        raise Refused
+    if connection.answer.status == 410:
+        raise Lost
+    return b"".join(await connection.more())
+
+
+REFUSED = b"HTTP/1.1 401 No\r\nContent-Length: 4\r\n\r\nbody"
+
+
+@pytest.mark.parametrize(
+    ("wire", "took", "again"),
+    [
+        (REFUSED, 0.2, False),
+        (REFUSED[:-1], 0.2, False),
+        (REFUSED[:-1], 0.0, True),
+        (REFUSED + WHOLE, 0.2, True),
+        (REFUSED.replace(b"401", b"410"), 0.0, False),
+    ],
+    ids=["alone and in time", "not whole", "much too soon", "another follows", "final"],
+)
+def test_an_answer_that_is_refused_is_asked_for_again_if_it_may_be_another_one(
+    wire: bytes, took: float, again: bool
+) -> None:
+    async def scenario() -> None:
+        house = House()
+
+        async def ask(took: float, wire: bytes) -> "asyncio.Task[bytes]":
+            exchange = house.pool.exchange(
+                Request(HERE, "/", []), refusing, patience=0.0, deadline=0.0, final=(Lost,)
+            )
+            asking = asyncio.ensure_future(exchange)
+            await settle()
+            connection = house.wires[-1].connection
+            connection._sent -= took
+            connection.data_received(wire)
+            await settle()
+            return asking
+
+        assert await (await ask(0.2, WHOLE)) == b"body"
+        second = await ask(took, wire)
+        assert len(house.wires) == 1 + again
+        if again:
+            house.wires[1].connection.data_received(WHOLE.replace(b"body", b"true"))
+            assert await second == b"true"
+        else:
+            assert isinstance(second.exception(), (Refused, Lost))
+        await house.pool.close()
+
+    run(scenario)
+
+
+def test_a_refused_answer_that_comes_much_too_soon_is_believed_when_nothing_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "WATCHED", 0.05)
+
+    async def scenario() -> None:
+        house = House()
+        for took, wire in ((0.2, WHOLE), (0.0, REFUSED)):
+            exchange = house.pool.exchange(Request(HERE, "/", []), refusing, patience=0.0, deadline=0.0)
+            asking = asyncio.ensure_future(exchange)
+            await settle()
+            house.wires[0].connection._sent -= took
+            house.wires[0].connection.data_received(wire)
+            (found,) = await asyncio.gather(asking, return_exceptions=True)
+        assert isinstance(found, Refused)
+        assert len(house.wires) == 1
         await house.pool.close()
 
     run(scenario)

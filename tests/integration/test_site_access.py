@@ -212,6 +212,21 @@ def test_a_tunnel_that_ends_at_once_or_speaks_no_tls_is_no_connection(tmp_path: 
         assert "by its proxy: " in got.text
 
 
+def test_a_407_through_a_tunnel_is_of_the_site(tmp_path: Path, ours: Authority) -> None:
+    tls = tls_of(tmp_path / "tls", ours)
+
+    def act(peer: socket.socket) -> None:
+        peer.recv(65536)
+        peer.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+        with tls.wrap_socket(peer, server_side=True) as inner:
+            inner.recv(65536)
+            inner.sendall(b"HTTP/1.1 407 x\r\nContent-Length: 0\r\n\r\n")
+
+    with serving(act) as port:
+        (got,) = Scene(tmp_path, proxy_for(port)).fetch((SEVEN, "https://127.0.0.1:81/x"))
+    assert got.code == 407
+
+
 def test_a_silent_proxy_is_given_up(tmp_path: Path) -> None:
     released = threading.Event()
     with serving(lambda peer: peer.recv(65536) and released.wait(300)) as port:

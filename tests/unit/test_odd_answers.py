@@ -116,6 +116,24 @@ def test_a_connection_is_not_kept_that_the_site_closes() -> None:
     assert read(OK.replace(b"1.1", b"1.0") + b"Content-Length: 0\r\n\r\n")[3] is False
 
 
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("coding", [b"chunked", b"Chunked"])
+def test_an_answer_of_http_1_0_with_a_transfer_coding_is_read_and_its_connection_not_kept(
+    version: bytes, coding: bytes
+) -> None:
+    head = CHUNKED.replace(b"1.1", version).replace(b"chunked", coding)
+    (found,) = every_cutting(head[:-2] + b"Connection: keep-alive\r\n\r\n" + chunks(b"hello"))
+    assert found[2:] == (b"hello", version == b"1.1")
+
+
+def test_the_chunks_of_one_read_come_as_one_piece() -> None:
+    answer, body = Answer(), bytes(600)
+    answer.feed(CHUNKED + b"258\r\n%b\r\n" % body * 2 + b"300\r\n" + body)
+    assert answer.take() == [3 * body]
+    answer.feed(bytes(168) + b"\r\n" + b"258\r\n%b\r\n" % body + b"0\r\n\r\n")
+    assert (answer.take(), answer.complete, answer.keep) == ([bytes(768)], True, True)
+
+
 def test_nothing_is_waited_for_that_cannot_become_an_answer() -> None:
     for wire in (b"S", b"HTML", b"\r\n\r\nx", b"GET / HTTP/1.1\r\n"):
         with pytest.raises(HttpError):
@@ -146,6 +164,7 @@ def test_the_length_that_counts_is_known() -> None:
         (b"Content-Length: 5, 5\r\n", "5"),
         (b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n", ""),
         (b"Content-Length: five\r\n", ""),
+        (b"Content-Length: 007\r\n", "7"),
     ):
         answer = Answer()
         answer.feed(OK + fields + b"\r\n")

@@ -22,6 +22,7 @@ _SURELY_FEW = FRAMES_MAX // 2
 _SIZE, _DATA, _BREAK, _TRAILERS, _END = range(5)
 _USUAL = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _NEXT = re.compile(rb"\r\n([0-9A-Fa-f]{1,8})\r\n")
+_LAST = b"\r\n0\r\n\r\n"
 _EXACT_SIZE = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[\t -~\x80-\xff]++)?\r")
 _ANY_SIZE = re.compile(rb"(?=[0-9A-Fa-f])0*+([0-9A-Fa-f]{0,15}+)[ \t]*+(?:;[^\r\0]*+)?\r?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\0]*\r")
@@ -65,7 +66,7 @@ class Chunks:
             self._state = _DATA
             self._spent += end - at
             return self._data(data, end)
-        if data[end : end + 2] == b"\r\n":
+        if data.startswith(b"\r\n", end):
             self._state = _END
             return end + 2
         return self._frame(data, at)
@@ -76,7 +77,7 @@ class Chunks:
         All of it is put as one piece, which is never longer than ``data``.
         """
         whole: list[bytes] = []
-        if at + self._left + 2 < len(data):
+        if at + self._left + len(_LAST) < len(data):
             at = self._usual(data, at, whole)
         piece = data[at : at + self._left]
         at += len(piece)
@@ -105,11 +106,11 @@ class Chunks:
 
     def _break(self, data: bytes, at: int) -> int:
         """Pass over the usual line break behind the data of a chunk, if all of it came."""
-        if self._spent <= _SURELY_FEW and data[at : at + 2] == b"\r\n":
+        self._state = _BREAK
+        if self._spent <= _SURELY_FEW and data.startswith(b"\r\n", at):
             self._spent += 2
             self._state = _SIZE
-            return at + 2
-        self._state = _BREAK
+            at += 2
         return at
 
     def _frame(self, data: bytes, at: int) -> int:

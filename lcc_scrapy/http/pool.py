@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.http.answer import BadBody, BadHead, Unanswered
-from lcc_scrapy.http.connection import Connection
+from lcc_scrapy.http.connection import Connection, Silence
 from lcc_scrapy.http.earlier_tries import EarlierTries
 from lcc_scrapy.http.request import REPEATABLE, Origin, Request
 
@@ -68,7 +68,7 @@ class Pool:
         On a kept connection, an answer that cannot be read, or behind which something stands, may not be
         that to the request: where that does no harm, it is asked once more over a new one, and read again.
         The same holds where ``read`` refuses an answer of a doubtful connection, except by the errors
-        ``final``, which say nothing of the answer. One that asks for rest is believed.
+        ``final``, which say nothing of the answer. One that asks for rest, or comes to a stop, is believed.
         """
         ask = partial(self.ask, request, patience=patience, deadline=deadline, window=window, largest=largest)
         connection = await ask()
@@ -78,7 +78,7 @@ class Pool:
             found = await self._read(connection, read, final)
             if not connection.stray or connection.answer.status in _ASKS_FOR_REST:
                 return found
-        except final:
+        except (Silence, TimeoutError, *final):
             raise
         except Exception as error:
             if not (connection.doubtful or isinstance(error, (BadBody, BadCoding))):

@@ -76,8 +76,8 @@ class HttpListing:
     async def read(self, path: Path, file: IO[bytes]) -> None:
         """Pour a file into one here; nothing where the server refuses it."""
         with await self._answer(self.url(path, is_dir=False), self.effort.limits.most_bytes) as answer:
-            for piece in answer.pieces() if answer.status == _OK else ():
-                file.write(piece)
+            if answer.status == _OK:
+                await asyncio.to_thread(_copy, answer, file)
 
     # --- a listing that the server made --------------------------------------------------------------
 
@@ -94,8 +94,7 @@ class HttpListing:
             if answer.status != _OK:
                 return None
             file = self.new_file()
-            for piece in answer.pieces():
-                file.write(piece)
+            await asyncio.to_thread(_copy, answer, file)
         file.seek(0)
         packed = file.read(2) == _GZIP  # a Content-Encoding was taken off already
         return Listed(READY_MADE.decode(), (Text(file, packed, self.effort.limits.most_bytes),), validator)
@@ -225,6 +224,12 @@ class HttpListing:
         coded = said.get(b"content-encoding", "identity") != "identity" and not url.path.endswith(".gz")
         size = int(length) if length.isascii() and length.isdigit() and not coded else -1
         return status, size, said.get(b"last-modified", "")
+
+
+def _copy(answer: Fetched, file: IO[bytes]) -> None:
+    """Write a body, which may be as long as a scan permits, into a file: in a thread."""
+    for piece in answer.pieces():
+        file.write(piece)
 
 
 def _unsized(page: list[Indexed]) -> list[bytes]:

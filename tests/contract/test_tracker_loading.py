@@ -200,7 +200,7 @@ def test_a_site_has_no_more_servers_than_a_look_up_may_read(tracker, monkeypatch
     tracker.registry.add_domain("de", NOW)
     for name in ("a", "b"):
         tracker.registry.add_server(f"{A}{name}/", "de", NOW)
-    with pytest.raises(ServerRefused, match="a.org has 2 servers already"):
+    with pytest.raises(ServerRefused, match=r"a\.org has 2 servers already"):
         tracker.registry.add_server(f"{A}c/", "de", NOW)
     assert tracker.registry.add_server(B, "de", NOW).hostid == 3
 

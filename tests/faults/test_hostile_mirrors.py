@@ -12,7 +12,9 @@ import pytest
 
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
 from lcc_scrapy.tracker import entries, ftp_listing, manifests
+from lcc_scrapy.tracker.effort import Effort
 from lcc_scrapy.tracker.entries import Unlisted
+from lcc_scrapy.tracker.ftp import Control
 from tests.faults.canary import Canary
 from tests.integration.site import Site, page
 from tests.little_ftp import LittleFtp
@@ -357,3 +359,31 @@ def test_checksum_files_take_a_bounded_memory(tmp_path, monkeypatch):
     collected = manifests.Collected()
     collected.add(lines.splitlines(), ())
     assert len(collected.digests) < 10
+
+
+def test_replies_that_came_ahead_leave_the_event_loop_to_others():
+    async def turns() -> int:
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"220-x\r\n220 x\r\n" * 100)
+        control, counted = Control((reader, Silent()), Effort(QUICK)), []
+        other = asyncio.ensure_future(turn(counted))
+        for _ in range(100):
+            await control.reply()
+        other.cancel()
+        return len(counted)
+
+    with ThreadPoolExecutor(1) as apart:
+        assert apart.submit(asyncio.run, turns()).result() >= 99
+
+
+async def turn(counted: list[int]) -> None:
+    while True:
+        counted.append(1)
+        await asyncio.sleep(0)
+
+
+class Silent:
+    """What one would write to."""
+
+    def get_extra_info(self, _name: str) -> tuple[str, int]:
+        return "127.0.0.1", 21

@@ -1,5 +1,6 @@
 """Messages of the Internet Cache Protocol, version 2 (RFC 2186): bytes in, values out."""
 
+import re
 from dataclasses import dataclass
 from struct import Struct
 
@@ -10,7 +11,7 @@ LONGEST = 16384
 
 _HEADER = Struct("!BBHIII4s")
 _REQUESTER = 4
-_VISIBLE = range(0x21, 0x7F)
+_VISIBLE = re.compile(rb"[\x21-\x7e]*+")
 
 
 class BadMessage(ValueError):
@@ -60,4 +61,4 @@ def _message(opcode: int, number: int, payload: bytes) -> bytes:
 
 def _text(url: bytes) -> str:
     """Return a URL of visible ASCII; "" = it is none."""
-    return url.decode("ascii") if all(one in _VISIBLE for one in url) else ""
+    return url.decode("ascii") if _VISIBLE.fullmatch(url) else ""

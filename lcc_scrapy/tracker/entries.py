@@ -5,7 +5,9 @@ It raises ``Unlisted`` when it cannot list a server to its end: then nothing cha
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 from lcc_scrapy.domain.errors import LccError
@@ -22,12 +24,34 @@ MOST_ENTRIES = 50_000_000
 MOST_DIRECTORIES = 5_000_000
 """Bounds of one scan; a server with more is not tracked."""
 
+HELD_MAX = 512_000_000
+"""Bytes of memory that entries may take which are kept together, each with ``HELD_EACH`` of its own."""
+
+HELD_EACH = 200
+
 Path = tuple[bytes, ...]
 """Names from the server's base down; () is the base itself."""
 
 
 class Unlisted(LccError):
     """A server cannot be listed, or its listing cannot be used; the text says why."""
+
+
+@dataclass(slots=True)
+class Held:
+    """Memory of entries that are kept until something else was read: those of one directory, for example."""
+
+    bytes: int = 0
+
+    def add(self, count: int, size: int) -> None:
+        """Keep so many entries with names of ``size`` bytes; raises ``Unlisted`` beyond ``HELD_MAX``."""
+        self.bytes += count * HELD_EACH + size
+        if self.bytes > HELD_MAX:
+            raise Unlisted(f"entries that take more than {HELD_MAX} bytes of memory")
+
+    def drop(self, count: int, size: int) -> None:
+        """Keep them no more."""
+        self.bytes -= count * HELD_EACH + size
 
 
 class Kind(StrEnum):
@@ -81,10 +105,23 @@ def is_name(name: bytes) -> bool:
 
 def of_entries(path: Path, entries: Iterable[Entry]) -> Directory:
     """Return what one directory has: for adapters that list one directory at a time, in any order of them."""
-    made = empty(path)
+    made, held = empty(path), Held()
     for entry in entries:
+        held.add(*weight_of(entry))
         made = put(made, entry)
     return made
+
+
+def weight_of(entry: Entry) -> tuple[int, int]:
+    """Return the weight of an entry, as ``Held`` counts it."""
+    return 1, len(entry.path[-1]) + len(entry.target)
+
+
+def weight(directory: Directory) -> tuple[int, int]:
+    """Return the weight of a directory's entries."""
+    names = chain(directory.dirs, (name for _, name in directory.files), *directory.links)
+    count = len(directory.files) + len(directory.dirs) + len(directory.links)
+    return count, sum(map(len, names))
 
 
 def by_directory(entries: Iterable[Entry]) -> Iterator[Directory]:
@@ -93,14 +130,16 @@ def by_directory(entries: Iterable[Entry]) -> Iterator[Directory]:
     Every directory that is named counts as listed. The entry () is the base. Raises ``Unlisted`` for
     entries that come in another order.
     """
-    nested = [empty(())]
+    nested, held = [empty(())], Held()
     for entry in entries:
         parent = entry.path[:-1]
         while len(nested) > 1 and nested[-1].path != parent:
+            held.drop(*weight(nested[-1]))
             yield nested.pop()
         if nested[-1].path != parent:
             raise Unlisted("an entry came before its directory")
         if entry.path:
+            held.add(*weight_of(entry))
             nested[-1] = put(nested[-1], entry)
         if entry.path and entry.kind is Kind.DIR and is_name(entry.path[-1]):
             nested.append(empty(entry.path))

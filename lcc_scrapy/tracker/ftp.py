@@ -106,6 +106,7 @@ class Control:
                 break
             if len(lines) > LINES:
                 raise CannotScan(f"a reply of more than {LINES} lines")
+        await asyncio.sleep(0)  # a server may have sent many replies ahead
         reply = Reply(int(code), tuple(lines))
         if reply.code == _UNAVAILABLE:
             raise Refused("the service ends", reply)

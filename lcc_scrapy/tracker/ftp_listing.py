@@ -14,10 +14,11 @@ from typing import IO
 
 from lcc_scrapy.tracker import mlsd
 from lcc_scrapy.tracker.effort import CannotScan
-from lcc_scrapy.tracker.entries import Directory, Entry, Kind, Path, empty, is_name, of_entries
+from lcc_scrapy.tracker.entries import Directory, Entry, Held, Kind, Path, empty, is_name, of_entries
 from lcc_scrapy.tracker.ftp import Ftp, Refused, Reply
 from lcc_scrapy.tracker.listed import Known, Listed, Unchanged
 from lcc_scrapy.tracker.spool import Spool, Text
+from lcc_scrapy.tracker.waiting import Marked, Step, Waiting
 
 READY_MADE: tuple[Path, ...] = ((), (b"pub",))
 """Where a listing that the server made itself may lie, below the base (seed 004)."""
@@ -28,6 +29,8 @@ _STAMP = re.compile(r"([0-9]{14})(?:\.[0-9]{1,9})?")
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _CUT = re.compile(rb"truncat", re.IGNORECASE)
 _UNKNOWN = frozenset({500, 501, 502, 504})
+_SLOT = 8
+_NEVER = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,12 @@ class FtpListing:
     new_file: Callable[[], IO[bytes]]
     spool: Spool = field(init=False)
     _by_mlsd: bool = True
-    _steps: "list[_Step]" = field(default_factory=list)
+    _waiting: Waiting = field(default_factory=Waiting)
+    _one: IO[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         self.spool = Spool(self.new_file())
+        self._one = self.new_file()
 
     async def run(self) -> Listed | Unchanged:
         """List the server; raises ``CannotScan``."""
@@ -125,56 +130,65 @@ class FtpListing:
 
     async def _walked(self) -> Listed:
         root = await self._unique_of_base()
-        if not await self._look_at(_Step((), (root,) if root else ())):
+        if not await self._look_at(Step((), (root,) if root else ())):
             raise CannotScan(f"the server does not list {self.place(()).decode(errors='backslashreplace')}")
         await self._go_on()
         return Listed("mlsd" if self._by_mlsd else "list", (self.spool,))
 
     async def _walk(self, paths: list[Path]) -> None:
-        self._steps = [_Step(path, ()) for path in reversed(paths)]
-        await self._go_on()
+        for path in paths:
+            await self._look_at(Step(path))
+            await self._go_on()
 
     async def _go_on(self) -> None:
-        while self._steps:
-            await self._look_at(self._steps.pop())
+        while (step := self._waiting.next()) is not None:
+            await self._look_at(step)
 
-    async def _look_at(self, step: "_Step") -> bool:
+    async def _look_at(self, step: Step) -> bool:
         """List one directory; tells whether the server does. One that it refuses to list stays unknown."""
         self.ftp.effort.enter(0, len(step.path))
         if any(b"\r" in name or b"\n" in name for name in step.path):
             return False  # no command can name it
-        made = await self._by_facts(step) if self._by_mlsd else None
-        if made is None:
-            made = await self._by_list(step)
-        if made is None:
+        if not (await self._by_facts(step) or await self._by_list(step)):
             return False
-        directory, further = made
-        self.ftp.effort.enter(_count(directory), len(step.path))
-        self.spool.write(directory)
-        self._steps += reversed(further)
+        await asyncio.to_thread(self._take_one, step)
         return True
 
-    async def _by_facts(self, step: "_Step") -> "tuple[Directory, list[_Step]] | None":
-        lines = _Lines()
+    async def _by_facts(self, step: Step) -> bool:
+        """Have the lines of a directory written to the file of one; tells whether the server sends them."""
+        if not self._by_mlsd:
+            return False
         try:
-            await self.ftp.retrieve(b"MLSD " + self.place(step.path), lines.feed)
+            await self._receive(b"MLSD " + self.place(step.path))
         except Refused as refused:
-            if refused.reply.code in _UNKNOWN:
-                self._by_mlsd = False
-            return None
-        return _read_facts(step, lines.end())
+            self._by_mlsd = refused.reply.code not in _UNKNOWN
+            return False
+        return True
 
-    async def _by_list(self, step: "_Step") -> "tuple[Directory, list[_Step]] | None":
+    async def _by_list(self, step: Step) -> bool:
         if self._by_mlsd:
-            return None
-        with self.new_file() as file:
-            try:
-                await self.ftp.control.done(b"CWD " + self.place(step.path))
-                await self.ftp.retrieve(b"LIST", file.write)
-            except Refused:
-                return None
-            made = next(iter(Text(file)), empty(()))._replace(path=step.path)
-        return made, [_Step((*step.path, name), ()) for name in made.dirs if is_name(name)]
+            return False
+        with suppress(Refused):
+            await self.ftp.control.done(b"CWD " + self.place(step.path))
+            await self._receive(b"LIST")
+            return True
+        return False
+
+    async def _receive(self, command: bytes) -> None:
+        self._one.seek(0)
+        self._one.truncate()
+        await self.ftp.retrieve(command, self._one.write)
+
+    def _take_one(self, step: Step) -> None:
+        """Read the file of one directory, which may be large: in a thread."""
+        if self._by_mlsd:
+            directory, further = _read_facts(step, _lines(self._one))
+        else:
+            directory = next(iter(Text(self._one)), empty(()))._replace(path=step.path)
+            further = [(name, None) for name in directory.dirs if is_name(name)]
+        self.ftp.effort.enter(_count(directory), len(step.path))
+        self.spool.write(directory)
+        self._waiting.add(step, further)
 
     async def _unique_of_base(self) -> bytes:
         with suppress(Refused):
@@ -186,49 +200,48 @@ class FtpListing:
         return b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A directory to be listed. ``above`` are what it and those above it are on the server, if it says so."""
-
-    path: Path
-    above: tuple[bytes, ...]
-
-
-class _Lines:
-    """Cuts lines out of data that comes in pieces."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._lines: list[bytes] = []
-
-    def feed(self, piece: bytes) -> None:
-        """Take the next bytes; raises ``CannotScan`` for a line without end."""
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > LINE_MAX:
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file from its beginning; raises ``CannotScan`` for one without end."""
+    file.seek(0)
+    while line := file.readline(LINE_MAX + 2):
+        text = line.removesuffix(b"\n")
+        if len(text) > LINE_MAX:
             raise CannotScan(f"a listing with a line of more than {LINE_MAX} bytes")
-        self._lines += lines
-
-    def end(self) -> Iterator[bytes]:
-        """Yield all lines."""
-        for line in (*self._lines, self._rest):
-            yield line.removesuffix(b"\r")
+        yield text.removesuffix(b"\r")
 
 
-def _read_facts(step: _Step, lines: Iterator[bytes]) -> tuple[Directory, list[_Step]]:
-    entries, further, sound = [], [], True
-    for text in lines:
-        line = mlsd.parsed(text) if text else None
-        if line is None:
-            sound = sound and not text
-        elif not (line.is_itself or line.is_device):
-            entry = line.entry(step.path)
-            if entry.kind is Kind.DIR and line.unique and line.unique in step.above:
-                entry = Entry(entry.path, Kind.LINK, target=_up(step.above, line.unique))
-            elif entry.kind is Kind.DIR and is_name(line.name):
-                further.append(_Step(entry.path, (*step.above, line.unique)))
-            entries.append(entry)
-    made = of_entries(step.path, entries)
-    return made._replace(sound=made.sound and sound), further
+def _read_facts(step: Step, lines: Iterator[bytes]) -> tuple[Directory, list[Marked]]:
+    """Return a directory, and those of its subdirectories that are no loops, each with its mark."""
+    further: list[Marked] = []
+    read = _Facts(step, further)
+    made = of_entries(step.path, read.entries(lines))
+    return made._replace(sound=made.sound and read.sound), further
+
+
+@dataclass(slots=True)
+class _Facts:
+    """The lines of one directory. A mark is what a directory is on the server (``unique``)."""
+
+    step: Step
+    further: list[Marked]
+    sound: bool = True
+
+    def entries(self, lines: Iterator[bytes]) -> Iterator[Entry]:
+        """Yield what lines name; one that cannot be read makes the directory unsound."""
+        for text in lines:
+            line = mlsd.parsed(text) if text else None
+            if line is None:
+                self.sound = self.sound and not text
+            elif not (line.is_itself or line.is_device):
+                yield self._entry(line)
+
+    def _entry(self, line: mlsd.Line) -> Entry:
+        above, entry = self.step.above, line.entry(self.step.path)
+        if entry.kind is Kind.DIR and line.unique and line.unique in above:
+            return Entry(entry.path, Kind.LINK, target=_up(above, line.unique))
+        if entry.kind is Kind.DIR and is_name(line.name):
+            self.further.append((line.name, line.unique))
+        return entry
 
 
 def _up(above: tuple[bytes, ...], unique: bytes) -> bytes:
@@ -239,12 +252,20 @@ def _up(above: tuple[bytes, ...], unique: bytes) -> bytes:
 def _missing(listing: Text) -> list[Path] | None:
     """Return the directories that a listing names and does not list; None = it is no listing."""
     waiting: dict[Path, None] = {}
-    empty = True
+    empty, held = True, Held()
     for one in listing:
         empty = False
-        waiting.pop(one.path, None)
-        waiting.update(dict.fromkeys((*one.path, name) for name in one.dirs if is_name(name)))
+        if waiting.pop(one.path, _NEVER) is None:
+            held.drop(*_weight(one.path))
+        for name in filter(is_name, one.dirs):
+            path = (*one.path, name)
+            held.add(*(_weight(path) if path not in waiting else (0, 0)))
+            waiting[path] = None
     return None if empty else list(waiting)
+
+
+def _weight(path: Path) -> tuple[int, int]:
+    return 1, len(path) * _SLOT + len(path[-1])
 
 
 def _count(directory: Directory) -> int:

@@ -5,7 +5,7 @@ Apache and lighttpd round sizes, which identities need exactly: each such file c
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import IO
@@ -16,7 +16,7 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.http_dates import epoch_of_date, retry_after_seconds
 from lcc_scrapy.domain.http_status import MOVED
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.domain.tracker import Place
+from lcc_scrapy.domain.tracker import VALIDATOR_MAX, Place
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.cookies import Cookies
@@ -25,10 +25,11 @@ from lcc_scrapy.http.request import Origin, Request
 from lcc_scrapy.sources.fetching import REDIRECTS, CannotFetch, Fetched, Fetcher, Whose, joined
 from lcc_scrapy.tracker import index_pages
 from lcc_scrapy.tracker.effort import CannotScan, Effort
-from lcc_scrapy.tracker.entries import Directory, Entry, Kind, Path, is_name, of_entries
+from lcc_scrapy.tracker.entries import Entry, Kind, Path, is_name, of_entries
 from lcc_scrapy.tracker.index_pages import Indexed, NoIndex
 from lcc_scrapy.tracker.listed import Known, Listed, Unchanged
 from lcc_scrapy.tracker.spool import Spool, Text
+from lcc_scrapy.tracker.waiting import Step, Waiting
 
 PAGE_BYTES = 20_000_000
 """Bytes of one index page, as transferred and decoded."""
@@ -36,14 +37,6 @@ PAGE_BYTES = 20_000_000
 READY_MADE = b"ls-lR.gz"
 _GZIP = b"\x1f\x8b"
 _OK, _TOO_MANY, _FAILING = 200, 429, 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A directory to be listed, and what the pages above it are."""
-
-    path: Path
-    above: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -58,7 +51,7 @@ class HttpListing:
     now: float
     new_file: Callable[[], IO[bytes]]
     spool: Spool = field(init=False)
-    _steps: list[_Step] = field(default_factory=lambda: [_Step(())])
+    _waiting: Waiting = field(default_factory=Waiting)
 
     def __post_init__(self) -> None:
         self.spool = Spool(self.new_file())
@@ -68,8 +61,10 @@ class HttpListing:
         ready = await self._ready_made()
         if ready is not None:
             return ready
-        while self._steps:
-            await self._look_at(self._steps.pop())
+        step: Step | None = Step(())
+        while step is not None:
+            await self._look_at(step)
+            step = self._waiting.next()
         return Listed("index", (self.spool,))
 
     def url(self, path: Path, *, is_dir: bool) -> HttpUrl:
@@ -81,8 +76,8 @@ class HttpListing:
     async def read(self, path: Path, file: IO[bytes]) -> None:
         """Pour a file into one here; nothing where the server refuses it."""
         with await self._answer(self.url(path, is_dir=False), self.effort.limits.most_bytes) as answer:
-            for piece in answer.pieces() if answer.status == _OK else ():
-                file.write(piece)
+            if answer.status == _OK:
+                await asyncio.to_thread(_copy, answer, file)
 
     # --- a listing that the server made --------------------------------------------------------------
 
@@ -92,14 +87,14 @@ class HttpListing:
         if status != _OK or size <= 0 or not self._is_fresh(modified):
             return None
         validator = f"{modified} {size}"
+        validator = validator if len(validator) <= VALIDATOR_MAX and validator.isascii() else ""
         if self.known == Known(READY_MADE.decode(), validator):
             return Unchanged(self.known.adapter, validator)
         with await self._answer(url, self.effort.limits.most_bytes) as answer:
             if answer.status != _OK:
                 return None
             file = self.new_file()
-            for piece in answer.pieces():
-                file.write(piece)
+            await asyncio.to_thread(_copy, answer, file)
         file.seek(0)
         packed = file.read(2) == _GZIP  # a Content-Encoding was taken off already
         return Listed(READY_MADE.decode(), (Text(file, packed, self.effort.limits.most_bytes),), validator)
@@ -110,22 +105,27 @@ class HttpListing:
 
     # --- page by page --------------------------------------------------------------------------------
 
-    async def _look_at(self, step: _Step) -> None:
+    async def _look_at(self, step: Step) -> None:
         """Read one page; a directory without one stays unknown, a loop becomes the link that it is."""
         self.effort.enter(0, len(step.path))
         page = await self._page(step.path)
         if page is None:
             return
-        mark = _mark(page)
+        mark = await asyncio.to_thread(_mark, page)
         if mark and mark in step.above:
             ups = len(step.above) - 1 - step.above.index(mark)
             self.spool.loops[step.path] = b"/".join([b".."] * ups) or b"."
             return
         self.effort.enter(len(page), len(step.path))
-        directory = await self._directory(step.path, page)
+        unsized = await asyncio.to_thread(_unsized, page)
+        sizes = {name: await self._size((*step.path, name)) for name in unsized}
+        await asyncio.to_thread(self._take, Step(step.path, (*step.above, mark)), page, sizes)
+
+    def _take(self, step: Step, page: list[Indexed], sizes: dict[bytes, int]) -> None:
+        """Keep what a page lists, which may be much: in a thread."""
+        directory = of_entries(step.path, _entries(step.path, page, sizes))
         self.spool.write(directory)
-        further = [(*step.path, name) for name in directory.dirs]
-        self._steps += [_Step(path, (*step.above, mark)) for path in reversed(further)]
+        self._waiting.add(step, ((name, None) for name in directory.dirs))
 
     async def _page(self, path: Path) -> list[Indexed] | None:
         """Return what the page of a directory lists; None = it has none. The base must have one."""
@@ -143,17 +143,6 @@ class HttpListing:
             if path:
                 return None
             raise CannotScan(f"{url} {str(error) or why}") from None
-
-    async def _directory(self, path: Path, page: list[Indexed]) -> Directory:
-        entries = []
-        for one in page:
-            if one.name.startswith(b"."):
-                continue
-            size = 0 if one.is_dir else one.size
-            if size < 0 and is_name(one.name):
-                size = await self._size((*path, one.name))
-            entries.append(Entry((*path, one.name), Kind.DIR if one.is_dir else Kind.FILE, size))
-        return of_entries(path, entries)
 
     async def _size(self, path: Path) -> int:
         """Return the size of a file, -1 = the server does not tell it."""
@@ -235,6 +224,25 @@ class HttpListing:
         coded = said.get(b"content-encoding", "identity") != "identity" and not url.path.endswith(".gz")
         size = int(length) if length.isascii() and length.isdigit() and not coded else -1
         return status, size, said.get(b"last-modified", "")
+
+
+def _copy(answer: Fetched, file: IO[bytes]) -> None:
+    """Write a body, which may be as long as a scan permits, into a file: in a thread."""
+    for piece in answer.pieces():
+        file.write(piece)
+
+
+def _unsized(page: list[Indexed]) -> list[bytes]:
+    """Return the names of files whose sizes the page does not say, or not exactly."""
+    files = [one.name for one in page if not one.is_dir and one.size < 0]
+    return [name for name in files if is_name(name) and not name.startswith(b".")]
+
+
+def _entries(path: Path, page: list[Indexed], sizes: dict[bytes, int]) -> Iterator[Entry]:
+    for one in page:
+        if not one.name.startswith(b"."):
+            size = 0 if one.is_dir else sizes.get(one.name, one.size)
+            yield Entry((*path, one.name), Kind.DIR if one.is_dir else Kind.FILE, size)
 
 
 async def _head(connection: Connection) -> tuple[int, list[tuple[bytes, bytes]]]:

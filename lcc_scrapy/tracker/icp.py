@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -20,6 +21,9 @@ MOST_PENDING = 200
 SECONDS = 2.0
 """How long a query is looked up; what takes longer is a MISS."""
 
+QUIET = 10.0
+"""Seconds between two lines of the log about queries that could not be looked up."""
+
 IsKnown = Callable[[str, str], bool]
 """Tells whether a URL has a better replica for an address; blocks, and raises ``UrlRefused``."""
 
@@ -35,6 +39,7 @@ class IcpResponder(asyncio.DatagramProtocol):
         self._threads = threads
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.DatagramTransport | None = None
+        self._quiet_until = 0.0
 
     def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
         """Begin."""
@@ -74,12 +79,18 @@ class IcpResponder(asyncio.DatagramProtocol):
         except UrlRefused:
             return ERR
         except (LccError, TimeoutError) as error:
-            _log.warning("ICP: %(error)s", {"error": str(error) or "the database does not answer"})
+            self._warn(str(error) or "the database does not answer")
         except Busy:
             raise
         except Exception as error:  # noqa: BLE001
-            _log.error("ICP: %(error)s", {"error": type(error).__name__})
+            self._warn(type(error).__name__)
         return MISS
+
+    def _warn(self, why: str) -> None:
+        """Log why queries are not looked up: not for each, for a cache sends thousands in a second."""
+        if time.monotonic() >= self._quiet_until:
+            self._quiet_until = time.monotonic() + QUIET
+            _log.warning("ICP: %(error)s", {"error": why})
 
 
 def bound_socket(endpoint: Endpoint) -> socket.socket:

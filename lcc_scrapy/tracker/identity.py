@@ -48,6 +48,11 @@ class Fields(NamedTuple):
         sizes, names = zip(*files, strict=True)
         return cls(b"\0".join(names), b" ".join(sizes))
 
+    @property
+    def size(self) -> int:
+        """Bytes of both."""
+        return len(self.names) + len(self.sizes)
+
     def files(self) -> Iterable[tuple[bytes, bytes]]:
         """Return (size, name) as before."""
         return zip(self.sizes.split(b" "), self.names.split(b"\0"), strict=True) if self.sizes else ()

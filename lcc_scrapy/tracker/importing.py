@@ -4,21 +4,29 @@ import gzip
 import io
 import re
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote_to_bytes
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.tracker import ADAPTER_MAX, Host, Place, TrackedDomain
-from lcc_scrapy.tracker.entries import MOST_DIRECTORIES, MOST_ENTRIES, TARGET_MAX, is_name
+from lcc_scrapy.tracker.entries import (
+    MOST_DEPTH,
+    MOST_DIRECTORIES,
+    MOST_ENTRIES,
+    TARGET_MAX,
+    Held,
+    Unlisted,
+    is_name,
+)
 from lcc_scrapy.tracker.exchange import MANIFEST_MAX, NOTHING, BadExchange, Manifest, digest_of, manifest_name
 from lcc_scrapy.tracker.identity import Identity
 from lcc_scrapy.tracker.loading import Loaded, Scan, clear, give_up, hide, show, stage
-from lcc_scrapy.tracker.registry import HOSTID, base_of
+from lcc_scrapy.tracker.registry import HOSTID, MOST_OF_SITE, base_of
 from lcc_scrapy.tracker.summing import Pairs, Row
 
 CLAIM = 86_400
@@ -28,11 +36,6 @@ LINE_MAX = 20_000
 DIRECTORY_MAX = 1_000
 UNPACKED_MAX = 8_000_000_000
 """Bytes of a line, of that of a directory, and of one file without compression."""
-
-HELD_MAX = 256_000_000
-"""Bytes of memory that the links or digests of one directory may take, each with ``HELD_EACH`` of its own."""
-
-HELD_EACH = 200
 
 _DIGESTS = frozenset({16, 20, 32, 64})
 _NUMBER = re.compile(rb"0|[1-9]\d{0,17}")
@@ -56,6 +59,29 @@ class _Server:
     url: str
     scan: Scan
     counts: Loaded
+
+
+@dataclass(slots=True)
+class _Heads:
+    """The servers that were read: each comes once, and a site has no more than a look-up may read.
+
+    ``known`` are the numbers of those that are here already, by URL.
+    """
+
+    known: dict[str, int]
+    _urls: set[str] = field(default_factory=set)
+    _sites: Counter[str] = field(default_factory=Counter)
+
+    def placed(self, server: _Server) -> _Server:
+        """Return a server with its number, 0 = it has none yet; raises ``BadExchange``."""
+        site = base_of(server.url).site
+        if server.url in self._urls:
+            raise BadExchange(f"server {server.url} is there twice")
+        self._urls.add(server.url)
+        self._sites[site] += 1
+        if self._sites[site] > MOST_OF_SITE:
+            raise BadExchange(f"{site} has more than {MOST_OF_SITE} servers")
+        return replace(server, scan=replace(server.scan, hostid=self.known.get(server.url, 0)))
 
 
 def import_domain(
@@ -115,9 +141,11 @@ def _stage(store: Store, arrived: Arrived, now: Callable[[], float], staged: lis
     left = said.directories
     bounds = (said.servers * LINE_MAX + left * DIRECTORY_MAX, UNPACKED_MAX, UNPACKED_MAX)
     readers = [_Lines(file, most) for file, most in zip(arrived.files, bounds, strict=True)]
+    with store.read() as tx:
+        heads = _Heads({one.url: one.hostid for one in tx.hosts(said.domain)})
     try:
         while head := readers[0].head():
-            server = _server(head, int(now()))
+            server = heads.placed(_server(head, int(now())))
             if [one.head() for one in readers[1:]] != [head[:1], head[:1]]:
                 raise BadExchange(f"the files differ at server {server.url}")
             left -= server.counts.dirs
@@ -136,9 +164,10 @@ def _stage(store: Store, arrived: Arrived, now: Callable[[], float], staged: lis
 
 
 def _stage_one(store: Store, server: _Server, readers: list["_Lines"], now: Callable[[], float]) -> _Server:
-    with store.begin() as tx:
-        same = next((one for one in tx.hosts_at(base_of(server.url).site) if one.url == server.url), None)
-        hostid = same.hostid if same else tx.take(HOSTID, 1)
+    hostid = server.scan.hostid
+    if not hostid:
+        with store.begin() as tx:
+            hostid = tx.take(HOSTID, 1)
     readers[1].most, readers[2].most = server.counts.links, server.counts.files
     rows = _rows(server.counts.dirs, *readers)
     counts = stage(store, hostid, rows, server.counts, lambda: now() + CLAIM)
@@ -150,10 +179,11 @@ def _show(tx: Tx, arrived: Arrived, staged: list[_Server], now: int) -> None:
     """Show all servers of the domain and no others, in the caller's transaction."""
     its = _its_domain(tx, arrived.manifest, arrived.peer)
     known = {one.url: one for one in tx.hosts(its.domain)}
+    for site in {base_of(one.url).site for one in staged}:
+        if any(one.domain != its.domain for one in tx.hosts_at(site)):
+            raise BadExchange(f"{site} is of another domain than {its.domain}")
     for server in staged:
         place = base_of(server.url)
-        if any(one.domain != its.domain for one in tx.hosts_at(place.site)):
-            raise BadExchange(f"{place.site} is of another domain than {its.domain}")
         if known.pop(server.url, None) is None:
             tx.put_host(Host(server.scan.hostid, its.domain, server.url, place.site, now, due=_NEVER))
         show(tx, server.scan, server.counts)
@@ -186,21 +216,25 @@ def _server(columns: list[bytes], now: int) -> _Server:
 
 def _rows(count: int, digests: "_Lines", links: "_Lines", contents: "_Lines") -> Iterator[Row]:
     """Yield the directories of a server; raises ``BadExchange`` where they are no tree in order."""
-    above = deque([(0, 1)])
-    following, last, links.pairs, contents.pairs = 1, b"", 0, 0
+    above = deque([(0, 1, 0)])
+    following, last = 1, b""
+    links.begin()
+    contents.begin()
     for number in range(count):
         dirs, name, identity = _directory(digests.columns(4))
-        parent, left = above.popleft()
+        parent, left, depth = above.popleft()
         if number and not (is_name(name) and (name > last or not last)):
             raise BadExchange("names of directories that cannot be, or not in their order")
         last = name if left > 1 else b""
         if left > 1:
-            above.appendleft((parent, left - 1))
+            above.appendleft((parent, left - 1, depth))
         if dirs:
-            above.append((number, dirs))
+            above.append((number, dirs, depth + 1))
         following += dirs
         if following > count or (not above and number + 1 < count):
             raise BadExchange("the directories of a server are no tree")
+        if depth > MOST_DEPTH:
+            raise BadExchange(f"directories more than {MOST_DEPTH} deep")
         here = _targets(links, number), _contents(contents, number)
         yield number, parent, following - dirs, dirs, name if number else b"", identity, *here
 
@@ -246,7 +280,12 @@ class _Lines:
         self._file = io.BufferedReader(gzip.GzipFile(fileobj=file, mode="rb"), 1 << 16)
         self._left = min(unpacked, UNPACKED_MAX)
         self._next: list[bytes] | None = None
+        self._held = Held()
         self.pairs = self.most = 0
+
+    def begin(self) -> None:
+        """Begin the lines of another server."""
+        self.pairs, self._held = 0, Held()
 
     def close(self) -> None:
         """End reading; the file stays open."""
@@ -278,16 +317,21 @@ class _Lines:
 
     def of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield name and value of a directory's lines, by rising name."""
-        last, held = b"", 0
+        last = b""
         while (columns := self._peek()) is not None and columns[0] == b"%d" % number:
             _, name, value = self.columns(3)
             plain = unquote_to_bytes(name)
             if not is_name(plain) or plain <= last:
                 raise BadExchange("names that cannot be, or not in their order")
-            last, held = plain, held + HELD_EACH + len(plain) + len(value)
-            if held > HELD_MAX:
-                raise BadExchange("more links or digests in one directory than can be")
+            last = plain
+            self._hold(len(plain) + len(value))
             self.pairs += 1
             if self.pairs > self.most:
                 raise BadExchange("more links or digests than the server has links or files")
             yield plain, value
+
+    def _hold(self, size: int) -> None:
+        try:
+            self._held.add(1, size)
+        except Unlisted as error:
+            raise BadExchange(f"links or digests: {error}") from None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lcc_scrapy.tracker.entries import NAME_MAX, SIZE_MAX, TARGET_MAX, Directory, Path, Unlisted, empty
+from lcc_scrapy.tracker.entries import NAME_MAX, SIZE_MAX, TARGET_MAX, Directory, Held, Path, Unlisted, empty
 
 LINE_MAX = 8192
 """Bytes of a line."""
@@ -33,7 +33,8 @@ _ITSELF = frozenset({b".", b".."})
 def read(pieces: Iterable[bytes]) -> Iterator[Directory]:
     """Yield the directories of a listing that comes in pieces of any size.
 
-    Raises ``Unlisted`` for a line without end. A directory with a line that cannot be read is not sound.
+    Raises ``Unlisted`` for a line without end, and for a directory with more than ``Held`` has room for. One
+    with a line that cannot be read is not sound.
     """
     reading = _Reading()
     for begins, text in _paragraphs(pieces):
@@ -76,6 +77,7 @@ class _Reading:
 
     base: bytes | None = None
     here: Directory = field(default_factory=lambda: empty(()))
+    held: Held = field(default_factory=Held)
     is_sound: bool = True
     has_begun: bool = False
 
@@ -87,7 +89,7 @@ class _Reading:
                 self.has_begun = True
                 return
         yield from self.end()
-        self.here, self.is_sound = empty(_path(head, self.base)), True
+        self.here, self.held, self.is_sound = empty(_path(head, self.base)), Held(), True
 
     def end(self) -> Iterator[Directory]:
         """Yield the directory that is complete."""
@@ -102,6 +104,7 @@ class _Reading:
         body = b"\n%b\n" % text
         files = _FILES.findall(body)
         lines = body.count(b"\n") - 1
+        self.held.add(lines, len(text))
         if len(files) == lines or self._take_others(body, lines - len(files)):
             self.here.files.extend(files)
         else:

@@ -28,6 +28,9 @@ CLAIM = 600
 CLEARED = 5_000
 """Directories that are removed in one transaction."""
 
+PAIRS = 100_000
+"""Links and digests after which no further directory is written in the same transaction."""
+
 _AT_A_TIME = 16
 NO_IDENTITY = (None, None)
 
@@ -86,7 +89,7 @@ def stage(
         first = tx.take(NUMBERS, counts.dirs)
         tx.put_staged(Staged(first, counts.dirs, int(until())))
     try:
-        while some := list(islice(rows, ROWS)):
+        while some := _next(rows):
             with store.begin() as tx:
                 _still_ours(tx, first)
                 _write(tx, hostid, first, some)
@@ -95,6 +98,17 @@ def stage(
         give_up(store, first, counts.dirs)
         raise
     return replace(counts, first=first)
+
+
+def _next(rows: Iterator[Row]) -> list[Row]:
+    """Return the rows that are written together."""
+    some, pairs = [], 0
+    for row in islice(rows, ROWS):
+        some.append(row)
+        pairs += len(row[6]) + len(row[7])
+        if pairs >= PAIRS:
+            break
+    return some
 
 
 def give_up(store: Store, first: int, dirs: int) -> None:

@@ -17,6 +17,9 @@ from lcc_scrapy.tracker.comparison import Comparison
 CANDIDATES = 1000
 """Directories with one identity on other servers that are looked at; of more, any that many."""
 
+LOOKED_AT = 10_000
+"""Such directories that are looked at in one walk; of those that come behind, no replicas are offered."""
+
 NARROW = 256
 """Subdirectories that are read through for a name; of more, half of them are left out until so few are."""
 
@@ -80,6 +83,7 @@ class _Walk:
     limit: int
     comparison: Comparison
     steps: list[Step] = field(default_factory=list)
+    left: int = field(default_factory=lambda: LOOKED_AT)
 
     def found(self) -> Found:
         """Return the first directory's replicas that may be offered."""
@@ -134,10 +138,11 @@ class _Walk:
     def _offered(self, here: _Here, below: Sequence[_Here]) -> list[tuple[TrackedDirectory, Host]]:
         """Return the replicas of a directory that may be offered, best first; ``below`` is the way on."""
         its, host = here.directory, here.host
-        if its.md5 is None or its.sha is None:
+        if its.md5 is None or its.sha is None or not self.left:
             return []
         mine = host.first, host.first + host.dirs
-        found = self.tx.directories_with(its.md5, its.sha, CANDIDATES, mine)
+        found = self.tx.directories_with(its.md5, its.sha, min(CANDIDATES, self.left), mine)
+        self.left -= len(found)
         offered = [pair for pair in shown(self.tx, found, self.rules) if pair[1].site != host.site]
         return self._without_others(here, below, offered) if host.digests and offered else offered
 

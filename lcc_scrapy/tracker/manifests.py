@@ -2,21 +2,45 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
 
-from lcc_scrapy.tracker.entries import Directory, Path, is_name
+from lcc_scrapy.tracker.entries import Directory, Held, Path, Unlisted, is_name
 
 NAMES = frozenset({b"SHA256SUMS", b"SHA256SUM", b"sha256sum.txt", b"sha256sums.txt"})
 """What checksum files are called."""
 
 LINE_MAX = 16 * 1024
 MOST = 1_000_000
-"""Lines that are taken in of all checksum files of a server; the files behind have no known content."""
+"""Lines that are taken in of all checksum files of a server, if memory (``Held``) has room for so many.
+
+The files behind have no known content.
+"""
 
 _LINE = re.compile(rb"(\\?)([0-9a-fA-F]{64}) [ *](.+)", re.DOTALL)
 _ESCAPES = {b"\\n": b"\n", b"\\r": b"\r", b"\\\\": b"\\"}
 
 Digests = Mapping[Path, Mapping[bytes, bytes]]
 """SHA-256 of the content of files, by directory and name."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What the checksum files of a server say."""
+
+    digests: dict[Path, dict[bytes, bytes]] = field(default_factory=dict)
+    _left: int = MOST
+    _held: Held = field(default_factory=Held)
+
+    def add(self, lines: Iterable[bytes], below: Path) -> None:
+        """Take in a checksum file in ``below``, as far as there is room."""
+        with suppress(Unlisted):
+            for path, name, digest in islice(read(lines, below), self._left):
+                self._left -= 1
+                its = self.digests.get(path)
+                self._held.add(1 if its is not None else 2 + len(path), len(name) + len(digest))
+                self.digests.setdefault(path, {})[name] = digest
 
 
 def read(lines: Iterable[bytes], below: Path) -> Iterator[tuple[Path, bytes, bytes]]:

@@ -12,6 +12,8 @@ HOSTID = "tr_host"
 
 MOST_DOMAINS = 10_000
 MOST_SERVERS = 100_000
+MOST_OF_SITE = 1_000
+"""Servers with one scheme, host and port: a look-up reads them all."""
 
 
 class NotTracked(LccError):
@@ -103,9 +105,12 @@ def base_of(url: str) -> Place:
 def new_host(tx: Tx, url: str, domain: str, now: int) -> Host:
     """Add a server to a domain; raises as ``Registry.add_server`` does."""
     place = base_of(url)
-    same = next((one for one in tx.hosts_at(place.site) if one.url == str(place)), None)
+    there = tx.hosts_at(place.site)
+    same = next((one for one in there if one.url == str(place)), None)
     if same is not None:
         raise ServerRefused(f"{place} is server {same.hostid} of domain {same.domain} already")
+    if len(there) >= MOST_OF_SITE:
+        raise ServerRefused(f"{place.site} has {MOST_OF_SITE} servers already")
     hostid = tx.take(HOSTID, 1)
     if len(tx.hosts(domain)) >= MOST_SERVERS:
         raise ServerRefused(f"domain {domain} has {MOST_SERVERS} servers already")

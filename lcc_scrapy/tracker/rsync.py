@@ -36,7 +36,7 @@ _ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": "/usr/local/bin:/usr/bin:/bi
 _PARTIAL = 23
 _ESCAPED = re.compile(rb"\\#([0-7]{3})")
 _LINE = re.compile(rb"([-dlcbps])[-a-zA-Z]{9}[.+@]? +([0-9]+) \d{4}/\d\d/\d\d \d\d:\d\d:\d\d (.+)", re.DOTALL)
-_UNREADABLE = re.compile(rb'rsync: (?:\[\w+\] )?opendir "/?(.*)" \(in .*\) failed: ')
+_OPENDIR = re.compile(rb'rsync: (?:\[\w+\] )?opendir "/?')
 _HARMLESS = re.compile(rb"rsync(?: error|: read error|: connection unexpectedly)")
 _KINDS: Mapping[bytes, Kind] = {b"-": Kind.FILE, b"d": Kind.DIR, b"l": Kind.LINK}
 _ARROW = b" -> "
@@ -114,7 +114,7 @@ async def _run(words: list[str], effort: Effort, file: IO[bytes]) -> frozenset[P
     )
     assert child.stdout is not None
     assert child.stderr is not None
-    complaints = asyncio.ensure_future(_read(child.stderr))
+    complaints = asyncio.ensure_future(_read(child.stderr, effort))
     try:
         _bound(child, effort)
         while piece := await effort.patiently(child.stdout.read(PIECE)):
@@ -126,7 +126,8 @@ async def _run(words: list[str], effort: Effort, file: IO[bytes]) -> frozenset[P
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # it has children, which hold the pipes
         await _read_away(child.stdout)
-        await asyncio.wait({complaints})
+        await asyncio.gather(complaints, return_exceptions=True)
+        await _read_away(child.stderr)
         await child.wait()
     return _unread(status, said)
 
@@ -145,9 +146,11 @@ def _bound(child: Process, effort: Effort) -> None:
             resource.prlimit(child.pid, bound, (most, most))
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
+async def _read(stream: asyncio.StreamReader, effort: Effort) -> bytes:
+    """Return the beginning of what is said; all of it counts."""
     kept = b""
     while piece := await stream.read(PIECE):
+        await effort.take(len(piece))
         kept += piece[: COMPLAINTS - len(kept)]
     return kept
 
@@ -158,14 +161,21 @@ async def _read_away(stream: asyncio.StreamReader) -> None:
         pass
 
 
+def _unreadable(line: bytes) -> bytes | None:
+    """Return the directory that a line says cannot be read; None = the line says something else."""
+    begins = _OPENDIR.match(line)
+    name, quote, rest = line[begins.end() :].rpartition(b'" (in ') if begins else (b"", b"", b"")
+    return name if quote and b") failed: " in rest else None
+
+
 def _unread(status: int, said: bytes) -> frozenset[Path]:
     """Return the directories that the server could not read; raises ``CannotScan`` for any other failure."""
     if status == 0:
         return frozenset()
     lines = [line for line in said.split(b"\n") if line]
-    found = [_UNREADABLE.match(line) for line in lines]
-    others = [line for line, match in zip(lines, found, strict=True) if not match and b"failed" in line]
-    unread = frozenset(path_of(match[1]) for match in found if match)
+    found = [_unreadable(line) for line in lines]
+    others = [line for line, name in zip(lines, found, strict=True) if name is None and b"failed" in line]
+    unread = frozenset(path_of(name) for name in found if name is not None)
     if status != _PARTIAL or others or not unread or len(said) >= COMPLAINTS or () in unread:
         why = (lines or [b"nothing said"])[0][:200].decode("utf-8", "backslashreplace")
         raise CannotScan(f"rsync ended with status {status}: {why}")

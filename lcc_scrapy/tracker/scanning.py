@@ -155,14 +155,13 @@ class _Scan:
         if isinstance(listed, Unchanged):
             return listed
         found = await asyncio.to_thread(_checked, listed.parts, self.effort.limits)
-        digests: dict[Path, dict[bytes, bytes]] = {}
-        left = manifests.MOST
+        collected = manifests.Collected()
         for path in found if read is not None else ():
             assert read is not None
             file = self.files.new()
             await read(path, file)
-            left = await asyncio.to_thread(_add_digests, file, path[:-1], digests, left)
-        return Scanned(listed, digests, self.effort, self.files)
+            await asyncio.to_thread(_add_digests, file, path[:-1], collected)
+        return Scanned(listed, collected.digests, self.effort, self.files)
 
 
 def _checked(parts: Iterable[Iterable[Directory]], limits: ScanLimits) -> list[Path]:
@@ -181,14 +180,9 @@ def _checked(parts: Iterable[Iterable[Directory]], limits: ScanLimits) -> list[P
     return first
 
 
-def _add_digests(file: IO[bytes], below: Path, digests: dict[Path, dict[bytes, bytes]], left: int) -> int:
-    """Take in a checksum file; returns how many lines of others may still be."""
+def _add_digests(file: IO[bytes], below: Path, collected: manifests.Collected) -> None:
     file.seek(0)
-    lines = iter(lambda: file.readline(manifests.LINE_MAX), b"")
-    for path, name, digest in islice(manifests.read(lines, below), left):
-        digests.setdefault(path, {})[name] = digest
-        left -= 1
-    return left
+    collected.add(iter(lambda: file.readline(manifests.LINE_MAX), b""), below)
 
 
 def _why(error: OSError) -> str:

@@ -4,7 +4,7 @@ In memory are all directories, and the files of those whose subdirectories are s
 come in any order, each after the one above it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lcc_scrapy.tracker.entries import (
@@ -12,6 +12,7 @@ from lcc_scrapy.tracker.entries import (
     MOST_DIRECTORIES,
     MOST_ENTRIES,
     Directory,
+    Held,
     Path,
     Unlisted,
     is_name,
@@ -73,6 +74,7 @@ class Summary:
     root: Node = field(default_factory=lambda: Node(b"", None))
     totals: Totals = field(default_factory=Totals)
     _digests: dict[Node, Pairs] = field(default_factory=dict)
+    _held: Held = field(default_factory=Held)
 
     def add(self, directory: Directory) -> None:
         """Take in one directory; raises ``Unlisted`` beyond the bounds of a scan."""
@@ -82,6 +84,8 @@ class Summary:
             return
         node.listed = True
         self._count(directory)
+        self._hold(directory.links)
+        self._hold(directory.digests)
         node.links = tuple(directory.links)
         if directory.digests:
             self._digests[node] = tuple(directory.digests)
@@ -110,6 +114,10 @@ class Summary:
         if totals.dirs > MOST_DIRECTORIES or totals.dirs + totals.files + totals.links > MOST_ENTRIES:
             raise Unlisted(f"more than {MOST_DIRECTORIES} directories or {MOST_ENTRIES} entries")
 
+    def _hold(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        if pairs:
+            self._held.add(len(pairs), sum(len(name) + len(value) for name, value in pairs))
+
     def _open(self, node: Node, directory: Directory) -> None:
         if directory.dirs:
             deep = len(directory.path) >= MOST_DEPTH
@@ -130,6 +138,7 @@ class Summary:
             node.identity = plain_of(files, fields) if node.sound else None
             self._tell(node.above)
         else:
+            self._held.add(1, fields.size)
             node.fields = fields
 
     def _tell(self, above: Node | None) -> None:
@@ -138,6 +147,7 @@ class Summary:
             above.waiting -= 1
             if above.waiting:
                 return
+            self._held.drop(1, (above.fields or NO_FIELDS).size)
             _complete(above)
             above = above.above
 

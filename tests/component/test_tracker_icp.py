@@ -83,6 +83,11 @@ def test_malformed_packets_get_no_answer_and_do_not_end_it():
     assert told([*cut, *odd, *(b"\xff" + one for one in noise)]) == []
 
 
+def test_queries_that_cannot_be_looked_up_do_not_fill_the_log(caplog):
+    told([bytes(Query(number, "ftp://away/")) for number in range(50)])
+    assert [one.getMessage() for one in caplog.records if "ICP" in one.getMessage()] == ["ICP: away"]
+
+
 def test_strangers_get_no_answer():
     async def exchange():
         listening = bound_socket(Endpoint("127.0.0.1", 0))

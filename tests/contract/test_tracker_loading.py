@@ -10,6 +10,7 @@ import pytest
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.tracker import BadDomain, Place, Staged, TrackedDomain
 from lcc_scrapy.tracker import exchange, importing, loading
+from lcc_scrapy.tracker import registry as registry_of_servers
 from lcc_scrapy.tracker.entries import Unlisted
 from lcc_scrapy.tracker.exchange import BadExchange, Manifest, export
 from lcc_scrapy.tracker.importing import import_domain
@@ -192,6 +193,16 @@ def test_a_server_that_is_removed_while_it_is_listed_is_refused(tracker):
         load(tracker.store, Scan(1, NOW, "test"), removed(), lambda: NOW)
     clear(tracker.store, NOW + CLAIM + 1)
     assert directories(tracker.store) == ([], [], [])
+
+
+def test_a_site_has_no_more_servers_than_a_look_up_may_read(tracker, monkeypatch):
+    monkeypatch.setattr(registry_of_servers, "MOST_OF_SITE", 2)
+    tracker.registry.add_domain("de", NOW)
+    for name in ("a", "b"):
+        tracker.registry.add_server(f"{A}{name}/", "de", NOW)
+    with pytest.raises(ServerRefused, match=r"a\.org has 2 servers already"):
+        tracker.registry.add_server(f"{A}c/", "de", NOW)
+    assert tracker.registry.add_server(B, "de", NOW).hostid == 3
 
 
 def test_servers_and_domains_are_refused_with_reasons(tracker):

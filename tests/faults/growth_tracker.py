@@ -1,13 +1,20 @@
 """What reads listings of servers and questions of strangers to the mirror tracker, and how these can grow."""
 
 from contextlib import suppress
+from io import BytesIO
 
 from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.icp import LONGEST, BadMessage, Query
 from lcc_scrapy.domain.tracker import Place
 from lcc_scrapy.domain.tracker_questions import QUERY_MAX, BadQuestion, Question, preferred
+from lcc_scrapy.tracker import rsync
 from lcc_scrapy.tracker.entries import Unlisted
+from lcc_scrapy.tracker.ftp_listing import _lines, _read_facts
 from lcc_scrapy.tracker.listings import read
+from lcc_scrapy.tracker.manifests import Collected
+from lcc_scrapy.tracker.rsync import _unread
 from lcc_scrapy.tracker.summing import summed
+from lcc_scrapy.tracker.waiting import Step
 from tests.faults.growth import Dimension, Parser, grown
 
 MOST_BYTES = 2_000_000_000
@@ -84,4 +91,67 @@ TYPES = Parser(
     (grown("commas", ","), grown("semicolons", ";"), grown("qualities", ";q=0.1"), grown("types", "*/*,"), grown("one type", "a")),
     fair_cpu=1e-7,
 )  # fmt: skip
-PARSERS = (LISTINGS, QUESTIONS, TYPES)
+
+
+def _facts(text: bytes) -> object:
+    with suppress(Unlisted):
+        return _read_facts(Step((b"a",), (b"u",)), _lines(BytesIO(text)))
+    return None
+
+
+FACTS = Parser(
+    "listings of one FTP directory", "a thread", MOST_BYTES, _facts, grown("", "type=file;size=5; f\r\n").make,
+    (
+        grown("directories", "type=dir;unique=1; d\r\n"), grown("links", "type=OS.unix=slink:/a; l\r\n"), grown("lines", "\n"), grown("a line", "a"),
+        grown("facts", "a=b;", "", " f\n"), grown("semicolons", ";"), grown("lines of facts", "a=b;" * 99 + " f\n"), grown("marks", "type=dir;unique=" + "u" * 999 + "; d\n"),
+    ),
+)  # fmt: skip
+
+
+def _complained(said: bytes) -> object:
+    with suppress(Unlisted):
+        return _unread(23, said)
+    return None
+
+
+COMPLAINTS = Parser(
+    "complaints of rsync", "the event loop", rsync.COMPLAINTS, _complained, grown("", 'rsync: opendir "/a" (in m) failed: no\n').make,
+    (
+        grown("modules", '" (in ', 'rsync: opendir "'), grown("ends", ") failed: ", 'rsync: opendir "/a" (in m'), grown("both", '" (in m) failed: ', 'rsync: opendir "'),
+        grown("escapes", "\\#012", 'rsync: opendir "/', '" (in m) failed: no'), grown("slashes", "/", 'rsync: opendir "', '" (in m) failed: no'), grown("lines", "\n"),
+    ),
+    fair_cpu=1e-7,
+)  # fmt: skip
+
+
+def _summed(text: bytes) -> object:
+    collected = Collected()
+    collected.add(BytesIO(text), (b"a",))
+    return collected
+
+
+SUMS = Parser(
+    "checksum files", "a thread", MOST_BYTES, _summed, _numbered("0" * 64 + "  f%07d\n", "").make,
+    (
+        _numbered("0" * 64 + "  d%07d/f\n", ""), _numbered("0" * 64 + "  " + "d/" * 99 + "%07d/f\n", ""), grown("names", "a/", "0" * 64 + "  ", "f"),
+        grown("escapes", "\\n", "\\" + "0" * 64 + "  "), grown("lines", "\n"), grown("digits", "0"), grown("the same name", "0" * 64 + "  f\n"),
+    ),
+)  # fmt: skip
+
+
+def _queried(data: bytes) -> object:
+    with suppress(BadMessage):
+        return Query.parse(data)
+    return None
+
+
+QUERIES = Parser(
+    "ICP messages", "the event loop", LONGEST, _queried, lambda n: bytes(Query(1, "http://a/" + "a" * (n - 40))),
+    (
+        grown("zero bytes", b"\0"), Dimension("a URL", lambda n: bytes(Query(1, "a" * (n - 40)))), grown("bytes of no query", b"\x01"),
+        Dimension("blanks", lambda n: bytes(Query(1, " " * (n - 40)))),
+    ),
+    start=2000,
+    fair_cpu=2e-9,
+)  # fmt: skip
+PARSERS = (LISTINGS, QUESTIONS, TYPES, FACTS, COMPLAINTS, SUMS, QUERIES)

@@ -2,11 +2,15 @@
 
 import gzip
 import json
+import threading
 from dataclasses import replace
 
 import pytest
 
+from lcc_scrapy.domain.tracker import VALIDATOR_MAX
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
+from lcc_scrapy.tracker import entries as bounds
+from lcc_scrapy.tracker import http_index
 from lcc_scrapy.tracker.entries import Unlisted
 from tests.faults.canary import Canary
 from tests.integration.site import Answer, Endless, Site, page, raw
@@ -14,6 +18,7 @@ from tests.scans import identities, scanned
 
 QUICK = replace(ScanLimits(), most_bytes=300_000, most_entries=1000, requests=200, patience=20.0)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+LISTED = "-rw-r--r-- 1 ftp ftp 5 Jan  1 2020 a\n"
 TITLE = "<title>Index of /</title>"
 
 
@@ -21,7 +26,10 @@ TITLE = "<title>Index of /</title>"
 def scene(tmp_path):
     with Site() as site:
         port = site.listen()
-        yield site, lambda limits=QUICK: scanned(f"http://127.0.0.1:{port}/", tmp_path, limits)
+        yield (
+            site,
+            lambda limits=QUICK, **given: scanned(f"http://127.0.0.1:{port}/", tmp_path, limits, **given),
+        )
 
 
 def entries(*some: dict) -> Answer:
@@ -149,3 +157,42 @@ def test_names_are_bytes_and_what_cannot_be_one_makes_its_directory_unsound(its,
     made = identities(scan())
     assert (made[()] is not None) == is_sound
     assert {one.path for one in site.visits} <= {"/", "/robots.txt", "/ls-lR.gz", "/big"}
+
+
+def test_directories_that_wait_to_be_listed_take_a_bounded_memory(scene, monkeypatch):
+    """Each page lists as many again, so that more wait with each level."""
+    site, scan = scene
+    path = "/"
+    for depth in range(20):
+        site.put(path, entries(*(folder(f"{depth}-{number}") for number in range(100))))
+        path += f"{depth}-0/"
+    monkeypatch.setattr(bounds, "HELD_MAX", 100_000)
+    with pytest.raises(Unlisted, match="more than 100000 bytes of memory"):
+        scan(replace(QUICK, most_entries=1_000_000))
+
+
+def test_a_large_page_is_read_beside_the_event_loop(scene, monkeypatch):
+    site, scan = scene
+    site.put("/", entries(folder("d"), file("SHA256SUMS")))
+    site.put("/SHA256SUMS", page("0" * 64 + "  f\n"))
+    threads = []
+    for name in ("_mark", "_unsized", "of_entries", "_copy"):
+        real = getattr(http_index, name)
+
+        def seen(*args, real=real):
+            threads.append(threading.current_thread().name)
+            return real(*args)
+
+        monkeypatch.setattr(http_index, name, seen)
+    scan()
+    assert len(threads) == 4
+    assert all(name.startswith("asyncio_") for name in threads)
+
+
+def test_a_validator_that_no_column_holds_is_none(scene):
+    site, scan = scene
+    modified = "Sat, 28 Nov 2026 15:30:34 GMT"
+    for blanks, is_kept in ((0, True), (VALIDATOR_MAX, False)):
+        now = 1_795_879_834.0
+        site.put("/ls-lR.gz", page(LISTED, last_modified=modified + "x" * blanks))
+        assert bool(scan(now=now).listed.validator) == is_kept

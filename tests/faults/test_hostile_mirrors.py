@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -10,7 +11,10 @@ from dataclasses import replace
 import pytest
 
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
+from lcc_scrapy.tracker import entries, ftp_listing, manifests
+from lcc_scrapy.tracker.effort import Effort
 from lcc_scrapy.tracker.entries import Unlisted
+from lcc_scrapy.tracker.ftp import Control
 from tests.faults.canary import Canary
 from tests.integration.site import Site, page
 from tests.little_ftp import LittleFtp
@@ -288,3 +292,98 @@ def test_an_index_page_names_nothing_outside_of_its_directory(site, tmp_path):
     assert [one[1] for one in found[0].files if one[1] == b"good"] == [b"good"]
     assert found[0].dirs == []
     assert {visit.path for visit in site.visits} <= {"/", "/robots.txt", "/ls-lR.gz"}
+
+
+FILES = b"".join(b"-rw-r--r-- 1 ftp ftp 5 Jan  1 2020 f%d\r\n" % number for number in range(1000))
+FACTS = b"".join(b"type=file;size=5; f%d\r\n" % number for number in range(1000))
+NO_ALL = {"LIST -lR": "502 no"}
+
+
+@pytest.mark.parametrize(
+    ("data", "replies"),
+    [({"LIST -lR": FILES}, {}), ({"MLSD": FACTS}, NO_ALL), ({"LIST": FILES}, {**NO_ALL, "MLSD": "502 no"})],
+    ids=("all at once", "facts", "one by one"),
+)
+def test_the_entries_of_one_directory_take_a_bounded_memory(data, replies, tmp_path, monkeypatch):
+    limits = replace(QUICK, most_entries=1_000_000)
+    with LittleFtp(data, replies) as server:
+        assert len(next(iter(scanned(server.url, tmp_path, limits))).files) == 1000
+        monkeypatch.setattr(entries, "HELD_MAX", 100_000)
+        assert "entries that take more than 100000 bytes of memory" in refused(server, tmp_path, limits)
+
+
+def test_a_packed_listing_of_one_large_directory_takes_a_bounded_memory(tmp_path, monkeypatch):
+    with ready_made(gzip.compress(FILES)) as server:
+        monkeypatch.setattr(entries, "HELD_MAX", 100_000)
+        assert "more than 100000 bytes of memory" in refused(
+            server, tmp_path, replace(QUICK, most_entries=9999)
+        )
+
+
+@pytest.mark.parametrize("command", ["MLSD", "LIST -lR"])
+def test_directories_that_wait_to_be_listed_take_a_bounded_memory(command, tmp_path, monkeypatch):
+    """Each lists as many again, so that more wait with each level."""
+    facts = b"".join(b"type=dir;unique=%d; %d\r\n" % (number, number) for number in range(100))
+    lines = b"".join(b"drwxr-xr-x 2 ftp ftp 4096 Jan  1 2020 %d\r\n" % number for number in range(100))
+    monkeypatch.setattr(entries, "HELD_MAX", 100_000)
+    with LittleFtp({"MLSD": facts, command: facts if command == "MLSD" else lines}) as server:
+        why = refused(server, tmp_path, replace(QUICK, most_entries=1_000_000, most_bytes=100_000_000))
+    assert "more than 100000 bytes of memory" in why
+    assert len(server.commands) < 50
+
+
+def test_a_large_directory_is_read_beside_the_event_loop(tmp_path, monkeypatch):
+    threads = []
+    for name in ("_read_facts", "_missing"):
+        real = getattr(ftp_listing, name)
+
+        def seen(*args, real=real):
+            threads.append(threading.current_thread().name)
+            return real(*args)
+
+        monkeypatch.setattr(ftp_listing, name, seen)
+    with LittleFtp({"LIST -lR": GOOD.partition(b"\r\n\r\n")[0], "MLSD": FACTS}) as server:
+        scanned(server.url, tmp_path, replace(QUICK, most_entries=9999))
+    assert len(threads) == 2
+    assert all(name.startswith("asyncio_") for name in threads)
+
+
+def test_checksum_files_take_a_bounded_memory(tmp_path, monkeypatch):
+    """Each line names a file far down, in a directory of its own."""
+    lines = b"".join(b"%064d  %b%d/f\n" % (0, b"d/" * 500, number) for number in range(200))
+    listed = b"-rw-r--r-- 1 ftp ftp 5 Jan  1 2020 SHA256SUMS\r\n"
+    monkeypatch.setattr(entries, "HELD_MAX", 1_000_000)
+    with LittleFtp({"LIST -lR": listed, "RETR": b"%064d  SHA256SUMS\n" % 0 + lines}) as server:
+        found = list(scanned(server.url, tmp_path, QUICK))
+    assert [one.digests for one in found] == [[(b"SHA256SUMS", bytes(32))]]
+    collected = manifests.Collected()
+    collected.add(lines.splitlines(), ())
+    assert len(collected.digests) < 10
+
+
+def test_replies_that_came_ahead_leave_the_event_loop_to_others():
+    async def turns() -> int:
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"220-x\r\n220 x\r\n" * 100)
+        control, counted = Control((reader, Silent()), Effort(QUICK)), []
+        other = asyncio.ensure_future(turn(counted))
+        for _ in range(100):
+            await control.reply()
+        other.cancel()
+        return len(counted)
+
+    with ThreadPoolExecutor(1) as apart:
+        assert apart.submit(asyncio.run, turns()).result() >= 99
+
+
+async def turn(counted: list[int]) -> None:
+    while True:
+        counted.append(1)
+        await asyncio.sleep(0)
+
+
+class Silent:
+    """What one would write to."""
+
+    def get_extra_info(self, _name: str) -> tuple[str, int]:
+        return "127.0.0.1", 21

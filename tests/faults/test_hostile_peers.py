@@ -5,16 +5,19 @@ import json
 import re
 from dataclasses import replace
 from hashlib import sha256
+from io import BytesIO
 
 import pytest
 
-from lcc_scrapy.tracker import importing
-from lcc_scrapy.tracker.exchange import export
+from lcc_scrapy.tracker import entries, importing, loading
+from lcc_scrapy.tracker.entries import MOST_DEPTH
+from lcc_scrapy.tracker.exchange import KINDS, BadExchange, Manifest, export
+from lcc_scrapy.tracker.importing import Arrived, take_in
 from lcc_scrapy.tracker.tasks import ERROR_MAX
 from tests.exchanges import QUICK, fetch
 from tests.faults.canary import Canary
 from tests.integration.site import Answer, Endless, Site, page, raw
-from tests.memory_store import MemoryStore
+from tests.memory_store import MemoryStore, MemoryTx
 from tests.mirrors import NOW, Tracker, tree_of
 
 A = "ftp://ftp.example.de/"
@@ -205,7 +208,7 @@ def test_a_file_that_is_changed_or_larger_than_said_is_refused(scene):
 def test_packed_bombs_are_refused_while_they_are_unpacked(scene, monkeypatch):
     scene.bring("digests", gzip.compress(bytes(50_000_000)))
     assert "a file or line that is too long" in scene.refused()
-    monkeypatch.setattr(importing, "HELD_MAX", 100_000)
+    monkeypatch.setattr(entries, "HELD_MAX", 100_000)
     links = b"S\t" + A.encode() + b"\n" + b"".join(b"0\tl%06d\tx\n" % number for number in range(1000))
     scene.offer(tree_of("a/f 2"))
     scene.before = scene.known()
@@ -213,7 +216,7 @@ def test_packed_bombs_are_refused_while_they_are_unpacked(scene, monkeypatch):
     assert "more links or digests than the server has" in scene.refused(2_000_000)
     digests = gzip.decompress((scene.folder / "de-3.digests.gz").read_bytes())
     scene.bring("digests", gzip.compress(digests.replace(b"\t1\t0\t0\n", b"\t1\t1000\t0\n", 1)))
-    assert "more links or digests in one directory" in scene.refused(3_000_000)
+    assert "links or digests: entries that take more than 100000 bytes" in scene.refused(3_000_000)
 
 
 def test_a_peer_cannot_say_anything_of_another_domain(scene):
@@ -239,3 +242,61 @@ def test_a_private_address_gets_no_connection_unless_it_may_have_one(scene):
             "its address is private (LCC_TRACKER_PEERS_PRIVATE)"
         ] * 2
         assert canary.visitors == []
+
+
+def test_a_server_that_is_there_twice_is_refused(scene):
+    text = {kind: gzip.decompress((scene.folder / f"de-2.{kind}.gz").read_bytes()) for kind in KINDS}
+    said = scene.manifest
+    scene.manifest = said | {"servers": 2, "directories": 2 * said["directories"]}
+    for kind, body in text.items():
+        scene.bring(kind, gzip.compress(body * 2))
+    assert f"server {A} is there twice" in scene.refused()
+
+
+def refused_at_once(heads: list[str], rows: bytes, each: int) -> str:
+    """Take in servers that have the same directories, ``each`` so many; returns why that is refused."""
+    begun = [f"S\t{url}\t1\tlist\t{each}\t0\t0\t0\n".encode() + rows for url in heads]
+    names = [f"S\t{url}\n".encode() for url in heads]
+    files = [BytesIO(gzip.compress(b"".join(lines))) for lines in (begun, names, names)]
+    manifest = Manifest("de", 1, NOW, len(heads), len(heads) * each, ())
+    ours = Tracker(MemoryStore())
+    ours.registry.add_domain("de", NOW, "http://peer.example/")
+    try:
+        take_in(ours.store, Arrived(manifest, "http://peer.example/", files), lambda: NOW)
+    except BadExchange as error:
+        assert ours.registry.servers() == []
+        return str(error)
+    assert len(ours.registry.servers()) == len(heads)
+    return ""
+
+
+def test_a_site_has_no_more_servers_than_a_look_up_may_read(monkeypatch):
+    monkeypatch.setattr(importing, "MOST_OF_SITE", 10)
+    servers = [f"{A}{number}/" for number in range(11)]
+    assert refused_at_once(servers[:10], b"0\t\t-\t-\n", 1) == ""
+    why = "ftp://ftp.example.de has more than 10 servers"
+    assert refused_at_once(servers, b"0\t\t-\t-\n", 1) == why
+    assert refused_at_once([*servers[:10], "ftp://ftp.example.org/"], b"0\t\t-\t-\n", 1) == ""
+
+
+def test_servers_of_one_site_are_looked_for_once(monkeypatch):
+    """For each of them, all others of its site were read."""
+    asked = []
+    real = MemoryTx.hosts_at
+    monkeypatch.setattr(MemoryTx, "hosts_at", lambda tx, site: asked.append(site) or real(tx, site))
+    assert refused_at_once([f"{A}{number}/" for number in range(50)], b"0\t\t-\t-\n", 1) == ""
+    assert asked == [A.removesuffix("/")]
+
+
+def test_directories_deeper_than_a_scan_lists_are_refused():
+    """Each look-up of one would walk all the way up."""
+    for depth, why in ((MOST_DEPTH, ""), (MOST_DEPTH + 1, f"directories more than {MOST_DEPTH} deep")):
+        rows = [b"1\t%b\t-\t-\n" % (b"d" if number else b"") for number in range(depth)]
+        assert refused_at_once([A], b"".join([*rows, b"0\td\t-\t-\n"]), depth + 1) == why
+
+
+def test_no_transaction_writes_the_links_of_many_large_directories(monkeypatch):
+    monkeypatch.setattr(loading, "PAIRS", 10)
+    rows = [(number, 0, 1, 0, b"", None, ((b"a", b"b"),) * 4, ()) for number in range(7)]
+    waiting = iter(rows)
+    assert [len(loading._next(waiting)) for _ in range(4)] == [3, 3, 1, 0]

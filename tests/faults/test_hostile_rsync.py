@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
-from lcc_scrapy.tracker import rsync
+from lcc_scrapy.tracker import entries, rsync
 from lcc_scrapy.tracker.entries import Unlisted
 from tests.faults.canary import Canary
 from tests.harness import wait_for
@@ -129,3 +129,27 @@ def test_a_server_that_hangs_or_says_something_else_is_left(tmp_path):
     """The real rsync, and a server that accepts and never says anything."""
     with Canary() as canary, pytest.raises(Unlisted):
         scanned(f"rsync://127.0.0.1:{canary.port}/m/", tmp_path, replace(QUICK, patience=1.0))
+
+
+def test_what_it_complains_about_counts_as_what_it_lists(rsync_says):
+    """It goes on for as long as lines come, however slowly."""
+    with pytest.raises(Unlisted, match="300000 bytes"):
+        rsync_says("yes complaint 1>&2 & while sleep 0.2; do echo; done", replace(QUICK, deadline=30.0))
+
+
+def test_the_entries_of_one_directory_take_a_bounded_memory(rsync_says, monkeypatch):
+    script = lines(BASE, *(entry(b"%d" % number) for number in range(500)))
+    assert set(identities(rsync_says(script))) == {()}
+    monkeypatch.setattr(entries, "HELD_MAX", 100_000)
+    with pytest.raises(Unlisted, match="more than 100000 bytes of memory"):
+        rsync_says(script)
+
+
+def test_entries_of_directories_that_are_done_are_no_longer_held(rsync_says, monkeypatch):
+    monkeypatch.setattr(entries, "HELD_MAX", 30_000)
+    parts = [BASE, *(one for number in range(40) for one in deep(b"%d" % number))]
+    assert len(identities(rsync_says(lines(*parts)))) == 41
+
+
+def deep(name: bytes) -> list[bytes]:
+    return [entry(name, kind=b"d"), *(entry(b"%b/%d" % (name, number)) for number in range(20))]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.tracker import entries as bounds
 from lcc_scrapy.tracker import summing
 from lcc_scrapy.tracker.entries import (
     MOST_DEPTH,
@@ -225,3 +226,27 @@ def test_digests_and_links_come_with_their_directory():
     (row,) = summed([found]).rows()
     assert row[5:] == (plain([(b"1", b"f")]), ((b"l", b"f"),), ((b"f", b"d" * 32),))
     assert isinstance(row[5], Identity)
+
+
+@pytest.mark.parametrize("kept", ["links", "digests"])
+def test_links_and_digests_of_a_whole_listing_have_a_bound_of_memory(kept, monkeypatch):
+    monkeypatch.setattr(bounds, "HELD_MAX", 10_000)
+    root = Directory((), [], [b"a", b"b"], [], [])
+    pairs = [(b"%d" % number, b"x") for number in range(30)]
+    some = [Directory((name,), [], [], [], [])._replace(**{kept: pairs}) for name in (b"a", b"b")]
+    assert summed([root, some[0]])
+    with pytest.raises(Unlisted, match="more than 10000 bytes of memory"):
+        summed([root, *some])
+
+
+def test_files_of_directories_that_wait_for_subdirectories_have_a_bound_of_memory(monkeypatch):
+    monkeypatch.setattr(bounds, "HELD_MAX", 10_000)
+    names = [b"%d" % number for number in range(30)]
+    files = [(b"1", b"%0200d" % number) for number in range(10)]
+    above = [Directory((name,), list(files), [b"s"], [], []) for name in names]
+    below = [Directory((name, b"s"), [], [], [], []) for name in names]
+    root = Directory((), [], names, [], [])
+    with pytest.raises(Unlisted, match="more than 10000 bytes of memory"):
+        summed([root, *above, *below])
+    one_by_one = [one for pair in zip(above, below, strict=True) for one in pair]
+    assert summed([root, *one_by_one]).root.identity is not None

@@ -4,6 +4,7 @@ import json
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -316,6 +317,33 @@ def test_a_sub_lcc_that_fails_is_named_and_its_part_stays(front, subs, trouble, 
     front.now += FIRST_REST
     reader, told = front.read(str(reader.position))
     assert (told, reader.failed) == ([("upsert", 2, "y")], {})
+
+
+@pytest.mark.parametrize("status", [400, 413, 414, 422, 429, 431])
+def test_a_request_that_is_refused_lets_nobody_else_do_without_the_sub_lcc(front, subs, status):
+    a, b, _ = subs
+    a.add("x"), b.add("x")
+    since = str(front.read()[0].position)
+    a.add("y"), b.add("y")
+    b.trouble = lambda: (status, b'{"detail": "your head is too long"}')
+    assert front.read(since)[0].failed.keys() == {"b"}
+    b.trouble = None
+    assert front.read(since)[0].failed == {}
+    assert front.feed.find(front.directory.sub("b"), [b.shelf.told[-1].docid]).result()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_no_more_is_asked_for_than_is_wanted(front, subs, whole):
+    for number in range(9):
+        subs[0].add(f"{number}"), subs[1].add(f"{number}")
+    front.read(limit=1, whole=whole)
+    asked = [int(parse_qs(urlsplit(path).query)["limit"][0]) for sub in subs for path in sub.requests]
+    assert set(asked) == {0, 1}
+    everything, since = [], None
+    for _ in range(9):
+        reader, told = front.read(since, limit=2, whole=whole)
+        everything, since = everything + told, str(reader.position)
+    assert len(set(everything)) == len(everything) == 18
 
 
 def test_one_that_cannot_be_connected_to_or_that_nobody_can_ask_is_named(front, subs):

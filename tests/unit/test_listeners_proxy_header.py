@@ -36,7 +36,10 @@ GOOD = {
     "v1 unknown, with words": (b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", ""),
     "v2 over IPv4": (v2(0x21, 0x11, addresses("192.0.2.1", "198.51.100.2")), "192.0.2.1"),
     "v2 over IPv6": (v2(0x21, 0x21, addresses("2001:db8::1", "2001:db8::2")), "2001:db8::1"),
-    "v2 over IPv4 in IPv6": (v2(0x21, 0x21, addresses("::ffff:192.0.2.1", "::ffff:198.51.100.2")), "192.0.2.1"),
+    "v2 over IPv4 in IPv6": (
+        v2(0x21, 0x21, addresses("::ffff:192.0.2.1", "::ffff:198.51.100.2")),
+        "192.0.2.1",
+    ),
     "v2 with extensions": (
         v2(0x21, 0x11, addresses("192.0.2.1", "198.51.100.2") + b"\x04\0\x01\0"),
         "192.0.2.1",

@@ -24,7 +24,7 @@ from lcc_scrapy.front import feed as feed_module
 from lcc_scrapy.front.content_user import FrontChanges
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
-from lcc_scrapy.front.queries import FrontSource
+from lcc_scrapy.front.queries import DOCIDS, DOCIDS_MAX, FrontSource
 from lcc_scrapy.front.silent import Silent
 from lcc_scrapy.front.sub_http import SubFailed
 from lcc_scrapy.front.tokens import FrontTokens
@@ -244,6 +244,15 @@ def test_a_sub_lcc_that_fails_while_rows_are_found_is_missing(front, subs):
     b.trouble = lambda: (500, b"")
     assert [row.urlkey for rows, _ in found.pages for row in rows] == keys[:1]
     assert source.missing(found) == [Missing("b")]
+
+
+def test_so_many_documents_that_other_readers_would_have_to_wait_are_not_looked_for(front, subs):
+    source, asked = FrontSource(front.feed, Silent()), len(subs[0].requests)
+    with pytest.raises(Refusal, match="at a time"):
+        source.rows(EVERYTHING, [number.to_bytes(16) for number in range(DOCIDS_MAX + 1)])
+    assert len(subs[0].requests) == asked
+    found = source.rows(EVERYTHING, [number.to_bytes(16) for number in range(DOCIDS_MAX)])
+    assert list(found.pages) == [([], {})] * (DOCIDS_MAX // DOCIDS)
 
 
 def _shown(sub):

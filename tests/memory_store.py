@@ -1448,6 +1448,10 @@ class MemoryTx:
     def sessions(self, digests: Iterable[str]) -> dict[str, Session]:
         return {digest: one for digest in digests if (one := self.session(digest))}
 
+    def sessions_of(self, name: str) -> list[Session]:
+        found = [one for one in self._t.sessions.values() if one.name == name]
+        return sorted(found, key=lambda one: (-one.created, one.digest))
+
     def end_session(self, digest: str) -> None:
         self._t.sessions.pop(digest, None)
 

@@ -19,6 +19,7 @@ from lcc_scrapy.annotation.recipients import Recipients, Wanted
 from lcc_scrapy.annotation.signing_in import (
     COOKIE,
     FORM_KEY,
+    SESSIONS,
     NotSignedIn,
     Visitor,
     check_form,
@@ -35,6 +36,7 @@ from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.tokens import ANNOTATE, NotAllowed, Refused, check
 from lcc_scrapy.domain.urd_rules import URDS_MAX, NoSuchUrd
 from lcc_scrapy.domain.urds import Urd
+from lcc_scrapy.login.sessions import Sessions
 from lcc_scrapy.web import html
 from lcc_scrapy.web.access import lcc_of
 from lcc_scrapy.web.forms import CrossSite, check_origin, read_form
@@ -45,6 +47,9 @@ ALERTS, PROFILES = 20, 50
 
 BODY_BYTES = 1024 * 1024
 """Of a form: keywords in several lines, each character written as up to nine."""
+
+SIGN_IN_BYTES = 1024
+"""Of the form with a token, which anybody may send."""
 
 TRIES = 2
 """Profiles that are tried at a time: each takes a processor."""
@@ -85,7 +90,9 @@ def make_pages(store: Store, recipients: Recipients, web_url: str) -> APIRouter:
 
     add("", made.home)
     router.add_api_route("/my/sign-in", made.ask, methods=["GET"], response_class=Response)
-    router.add_api_route("/my/sign-in", made.sign_in, methods=["POST"], response_class=Response)
+    router.add_api_route(
+        "/my/sign-in", made.sign_in, methods=["POST"], response_class=Response, max_body_size=SIGN_IN_BYTES
+    )
     add("/sign-out", made.sign_out, _NO_FIELDS)
     add("/alerts", made.alerts)
     add("/profiles", made.profiles)
@@ -107,6 +114,7 @@ class _Pages:
         self._recipients = recipients
         self._web_url = web_url
         self._keys = FeedKeys(store)
+        self._sessions = Sessions(store, SESSIONS)
         self._trying: CapacityLimiter | None = None
 
     async def answered(
@@ -115,7 +123,8 @@ class _Pages:
         """Answer a request of who is signed in; what goes wrong is a page too."""
         whose: Visitor | None = None
         try:
-            whose = await to_thread.run_sync(visitor, request, lcc_of(request))
+            lcc = lcc_of(request)
+            whose = await to_thread.run_sync(visitor, request, self._sessions, lcc.tokens, int(lcc.now()))
             values: Values = {}
             if fields is not None:
                 values = check_form(request, whose, await read_form(request, fields | {FORM_KEY}, lines))
@@ -146,20 +155,24 @@ class _Pages:
         return self._sign_in_page(request)
 
     async def sign_in(self, request: Request) -> Response:
-        """Keep a good token in the browser."""
-        lcc = lcc_of(request)
+        """Begin a session for who has a good token."""
         try:
             check_origin(request)
             shown = (await read_form(request, frozenset({"token"}))).get("token", "").strip()
-            await to_thread.run_sync(check, lcc.tokens, shown, ANNOTATE, int(lcc.now()))
+            return await to_thread.run_sync(self._signed_in, request, shown)
         except LccError as error:
             return self._sign_in_page(request, error)
-        return sign_in(_to("/my/alerts"), shown, secure=self._is_secure(request))
+
+    def _signed_in(self, request: Request, shown: str) -> Response:
+        lcc = lcc_of(request)
+        now, secure = int(lcc.now()), self._is_secure(request)
+        token = check(lcc.tokens, shown, ANNOTATE, now)
+        return sign_in(request, _to("/my/alerts"), self._sessions, token, now, secure=secure)
 
     def sign_out(self, request: Request, whose: Visitor, values: Values) -> Response:
-        """Take the token from the browser."""
+        """End the session."""
         del whose, values
-        return sign_out(_to("/my/sign-in"), secure=self._is_secure(request))
+        return sign_out(request, _to("/my/sign-in"), self._sessions, secure=self._is_secure(request))
 
     def _is_secure(self, request: Request) -> bool:
         return request.url.scheme == "https" or self._web_url.startswith("https://")

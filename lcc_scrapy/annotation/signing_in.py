@@ -1,7 +1,8 @@
-"""Signing in to the pages of owners: the token in a cookie that no script and no other site can use.
+"""Signing in to the pages of owners: a session in a cookie that no script and no other site can use.
 
-The cookie is ``HttpOnly`` and ``SameSite=Strict``. Each form carries an HMAC that only who has the token can
-make, and has to come from a page of this server.
+The cookie is ``HttpOnly`` and ``SameSite=Strict``; the database knows its SHA-256, and the token that began
+the session, with which it ends. Each form carries an HMAC that only who is signed in can have, and has to
+come from a page of this server.
 """
 
 import hmac
@@ -10,21 +11,24 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.tokens import ANNOTATE, Token, check
+from lcc_scrapy.domain.tokens import ANNOTATE, Token, Tokens, check_known
+from lcc_scrapy.login.sessions import Sessions
 from lcc_scrapy.web.forms import CrossSite, check_origin
-from lcc_scrapy.web.ports import Lcc
 
 COOKIE = "lcc_owner"
 PATH = "/my"
 LASTS = 30 * 86_400
-"""Seconds for which a browser keeps the cookie; the token may end before."""
+"""Seconds for which a session lasts; its token may end before."""
+
+SESSIONS = "owner "
+"""Of whom these sessions are."""
 
 FORM_KEY = "form"
 """The field of each form that only this server's own pages have."""
 
 
 class NotSignedIn(LccError):
-    """There is no cookie with a token."""
+    """Nobody is signed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,14 @@ class Visitor:
         return self.token.label
 
 
-def visitor(request: Request, lcc: Lcc) -> Visitor:
+def visitor(request: Request, sessions: Sessions, tokens: Tokens, now: int) -> Visitor:
     """Return who asks; raises ``NotSignedIn``, ``Refused`` or ``NotAllowed``. Blocking."""
     shown = request.cookies.get(COOKIE, "")
-    if not shown:
+    session = sessions.find(shown, now)
+    if session is None:
         raise NotSignedIn("sign in with the token that the operator gave you")
-    return Visitor(check(lcc.tokens, shown, ANNOTATE, int(lcc.now())), _form_key(shown))
+    token = check_known(tokens, tokens.find(session.name), ANNOTATE, now)
+    return Visitor(token, _form_key(shown))
 
 
 def check_form(request: Request, whose: Visitor, given: dict[str, str]) -> dict[str, str]:
@@ -56,14 +62,18 @@ def check_form(request: Request, whose: Visitor, given: dict[str, str]) -> dict[
     return given
 
 
-def sign_in(answer: Response, shown: str, *, secure: bool) -> Response:
-    """Keep a token, which was found to be good, in the browser."""
-    answer.set_cookie(COOKIE, shown, LASTS, path=PATH, secure=secure, httponly=True, samesite="strict")
+def sign_in(
+    request: Request, answer: Response, sessions: Sessions, token: Token, now: int, *, secure: bool
+) -> Response:
+    """Begin a session for the holder of a good token. Blocking."""
+    made = sessions.begin(token.digest, request.cookies.get(COOKIE, ""), now, LASTS)
+    answer.set_cookie(COOKIE, made, LASTS, path=PATH, secure=secure, httponly=True, samesite="strict")
     return answer
 
 
-def sign_out(answer: Response, *, secure: bool) -> Response:
-    """Take the token from the browser."""
+def sign_out(request: Request, answer: Response, sessions: Sessions, *, secure: bool) -> Response:
+    """End the session of a browser. Blocking."""
+    sessions.end(request.cookies.get(COOKIE, ""))
     answer.delete_cookie(COOKIE, path=PATH, secure=secure, httponly=True, samesite="strict")
     return answer
 

@@ -16,8 +16,9 @@ from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.notations import Networks
-from lcc_scrapy.domain.users import Session, User, digest_of, is_name, new_session_id
+from lcc_scrapy.domain.users import User, digest_of, is_name
 from lcc_scrapy.listeners.peers import LOCAL, is_among, is_here, plain_address
+from lcc_scrapy.login.sessions import Sessions
 from lcc_scrapy.web.forms import CrossSite, check_origin
 
 COOKIE = "lcc_dashboard"
@@ -57,6 +58,7 @@ class Access:
 
     def __init__(self, store: Store, rules: DashboardRules, proxies: Networks, web_url: str) -> None:
         self._store = store
+        self._sessions = Sessions(store)
         self._rules = rules
         self._proxies = proxies
         self._web_url = web_url
@@ -74,7 +76,7 @@ class Access:
         if name is not None:
             return self._of_proxy(name)
         shown = request.cookies.get(COOKIE, "")
-        user = self._of_session(shown, now) if shown else None
+        user = self._of_session(shown, now)
         if user is None:
             raise NotSignedIn("sign in to go on")
         return Visitor(user, hmac.digest(shown.encode(), _PURPOSE, "sha256").hex())
@@ -96,11 +98,8 @@ class Access:
 
     def begin(self, request: Request, answer: Response, user: User, now: int) -> Response:
         """Begin a session, and end the one that the browser had: an id from before is never used again."""
-        made, seconds = new_session_id(), int(self._rules.session)
-        with self._store.begin() as tx:
-            tx.end_session(digest_of(request.cookies.get(COOKIE, "")))
-            tx.forget_sessions(now)
-            tx.insert_session(Session(digest_of(made), user.name, now, now + seconds))
+        seconds = int(self._rules.session)
+        made = self._sessions.begin(user.name, request.cookies.get(COOKIE, ""), now, seconds)
         answer.set_cookie(
             COOKIE,
             made,
@@ -114,8 +113,7 @@ class Access:
 
     def end(self, request: Request, answer: Response) -> Response:
         """End the session of a browser."""
-        with self._store.begin() as tx:
-            tx.end_session(digest_of(request.cookies.get(COOKIE, "")))
+        self._sessions.end(request.cookies.get(COOKIE, ""))
         answer.delete_cookie(
             COOKIE, path=PATH, secure=self._is_secure(request), httponly=True, samesite="strict"
         )
@@ -139,9 +137,8 @@ class Access:
         return Visitor(user, key, by_proxy=True)
 
     def _of_session(self, shown: str, now: int) -> User | None:
-        with self._store.read() as tx:
-            session = tx.session(digest_of(shown))
-            return tx.user(session.name) if session is not None and now < session.expires else None
+        session = self._sessions.find(shown, now)
+        return None if session is None else self.user(session.name)
 
     def _is_proxy(self, request: Request) -> bool:
         peer = _peer(request)

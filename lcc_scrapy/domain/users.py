@@ -15,6 +15,7 @@ PROVIDERS_MAX = 1000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _RANDOM_BYTES = 24
+_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{32}")
 
 
 class Role(StrEnum):
@@ -111,6 +112,11 @@ def checked_user(user: User) -> User:
 def new_session_id() -> str:
     """Make what a browser keeps of a session: 192 random bits."""
     return secrets.token_urlsafe(_RANDOM_BYTES)
+
+
+def is_session_id(text: str) -> bool:
+    """Tell whether a text looks like what a browser keeps of a session."""
+    return _SESSION_ID.fullmatch(text) is not None
 
 
 def digest_of(session_id: str) -> str:

@@ -22,7 +22,7 @@ from lcc_scrapy.feed.content import ContentElsewhere, ContentGone
 from lcc_scrapy.feed.row_formats import Record, record
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.rows import Page
-from lcc_scrapy.front.sub_http import SubFailed, SubHttp
+from lcc_scrapy.front.sub_http import SubFailed, SubHttp, SubRefuses
 from lcc_scrapy.http.blocking import Exchanges
 
 T = TypeVar("T")
@@ -78,7 +78,8 @@ class FrontFeed:
     ) -> "Future[Page]":
         """Begin to read on in a sub-LCC; raises what ``SubHttp.changes`` does when it is waited for.
 
-        One that failed is not asked again at once: who follows would wait for it in every round.
+        One that failed is not asked again at once: who follows would wait for it in every round. One that
+        refused a request answers those of others.
         """
         part = position.part(sub.lccid)
         since = part.since if part else None
@@ -132,6 +133,8 @@ class FrontFeed:
             raise SubFailed(rest.why)
         try:
             answer = read(self._http(sub))
+        except SubRefuses:
+            raise
         except SubFailed as error:
             seconds = min(2 * rest.seconds, LONGEST_REST) if rest else FIRST_REST
             self._resting[sub.lccid] = _Rest(seconds, self._clock() + seconds, str(error))
@@ -260,7 +263,9 @@ class FrontReader:
     # --- pages ---------------------------------------------------------------------------------------
 
     def _all(self) -> "dict[Future[Page], SubLcc]":
-        return {self._ask(sub, self._rows): sub for sub in self._subs if sub.name not in self.failed}
+        """Ask for no more than is wanted; what moved elsewhere is not told, so pages behind are whole."""
+        rows = min(self._rows, self._limit or self._rows)
+        return {self._ask(sub, rows): sub for sub in self._subs if sub.name not in self.failed}
 
     def _ask(self, sub: SubLcc, rows: int) -> "Future[Page]":
         return self._feed.ask(sub, self.position, self._selection, rows, whole=self._whole)

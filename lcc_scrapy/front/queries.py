@@ -21,6 +21,9 @@ from lcc_scrapy.wire.queries.messages import Missing
 DOCIDS = 50
 """Documents that each sub-LCC is asked for at a time."""
 
+DOCIDS_MAX = 200
+"""Documents of one query: each is a request to each sub-LCC, which answers so many in a second by default."""
+
 
 class FrontSource:
     """The ``query.sources.Source`` that a front is. ``silent`` logs which sub-LCCs do not answer."""
@@ -64,7 +67,12 @@ class FrontSource:
         return Listed(_head(reader.position), self._listed(selection, before))
 
     def rows(self, selection: Selection, keys: Sequence[bytes]) -> Found:
-        """Find rows: every sub-LCC is asked, as nobody knows whose a docid is."""
+        """Find rows: every sub-LCC is asked, as nobody knows whose a docid is.
+
+        Raises ``Refusal`` for too many: they would use up what sub-LCCs answer to all readers of the front.
+        """
+        if len(keys) > DOCIDS_MAX:
+            raise Refusal(805, f"{len(keys)} documents: a front finds {DOCIDS_MAX} at a time at most")
         reader = self._reader(selection, None, 0, ())
         failed = dict(reader.failed)
         docids = [key.hex() for key in keys]

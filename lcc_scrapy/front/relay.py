@@ -42,6 +42,9 @@ No TCP_USER_TIMEOUT: it would also cut a sub-LCC that is alive and only does not
 SILENCE = 900.0
 """Seconds for which nothing may pass in either direction: longer than any deadline of a UNS, or a commit."""
 
+_LET_IN = b"<lococa:init_accepted"
+"""The beginning of what a UNS says to a good login."""
+
 _SHOWN = 20
 _log = logging.getLogger(__name__)
 
@@ -57,6 +60,7 @@ class Upstream(Protocol):
         self._client = client
         self._heard = heard
         self._said_all = self._heard_all = False
+        self._beginning = b""
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         self._wire.setTcpKeepAlive(True)
@@ -75,6 +79,11 @@ class Upstream(Protocol):
         """Pass on what the provider says."""
         self._wire.write(data)
 
+    @property
+    def let_in(self) -> bool:
+        """Tell whether the sub-LCC has let the provider in."""
+        return self._beginning == _LET_IN
+
     def end(self) -> None:
         """The provider has said all, and still reads."""
         self._heard_all = True
@@ -84,6 +93,7 @@ class Upstream(Protocol):
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         self._client.write(data)
+        self._beginning += data[: len(_LET_IN) - len(self._beginning)]
         self._heard(False)
 
     def readConnectionLost(self) -> None:  # noqa: N802 - Twisted's name
@@ -163,6 +173,7 @@ class FrontProtocol(ProviderProtocol):
         self._upstream: Upstream | None = None
         self._silence: IDelayedCall | None = None
         self._told = False
+        self._let_in = False
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         if self._upstream is not None:
@@ -222,6 +233,9 @@ class FrontProtocol(ProviderProtocol):
 
         The operating system tells nothing of a connection that is neither read nor written.
         """
+        if self._upstream is not None and self._upstream.let_in and not self._let_in:
+            self._let_in = True
+            self._context.conversations.note_home(self.peer)
         if self._silence is not None and self._silence.active() and not self._told:
             self._told = over
             self._silence.reset(self._context.limits.linger_seconds if over else SILENCE)

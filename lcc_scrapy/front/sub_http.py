@@ -30,11 +30,18 @@ _PROBLEM_MAX = 64 * 1024
 _LINE_MAX = 4096
 _BLOCK = 256 * 1024
 _OK, _GONE, _NOT_THERE, _CHANGED = 200, 410, 404, 412
+_REFUSALS = frozenset({400, 413, 414, 422, 429, 431})
+"""Answers to a request that is too long, or wrong, or one too many; it says nothing about other requests."""
+
 _UNANSWERED = (HttpError, NoConnection, TimeoutError, ValueError, OSError)
 
 
 class SubFailed(LccError):
     """A sub-LCC does not give what it should; the text says why."""
+
+
+class SubRefuses(SubFailed):
+    """A sub-LCC answers, and refuses this one request: the fault may be its sender's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +67,13 @@ class SubHttp:
             return self._checked(said, selection, limit)
         if status == _GONE:
             raise StartOver(f"sub-LCC {self.sub.name}: {_detail(said)}")
-        raise self._failed(f"answers {status}: {_detail(said)}")
+        raise self._refused(status, said)
 
     def lccid(self) -> str:
         """Ask for the id of the LCC; raises ``SubFailed``."""
         status, said = self._answer(f"/v1/changes?{_query(None, Selection(), 0)}", _PROBLEM_MAX)
         if status != _OK:
-            raise self._failed(f"answers {status}: {_detail(said)}")
+            raise self._refused(status, said)
         return self._page(said, 0).reached.lcc
 
     def document(self, docid: str) -> tuple[CachedUrl, tuple[str, ...]] | None:
@@ -75,7 +82,7 @@ class SubHttp:
         if status == _NOT_THERE:
             return None
         if status != _OK:
-            raise self._failed(f"answers {status}: {_detail(said)}")
+            raise self._refused(status, said)
         try:
             return document_of(json.loads(said))
         except (ValueError, RecursionError) as error:
@@ -188,7 +195,14 @@ class SubHttp:
             raise self._failed(f"its answer is none: {reason(error)}") from None
 
     def _failed(self, why: str) -> SubFailed:
-        return SubFailed(f"sub-LCC {self.sub.name} ({self.sub.web}): {why}")
+        return SubFailed(self._told(why))
+
+    def _refused(self, status: int, said: bytes) -> SubFailed:
+        kind = SubRefuses if status in _REFUSALS else SubFailed
+        return kind(self._told(f"answers {status}: {_detail(said)}"))
+
+    def _told(self, why: str) -> str:
+        return f"sub-LCC {self.sub.name} ({self.sub.web}): {why}"
 
 
 def _query(since: Position | None, selection: Selection, limit: int) -> str:

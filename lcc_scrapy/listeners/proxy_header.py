@@ -6,6 +6,8 @@ Source: HAProxy's ``proxy-protocol.txt``, sections 2.1 and 2.2. Pure; bytes in, 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from lcc_scrapy.listeners.peers import plain_address
+
 LONGEST = 4096
 """Bytes of a header; the specification allows 65,551 in version 2, for extensions that are ignored here."""
 
@@ -24,7 +26,10 @@ class NotIntroduced(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Introduced:
-    """A complete header: ``size`` bytes long; ``peer`` is empty when the proxy speaks for itself."""
+    """A complete header: ``size`` bytes long; ``peer`` is empty when the proxy speaks for itself.
+
+    It is in plain form: a proxy that listens for IPv6 and IPv4 at once names IPv4 clients inside IPv6.
+    """
 
     peer: str
     size: int
@@ -69,7 +74,7 @@ def _read_v1(data: bytes) -> Introduced | None:
     if kind is None or len(words) != _V1_WORDS:
         raise NotIntroduced("PROXY line of an unknown kind")
     try:
-        return Introduced(str(kind(words[2])), size)
+        return Introduced(plain_address(str(kind(words[2]))), size)
     except ValueError:
         raise NotIntroduced("PROXY line without an address") from None
 
@@ -84,7 +89,7 @@ def _read_v2(data: bytes) -> Introduced | None:
         return None
     if command == _V2_LOCAL or family == _V2_UNSPECIFIED:
         return Introduced("", size)
-    return Introduced(_v2_source(family, data[_V2_FIXED:size]), size)
+    return Introduced(plain_address(_v2_source(family, data[_V2_FIXED:size])), size)
 
 
 def _v2_source(family: int, addresses: bytes) -> str:

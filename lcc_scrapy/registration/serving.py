@@ -23,5 +23,11 @@ def registration_routes(config: Config, store: Store) -> list[APIRouter]:
 
 def routes_of(config: Config, registrations: Registering, places: Places) -> APIRouter:
     """Return the routes for registrations; ``places`` are where new providers push."""
-    steps = Steps(registrations, slots=config.timeofday_slots, places=places, mailer=smtp_mailer(config.mail))
+    steps = Steps(
+        registrations,
+        slots=config.timeofday_slots,
+        places=places,
+        mailer=smtp_mailer(config.mail),
+        checks=config.login.checks,
+    )
     return make_router(steps, config.web.proxies)

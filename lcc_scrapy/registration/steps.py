@@ -23,6 +23,12 @@ from lcc_scrapy.web.problems import Busy
 PROOFS = 8
 """Files that are looked for at a time."""
 
+CHECKS = 2
+"""Passwords that are checked at a time where the operator says nothing else; each takes 19 MiB."""
+
+MAILS = 2
+"""Mails that are handed over at a time: a mail server may take a minute for each."""
+
 FAILED = (
     f"the file {FILE} was not found in that folder, or is not exactly the secret."
     " Nothing was changed: mend it and try again"
@@ -63,7 +69,7 @@ class Credentials:
 class Steps:
     """All steps. ``slots`` is how many a time mask has, ``mailer`` None where mail is off.
 
-    ``places`` are what new providers are told.
+    ``places`` are what new providers are told. ``checks``: passwords that are checked at a time.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class Steps:
         slots: int,
         places: Places = NOT_SAID,
         mailer: Mailer | None = None,
+        checks: int = CHECKS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rules = registrations.rules
@@ -84,6 +91,8 @@ class Steps:
         self._throttle = Throttle(self._rules, clock)
         self._prover = Prover(self._rules)
         self._proofs = asyncio.Semaphore(PROOFS)
+        self._checks = asyncio.Semaphore(checks)
+        self._mails = asyncio.Semaphore(MAILS)
 
     # --- step one --------------------------------------------------------------------------------
 
@@ -117,15 +126,22 @@ class Steps:
         self._throttle.show(address, who.pid)
         self._throttle.name(folder.host)
         begin = self._registrations.begin_root
-        return await to_thread.run_sync(begin, who.pid, who.password, folder, address)
+        async with self._checks:
+            given = await to_thread.run_sync(begin, who.pid, who.password, folder, address)
+        self._throttle.remember(address, who.pid)
+        return given
 
     async def begin_password(self, pid: int, address: str) -> Given:
         """Ask for a new password; raises ``ShareUsedUp``, ``Full``."""
         self._throttle.begin(address)
         return await to_thread.run_sync(self._registrations.begin_password, pid, address)
 
-    def mail(self, given: Given) -> None:
-        """Send what was given out to the address that was named. Blocking; failures are logged."""
+    async def mail(self, given: Given) -> None:
+        """Send what was given out to the address that was named; failures are logged."""
+        async with self._mails:  # the threads are for everybody
+            await to_thread.run_sync(self._mail, given)
+
+    def _mail(self, given: Given) -> None:
         made = given.registration
         assert self._mailer is not None
         days = (made.expires - made.created) / _DAY
@@ -145,15 +161,26 @@ class Steps:
         ``AlreadyActive``, ``Failed``, ``ShareUsedUp``, ``Busy``.
         """
         self._throttle.show(address, who.pid if kind is Kind.ROOT else None)
-        found = await to_thread.run_sync(self._registrations.find, who.pid, who.password, kind)
+        found = await self._find(who, kind, address)
         if found.stage == Stage.PROVED:
             return Done(found.pid, found.kind, (found.root,), active=False)
         try:
-            return await self._prove(found, folder)
+            done = await self._prove(found, folder)
         except NotProved as error:
             facts: dict[str, Any] = {"pid": found.pid, "url": folder or found.site, "reason": error.reason}
             _log.warning("no proof for pid %(pid)d at %(url)s: %(reason)s", facts)
             raise Failed from None
+        self._throttle.remember(address, who.pid)
+        return done
+
+    async def _find(self, who: Credentials, kind: Kind, address: str) -> Registration:
+        find = self._registrations.find
+        if kind is not Kind.ROOT:  # a password that was given out to whoever asked proves nothing yet
+            return await to_thread.run_sync(find, who.pid, who.password, kind)
+        async with self._checks:
+            found = await to_thread.run_sync(find, who.pid, who.password, kind)
+        self._throttle.remember(address, who.pid)
+        return found
 
     async def _prove(self, found: Registration, folder: str) -> Done:
         if found.kind == Kind.PASSWORD:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable
 
 from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.shares import ShareUsedUp
-from lcc_scrapy.domain.throttling import Buckets, Rate
+from lcc_scrapy.domain.throttling import Buckets, KnownAddresses, Rate
 
 
 class _Limit:
@@ -40,6 +40,7 @@ class Throttle:
         self._addresses = _Limit(rules.per_address, ["address"], clock)
         self._hosts = _Limit(rules.per_host, ["host", "contact"], clock)
         self._proofs = _Limit(rules.proofs, ["address", "pid", "host"], clock)
+        self._known = KnownAddresses()
 
     def greet(self, address: str) -> None:
         """Somebody says what he wants, which may be nonsense; that counts nothing."""
@@ -51,19 +52,26 @@ class Throttle:
 
     def name(self, host: str) -> None:
         """It is for a site on this host."""
-        self._hosts.take(host=host)
+        self._hosts.take(host=host.rstrip("."))
 
     def mail(self, contact: str) -> None:
         """It is to be mailed to this address."""
         self._hosts.take(contact=contact.lower())
 
     def show(self, address: str, pid: int | None = None) -> None:
-        """Somebody shows a password; ``pid`` where it may be one that people think of."""
-        if pid is None:
+        """Somebody shows a password; ``pid`` where it may be one that people think of.
+
+        Guesses of others use up nothing of an address from which the right one was shown.
+        """
+        if pid is None or self._known.has(pid, address):
             self._proofs.take(address=address)
         else:
             self._proofs.take(address=address, pid=pid)
 
+    def remember(self, address: str, pid: int) -> None:
+        """The password of a provider, which was shown, is right."""
+        self._known.note(pid, address)
+
     def look(self, host: str) -> None:
         """A file is looked for on this host."""
-        self._proofs.take(host=host)
+        self._proofs.take(host=host.rstrip("."))

@@ -53,7 +53,8 @@ class Conversations:
     def _kept_from(self, place: str) -> int:
         return 0 if place in self._homes else self._kept
 
-    def _note_home(self, address: str) -> None:
+    def note_home(self, address: str) -> None:
+        """A provider has logged in from an address."""
         place = neighbourhood(address)
         self._homes[place] = None
         self._homes.move_to_end(place)
@@ -62,7 +63,7 @@ class Conversations:
 
     def begin(self, pid: int, seq: int, address: str) -> bool:
         """A login has been granted; False when it is one too many (it counts until ``end`` all the same)."""
-        self._note_home(address)
+        self.note_home(address)
         seqs = self._open.setdefault(pid, {})
         seqs[seq] = False
         return len(seqs) <= self._per_provider

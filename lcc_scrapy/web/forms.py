@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
+from anyio import to_thread
 from fastapi import Request
 
 from lcc_scrapy.domain.errors import LccError
@@ -13,6 +14,9 @@ _FIELDS_MAX = 32
 _TEXT_MAX = 4096
 _LINES_MAX = 256 * 1024
 """Characters of a field that may have several lines."""
+
+_AT_ONCE = 64 * 1024
+"""Bytes of a form that are read on the event loop; those of more take a tenth of a second and longer."""
 
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _UNUSABLE_LINES = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -54,7 +58,10 @@ async def read_form(
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise BadField("Content-Type", "send application/x-www-form-urlencoded")
-    return form_fields(await request.body(), known, several)
+    body = await request.body()
+    if len(body) <= _AT_ONCE:
+        return form_fields(body, known, several)
+    return await to_thread.run_sync(form_fields, body, known, several)
 
 
 def form_fields(body: bytes, known: frozenset[str], several: frozenset[str] = frozenset()) -> dict[str, str]:

@@ -26,6 +26,9 @@ from lcc_scrapy.listeners.peers import (
 from lcc_scrapy.web.problems import share_used_up
 from lcc_scrapy.web.working import Slots, current
 
+HOPS = 16
+"""Proxies between a client and this server; what a longer header says before them is not read."""
+
 READING = frozenset({"GET", "HEAD"})
 """Methods whose requests have no body, and take turns."""
 
@@ -119,7 +122,7 @@ def client_address(peer: str, forwarded: Sequence[str], proxies: Networks) -> st
     With any proxies given, who comes over a Unix socket is one too.
     """
     address = plain_address(peer)
-    for told in reversed(forwarded):
+    for told in reversed(forwarded[-HOPS:]):
         believed = bool(proxies) if address == LOCAL else is_among(address, proxies)
         before = plain_address(told.strip().strip("[]"))
         if not believed or not is_address(before):

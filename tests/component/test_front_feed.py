@@ -4,6 +4,7 @@ import json
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -23,7 +24,7 @@ from lcc_scrapy.front import feed as feed_module
 from lcc_scrapy.front.content_user import FrontChanges
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
-from lcc_scrapy.front.queries import FrontSource
+from lcc_scrapy.front.queries import DOCIDS, DOCIDS_MAX, FrontSource
 from lcc_scrapy.front.silent import Silent
 from lcc_scrapy.front.sub_http import SubFailed
 from lcc_scrapy.front.tokens import FrontTokens
@@ -245,6 +246,15 @@ def test_a_sub_lcc_that_fails_while_rows_are_found_is_missing(front, subs):
     assert source.missing(found) == [Missing("b")]
 
 
+def test_so_many_documents_that_other_readers_would_have_to_wait_are_not_looked_for(front, subs):
+    source, asked = FrontSource(front.feed, Silent()), len(subs[0].requests)
+    with pytest.raises(Refusal, match="at a time"):
+        source.rows(EVERYTHING, [number.to_bytes(16) for number in range(DOCIDS_MAX + 1)])
+    assert len(subs[0].requests) == asked
+    found = source.rows(EVERYTHING, [number.to_bytes(16) for number in range(DOCIDS_MAX)])
+    assert list(found.pages) == [([], {})] * (DOCIDS_MAX // DOCIDS)
+
+
 def _shown(sub):
     return {"Authorization": f"Bearer {sub.token_file.read_text()}"}
 
@@ -316,6 +326,33 @@ def test_a_sub_lcc_that_fails_is_named_and_its_part_stays(front, subs, trouble, 
     front.now += FIRST_REST
     reader, told = front.read(str(reader.position))
     assert (told, reader.failed) == ([("upsert", 2, "y")], {})
+
+
+@pytest.mark.parametrize("status", [400, 413, 414, 422, 429, 431])
+def test_a_request_that_is_refused_lets_nobody_else_do_without_the_sub_lcc(front, subs, status):
+    a, b, _ = subs
+    a.add("x"), b.add("x")
+    since = str(front.read()[0].position)
+    a.add("y"), b.add("y")
+    b.trouble = lambda: (status, b'{"detail": "your head is too long"}')
+    assert front.read(since)[0].failed.keys() == {"b"}
+    b.trouble = None
+    assert front.read(since)[0].failed == {}
+    assert front.feed.find(front.directory.sub("b"), [b.shelf.told[-1].docid]).result()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_no_more_is_asked_for_than_is_wanted(front, subs, whole):
+    for number in range(9):
+        subs[0].add(f"{number}"), subs[1].add(f"{number}")
+    front.read(limit=1, whole=whole)
+    asked = [int(parse_qs(urlsplit(path).query)["limit"][0]) for sub in subs for path in sub.requests]
+    assert set(asked) == {0, 1}
+    everything, since = [], None
+    for _ in range(9):
+        reader, told = front.read(since, limit=2, whole=whole)
+        everything, since = everything + told, str(reader.position)
+    assert len(set(everything)) == len(everything) == 18
 
 
 def test_one_that_cannot_be_connected_to_or_that_nobody_can_ask_is_named(front, subs):

@@ -56,7 +56,8 @@ class House:
         self.clock, self.client, self.server = Clock(), Wire(), Wire()
         self.sub_of = lambda _: succeed(SubLcc("a", "h:1"))
         self.connected = self.connect_now
-        context = Context(conversations=Conversations(10, 10), limits=Limits(), clock=self.clock)
+        self.conversations = Conversations(10, 10)
+        context = Context(conversations=self.conversations, limits=Limits(), clock=self.clock)
         self.left_ = 0
         self.protocol = FrontProtocol(context, PEER, self, self)
         self.protocol.makeConnection(self.client)
@@ -97,6 +98,27 @@ def test_everything_that_was_said_goes_on_behind_the_address_of_who_said_it(hous
     house.upstream.dataReceived(b"<answer/>")
     assert house.server.value().endswith(SET + b"<url/>")
     assert house.client.value() == b"<answer/>"
+
+
+ACCEPTED = b'<lococa:init_accepted version="1.0" lcc="a">\n'
+
+
+@pytest.mark.parametrize("pieces", [[ACCEPTED], [ACCEPTED[:5], ACCEPTED[5:30], ACCEPTED[30:]]])
+def test_a_place_is_kept_for_where_a_sub_lcc_let_a_provider_in(house, pieces):
+    house.protocol.dataReceived(INIT)
+    for piece in pieces:
+        house.upstream.dataReceived(piece)
+    everybody = house.conversations
+    assert [everybody.arrive(f"198.51.100.{number}") for number in range(10)].count(True) == 8
+    assert everybody.arrive(PEER)
+
+
+def test_no_place_is_kept_for_who_was_refused(house):
+    house.protocol.dataReceived(INIT)
+    house.upstream.dataReceived(b"<lococa:init_rejected>\n" + ACCEPTED)
+    for number in range(10):
+        house.conversations.arrive(f"198.51.100.{number}")
+    assert not house.conversations.arrive(PEER)
 
 
 def test_each_side_waits_while_the_other_one_does_not_read(house):

@@ -5,8 +5,10 @@ from html import unescape
 
 import pytest
 
-from lcc_scrapy.domain.tokens import READ
+from lcc_scrapy.annotation.signing_in import LASTS
+from lcc_scrapy.domain.tokens import READ, digest_of, is_token
 from lcc_scrapy.domain.urds import Process
+from lcc_scrapy.login.sessions import MOST
 from tests.alert_house import aci
 from tests.owner_house import OwnerHouse
 
@@ -87,6 +89,62 @@ def test_a_revoked_token_ends_the_visit(house, browser):
     (token,) = house.tokens.all()
     house.tokens.revoke(token.tokenid)
     assert browser.get("/my/alerts").status_code == 401
+
+
+def test_the_cookie_holds_a_session_and_no_token(house, browser):
+    shown = browser.cookies["lcc_owner"]
+    assert not is_token(shown)
+    assert house.tokens.find(digest_of(shown)) is None
+    with house.store.read() as tx:
+        assert tx.session(digest_of(shown)) is None  # what the database has is of these pages only
+
+
+def test_a_session_that_was_ended_is_good_for_nobody_who_copied_it(house, browser):
+    shown = browser.cookies["lcc_owner"]
+    post(browser, "/my/sign-out", {})
+    with house.client("") as thief:
+        assert thief.get("/my/alerts", headers={"Cookie": f"lcc_owner={shown}"}).status_code == 401
+
+
+def test_signing_in_again_ends_the_session_that_the_browser_had(house, browser):
+    before = browser.cookies["lcc_owner"]
+    sign_in(house, browser)
+    assert browser.get("/my/alerts").status_code == 200
+    with house.client("") as thief:
+        assert thief.get("/my/alerts", headers={"Cookie": f"lcc_owner={before}"}).status_code == 401
+
+
+def test_a_session_ends_with_its_time(house, browser):
+    house.now += LASTS - 1
+    assert browser.get("/my/alerts").status_code == 200
+    house.now += 1
+    assert browser.get("/my/alerts").status_code == 401
+
+
+def test_a_token_has_few_sessions_and_the_newest_stay(house):
+    token, shown = house.owner(), []
+    with house.client("") as client:
+        for _ in range(MOST + 2):
+            house.now += 1
+            client.cookies.clear()
+            client.post("/my/sign-in", data={"token": token}, follow_redirects=False)
+            shown.append(client.cookies["lcc_owner"])
+        client.cookies.clear()
+        told = [client.get("/my/alerts", headers={"Cookie": f"lcc_owner={one}"}).status_code for one in shown]
+    assert told == [401, 401] + [200] * MOST
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "A" * 32, "owner " + "A" * 32, EVIL.replace('"', "'")])
+def test_a_cookie_that_is_no_session_is_nobody(house, cookie):
+    with house.client("") as client:
+        told = client.get("/my/alerts", headers={"Cookie": f"lcc_owner={cookie}"})
+        assert told.status_code == 401
+
+
+def test_nobody_sends_more_than_a_token_before_being_signed_in(house):
+    with house.client("") as client:
+        assert client.post("/my/sign-in", data={"token": "%" * 1024}).status_code == 413
+        assert client.post("/my/profiles/new", data={"keywords": "%" * 100_000}).status_code == 401
 
 
 def test_the_cookie_is_no_token_for_the_api(browser):

@@ -1,7 +1,11 @@
 """Registration over HTTP: the statements of seed 003 section 3, by the JSON API and by the pages."""
 
+import asyncio
 import re
 import shlex
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from ipaddress import ip_network
 
 import pytest
@@ -12,7 +16,7 @@ from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.domain.registration import FILE, FIRST_PID
+from lcc_scrapy.domain.registration import FILE, FIRST_PID, Kind, Wanted
 from lcc_scrapy.domain.roots import HttpUrl, Root
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.login.passwords import hash_password, verify_password
@@ -20,6 +24,7 @@ from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.providers import registration as providers
 from lcc_scrapy.registration.service import Later
 from lcc_scrapy.registration.serving import registration_routes
+from lcc_scrapy.registration.steps import CHECKS, MAILS, Asked, Credentials
 from tests.memory_store import MemoryStore
 from tests.registration_site import NOW, Outbox, Registry, answer, little_site, redirect
 
@@ -525,6 +530,94 @@ def test_proofs_are_bounded_by_address_provider_and_host(site):
                 client.post(path, json={"folder": "http://x/"}, auth=("7", f"guess {number}")).status_code
             )
     assert told == [401, 401, 401, 429, 429]
+
+
+def test_guesses_of_strangers_do_not_keep_a_provider_from_where_it_was_before(site):
+    registry = Registry(site.port, proofs=Rate(5, 60.0))
+    providers.add(registry.store, Provider(7, hash_password("a word")), [site.url])
+    path, folder = f"{API}/7/roots", {"folder": site.url + "b/"}
+
+    def tell(address, password):
+        with registry.client(address) as client:
+            return client.post(path, json=folder, auth=("7", password)).status_code
+
+    assert tell("192.0.2.1", "a word") == 201
+    assert [tell(f"198.51.100.{number}", "guess") for number in range(6)] == [401] * 4 + [429] * 2
+    assert [tell("192.0.2.1", "a word") for _ in range(5)] == [201] * 4 + [429]
+
+
+def test_who_asks_for_a_new_password_is_not_known_as_the_provider(site):
+    registry = Registry(site.port, proofs=Rate(2, 60.0))
+    providers.add(registry.store, Provider(7, hash_password("a word")), [site.url])
+    with registry.client("198.51.100.1") as client:
+        given = client.post(f"{API}/7/password").json()
+        auth = ("7", given["password"])
+        assert client.post(f"{API}/7/password/activate", auth=auth).status_code == 409
+    told = []
+    for number in (1, 2, 3):
+        registry.clock += 30.0
+        with registry.client(f"198.51.100.{number}") as client:
+            for _ in range(2):
+                body = {"folder": site.url}
+                told.append(client.post(f"{API}/7/roots", json=body, auth=("7", "guess")).status_code)
+    assert told.count(401) == 4
+
+
+def test_a_host_is_the_same_with_a_dot_at_its_end(site):
+    registry = Registry(site.port, per_host=Rate(1, 3600.0))
+    with registry.client() as client:
+        assert client.post(API, json={"site": "http://www.example.org/"}).status_code == 201
+        assert client.post(API, json={"site": "http://www.example.org./"}).status_code == 429
+
+
+class Held:
+    """A blocking call that lets nobody go on before it is told to; it knows who is in it."""
+
+    def __init__(self):
+        self.inside = 0
+        self._go = threading.Event()
+
+    def __call__(self, *_, **__):
+        self.inside += 1
+        assert self._go.wait(60)
+        raise LccError("no")
+
+    def most(self, call, honest, least):
+        """Call it several times at once; return how many were inside when an honest step was over."""
+
+        async def story():
+            tasks = [asyncio.ensure_future(call(number)) for number in range(9)]
+            while self.inside < least:
+                await asyncio.sleep(0)
+            await honest()
+            inside = self.inside
+            self._go.set()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            return inside
+
+        with ThreadPoolExecutor(1) as apart:
+            return apart.submit(asyncio.run, asyncio.wait_for(story(), 60)).result()
+
+
+@pytest.mark.parametrize("name", ["begin_root", "find"])
+def test_few_passwords_are_checked_at_a_time_and_nobody_else_waits_for_them(name, monkeypatch):
+    registry, held, who = Registry(), Held(), Credentials(7, "x")
+    monkeypatch.setattr(registry.registrations, name, held)
+    calls = {
+        "begin_root": lambda number: registry.steps.begin_root(who, "http://x/", str(number)),
+        "find": lambda number: registry.steps.prove(who, Kind.ROOT, "", str(number)),
+    }
+    honest = partial(registry.steps.begin, Asked("http://y/"), "y")
+    assert held.most(calls[name], honest, CHECKS) == CHECKS
+
+
+def test_a_mail_server_that_hangs_holds_up_no_registration():
+    outbox, held = Outbox(), Held()
+    outbox.send = held
+    registry = Registry(mailer=outbox)
+    given = registry.registrations.begin(Wanted(HttpUrl.parse("http://x/"), "a@example.org"), "x")
+    honest = partial(registry.steps.begin, Asked("http://y/"), "y")
+    assert held.most(lambda _: registry.steps.mail(given), honest, MAILS) == MAILS
 
 
 # --- mail ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from lcc_scrapy.domain.http_serving import Endpoint, Service
 from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.web.server import Crowd, Server
-from lcc_scrapy.web.sharing import client_address
+from lcc_scrapy.web.sharing import HOPS, client_address
 from lcc_scrapy.web.working import EACH
 
 OFTEN = Rate(10**6, 1.0)
@@ -172,6 +172,8 @@ def test_a_proxy_that_is_believed_tells_whose_request_it_brings():
         ("10.0.0.1", [], PROXIES, "10.0.0.1"),
         ("10.0.0.1", ["192.0.2.9", " 192.0.2.1 "], PROXIES, "192.0.2.1"),
         ("10.0.0.1", ["192.0.2.9", "192.0.2.1", "10.0.0.2"], PROXIES, "192.0.2.1"),
+        ("10.0.0.1", ["192.0.2.1", *["10.0.0.2"] * (HOPS - 1)], PROXIES, "192.0.2.1"),
+        ("10.0.0.1", ["192.0.2.1", *["10.0.0.2"] * HOPS], PROXIES, "10.0.0.2"),
         ("10.0.0.1", ["nonsense"], PROXIES, "10.0.0.1"),
         ("10.0.0.1", ["192.0.2.1", ""], PROXIES, "10.0.0.1"),
         ("fd00::1", ["[2001:db8::5]"], PROXIES, "2001:db8::5"),

@@ -38,6 +38,9 @@ def test_a_user_goes_with_its_sessions(store):
         assert tx.sessions([]) == {}
         assert tx.session("annaanna") == Session("annaanna", "anna", NOW, NOW + 10)
     with store.begin() as tx:
+        tx.insert_session(Session("later", "anna", NOW + 1, NOW + 20))
+        assert [one.digest for one in tx.sessions_of("anna")] == ["later", "annaanna"]
+        assert tx.sessions_of("otto") == []
         tx.forget_sessions(NOW + 10)
         assert tx.session("annaanna") is not None
         tx.forget_sessions(NOW + 11)

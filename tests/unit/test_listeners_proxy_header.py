@@ -30,10 +30,16 @@ def addresses(source: str, destination: str) -> bytes:
 GOOD = {
     "v1 over IPv4": (b"PROXY TCP4 192.0.2.1 198.51.100.2 4711 9000\r\n", "192.0.2.1"),
     "v1 over IPv6": (b"PROXY TCP6 2001:db8::1 2001:db8::2 4711 9000\r\n", "2001:db8::1"),
+    "v1 over IPv4 in IPv6": (b"PROXY TCP6 ::ffff:192.0.2.1 ::ffff:198.51.100.2 4711 9000\r\n", "192.0.2.1"),
+    "v1 with a zone": (b"PROXY TCP6 fe80::1%eth0 fe80::2 4711 9000\r\n", "fe80::1"),
     "v1 of the proxy itself": (b"PROXY UNKNOWN\r\n", ""),
     "v1 unknown, with words": (b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", ""),
     "v2 over IPv4": (v2(0x21, 0x11, addresses("192.0.2.1", "198.51.100.2")), "192.0.2.1"),
     "v2 over IPv6": (v2(0x21, 0x21, addresses("2001:db8::1", "2001:db8::2")), "2001:db8::1"),
+    "v2 over IPv4 in IPv6": (
+        v2(0x21, 0x21, addresses("::ffff:192.0.2.1", "::ffff:198.51.100.2")),
+        "192.0.2.1",
+    ),
     "v2 with extensions": (
         v2(0x21, 0x11, addresses("192.0.2.1", "198.51.100.2") + b"\x04\0\x01\0"),
         "192.0.2.1",

@@ -52,6 +52,12 @@ class DashboardVerbs(OnConnection):
         """Return those of several sessions that there are."""
         return {one.digest: one for one in _SESSIONS.by_keys(self._c, set(digests))}
 
+    def sessions_of(self, name: str) -> list[Session]:
+        """Return the sessions of a name, newest first."""
+        s = t.sessions.c
+        query = _SESSIONS.select().where(s.name == name).order_by(s.created.desc(), s.digest)
+        return _SESSIONS.read(self._c, query)
+
     def end_session(self, digest: str) -> None:
         """End a session."""
         _SESSIONS.delete(self._c, [digest])

@@ -286,8 +286,13 @@ class _Way:
 
     async def connected(self, host: str, port: int) -> socket.socket:
         """Return a socket that is connected."""
+        found = await self._names.look_up(host, port)
+        if self._make is _PublicSocket:
+            _checked(
+                found[0][4]
+            )  # for all: refusals of several would come as one error that is no `NotPublic`
         return await aiohappyeyeballs.start_connection(
-            await self._names.look_up(host, port),
+            found,
             happy_eyeballs_delay=_HEAD_START,
             socket_factory=partial(_made, self._make),
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lcc_scrapy.http import outgoing
-from lcc_scrapy.http.outgoing import NoConnection, Outgoing, refused_by_proxy, tls_context
+from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing, refused_by_proxy, tls_context
 from lcc_scrapy.http.request import Origin, Request
 from tests.ports import free_port
 
@@ -44,9 +44,13 @@ def asked(monkeypatch: pytest.MonkeyPatch, addresses: list[tuple[int, str]]) -> 
     monkeypatch.setattr(outgoing, "_made", lambda make, where: Noting(*where[:3]))
     monkeypatch.setattr(asyncio.BaseEventLoop, "sock_connect", _connected, raising=False)
     monkeypatch.setattr("asyncio.selector_events.BaseSelectorEventLoop.sock_connect", _connected)
-    with ThreadPoolExecutor(1) as thread:  # this thread has a loop that runs
-        thread.submit(asyncio.run, asyncio.wait_for(scenario(), 120)).result()
+    in_a_loop(scenario())
     return tried
+
+
+def in_a_loop(job: Any) -> Any:
+    with ThreadPoolExecutor(1) as thread:  # this thread has a loop that runs
+        return thread.submit(asyncio.run, asyncio.wait_for(job, 120)).result()
 
 
 async def _connected(_: Any, made: socket.socket, where: Any) -> None:
@@ -67,6 +71,23 @@ def test_a_public_address_counts_however_many_private_ones_stand_before_it() -> 
     six = (socket.AF_INET6, 1, 6, "", ("2001:db8::1", 80, 0, 0))
     found = outgoing._first([*private, public, six])
     assert found == [*private[: outgoing._ADDRESSES], public, six]
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_a_host_is_refused_alike_however_many_private_addresses_it_has(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    private = [(socket.AF_INET, 1, 6, "", (address(number), 80)) for number in range(count)]
+    monkeypatch.setattr(outgoing.socket, "getaddrinfo", lambda *_: private)
+
+    async def scenario() -> None:
+        made = Outgoing(1, tls_context())
+        with pytest.raises(NoConnection) as told:
+            await made.pool().ask(Request(Origin("many.test", 80), "/", []), patience=60, deadline=60)
+        assert isinstance(told.value.cause, NotPublic)
+        await made.close()
+
+    in_a_loop(scenario())
 
 
 def test_what_a_proxy_says_is_short_and_steers_no_terminal() -> None:

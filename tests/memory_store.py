@@ -738,6 +738,12 @@ class MemoryTx:
         due = (row for row in self._t.sources.values() if row.due <= now)
         return sorted(due, key=lambda row: (row.due, row.sourceid))[:limit]
 
+    def startable_sources(self, now: int, limit: int) -> list[Source]:
+        of_sites = [row for row in self._t.sources.values() if row.kind != "redis"]
+        running = {row.pid for row in of_sites if row.owner and row.claimed > now}
+        due = self.due_sources(now, len(self._t.sources))
+        return [row for row in due if row.kind == "redis" or row.pid not in running][:limit]
+
     def wake_sources(self, now: int) -> None:
         for number, row in self._t.sources.items():
             if (row.at > now + CLAIM or row.claimed > now + 2 * CLAIM) and row.due > now + CLAIM:
@@ -766,6 +772,10 @@ class MemoryTx:
     def source_urls(self, fileid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
         rows = sorted((key, stamp) for (its, key), stamp in self._t.sourceurls.items() if its == fileid)
         return [row for row in rows if row[0] > after][:limit]
+
+    def source_stamps(self, fileid: int, keys: Collection[bytes]) -> dict[bytes, int]:
+        found = {key: self._t.sourceurls.get((fileid, key)) for key in keys}
+        return {key: stamp for key, stamp in found.items() if stamp is not None}
 
     def put_source_urls(self, fileid: int, stamps: Mapping[bytes, int]) -> None:
         self._t.sourceurls.update({(fileid, key): stamp for key, stamp in stamps.items()})

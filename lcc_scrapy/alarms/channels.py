@@ -1,7 +1,9 @@
 """How alarms are told: mails, a command, and webhooks. All of it blocks, each channel for a bounded time."""
 
 import os
+import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,10 +11,14 @@ from lcc_scrapy.alarms.webhooks import NotTold, read_webhooks
 from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.alarms import Notice
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.mail.sending import Mailer, MailError
 
 COMMAND_TIMEOUT = 60.0
 """Seconds after which a command is killed."""
+
+_SAID_MAX = 200
+"""Bytes of a command's standard error that are passed on when it fails."""
 
 
 class Channel(Protocol):
@@ -67,16 +73,44 @@ class CommandChannel:
             "ALARM_AT": str(notice.at), "ALARM_ID": notice.name,
         }  # fmt: skip
         try:
-            done = subprocess.run(  # noqa: S603 - the operator's own
-                self.words, env=os.environ | facts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                timeout=COMMAND_TIMEOUT, check=False,
-            )  # fmt: skip
+            status, said = _run(self.words, os.environ | facts)
         except (OSError, ValueError) as error:
             raise NotTold(str(error)) from None
+        why = (
+            f"it took longer than {COMMAND_TIMEOUT:g} s"
+            if status is None
+            else f"it ended with status {status}"
+        )
+        if status != 0:
+            raise NotTold(f"{why}: {said}" if said else why)
+
+
+def _run(words: Sequence[str], facts: Mapping[str, str]) -> tuple[int | None, str]:
+    """Run a command; returns its status and the beginning of its standard error.
+
+    The status is None where it was killed, with all that it started. What it says beyond the buffer of a pipe
+    (64 kB) holds it up.
+    """
+    with subprocess.Popen(  # noqa: S603 - the operator's own
+        words, env=facts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            status = process.wait(COMMAND_TIMEOUT)
         except subprocess.TimeoutExpired:
-            raise NotTold(f"it took longer than {COMMAND_TIMEOUT:g} s") from None
-        if done.returncode:
-            raise NotTold(f"it ended with status {done.returncode}")
+            status = None
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        return status, _waiting(process)
+
+
+def _waiting(process: "subprocess.Popen[bytes]") -> str:
+    """Return what waits in the pipe: others that the command started may keep it open."""
+    assert process.stderr is not None
+    os.set_blocking(process.stderr.fileno(), False)
+    said = process.stderr.read(_SAID_MAX) or b""
+    return printable(" ".join(said.decode("utf-8", "replace").split()))
 
 
 def channels_of(rules: AlarmRules, mailer: Mailer | None, lcc_id: str, agent: str) -> list[Channel]:

@@ -189,6 +189,10 @@ def _plain_path(path: str) -> str | None:
     return decoded
 
 
+_plain_path_of_root: Callable[[str], str | None] = lru_cache(maxsize=4096)(_plain_path)
+"""The same for the path of a root, with which many URLs are compared."""
+
+
 def compared_path(url: HttpUrl) -> str | None:
     """Return a path as roots compare it; None where it could mean another place: no root covers that."""
     return _plain_path(url.path)
@@ -221,11 +225,12 @@ class Root:
 
     def covers(self, url: HttpUrl) -> bool:
         """Tell whether ``url`` lies below this root; https counts for an http root of the same host."""
-        own = self.url
-        if not own.covers_origin_of(url):
-            return False
-        path, prefix = _plain_path(url.path.removesuffix("?")), _plain_path(own.path)
-        if path is None or prefix is None:
+        return covering(url, (self,)) is not None
+
+    def is_above(self, path: str) -> bool:
+        """Tell whether a path, as roots compare it, lies below this root's."""
+        prefix = _plain_path_of_root(self.url.path)
+        if prefix is None:
             return False
         return path == prefix or path.startswith(prefix if prefix.endswith("/") else prefix + "/")
 
@@ -244,10 +249,18 @@ class Root:
 
 def inside(url: HttpUrl, roots: tuple[Root, ...]) -> bool:
     """Tell whether any root covers ``url``."""
-    for root in roots:  # noqa: SIM110 - asked for each page
-        if root.covers(url):
-            return True
-    return False
+    return covering(url, roots) is not None
+
+
+def covering(url: HttpUrl, roots: Sequence[Root]) -> Root | None:
+    """Return the first root that covers ``url``; decoding its path, which may be long, is done once."""
+    there = [root for root in roots if root.url.covers_origin_of(url)]
+    path = _plain_path(url.path.removesuffix("?")) if there else None
+    if path is not None:
+        for root in there:
+            if root.is_above(path):
+                return root
+    return None
 
 
 def not_below(roots: Sequence[Root], url: HttpUrl | None = None) -> str:
@@ -270,7 +283,7 @@ def not_below(roots: Sequence[Root], url: HttpUrl | None = None) -> str:
 def root_to_add(url: HttpUrl, roots: Sequence[Root]) -> tuple[Root, Root] | None:
     """Return the root that covered ``url`` by the names of IDNA 2003, and the one that is missing."""
     before = under_former_name(url)
-    old = next((root for root in roots if root.covers(before)), None) if before is not None else None
+    old = covering(before, roots) if before is not None else None
     return (old, Root(replace(old.url, host=url.host))) if old is not None else None
 
 

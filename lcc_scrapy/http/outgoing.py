@@ -11,6 +11,7 @@ import os
 import socket
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ import aiohappyeyeballs
 from aiohappyeyeballs import AddrInfoType
 
 from lcc_scrapy.domain.addresses import is_public
+from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.domain.site_access import SOCKS, Proxy
 from lcc_scrapy.http import socks
 from lcc_scrapy.http.answer import BadHead, HttpError
@@ -33,6 +35,12 @@ _DNS_KEPT = 60
 """Seconds. Addresses that are remembered are checked again by every connection."""
 
 _NAMES_KEPT = 1000
+_ADDRESSES = 8
+"""Addresses of a host at most, of each family: a name server may name thousands, and all would be tried."""
+
+_SAID_MAX = 200
+"""Characters of what a proxy says that are passed on."""
+
 UNREAD = 64 * 1024
 """Bytes of a line in a stream at most."""
 
@@ -278,8 +286,13 @@ class _Way:
 
     async def connected(self, host: str, port: int) -> socket.socket:
         """Return a socket that is connected."""
+        found = await self._names.look_up(host, port)
+        if self._make is _PublicSocket:
+            _checked(
+                found[0][4]
+            )  # for all: refusals of several would come as one error that is no `NotPublic`
         return await aiohappyeyeballs.start_connection(
-            await self._names.look_up(host, port),
+            found,
             happy_eyeballs_delay=_HEAD_START,
             socket_factory=partial(_made, self._make),
         )
@@ -313,7 +326,8 @@ async def _make_tunnel(proxy: Connection, origin: Origin) -> None:
 
 def refused_by_proxy(said: str) -> NoProxy:
     """Return the error of a proxy that answers, and says that it does not do what it was asked."""
-    return NoProxy(ConnectionRefusedError(errno.ECONNREFUSED, said), said)
+    text = printable(said[:_SAID_MAX])
+    return NoProxy(ConnectionRefusedError(errno.ECONNREFUSED, text), text)
 
 
 def _check_tunnel(proxy: Connection) -> None:
@@ -392,7 +406,7 @@ def _looked_up(host: str, port: int) -> "asyncio.Future[list[Any]]":
         found: list[Any] = []
         error: Exception | None = None
         try:
-            found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+            found = _first(socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG))
         except OSError as failure:
             error = failure
         except UnicodeError as failure:
@@ -402,6 +416,18 @@ def _looked_up(host: str, port: int) -> "asyncio.Future[list[Any]]":
 
     threading.Thread(target=ask, name="name look-up", daemon=True).start()
     return answer
+
+
+def _first(found: list[Any]) -> list[Any]:
+    """Return the first ``_ADDRESSES`` of each family, public and private ones counted apart."""
+    kinds: Counter[tuple[int, bool]] = Counter()
+    first = []
+    for one in found:
+        kind = one[0], is_public(str(one[4][0]))
+        kinds[kind] += 1
+        if kinds[kind] <= _ADDRESSES:
+            first.append(one)
+    return first
 
 
 def _tell(answer: "asyncio.Future[list[Any]]", found: list[Any], error: Exception | None) -> None:

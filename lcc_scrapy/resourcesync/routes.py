@@ -119,7 +119,7 @@ class _Routes:
         self, *, request: Request, lcc: TheLcc, selection: Selected, bits: Bits, number: Number
     ) -> Xml:
         """A part of the resource list."""
-        part = _documents_part(bits, number)
+        part = _documents_part(lcc, bits, number)
         pages = part.keys.pages(lcc.newest, selection)
         name = part.name("resourcelist")
         return Xml(documents.resource_list(self._site(request), int(lcc.now()), pages, name))
@@ -132,7 +132,7 @@ class _Routes:
         self, *, request: Request, lcc: TheLcc, selection: Selected, bits: Bits, number: Number
     ) -> Xml:
         """A part of the resource dump."""
-        part, at = _documents_part(bits, number), self._span(lcc).last.at
+        part, at = _documents_part(lcc, bits, number), self._span(lcc).last.at
         found = packages.of_documents(part.keys, part.keys.pages(lcc.newest, selection))
         return Xml(documents.resource_dump(self._site(request), at, found))
 
@@ -245,10 +245,12 @@ class _Routes:
         return Span.complete(known, lcc.newest.forgotten())
 
 
-def _documents_part(bits: int, number: int) -> DocumentsPart:
-    if number >> bits:
+def _documents_part(lcc: Lcc, bits: int, number: int) -> DocumentsPart:
+    """Return a part; raises ``NotThere`` when it is none, or much larger than those of the index."""
+    part = DocumentsPart(bits, number)
+    if number >> bits or not documents_parts(lcc.newest)[0].could_hold(part.keys):
         raise NotThere("there is no such part: read the index again")
-    return DocumentsPart(bits, number)
+    return part
 
 
 def _keys(lcc: Lcc, first: str, last: str) -> Keys:

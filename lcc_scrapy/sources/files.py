@@ -1,10 +1,10 @@
 """The files of one source, as far as they are remembered."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.sources import Difference, Role, Source, SourceFile
+from lcc_scrapy.domain.sources import Change, Difference, Role, Source, SourceFile
 from lcc_scrapy.sources.work import Work
 
 FILEID = "sourcefile"
@@ -63,13 +63,27 @@ class Files:
             page = await self.work(self._page, file.fileid, page[-1][0]) if len(page) == PAGE else []
         return found
 
+    async def remembered_of(self, file: SourceFile, listed: Sequence[Change]) -> dict[bytes, int]:
+        """Return the stamps of those URLs that are listed now: a ping costs what it names, not all."""
+        found: dict[bytes, int] = {}
+        for some in steps(tuple(one.key for one in listed), PAGE):
+            found |= await self.work(self._stamps, file.fileid, some)
+        return found
+
+    def _stamps(self, fileid: int, keys: Collection[bytes]) -> dict[bytes, int]:
+        with self.store.read() as tx:
+            return tx.source_stamps(fileid, keys)
+
     def _page(self, fileid: int, after: bytes) -> list[tuple[bytes, int]]:
         with self.store.read() as tx:
             return tx.source_urls(fileid, after, PAGE)
 
-    def within_bounds(self, found: Difference, file: SourceFile, remembered: dict[bytes, int]) -> Difference:
+    def count(self, file: SourceFile, remembered: Collection[bytes]) -> None:
+        """Note how many URLs of a file are remembered: a run that was killed may have left some."""
+        self._remembered += len(remembered) - file.listed
+
+    def within_bounds(self, found: Difference, remembered: Collection[bytes]) -> Difference:
         """Leave out new URLs beyond those that are remembered of a source at most."""
-        self._remembered += len(remembered) - file.listed  # a run that was killed may have left some
         changes = tuple(one for one in found.changes if one.key in remembered or self._takes_one())
         return Difference(changes, found.absent)
 

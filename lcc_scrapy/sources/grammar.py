@@ -22,7 +22,7 @@ DEPTH = 64
 """Elements inside of each other."""
 
 HUBS = 8
-"""Hubs of one feed that are looked at."""
+"""Hubs of one topic that are looked at."""
 
 _BASE = "http://www.w3.org/XML/1998/namespace base"
 _ROOTS = {

@@ -121,12 +121,15 @@ class Registry:
     # --- who runs one ----------------------------------------------------------------------------
 
     def claim_due(self, now: int) -> Source | None:
-        """Claim the source that has been due for longest and may run now; None = there is none."""
+        """Claim the source that has been due for longest and may run now; None = there is none.
+
+        Of one provider, one runs at a time: a slow site takes one place, and its bandwidth is not multiplied.
+        """
         with self.store.read() as tx:
-            if not tx.due_sources(now, 1):
+            if not tx.startable_sources(now, 1):
                 return None
         with self._claiming() as tx:
-            for one in tx.due_sources(now, LOOKED_AT):
+            for one in tx.startable_sources(now, LOOKED_AT):
                 provider = tx.provider(one.pid)
                 later = self._not_before(provider, one, now)
                 if one.asked == websub.UNSUBSCRIBE:

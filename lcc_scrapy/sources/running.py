@@ -6,10 +6,11 @@ moment no more than what was submitted, and that it was read is noted last: a ki
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import UrlRefused
@@ -34,17 +35,20 @@ from lcc_scrapy.domain.sources import (
 )
 from lcc_scrapy.sources.fetching import CannotFetch, Fetched, Fetcher, Whose
 from lcc_scrapy.sources.files import Files, steps
+from lcc_scrapy.sources.grammar import HUBS
 from lcc_scrapy.sources.links import link_headers
 from lcc_scrapy.sources.reading import Unreadable, read
 from lcc_scrapy.sources.submitting import STEP, OwnSet, Rules, checked, note_former_name
 from lcc_scrapy.sources.topics import read_topic
-from lcc_scrapy.sources.work import Work
+from lcc_scrapy.sources.work import T, Work
 
 LEVELS = 1
 """Indexes of sitemaps inside of each other; ResourceSync has more kinds of lists, by its standard."""
 
 LEVELS_OF_RESOURCESYNC = 3
 DAY = 86_400
+
+_Noting = Callable[[SourceFile, Sequence[Change], Tx], None]
 
 
 class Stopped(Exception):
@@ -97,9 +101,10 @@ class Run:
         await self._prepare()
         listing = self._as_its_kind(await self._read(body))
         file = await self.files.named(self.source.url, 0, None)
-        listed = checked(self.source.pid, listing.entries, file.url, self._roots, self.report)
-        remembered = await self.files.remembered(file)
-        await self._submit(file, self._within_bounds(compare(remembered, listed), file, remembered))
+        listed = await self._checked(listing, file.url)
+        remembered = await self.files.remembered_of(file, listed)
+        found = await _beside(compare, remembered, listed)
+        await self._submit(file, self._within_bounds(found, remembered), _note_more_urls)
         return self.report
 
     async def _finish(self) -> None:
@@ -155,9 +160,11 @@ class Run:
             await self._take(file, listing, str(fetched.url), level)
 
     async def _read(self, fetched: Fetched) -> Listing:
-        """Read a file beside the event loop."""
         reading = read_topic if self.source.kind == Kind.WEBSUB else read
-        return await asyncio.get_running_loop().run_in_executor(None, reading, fetched.pieces())
+        return await _beside(reading, fetched.pieces())
+
+    async def _checked(self, listing: Listing, base: str) -> list[Change]:
+        return await _beside(checked, self.source.pid, listing.entries, base, self._roots, self.report)
 
     def _as_its_kind(self, listing: Listing) -> Listing:
         """Return what a file says, as its source is meant; a feed does not name all that there is."""
@@ -172,7 +179,7 @@ class Run:
         hubs = [url for url, relation in said if relation == "hub"]
         topics = [url for url, relation in said if relation == "self"]
         self.base = str(fetched.url)
-        self.hubs = tuple(hubs) or listing.hubs
+        self.hubs = (tuple(hubs) or listing.hubs)[:HUBS]
         self.topic = (topics or [listing.topic])[0]
 
     async def _unmodified(self, file: SourceFile, told: int, level: int) -> None:
@@ -245,14 +252,15 @@ class Run:
     # --- a list ----------------------------------------------------------------------------------
 
     async def _take_entries(self, file: SourceFile, listing: Listing, base: str) -> None:
-        listed = checked(self.source.pid, listing.entries, base, self._roots, self.report)
+        listed = await self._checked(listing, base)
         remembered = await self.files.remembered(file)
-        found = self._within_bounds(compare(remembered, listed), file, remembered)
+        self.files.count(file, remembered)
+        found = self._within_bounds(await _beside(compare, remembered, listed), remembered)
         if listing.cut:
             self.report.note(f"{file.url} names more than is read: nothing of it counts as gone")
         if file.role == Role.LIST and not listed:
             self.report.note(f"{file.url} names no URL that may be fetched")
-        changed = set(await self._submit(file, found))
+        changed = set(await self._submit(file, found, _note_urls))
         if self.report.held_up:
             return
         absent = () if self._is_partial(listing) else found.absent
@@ -265,18 +273,18 @@ class Run:
         else:
             await self._done_with(file)
 
-    def _within_bounds(self, found: Difference, file: SourceFile, remembered: dict[bytes, int]) -> Difference:
-        bounded = self.files.within_bounds(found, file, remembered)
+    def _within_bounds(self, found: Difference, remembered: Collection[bytes]) -> Difference:
+        bounded = self.files.within_bounds(found, remembered)
         if len(bounded.changes) < len(found.changes):
             self.report.note(f"more than {self.rules.most} URLs: see LCC_SOURCE_URLS")
         return bounded
 
-    async def _submit(self, file: SourceFile, found: Difference) -> list[bytes]:
+    async def _submit(self, file: SourceFile, found: Difference, noting: _Noting) -> list[bytes]:
         """Submit what is new or changed, in steps; what finds no room in the queue comes with a later run."""
         done: list[bytes] = []
         for begin in range(0, len(found.changes), STEP):
             some = found.changes[begin : begin + STEP]
-            note = partial(_note_urls, file.fileid, some)
+            note = partial(noting, file, some)
             if not await self.work(self._own.submit, some, int(self.now()), note):
                 break
             done += [one.key for one in some]
@@ -311,6 +319,11 @@ class Run:
         self.told(self.report)
 
 
+async def _beside(job: Callable[..., T], /, *args: Any) -> T:
+    """Do what may take seconds beside the event loop: a file has megabytes."""
+    return await asyncio.get_running_loop().run_in_executor(None, job, *args)
+
+
 def active_provider(tx: Tx, pid: int) -> Provider:
     """Return a provider of whom something may be fetched now; raises ``CannotFetch``."""
     provider = tx.provider(pid)
@@ -327,8 +340,16 @@ def confirm(store: Store, pid: int, now: int) -> None:
             tx.update_provider(pid, {"confirmed": now})
 
 
-def _note_urls(fileid: int, changes: Sequence[Change], tx: Tx) -> None:
-    tx.put_source_urls(fileid, {one.key: one.stamp for one in changes})
+def _note_urls(file: SourceFile, changes: Sequence[Change], tx: Tx) -> None:
+    tx.put_source_urls(file.fileid, {one.key: one.stamp for one in changes})
+
+
+def _note_more_urls(file: SourceFile, changes: Sequence[Change], tx: Tx) -> None:
+    """Note URLs beside those that are remembered, and how many that makes."""
+    more = len(changes) - len(tx.source_stamps(file.fileid, [one.key for one in changes]))
+    _note_urls(file, changes, tx)
+    its = (one for one in tx.source_files(file.sourceid) if one.fileid == file.fileid)
+    tx.put_source_files([replace(one, listed=one.listed + more) for one in its])
 
 
 def whose_is(provider: Provider, roots: tuple[Root, ...]) -> Whose:

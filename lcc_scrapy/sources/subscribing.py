@@ -34,7 +34,8 @@ class Subscriber:
             run.report.note("LCC_PUBLIC_URL is not set: no hub is asked, the feed is looked at only")
             return
         topic = _usable(run.topic, run.base) or run.source.url
-        hubs = [hub for hub in (_usable(one, run.base) for one in run.hubs) if hub]
+        usable = dict.fromkeys(hub for hub in (_usable(one, run.base) for one in run.hubs) if hub)
+        hubs = sorted(usable, key=lambda hub: hub != run.source.hub)  # the one that knows us comes first
         if not hubs:
             run.report.note("it names no hub: it is looked at only")
         for hub in hubs:

@@ -25,16 +25,12 @@ _SIGNATURE = re.compile(r"([a-z0-9]{4,6})=([0-9a-fA-F]{40,128})")
 def prepared(source: Source, hub: str, topic: str) -> Source:
     """Return a source whose hub is about to be asked for a subscription: to be kept before that.
 
-    The name of its callback and its secret are made once.
+    The name of its callback and its secret are made once for each hub: one that is left can send nothing.
     """
-    return replace(
-        source,
-        hub=hub,
-        topic=topic,
-        callback=source.callback or secrets.token_urlsafe(24),
-        secret=source.secret or secrets.token_urlsafe(32),
-        asked=SUBSCRIBE,
-    )
+    if hub != source.hub:
+        source = replace(source, callback=secrets.token_urlsafe(24), secret=secrets.token_urlsafe(32))
+    lease = source.lease if (hub, topic) == (source.hub, source.topic) else 0
+    return replace(source, hub=hub, topic=topic, lease=lease, asked=SUBSCRIBE)
 
 
 def callback_url(public_url: str, source: Source) -> str:
@@ -70,7 +66,7 @@ class Verdict:
 def verified(source: Source, said: Mapping[str, str], now: int) -> Verdict:
     """Judge a hub's verification of intent (section 5.3): only what was asked for is confirmed."""
     mode, challenge = said.get("hub.mode", ""), said.get("hub.challenge", "")
-    if said.get("hub.topic") != source.topic or mode not in {source.asked, DENIED}:
+    if said.get("hub.topic") != source.topic or not mode or mode not in {source.asked, DENIED}:
         return Verdict(source)
     if mode == DENIED:
         why = f"its hub denies the subscription: {said.get('hub.reason', '')[:100]}"

@@ -1,9 +1,14 @@
 """Alarms are told to real servers: mail, webhooks of four kinds; and to a command."""
 
 import json
+import os
+import select
+import signal
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +21,7 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.mail.sending import smtp_mailer
 from tests.alert_house import hook_server
+from tests.harness import wait_for
 from tests.mail_server import mail_server
 from tests.ports import free_port
 
@@ -104,6 +110,53 @@ def test_a_command_that_fails(monkeypatch, words, said):
     monkeypatch.setattr(channels_module, "COMMAND_TIMEOUT", 0.2 if "longer" in said else 60)
     with pytest.raises(NotTold, match=said):
         CommandChannel(words).tell(BEGUN)
+
+
+def test_a_command_that_hangs_is_killed_with_all_that_it_started(monkeypatch, tmp_path):
+    begun = tmp_path / "begun"
+    words = ("/bin/sh", "-c", f"sleep 600 & echo $! > {begun}; wait")
+    time_is_up_when(monkeypatch, lambda _: begun.exists() and begun.read_text().endswith("\n"))
+    with pytest.raises(NotTold, match="it took longer"):
+        CommandChannel(words).tell(BEGUN)
+    wait_for(lambda: not is_running(int(begun.read_text())), 60, "the end of what it started")
+
+
+def time_is_up_when(monkeypatch, condition):
+    """Let the time of a command be up as soon as something is so."""
+
+    def wait(process, timeout=None):
+        if timeout is None:
+            return ended(process)
+        wait_for(lambda: condition(process), 60, "the command")
+        raise subprocess.TimeoutExpired(process.args, timeout)
+
+    ended = subprocess.Popen.wait
+    monkeypatch.setattr(subprocess.Popen, "wait", wait)
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_what_a_command_says_is_bounded_and_told_when_it_fails(monkeypatch, capfd):
+    with monkeypatch.context() as patch:
+        time_is_up_when(patch, lambda process: select.select([process.stderr], [], [], 0)[0])
+        with pytest.raises(NotTold, match=r"it took longer than 60 s: no no ") as told:
+            CommandChannel(("/bin/sh", "-c", "yes 'no no' >&2")).tell(BEGUN)
+    assert len(str(told.value)) < 300
+    with pytest.raises(NotTold, match=r"status 3: what\\x1b\[2J it is$"):
+        CommandChannel(("/bin/sh", "-c", r"printf 'what\033[2J\nit is\n' >&2; exit 3")).tell(BEGUN)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_command_that_leaves_another_one_behind_has_told(tmp_path):
+    begun = tmp_path / "begun"
+    CommandChannel(("/bin/sh", "-c", f"sleep 600 & echo $! > {begun}")).tell(BEGUN)
+    os.kill(int(begun.read_text()), signal.SIGKILL)
 
 
 def test_a_mail_is_the_same_one_when_it_is_sent_again():

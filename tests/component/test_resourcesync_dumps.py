@@ -283,6 +283,17 @@ def test_nobody_gets_a_package_of_everything_there_is(house, client, monkeypatch
     assert client.get(f"/resourcesync/resourcedump-{half}.zip").status_code == 200
 
 
+@pytest.mark.parametrize("kind", ["resourcelist", "resourcedump"])
+def test_nobody_gets_everything_there_is_as_one_part(house, client, monkeypatch, kind):
+    monkeypatch.setattr(parts, "PAGE", 50)
+    monkeypatch.setattr(parts, "_USUAL", 25)
+    for number in range(300):
+        house.shelf.add(f"d{number}")
+    assert client.get(f"/resourcesync/{kind}-00-0000.xml").status_code == 404
+    for loc in listed(client, f"/resourcesync/{kind}.xml").locs:
+        assert client.get(loc).status_code == 200
+
+
 def test_more_packages_than_may_be_written_are_sent_away(house, client):
     house.shelf.add("a")
     [loc] = listed(client).locs

@@ -1,5 +1,6 @@
 """Sources on every store: what is remembered of them, and what becomes of what they list."""
 
+from dataclasses import replace
 from datetime import UTC
 
 import pytest
@@ -84,6 +85,35 @@ def test_urls_of_a_file_come_by_key_with_their_newest_stamps(store):
         tx.delete_source_urls(1, [key(3), key(5), key(9)])
         assert tx.source_urls(1, b"", 9) == [(key(4), 44), (key(6), 1 << 62)]
         assert tx.source_urls(2, b"", 9) == [(key(3), 30)]
+
+
+def test_stamps_of_some_urls_are_those_of_one_file(store):
+    with store.begin() as tx:
+        tx.put_source_urls(1, {key(n): n for n in (3, 4, 5)})
+        tx.put_source_urls(2, {key(6): 6})
+    with store.read() as tx:
+        assert tx.source_stamps(1, [key(5), key(3), key(6), key(9)]) == {key(3): 3, key(5): 5}
+        assert tx.source_stamps(1, []) == {}
+
+
+def test_of_one_provider_one_source_runs_at_a_time(store):
+    """A site that drips does not take all places, nor several times its bandwidth."""
+    now = 10_000
+    for pid in (7, 8):
+        add(store, Provider(pid, "x"), [])
+    with store.begin() as tx:
+        for number in range(1, 9):
+            tx.put_source(source(number, due=now - 9))
+        tx.put_source(replace(source(9, due=now - 5), kind="redis"))
+        tx.put_source(source(10, pid=8, due=now - 1))
+    here, there = (Registry(store, name, UTC) for name in ("here/1", "there/2"))
+    claimed = [registry.claim_due(now) for registry in (here, there, here, there)]
+    assert [one and one.sourceid for one in claimed] == [1, 9, 10, None]
+    with store.read() as tx:
+        assert [one.sourceid for one in tx.due_sources(now, 99)] == list(range(2, 9))
+    here.released(claimed[0], now)
+    assert there.claim_due(now).sourceid == 2
+    assert here.claim_due(now + CLAIM).sourceid == 3  # whoever ran the other one is silent
 
 
 def test_only_complete_lists_tell_that_a_url_is_listed_elsewhere(store):

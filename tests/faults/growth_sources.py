@@ -2,11 +2,13 @@
 
 import gzip
 
-from lcc_scrapy.domain.sources import MOST_BYTES
+from lcc_scrapy.domain.roots import Root
+from lcc_scrapy.domain.sources import MOST_BYTES, Entry, Report, compare
 from lcc_scrapy.sources.links import HEADER_MAX, link_headers
 from lcc_scrapy.sources.pages import LOOKED_AT, head_links
 from lcc_scrapy.sources.plain import JSON_MAX
 from lcc_scrapy.sources.reading import PIECE, Unreadable, read
+from lcc_scrapy.sources.submitting import checked
 from tests.faults.growth import Dimension, Parser, grown
 
 
@@ -69,4 +71,25 @@ HEADS = Parser(
     (grown("depth", "<b>"), grown("relations", "a ", "<link href=b rel='", "'>"), grown("open", "<"), grown("a comment", "-", "<!--"), grown("text", "a"), grown("attributes", " a=b", "<link")),
     resident=True,
 )  # fmt: skip
-PARSERS = (SOURCES, CUT_SOURCES, JSON_FEEDS, LINKS, HEADS)
+ROOTS = tuple(Root.parse(f"http://h/{number}%41" + "%41" * 200 + "/") for number in range(100))
+
+
+def _listed(name: str, form: str, length: int = 0) -> Dimension:
+    """Return entries of which each has a ``form``, or as many of it as make its ``length``."""
+    url = "http://h/%d/" + form * (length // len(form) or 1)
+
+    def make(n: int) -> list[Entry]:
+        return [Entry(url % number) for number in range(max(1, n // len(url)))]
+
+    return Dimension(name, make)
+
+
+ENTRIES = Parser(
+    "entries of a source", "a thread", MOST_BYTES,
+    lambda entries: compare({}, checked(7, entries, "http://h/f", ROOTS, Report())), _listed("long ones", "a", 2000).make,
+    (
+        _listed("short ones", "a", 60), _listed("letters beyond ASCII", "\u00e9", 300), _listed("dot segments", "a/../", 2000),
+        _listed("too long ones", "a", 8000), _listed("encoded ones", "%%41", 900),
+    ),
+)  # fmt: skip
+PARSERS = (SOURCES, CUT_SOURCES, JSON_FEEDS, LINKS, HEADS, ENTRIES)

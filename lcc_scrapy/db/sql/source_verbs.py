@@ -7,7 +7,7 @@ from sqlalchemy import delete, or_, select, update
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
-from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
+from lcc_scrapy.domain.sources import CLAIM, Kind, Role, Source, SourceFile
 
 _SOURCES = RowsOf(t.sources, Source)
 _FILES = RowsOf(t.sourcefiles, SourceFile)
@@ -30,6 +30,18 @@ class SourceVerbs(OnConnection):
         """Return sources that were due at ``now`` (epoch seconds), earliest first."""
         c = t.sources.c
         query = _SOURCES.select().where(c.due <= now).order_by(c.due, c.sourceid)
+        return _SOURCES.read(self._c, query.limit(limit))
+
+    def startable_sources(self, now: int, limit: int) -> list[Source]:
+        """Return due sources of providers of which none is run now, earliest first.
+
+        Keys of Redis do not count, and may always start: nothing is asked of their provider's site.
+        """
+        c, other = t.sources.c, t.sources.alias().c
+        of_site = other.kind != Kind.REDIS.value
+        running = select(other.pid).where(other.claimed > now, other.owner != "", of_site)
+        may_start = or_(c.kind == Kind.REDIS.value, c.pid.not_in(running))
+        query = _SOURCES.select().where(c.due <= now, may_start).order_by(c.due, c.sourceid)
         return _SOURCES.read(self._c, query.limit(limit))
 
     def wake_sources(self, now: int) -> None:
@@ -78,6 +90,12 @@ class SourceVerbs(OnConnection):
         query = select(c.furlkey, c.stamp).where(c.fileid == fileid, c.furlkey > after)
         rows = self._c.execute(query.order_by(c.furlkey).limit(limit))
         return [(bytes(key), stamp) for key, stamp in rows]
+
+    def source_stamps(self, fileid: int, keys: Collection[bytes]) -> dict[bytes, int]:
+        """Return the stamps of those of the URLs that a file has."""
+        c = t.sourceurls.c
+        query = select(c.furlkey, c.stamp).where(c.fileid == fileid)
+        return {bytes(key): stamp for key, stamp in self._rows(query, c.furlkey, sorted(keys))}
 
     def put_source_urls(self, fileid: int, stamps: Mapping[bytes, int]) -> None:
         """Note URLs of a file, or their new stamps."""

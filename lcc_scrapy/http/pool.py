@@ -70,6 +70,7 @@ class Pool:
         The same holds where ``read`` refuses an answer of a doubtful connection, except by the errors
         ``final``, which say nothing of the answer. One that asks for rest, or comes to a stop, is believed.
         """
+        final = (Silence, TimeoutError, *final)
         ask = partial(self.ask, request, patience=patience, deadline=deadline, window=window, largest=largest)
         connection = await ask()
         if not connection.reused or request.method not in REPEATABLE:
@@ -78,7 +79,7 @@ class Pool:
             found = await self._read(connection, read, final)
             if not connection.stray or connection.answer.status in _ASKS_FOR_REST:
                 return found
-        except (Silence, TimeoutError, *final):
+        except final:
             raise
         except Exception as error:
             if not (connection.doubtful or isinstance(error, (BadBody, BadCoding))):

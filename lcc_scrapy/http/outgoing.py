@@ -288,9 +288,8 @@ class _Way:
         """Return a socket that is connected."""
         found = await self._names.look_up(host, port)
         if self._make is _PublicSocket:
-            _checked(
-                found[0][4]
-            )  # for all: refusals of several would come as one error that is no `NotPublic`
+            # For all of them: refusals of several would come as one error that is no `NotPublic`.
+            _checked(found[0][4])
         return await aiohappyeyeballs.start_connection(
             found,
             happy_eyeballs_delay=_HEAD_START,

@@ -205,8 +205,7 @@ class Run:
         if level >= levels:
             raise Unreadable(f"{file.url}: an index inside of an index, which is not followed")
         named: dict[int, tuple[SourceFile, Further]] = {}
-        for one in listing.files:
-            url = self._lies_at(one.url, base)
+        for one, url in zip(listing.files, await _beside(self._lie_at, listing, base), strict=True):
             if url in self.files.known or (url and len(self.files.known) < MOST_FILES):
                 known = await self.files.named(url, file.fileid, one.role)
                 named[known.fileid] = (known, one)
@@ -220,6 +219,9 @@ class Run:
             if other.fileid not in named:
                 self._absent.append((other, tuple(await self.files.remembered(other)), True))
         self._indexes.append(file)
+
+    def _lie_at(self, listing: Listing, base: str) -> list[str]:
+        return [self._lies_at(one.url, base) for one in listing.files]
 
     def _lies_at(self, written: str, base: str) -> str:
         """Return where a file lies; "" where it may not be asked for."""

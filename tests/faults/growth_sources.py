@@ -74,9 +74,9 @@ HEADS = Parser(
 ROOTS = tuple(Root.parse(f"http://h/{number}%41" + "%41" * 200 + "/") for number in range(100))
 
 
-def _listed(name: str, form: str, length: int = 0) -> Dimension:
-    """Return entries of which each has a ``form``, or as many of it as make its ``length``."""
-    url = "http://h/%d/" + form * (length // len(form) or 1)
+def _listed(name: str, form: str, length: int, host: str = "http://h/") -> Dimension:
+    """Return entries of which each has as many of a ``form`` as make its ``length``."""
+    url = host + "%d/" + form * (length // len(form))
 
     def make(n: int) -> list[Entry]:
         return [Entry(url % number) for number in range(max(1, n // len(url)))]
@@ -86,9 +86,9 @@ def _listed(name: str, form: str, length: int = 0) -> Dimension:
 
 ENTRIES = Parser(
     "entries of a source", "a thread", MOST_BYTES,
-    lambda entries: compare({}, checked(7, entries, "http://h/f", ROOTS, Report())), _listed("long ones", "a", 2000).make,
+    lambda entries: compare({}, checked(7, entries, "http://h/f", ROOTS, Report())), _listed("of another host", "a", 2000, "http://x/").make,
     (
-        _listed("short ones", "a", 60), _listed("letters beyond ASCII", "\u00e9", 300), _listed("dot segments", "a/../", 2000),
+        _listed("short ones", "a", 120), _listed("letters beyond ASCII", "\u00e9", 150), _listed("dot segments", "a/../", 2000),
         _listed("too long ones", "a", 8000), _listed("encoded ones", "%%41", 900),
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.domain.sources import Listing, Role, Source, SourceFile
+from lcc_scrapy.domain.sources import Further, Listing, Role, Source, SourceFile
 from lcc_scrapy.sources import running, websub
 from lcc_scrapy.sources.callbacks import CallbackService
 from lcc_scrapy.sources.fetching import CannotFetch, Fetched
@@ -153,10 +153,13 @@ def test_what_a_file_names_is_judged_beside_the_event_loop(monkeypatch: pytest.M
 
         return noted
 
-    for name in ("read_topic", "checked", "compare"):
+    for name in ("read_topic", "checked", "compare", "note_former_name"):
         monkeypatch.setattr(running, name, noting(getattr(running, name)))
-    sent(filled(3), "a")
-    assert len(there) == 3
+    store = filled(3)
+    sent(store, "a")
+    index = Listing(Role.INDEX, files=(Further("http://xn--strae-oqa.example/"),))
+    in_a_loop(made_run(store)._take_index(SourceFile(2, 1, TOPIC, 0, Role.INDEX), index, TOPIC, 0))
+    assert len(there) == 4
     assert all(name.startswith("asyncio_") for name in there)
 
 

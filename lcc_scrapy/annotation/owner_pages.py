@@ -39,6 +39,7 @@ from lcc_scrapy.domain.urds import Urd
 from lcc_scrapy.login.sessions import Sessions
 from lcc_scrapy.web import html
 from lcc_scrapy.web.access import lcc_of
+from lcc_scrapy.web.cookies import cookie
 from lcc_scrapy.web.forms import CrossSite, check_origin, read_form
 from lcc_scrapy.web.own_address import own_address
 
@@ -146,7 +147,7 @@ class _Pages:
     def _sign_in_page(self, request: Request, error: LccError | None = None) -> Response:
         said = Markup("") if error is None or isinstance(error, NotSignedIn) else html.alert(str(error))
         path = request.url.path if request.method == "GET" else "/my/alerts"
-        form = owner_html.sign_in(path, was_signed_in=COOKIE not in request.cookies)
+        form = owner_html.sign_in(path, was_signed_in=not cookie(request, COOKIE))
         status = HTTPStatus.OK if error is None else HTTPStatus.UNAUTHORIZED
         return html.page("Sign in", said + form, owner_html.nav(None), status)
 

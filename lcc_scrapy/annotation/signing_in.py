@@ -13,6 +13,7 @@ from fastapi import Request, Response
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.tokens import ANNOTATE, Token, Tokens, check_known
 from lcc_scrapy.login.sessions import Sessions
+from lcc_scrapy.web.cookies import cookie
 from lcc_scrapy.web.forms import CrossSite, check_origin
 
 COOKIE = "lcc_owner"
@@ -46,7 +47,7 @@ class Visitor:
 
 def visitor(request: Request, sessions: Sessions, tokens: Tokens, now: int) -> Visitor:
     """Return who asks; raises ``NotSignedIn``, ``Refused`` or ``NotAllowed``. Blocking."""
-    shown = request.cookies.get(COOKIE, "")
+    shown = cookie(request, COOKIE)
     session = sessions.find(shown, now)
     if session is None:
         raise NotSignedIn("sign in with the token that the operator gave you")
@@ -66,14 +67,14 @@ def sign_in(
     request: Request, answer: Response, sessions: Sessions, token: Token, now: int, *, secure: bool
 ) -> Response:
     """Begin a session for the holder of a good token. Blocking."""
-    made = sessions.begin(token.digest, request.cookies.get(COOKIE, ""), now, LASTS)
+    made = sessions.begin(token.digest, cookie(request, COOKIE), now, LASTS)
     answer.set_cookie(COOKIE, made, LASTS, path=PATH, secure=secure, httponly=True, samesite="strict")
     return answer
 
 
 def sign_out(request: Request, answer: Response, sessions: Sessions, *, secure: bool) -> Response:
     """End the session of a browser. Blocking."""
-    sessions.end(request.cookies.get(COOKIE, ""))
+    sessions.end(cookie(request, COOKIE))
     answer.delete_cookie(COOKIE, path=PATH, secure=secure, httponly=True, samesite="strict")
     return answer
 

@@ -19,6 +19,7 @@ from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.users import User, digest_of, is_name
 from lcc_scrapy.listeners.peers import LOCAL, is_among, is_here, plain_address
 from lcc_scrapy.login.sessions import Sessions
+from lcc_scrapy.web.cookies import cookie
 from lcc_scrapy.web.forms import CrossSite, check_origin
 
 COOKIE = "lcc_dashboard"
@@ -75,7 +76,7 @@ class Access:
         name = self._told_by_proxy(request)
         if name is not None:
             return self._of_proxy(name)
-        shown = request.cookies.get(COOKIE, "")
+        shown = cookie(request, COOKIE)
         user = self._of_session(shown, now)
         if user is None:
             raise NotSignedIn("sign in to go on")
@@ -99,7 +100,7 @@ class Access:
     def begin(self, request: Request, answer: Response, user: User, now: int) -> Response:
         """Begin a session, and end the one that the browser had: an id from before is never used again."""
         seconds = int(self._rules.session)
-        made = self._sessions.begin(user.name, request.cookies.get(COOKIE, ""), now, seconds)
+        made = self._sessions.begin(user.name, cookie(request, COOKIE), now, seconds)
         answer.set_cookie(
             COOKIE,
             made,
@@ -113,7 +114,7 @@ class Access:
 
     def end(self, request: Request, answer: Response) -> Response:
         """End the session of a browser."""
-        self._sessions.end(request.cookies.get(COOKIE, ""))
+        self._sessions.end(cookie(request, COOKIE))
         answer.delete_cookie(
             COOKIE, path=PATH, secure=self._is_secure(request), httponly=True, samesite="strict"
         )
@@ -150,7 +151,7 @@ class Access:
 
 def session_digest(request: Request, whose: Visitor) -> str:
     """Return the digest of who is signed in, "" = a proxy says so."""
-    return "" if whose.by_proxy else digest_of(request.cookies.get(COOKIE, ""))
+    return "" if whose.by_proxy else digest_of(cookie(request, COOKIE))
 
 
 def check_form(request: Request, whose: Visitor, given: dict[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
 from lcc_scrapy.providers.registration import NoSuchProvider
 from lcc_scrapy.web import html
 from lcc_scrapy.web.access import lcc_of
+from lcc_scrapy.web.cookies import cookie
 from lcc_scrapy.web.forms import CrossSite
 
 NUMBER_MAX = 2**62
@@ -73,7 +74,7 @@ def sign_in_page(request: Request, error: LccError | None = None) -> Response:
         ),
     )
     again = Markup("")
-    if error is not None and request.method == "GET" and COOKIE not in request.cookies:
+    if error is not None and request.method == "GET" and not cookie(request, COOKIE):
         # a browser that follows a link of another site does not show the cookie
         again = html.paragraph('<a href="{path}">I am signed in already: go on</a>', path=request.url.path)
     status = HTTPStatus.OK if error is None else HTTPStatus.UNAUTHORIZED

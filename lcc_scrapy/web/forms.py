@@ -18,6 +18,9 @@ _LINES_MAX = 256 * 1024
 _AT_ONCE = 64 * 1024
 """Bytes of a form that are read on the event loop; those of more take a tenth of a second and longer."""
 
+_NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+"""Browsers send none; a form full of them would take hundreds of megabytes."""
+
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _UNUSABLE_LINES = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -68,6 +71,8 @@ def form_fields(body: bytes, known: frozenset[str], several: frozenset[str] = fr
     """Return the fields of a form; raises ``BadField``."""
     try:
         text = body.decode("ascii")
+        if _NO_ESCAPE.search(text):
+            raise BadField("body", "a percent sign that escapes nothing: write %25")
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX)
     except ValueError:
         raise BadField("body", "this is no form") from None

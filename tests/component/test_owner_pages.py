@@ -12,6 +12,7 @@ from lcc_scrapy.login.sessions import MOST
 from tests.alert_house import aci
 from tests.owner_house import OwnerHouse
 
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 EVIL = '"><script>alert(1)</script>'
 PROFILE = {
     "uri": "http://www.example.org/", "processtype": "filter", "keywords": "lamps = 3\nred shoes", "rule": "", "threshold": "2",
@@ -145,6 +146,11 @@ def test_nobody_sends_more_than_a_token_before_being_signed_in(house):
     with house.client("") as client:
         assert client.post("/my/sign-in", data={"token": "%" * 1024}).status_code == 413
         assert client.post("/my/profiles/new", data={"keywords": "%" * 100_000}).status_code == 401
+
+
+def test_a_percent_sign_that_escapes_nothing_is_no_form(browser):
+    told = browser.post("/my/profiles/new", content=b"keywords=5%", headers=FORM)
+    assert (told.status_code, "write %25" in told.text) == (422, True)
 
 
 def test_the_cookie_is_no_token_for_the_api(browser):

@@ -5,9 +5,11 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import quote
 
+from lcc_scrapy.annotation import profile_forms
 from lcc_scrapy.domain import registration
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
@@ -24,8 +26,11 @@ from lcc_scrapy.front.rows import page_of
 from lcc_scrapy.front.sub_http import ROW_MAX
 from lcc_scrapy.query.answering import FILTERS_MAX
 from lcc_scrapy.registration.reading import BODY_BYTES, json_fields
+from lcc_scrapy.web.cookies import cookie_of
 from lcc_scrapy.web.forms import form_fields
 from lcc_scrapy.web.ranges import Unsatisfiable, is_named, part
+from lcc_scrapy.web.server import HEAD_BYTES
+from lcc_scrapy.web.sharing import client_address
 from lcc_scrapy.wire.queries import writing
 from lcc_scrapy.wire.queries.messages import ResultBegins, Row, Wanted
 from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader, ResultReader
@@ -278,12 +283,54 @@ HTTP_API = Parser(
         Dimension("segments", lambda n: ("/v1" + "/a" * (n // 2), "", [], b"")), Dimension("length of a path", lambda n: ("/v1/documents/" + quote("x" * n), "", [], b"")),
         Dimension("fields", lambda n: ("/v1/changes", "", [(b"accept", b"a/b;q=1")] * (n // 16), b"")),
         Dimension("accepted codings", lambda n: ("/v1/changes", "", [(b"accept-encoding", b"gzip, " * (n // 6))], b"")),
+        *(Dimension(name, lambda n, unit=unit: ("/healthz", "", [(b"cookie", b'a="' + unit * (n // len(unit)))], b"")) for name, unit in (
+            ("escaped quotes of a cookie", b'\\"'), ("cookies", b"; a=b"), ("octal escapes of a cookie", b"\\101"),
+        )),
         Dimension("nesting of a body", lambda n: ("/v1/cursors/a", "", [], b"[" * min(n, 16_000))),
         Dimension("digits of a body", lambda n: ("/v1/cursors/a", "", [], b"1" * min(n, 16_000))),
         Dimension("keys of a body", lambda n: ("/v1/cursors/a", "", [], b"{" + b'"a":1,' * (min(n, 15_000) // 6) + b'"a":1}')),
     ),
     slack=16 << 20,
 )  # fmt: skip
+
+# --- who asks ------------------------------------------------------------------------------------
+
+_PROXIES = (ip_network("10.0.0.0/8"), ip_network("192.168.0.0/16"), ip_network("fd00::/8"))
+_COOKIE = "lcc_owner="
+
+COOKIES = Parser(
+    "cookies", WEB, HEAD_BYTES, lambda text: cookie_of([text], "lcc_owner"), lambda n: _COOKIE + "x" * n,
+    tuple(Dimension(name, lambda n, head=head, unit=unit: head + unit * (n // len(unit))) for name, head, unit in (
+        ("cookies", "", "a=b; "), ("the same cookie", "", "lcc_owner=a;"), ("escaped quotes", _COOKIE + '"', '\\"'), ("octal", _COOKIE + '"', "\\101"),
+        ("semicolons", "", ";"), ("equals signs", "", "="), ("blanks", _COOKIE, " "), ("quotes", _COOKIE, '"'),
+    )),
+)  # fmt: skip
+
+FORWARDED = Parser(
+    "forwarded", WEB, HEAD_BYTES, lambda text: client_address("10.0.0.1", text.split(","), _PROXIES), lambda n: "x" * n,
+    tuple(Dimension(name, lambda n, unit=unit: unit * (n // len(unit))) for name, unit in (
+        ("proxies", "10.0.0.2,"), ("short addresses", "fd00::,"), ("commas", ","), ("colons", ":"), ("digits", "1"), ("blanks", " "), ("brackets", "["),
+    )),
+)  # fmt: skip
+
+
+def read_profile(data: bytes) -> None:
+    """Read the form of an owner's profile, and what its fields say."""
+    with suppress(BadField):
+        profile_forms.urd_of(form_fields(data, profile_forms.FIELDS, profile_forms.SEVERAL), "alice")
+
+
+_PROFILE = b"processtype=filter&threshold=1&urgency=1&timing=0&depth=0&keywords="
+
+OWNER_FORMS = Parser(
+    "owner_forms", "threads of `lcc web`", 1024 * 1024, read_profile, lambda n: _PROFILE + b"a" * n,
+    tuple(grown(name, unit, _PROFILE) for name, unit in (
+        ("percent signs", "%"), ("escapes", "%41"), ("escaped letters", "%C3%A9"), ("lines", "a%0a"), ("weights", "a%3d1%0a"), ("plus signs", "+"), ("ampersands", "&"),
+        ("equals signs", "="), ("empty lines", "%0a"),
+    )),
+    slack=64 << 20,  # urllib cuts a text at each percent sign, Python's objects are some 70 times as large
+)  # fmt: skip
+
 
 # --- registration --------------------------------------------------------------------------------
 
@@ -360,6 +407,9 @@ INDEXNOW = Parser(
 )  # fmt: skip
 
 PARSERS = (
+    COOKIES,
+    FORWARDED,
+    OWNER_FORMS,
     QUERIES,
     RESULTS,
     SELECTIONS,

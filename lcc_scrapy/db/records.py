@@ -274,7 +274,11 @@ class StoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class FailingHost:
-    """How a turn waits for one of its hosts (table ``failinghosts``); see ``domain.retries.Backoff``."""
+    """How a turn waits for one of its hosts (table ``failinghosts``); see ``domain.retries.Backoff``.
+
+    ``blamed`` is JSON; an entry without a key is a broken section. ``early`` is left out: the host is asked
+    when its wait is over.
+    """
 
     turnkey: str
     host: str
@@ -287,14 +291,17 @@ class FailingHost:
     @classmethod
     def of(cls, turnkey: str, host: str, backoff: Backoff) -> "FailingHost":
         """Return the row of a host."""
-        blamed = json.dumps([[key.hex(), *rest] for key, *rest in backoff.blamed])
+        urls = [[key.hex(), *rest] for key, *rest in backoff.blamed]
+        blamed = json.dumps([*urls, *(["", 0, 0, section] for section in backoff.broken)])
         return cls(turnkey, host, backoff.not_before, backoff.failures, backoff.since, backoff.wait, blamed)
 
     @property
     def backoff(self) -> Backoff:
         """Return how the turn waits."""
-        blamed = tuple((bytes.fromhex(key), *rest) for key, *rest in json.loads(self.blamed))
-        return Backoff(self.not_before, self.failures, self.since, self.wait, blamed)
+        said = json.loads(self.blamed)
+        blamed = tuple((bytes.fromhex(key), *rest) for key, *rest in said if key)
+        broken = tuple(section for key, *_, section in said if not key)
+        return Backoff(self.not_before, self.failures, self.since, self.wait, blamed, broken)
 
 
 @dataclass(slots=True)

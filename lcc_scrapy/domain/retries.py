@@ -30,6 +30,8 @@ HOST_BACKOFF_LEAST = 1.0
 
 BLAMED_MAX = 100
 """URLs of a failing host that are remembered: more than are asked for within ``LCC_HOST_PATIENCE``."""
+BROKEN_MAX = 8
+"""Broken sections of a host that are remembered, the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,10 @@ class Backoff:
     After ``failures`` in a row, ``since`` is when they began, ``wait`` is the last wait, and ``blamed`` are
     the URLs that failed, each once: the next request is for another one. With no failures, the host answered
     last at ``since``, and ``wait`` is the next wait, a quarter of the last one, until that is long ago.
+
+    ``broken`` are sections (``section_of``) that failed while another one answered, and have not answered
+    since. After a failure in one of them the host is ``early``: one URL of another section is asked for
+    before ``not_before``.
     """
 
     not_before: float = 0.0
@@ -94,21 +100,57 @@ class Backoff:
     since: float = 0.0
     wait: float = 0.0
     blamed: tuple[Blamed, ...] = ()
+    broken: tuple[int, ...] = ()
+    early: bool = False
 
-    def failed_again(self, now: float, retry_after: float, first: float) -> "Backoff":
-        """Return what follows another failure at ``now``; ``retry_after`` is what the whole host asks for."""
+    def failed_again(
+        self, now: float, retry_after: float, first: float, section: int | None = None
+    ) -> "Backoff":
+        """Return what follows another failure at ``now``; ``retry_after`` is what the whole host asks for.
+
+        ``section``: that of the URL, if its failure may be its own. After an early request, the wait that
+        it cut short is added.
+        """
         wait = min(self._next_wait(now, first), HOST_BACKOFF_MAX)
-        until = float(ceil(now + max(wait, min(retry_after, RETRY_AFTER_MAX))))  # as rows are set aside
-        return Backoff(until, self.failures + 1, self.since if self.failures else now, wait, self.blamed)
+        begins = max(now, self.not_before) if self.early else now
+        until = max(begins + wait, now + min(retry_after, RETRY_AFTER_MAX))
+        return Backoff(
+            not_before=float(ceil(until)),  # as rows are set aside
+            failures=self.failures + 1,
+            since=self.since if self.failures else now,
+            wait=wait,
+            blamed=self.blamed,
+            broken=() if self.is_over(now) else self.broken,
+            early=not self.failures and not self.is_over(now) and section in self.broken,
+        )
+
+    def failed_beside(self, now: float, retry_after: float, section: int | None = None) -> "Backoff":
+        """Return what follows when another fetch fails that began before the last failure: the same wait."""
+        until = max(self.not_before, now + min(retry_after, RETRY_AFTER_MAX))
+        return replace(self, not_before=until, early=self.early and section in self.broken)
+
+    def asked_from(self) -> float:
+        """Return from when on a URL is asked for."""
+        return 0.0 if self.early else self.not_before
 
     def _next_wait(self, now: float, first: float) -> float:
         if self.failures:
             return 2.0 * self.wait
         return first if self.is_over(now) else self.wait
 
-    def answered(self, now: float) -> "Backoff":
-        """Return what is left when the host has answered: the next wait is a quarter, at least a second."""
-        return Backoff(since=now, wait=min(self.wait, max(HOST_BACKOFF_LEAST, self.wait / 4)))
+    def answered(self, now: float, section: int | None = None) -> "Backoff":
+        """Return what is left when a URL of a section has answered.
+
+        The next wait is a quarter, at least a second.
+        """
+        wait = min(self.wait, max(HOST_BACKOFF_LEAST, self.wait / 4))
+        broken = dict.fromkeys((*self.broken, *(failed for *_, failed in self.blamed)))
+        others = tuple(one for one in broken if one != section)
+        return Backoff(since=now, wait=wait, broken=others[-BROKEN_MAX:])
+
+    def mended(self, section: int) -> "Backoff":
+        """Return the same after a URL of a section answered while the host did not fail."""
+        return replace(self, broken=tuple(one for one in self.broken if one != section))
 
     def is_over(self, now: float) -> bool:
         """Tell whether nothing has to be remembered any more."""
@@ -136,17 +178,21 @@ def section_of(url: str) -> int:
     return crc32(_NUMBERS.sub("", url.partition("?")[0]).encode())
 
 
-def next_to_ask(urls: Sequence[str], backoff: Backoff) -> int:
+def next_to_ask(urls: Sequence[str], backoff: Backoff) -> int | None:
     """Return which of the waiting URLs of a failing host, in their order, is asked for next.
 
-    That is the first one of a section of which none has failed. Where there is none, it is the next URL,
-    then the last, then others far from those before, so that a run of broken ones is soon left.
+    That is one of a section that has not failed: the first, then the last, then others far from those
+    before, so that a run of broken ones is soon left. Where there is none, it is any URL in the same way,
+    but None if the host is asked early: URLs that are broken alike prove nothing.
     """
-    failed = {section for *_, section in backoff.blamed}
-    other = next((n for n, url in enumerate(urls) if section_of(url) not in failed), None)
-    if other is not None:
-        return other
-    return 0 if backoff.failures <= 1 else int(_spread(backoff.failures - 1) * (len(urls) - 1))
+    failed = {*backoff.broken, *(section for *_, section in backoff.blamed)}
+    others = [n for n, url in enumerate(urls) if section_of(url) not in failed]
+    if backoff.early and not others:
+        return None
+    among = others or range(len(urls))
+    if backoff.failures <= 1 or not backoff.blamed:
+        return among[0]
+    return among[int(_spread(backoff.failures - 1) * (len(among) - 1))]
 
 
 def _spread(number: int) -> float:

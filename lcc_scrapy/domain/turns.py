@@ -14,7 +14,14 @@ from typing import Generic, TypeVar
 
 from lcc_scrapy.domain.bandwidth import Pace
 from lcc_scrapy.domain.queue import Ticket
-from lcc_scrapy.domain.retries import HOST_BACKOFF_FIRST, NO_BACKOFF, RETRY_AFTER_MAX, Backoff, next_to_ask
+from lcc_scrapy.domain.retries import (
+    HOST_BACKOFF_FIRST,
+    NO_BACKOFF,
+    UNAVAILABLE,
+    Backoff,
+    next_to_ask,
+    section_of,
+)
 
 PRIORITIES = (2, 1, 0)
 NEVER = float("inf")
@@ -49,8 +56,9 @@ class Turn:
     ``at_once`` is.
 
     ``hosts`` are those that failed of late. Of a failing one the window has no ticket while it waits, and
-    one when its wait is over: ``asking`` are the hosts whose one ticket is in the window or under way. While
-    all of the turn's ``roothosts`` wait, till ``closed_until``, the turn does, and its window stays as it is.
+    one when its wait is over: ``asking`` are the hosts whose one ticket is in the window or under way.
+    ``earlier`` are the keys of fetches under way that began before their host failed. While all of the
+    turn's ``roothosts`` wait, till ``closed_until``, the turn does, and its window stays as it is.
     """
 
     key: str
@@ -66,6 +74,7 @@ class Turn:
     look_at: float = NEVER
     hosts: dict[str, Backoff] = field(default_factory=dict)
     asking: set[str] = field(default_factory=set)
+    earlier: set[bytes] = field(default_factory=set)
     roothosts: frozenset[str] = frozenset()
     closed_until: float = 0.0
     waiting: int = 0
@@ -104,7 +113,7 @@ class Turn:
         """Return until when hosts wait whose URLs stand in the way of those of other hosts."""
         if self.closed_until > now:
             return {}
-        return {host: one.not_before for host, one in self.failing().items() if one.not_before > now}
+        return {host: one.not_before for host, one in self.failing().items() if one.asked_from() > now}
 
     def hurry(self, moments: Mapping[str, float]) -> None:
         """Let failing hosts be asked at some moments, where those are earlier: somebody wants to know."""
@@ -115,13 +124,20 @@ class Turn:
 
     def is_to_ask(self, now: float) -> bool:
         """Tell whether a failing host has waited for long enough."""
-        return any(one.not_before <= now for one in self.failing().values())
+        return any(one.asked_from() <= now for one in self.failing().values())
+
+    def has_failed_since(self, ticket: Ticket, now: float) -> bool:
+        """Tell whether the host of a ticket has failed since its fetch began, and not answered."""
+        one = self.hosts.get(ticket.host) if self.hosts else None
+        if one is None or not one.failures:
+            return False
+        return one.asked_from() > now or ticket.row.urlkey in self.earlier
 
     def weigh_hosts(self) -> None:
         """Close the turn while all its hosts wait, after any of them changed."""
         failing = self.failing() if self.hosts else {}
         closed = bool(self.roothosts) and self.roothosts <= failing.keys()
-        self.closed_until = min(failing[host].not_before for host in self.roothosts) if closed else 0.0
+        self.closed_until = min(failing[host].asked_from() for host in self.roothosts) if closed else 0.0
 
     def admitted(self, tickets: Iterable[Ticket], now: float) -> Iterable[Ticket]:
         """Leave out what failing hosts do not permit now; of each that has waited, one ticket is left."""
@@ -130,25 +146,29 @@ class Turn:
             return tickets
         tickets, due = list(tickets), dict[str, list[Ticket]]()
         for one in tickets:
-            if one.host in failing and one.host not in self.asking and failing[one.host].not_before <= now:
+            if one.host in failing and one.host not in self.asking and failing[one.host].asked_from() <= now:
                 due.setdefault(one.host, []).append(one)
-        chosen = {
-            host: waiting[next_to_ask([one.row.furl for one in waiting], failing[host])]
-            for host, waiting in due.items()
-        }
+        chosen = dict[str, Ticket]()
+        for host, waiting in due.items():
+            which = next_to_ask([one.row.furl for one in waiting], failing[host])
+            if which is not None:
+                chosen[host] = waiting[which]
         self.asking |= chosen.keys()
         return [one for one in tickets if one.host not in failing or chosen.get(one.host) is one]
 
     def forgive(self, now: float) -> bool:
-        """Ask for URLs that failed again, where their host has waited and no other URL of it was found."""
-        due = [
-            host
-            for host, one in self.failing().items()
-            if one.blamed and one.not_before <= now and host not in self.asking
-        ]
-        for host in due:
-            self.hosts[host] = replace(self.hosts[host], blamed=())
-        return bool(due)
+        """Ask for URLs that failed again, where their host has waited and no other URL of it was found.
+
+        A host that was to be asked early waits instead. Tells whether anything changed.
+        """
+        changed = False
+        for host, one in self.failing().items():
+            if one.asked_from() <= now and host not in self.asking and (one.early or one.blamed):
+                changes = {"early": False} if one.early else {"blamed": ()}
+                self.hosts[host] = replace(one, **changes)
+                changed = True
+        self.weigh_hosts()
+        return changed
 
     def opens_at(self, now: float) -> float:
         """Return the first moment from ``now`` on at which there is something to do for this turn."""
@@ -230,9 +250,19 @@ class Turns(Generic[AnyTurn]):
             turn.waiting = 0
 
     def refill(
-        self, key: str, tickets: Iterable[Ticket], now: float, *, more: bool, look_at: float = NEVER
+        self,
+        key: str,
+        tickets: Iterable[Ticket],
+        now: float,
+        *,
+        more: bool,
+        look_at: float = NEVER,
+        outdated: bool = False,
     ) -> None:
-        """Replace the window of a turn by its next tickets, in order."""
+        """Replace the window of a turn by its next tickets, in order.
+
+        ``outdated``: something changed while they were read; what is not among them may be there.
+        """
         turn = self._turns.get(key)
         if turn is None:
             return
@@ -242,7 +272,7 @@ class Turns(Generic[AnyTurn]):
             look_at = min([look_at, *(one.not_before for one in failing.values() if one.not_before > now)])
         turn.window = deque(turn.admitted(tickets, now))
         turn.more, turn.look_at = more, look_at
-        if turn.hosts and turn.forgive(now):
+        if turn.hosts and not outdated and turn.forgive(now):
             turn.look_at = now  # for what was forgiven
         self.requeue(turn, now)
 
@@ -332,17 +362,18 @@ class Turns(Generic[AnyTurn]):
         turn = self._turns.get(ticket.turnkey)
         if turn is not None and turn.fetching.get(ticket.row.urlkey) is ticket:
             del turn.fetching[ticket.row.urlkey]
+            turn.earlier.discard(ticket.row.urlkey)
             turn.spaced_until = max(turn.spaced_until, now + turn.spacing)
             if not turn.fetching:
                 turn.spacing = 0.0
             if ticket.host in turn.asking:  # nothing was learnt of it: another URL is asked for
                 turn.asking.discard(ticket.host)
-                self._ask(turn)
+                turn.look_at = now
             if not self._continue(turn, now):
                 self._queue(turn, now)
 
-    def host_failed(self, ticket: Ticket, now: float, retry_after: float = 0.0) -> float:
-        """Let a host of a turn wait after a failure; return how long it has been failing.
+    def host_failed(self, ticket: Ticket, now: float, retry_after: float = 0.0, code: int = 0) -> float:
+        """Let a host of a turn wait after a failure with a code; return how long it has been failing.
 
         What fails beside others while the host waits already is the same failure.
         """
@@ -351,10 +382,13 @@ class Turns(Generic[AnyTurn]):
             return 0.0
         turn.answering.discard(host)
         backoff = turn.hosts.get(host, NO_BACKOFF)
-        failed = backoff.failed_again(now, retry_after, self.backoff)
-        if backoff.not_before > now:
-            asked = now + min(retry_after, RETRY_AFTER_MAX)
-            failed = replace(backoff, not_before=max(backoff.not_before, asked))
+        section = section_of(ticket.row.furl) if code == UNAVAILABLE else None
+        if turn.has_failed_since(ticket, now):
+            failed = backoff.failed_beside(now, retry_after, section)
+        else:
+            failed = backoff.failed_again(now, retry_after, self.backoff, section)
+            others = (one for one in turn.fetching.values() if one is not ticket and one.host == host)
+            turn.earlier.update(one.row.urlkey for one in others)
         turn.hosts[host] = failed
         self.changed_host(turn, host, now)
         return now - failed.since
@@ -365,16 +399,18 @@ class Turns(Generic[AnyTurn]):
         Returns how it was failing until now, None if it was not.
         """
         turn, host = self._turns.get(ticket.turnkey), ticket.host
-        if turn is None:
+        if turn is None or turn.has_failed_since(ticket, now):
             return None
         backoff = turn.hosts.get(host) if turn.hosts else None
-        if backoff is not None and backoff.not_before > now:
-            return None
         if turn.at_once > 1 and host not in turn.spaced:
             turn.answering.add(host)
-        if backoff is None or not backoff.failures:
+        if backoff is None or not (backoff.failures or backoff.broken):
             return None
-        turn.hosts[host] = backoff.answered(now)
+        section = section_of(ticket.row.furl)
+        if not backoff.failures:
+            turn.hosts[host] = backoff.mended(section)
+            return None
+        turn.hosts[host] = backoff.answered(now, section)
         self.changed_host(turn, host, now)
         return backoff
 
@@ -382,9 +418,8 @@ class Turns(Generic[AnyTurn]):
         """Leave no ticket in the window that a host does not permit any more; it has to be read anew."""
         turn.asking.discard(host)
         turn.weigh_hosts()
-        until = turn.hosts[host].not_before
-        if until > now:
-            turn.look_at = min(turn.look_at, until)
+        if turn.hosts[host].not_before > now:
+            turn.look_at = min(turn.look_at, turn.hosts[host].asked_from())
             if turn.closed_until <= now:
                 turn.window = deque(one for one in turn.window if one.host != host)
         self.requeue(turn, now)

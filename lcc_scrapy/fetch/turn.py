@@ -176,7 +176,7 @@ class TurnKeeper:
         alone = retries.is_its_own(code, ticket.row.tries)
         if alone and not manager.is_failing(ticket):
             return
-        failing = manager.host_failed(ticket, of_all)
+        failing = manager.host_failed(ticket, of_all, code)
         if not alone and failing < self._worker.config.host_patience:
             self._put_off(ticket, code, error, of_one)
         manager.host_noted(ticket)

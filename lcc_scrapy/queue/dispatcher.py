@@ -173,14 +173,14 @@ class Dispatcher:
         if turn is not None and ticket is not None:
             turn.space(ticket, seconds)
 
-    def host_failed(self, ticket: Ticket, retry_after: float = 0.0) -> float:
-        """Let the host of a ticket wait; returns for how many seconds it has been failing.
+    def host_failed(self, ticket: Ticket, retry_after: float = 0.0, code: int = 0) -> float:
+        """Let the host of a ticket wait, which failed with a code; returns for how many seconds it has been.
 
         ``delay`` or ``host_noted`` have to follow: they make it durable.
         """
         if self.leases.of(ticket) is None:
             return 0.0
-        return self.turns.host_failed(ticket, self.now(), retry_after)
+        return self.turns.host_failed(ticket, self.now(), retry_after, code)
 
     def is_failing(self, ticket: Ticket) -> bool:
         """Tell whether the host of a ticket has failed and not answered since."""

@@ -272,7 +272,7 @@ class Settlement:
         if outcome.backoff != NO_BACKOFF:
             self._batch.tx.put_failing_host(FailingHost.of(ticket.turnkey, ticket.host, outcome.backoff))
         for key, pid, tries, _ in outcome.blamed if isinstance(outcome, HostNoted) else ():
-            row, said = self._batch.queued.get(key), self._batch.tx.outcome(key)
+            row, said = self._batch.queued.get(key), self._last.get(key) or self._batch.tx.outcome(key)
             if row is not None and said is not None and (row.pid, row.tries) == (pid, tries):
                 detail = said.text.removeprefix(text_of(said.code)).removeprefix(": ")
                 blamed = replace(ticket, row=row)

@@ -200,15 +200,17 @@ class WindowReader:
         self.filled(turns)
 
     def _put(self, turn: HeldTurn, window: Window) -> None:
-        now, taken = self.now(), turn.taken
+        now, taken, outdated = self.now(), turn.taken, turn.state.window is State.UNREAD
         turn.arrivals, turn.reach = window.arrivals, window.reach
         tickets = [one for one in window.tickets if not taken or not is_among(one.row, taken)]
         if window.on:
             self.turns.extend(turn.key, tickets, now, more=window.more)
         else:
-            self.turns.refill(turn.key, tickets, now, more=window.more, look_at=window.look_at)
+            self.turns.refill(
+                turn.key, tickets, now, more=window.more, look_at=window.look_at, outdated=outdated
+            )
         self.turns.look_by(turn.key, turn.due, now)
-        if turn.state.window is State.UNREAD:
+        if outdated:
             turn.reach = None
             self._line_up([turn])
         else:

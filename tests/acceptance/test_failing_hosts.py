@@ -71,6 +71,22 @@ def test_a_run_of_broken_pages_is_left_at_once(make_lcc: Callable[..., Lcc], sit
     assert asked(site)[:2] == ["/shop/0.html", "/news/0.html"]
 
 
+def test_good_pages_behind_a_broken_section_wait_once(make_lcc: Callable[..., Lcc], site: Site) -> None:
+    root = f"http://127.0.0.1:{site.listen()}/"
+    broken, good = [f"broken/{n}" for n in range(300)], [f"good/{n}" for n in range(30)]
+    for path in broken:
+        site.put(f"/{path}", BROKEN)
+    for path in good:
+        site.put(f"/{path}", page(path))
+    lcc = begun(make_lcc, root, LCC_HOST_BACKOFF="1h", LCC_POLL="1s", LCC_RETRY_DELAYS="1h")
+    push(lcc, *(f"{root}{path}" for path in [*broken, *good]))
+    wait_for(lambda: lcc.sql("select failures from failinghosts") == [(1,)], 30, "the failure")
+    assert "is asked now" in lcc.lcc("provider", "ask", str(PID)).stdout
+    wait_for(lambda: stored(lcc) == 30, 120, "the good pages: another wait would be 15 minutes")
+    by_turns = [f"/{path}" for pair in zip(broken, good, strict=False) for path in pair]
+    assert asked(site)[: len(by_turns)] == by_turns
+
+
 def test_a_dead_host_holds_up_no_other(make_lcc: Callable[..., Lcc], site: Site) -> None:
     dead = f"http://127.0.0.1:{free_port()}/"
     root = f"http://127.0.0.1:{site.listen()}/"

@@ -52,7 +52,7 @@ class Manager:
     def host_answered(self, _: Ticket) -> None:
         self.said.append("answered")
 
-    def host_failed(self, _: Ticket, __: float) -> float:
+    def host_failed(self, _: Ticket, __: float, ___: int) -> float:
         self.said.append("failed")
         return 0.0
 

@@ -494,6 +494,14 @@ def test_what_failed_though_its_host_answers_goes_behind_its_set_with_one_try_le
     assert [one.row.curl for one in lcc.tickets()] == [url("a"), url("b")]
 
 
+def test_what_failed_and_is_to_blame_may_be_settled_at_once(lcc):
+    lcc.push(update("a"), update("b"))
+    a, b = lcc.tickets()
+    noted = HostNoted(b, failing(lcc, "a").answered(lcc.now), lcc.now, failing(lcc, "a").blamed)
+    lcc.settle(Delayed(a, 503, "no", lcc.now, failing(lcc, "a")), noted, lcc.served(b))
+    assert (lcc.queued("a").tries, lcc.queued("a").not_before) == (1, lcc.now + 60)
+
+
 def test_without_further_tries_it_is_final_and_its_provider_is_told(lcc):
     lcc.push(update("a"), update("b"))
     a, b = lcc.tickets()

@@ -2,9 +2,18 @@
 
 import pytest
 
-from lcc_scrapy.domain.retries import Backoff, GiveUp, Retry, after_failure, host_delay, is_host_level
+from lcc_scrapy.domain.retries import (
+    BROKEN_MAX,
+    Backoff,
+    GiveUp,
+    Retry,
+    after_failure,
+    host_delay,
+    is_host_level,
+)
 
 DELAYS = (60.0, 600.0, 3600.0)
+NOW = 1_000_000
 
 
 @pytest.mark.parametrize("code", [401, 403, 408, 425, 500, 502, 504, 599, 603, 614, 616])
@@ -59,3 +68,37 @@ def test_a_wait_for_a_host_keeps_its_length_when_the_clock_is_moved(step):
 
 def test_a_host_that_does_not_fail_waits_for_nothing_after_the_clock_was_moved():
     assert Backoff().moved(3600.0) == Backoff()
+
+
+def failed_in(*sections):
+    """Return how a host waits of which a URL failed in each section, one after the other."""
+    backoff = Backoff()
+    for now, section in enumerate(sections, NOW):
+        backoff = backoff.failed_again(now, 0.0, 60.0).blames((b"%d" % now, 7, 0, section))
+    return backoff
+
+
+def test_sections_that_failed_while_another_answered_are_broken_until_they_answer():
+    assert failed_in(1, 2, 3).answered(NOW + 600, 3).broken == (1, 2)
+    assert failed_in(1, 2, 3).answered(NOW + 600, 4).mended(2).broken == (1, 3)
+
+
+def test_so_many_broken_sections_are_remembered_the_latest_ones():
+    assert failed_in(*range(20), 0).answered(NOW + 600, 99).broken == tuple(range(20))[-BROKEN_MAX:]
+
+
+def test_only_the_first_failure_of_a_broken_section_is_followed_by_an_early_request():
+    answered = failed_in(1).answered(NOW + 100, 2)
+    first = answered.failed_again(NOW + 200, 0.0, 60.0, 1)
+    assert (first.early, first.asked_from(), first.not_before) == (True, 0.0, NOW + 215)
+    second = first.failed_again(NOW + 201, 0.0, 60.0, 1)
+    assert (second.early, second.asked_from(), second.broken) == (False, NOW + 245, (1,))
+    assert first.failed_again(NOW + 300, 0.0, 60.0, 1).not_before == NOW + 330, "asked when its wait was over"
+    assert not answered.failed_again(NOW + 200, 0.0, 60.0, 3).early
+
+
+def test_sections_are_no_longer_broken_an_hour_after_their_host_answered():
+    answered = failed_in(1).answered(NOW + 100, 2)
+    assert answered.failed_again(NOW + 3699, 0.0, 60.0, 1).early
+    late = answered.failed_again(NOW + 3700, 0.0, 60.0, 1)
+    assert (late.early, late.broken) == (False, ())

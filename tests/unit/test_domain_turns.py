@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise, product
 
 import pytest
 from hypothesis import given
@@ -205,11 +205,11 @@ def test_an_empty_turn_that_waits_for_nothing_asks_for_nothing():
     assert (turns.next(NOW), turns.wake_at(), turns.due()) == (None, NEVER, [])
 
 
-def on_hosts(*hosts):
-    """Make a turn of one ticket for each host named, in order; every one is in its roots."""
+def on_hosts(*places):
+    """Make a turn of one ticket for each host named, or host/section, in order; all hosts are its roots."""
     turns = Turns(Pace())
-    turns.add(Turn("a", 1, roothosts=frozenset(hosts)))
-    tickets = [replace(one, row=replace(one.row, furl=f"http://{host}/{n}")) for n, host in enumerate(hosts)
+    turns.add(Turn("a", 1, roothosts=frozenset(place.partition("/")[0] for place in places)))
+    tickets = [replace(one, row=replace(one.row, furl=f"http://{place}/{n}")) for n, place in enumerate(places)
                for one in [ticket("a", n)]]  # fmt: skip
     turns.refill("a", tickets, NOW, more=False)
     return turns, tickets
@@ -283,17 +283,29 @@ def test_other_hosts_of_a_turn_go_on_while_one_fails():
     assert (turns.next(NOW), turns.wake_at()) == (None, NOW + 60)
 
 
+def after_failures(*urls, **values):
+    """Return how a host waits that failed with these URLs, one after the other."""
+    backoff = Backoff(failures=len(urls), **values)
+    for url in urls:
+        backoff = backoff.blames((url.encode(), 7, 0, section_of(url)))
+    return backoff
+
+
 def test_a_run_of_broken_urls_is_left_for_another_section():
     urls = [f"http://h/shop/{n}" for n in range(300)] + ["http://h/news/1"]
-    backoff = Backoff(failures=1).blames((b"k", 7, 0, section_of(urls[0])))
-    assert urls[next_to_ask(urls[1:], backoff) + 1] == "http://h/news/1"
+    assert urls[next_to_ask(urls[1:], after_failures(urls[0])) + 1] == "http://h/news/1"
 
 
 def test_a_run_of_broken_urls_of_one_section_is_left_by_the_second_wait():
     urls = [f"http://h/{n}" for n in range(330)]
-    blamed = (b"k", 7, 0, section_of(urls[0]))
-    asked = [next_to_ask(urls, Backoff(failures=n).blames(blamed)) for n in range(1, 6)]
+    asked = [next_to_ask(urls, after_failures(*urls[:n])) for n in range(1, 6)]
     assert asked == [0, 329, 164, 82, 246]
+
+
+def test_a_run_of_broken_urls_without_numbers_is_left_by_the_second_wait():
+    words = ["".join(letters) for letters in product("abcdefg", repeat=3)]
+    urls = [f"http://h/{word}" for word in words]
+    assert [next_to_ask(urls[n:], after_failures(*urls[:n])) for n in range(3)] == [0, 0, len(urls) - 3]
 
 
 def test_a_request_that_taught_nothing_is_followed_by_another_one():
@@ -301,7 +313,7 @@ def test_a_request_that_taught_nothing_is_followed_by_another_one():
     failed(turns, turns.next(NOW), NOW)
     read_again(turns, tickets, NOW + 60)
     turns.done(turns.next(NOW + 60), NOW + 61)
-    assert turns.due() == ["a"]
+    assert (turns.next(NOW + 61), turns.due()) == (None, ["a"])
     read_again(turns, tickets[2:], NOW + 61)
     assert turns.next(NOW + 61) is tickets[2]
 
@@ -316,13 +328,131 @@ def test_a_host_that_somebody_wants_asked_is_asked_now_and_its_failures_go_on():
     assert turns.get("a").hosts["h"].not_before == NOW + 5 + 120
 
 
+def section_breaks(*places, at_once=1):
+    """Make a turn as ``on_hosts`` does whose first URL failed; the second answers as the wait is over."""
+    turns, tickets = on_hosts(*places)
+    turns.get("a").at_once = at_once
+    failed(turns, turns.next(NOW), NOW, code=503)
+    now = NOW + 60
+    read_again(turns, tickets, now)
+    got = turns.next(now)
+    turns.host_answered(got, now)
+    turns.done(got, now)
+    left = [one for one in tickets if one not in {tickets[0], got}]
+    read_again(turns, left, now)
+    return turns, left, now
+
+
+def test_after_a_failure_in_a_broken_section_another_section_is_asked_for_at_once():
+    turns, tickets, now = section_breaks(*["h/shop", "h/news"] * 3)
+    for _ in range(2):
+        failed(turns, turns.next(now), now, code=503)
+        assert turns.next(now) is None, "its window is read first"
+        tickets = tickets[1:]
+        read_again(turns, tickets, now)
+        got = turns.next(now)
+        assert got is tickets[0]
+        assert "news" in got.row.furl
+        assert turns.next(now) is None, "one request"
+        assert len(turns.host_answered(got, now).blamed) == 1
+        turns.done(got, now)
+        tickets = tickets[1:]
+        read_again(turns, tickets, now)
+
+
+def test_where_no_other_section_is_found_the_host_waits():
+    turns, tickets, now = section_breaks("h/shop", "h/news", "h/shop", "h/shop")
+    failed(turns, turns.next(now), now, code=503)
+    read_again(turns, tickets, now)
+    assert (turns.next(now), turns.due()) == (None, ["a"])
+    read_again(turns, tickets, now)
+    assert (turns.next(now), turns.wake_at()) == (None, now + 15)
+    read_again(turns, tickets, now + 15)
+    assert turns.next(now + 15) is tickets[1]
+
+
+def test_a_window_that_was_read_before_the_failure_does_not_say_that_there_is_no_other_section():
+    turns, tickets, now = section_breaks("h/shop", "h/news", "h/shop", "h/shop", "h/news")
+    failed(turns, turns.next(now), now, code=503)
+    turns.refill("a", tickets[1:2], now, more=True, outdated=True)
+    assert turns.next(now) is None
+    read_again(turns, tickets, now)
+    assert turns.next(now) is tickets[2]
+
+
+@pytest.mark.parametrize("code", [429, 601, 602, 612])
+def test_what_cannot_be_of_a_section_alone_is_waited_for(code):
+    turns, tickets, now = section_breaks("h/shop", "h/news", "h/shop", "h/news")
+    failed(turns, turns.next(now), now, code=code)
+    read_again(turns, tickets, now)
+    assert (turns.next(now), turns.wake_at()) == (None, now + 15)
+
+
+def test_a_section_that_answered_since_is_not_broken():
+    turns, tickets, now = section_breaks("h/shop", "h/news", "h/shop", "h/shop", "h/news")
+    got = turns.next(now)
+    turns.host_answered(got, now)
+    turns.done(got, now)
+    failed(turns, turns.next(now), now, code=503)
+    read_again(turns, tickets[1:], now)
+    assert (turns.next(now), turns.wake_at()) == (None, now + 15)
+
+
+def test_what_fails_beside_others_of_a_broken_section_is_one_failure_and_no_earlier_answer_undoes_it():
+    turns, tickets, now = section_breaks("h/shop", "h/news", *["h/shop"] * 3, "h/news", "h/news", at_once=4)
+    under_way = begun(turns, now)
+    assert under_way == tickets[:4]
+    for one in under_way[:2]:
+        failed(turns, one, now, code=503)
+    assert turns.get("a").hosts["h"].failures == 1
+    read_again(turns, tickets[4:], now)
+    assert turns.next(now) is None, "others are under way"
+    turns.host_answered(under_way[3], now)
+    turns.done(under_way[3], now)
+    failed(turns, under_way[2], now, code=503)
+    assert turns.get("a").hosts["h"].failures == 1
+    read_again(turns, tickets[4:], now)
+    got = turns.next(now)
+    assert got is tickets[4]
+    assert len(turns.host_answered(got, now).blamed) == 3
+
+
+@pytest.mark.parametrize(("code", "retry_after", "wait"), [(429, 100, 100), (602, 0, 15), (503, 0, 15)])
+def test_what_fails_beside_a_broken_section_and_is_not_of_it_is_waited_for(code, retry_after, wait):
+    turns, tickets, now = section_breaks("h/shop", "h/news", "h/shop", "h/old", "h/news", at_once=4)
+    first, second, third = begun(turns, now)
+    failed(turns, first, now, code=503)
+    failed(turns, second, now, code=code, retry_after=retry_after)
+    turns.done(third, now)
+    read_again(turns, tickets, now)
+    assert (turns.next(now), turns.wake_at()) == (None, now + wait)
+
+
+def test_a_host_that_dies_behind_a_broken_section_gets_no_request_more():
+    turns, tickets, now = section_breaks(*["h/shop", "h/news"] * 20)
+    died, asked, last = now, [], now + 3 * 3600
+    while now < last:
+        read_again(turns, tickets, now)
+        got = turns.next(now) or turns.next(now)
+        if got is None:
+            now = turns.wake_at()
+            continue
+        asked.append(now - died)
+        failed(turns, got, now, code=503)
+    waits = [0, 15, 30, 60, 120, 240, 480, 960, 1920, 3600]
+    each_waited_for = list(accumulate(waits))
+    assert asked == [0, 0, *each_waited_for[2:]], "the early one stands for that after the first wait"
+
+
 @given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1, max_size=25),
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", "c", "a/x", "a/y"]), st.booleans()), min_size=1, max_size=25
+    ),
     st.sets(st.sampled_from("abc")),
 )
 def test_every_good_url_of_a_living_host_is_fetched_and_a_dead_one_is_asked_as_one_alone(urls, dead):
-    turns, tickets = on_hosts(*[host for host, _ in urls])
-    good = {n for n, (host, works) in enumerate(urls) if works and host not in dead}
+    turns, tickets = on_hosts(*[place for place, _ in urls])
+    good = {n for n, (place, works) in enumerate(urls) if works and place[0] not in dead}
     now, waiting, moved, asked = NOW, list(tickets), [], {host: [] for host in "abc"}
     while now < NOW + 50_000:
         got = turns.next(now)
@@ -342,7 +472,7 @@ def test_every_good_url_of_a_living_host_is_fetched_and_a_dead_one_is_asked_as_o
             turns.done(got, now)
             read_again(turns, waiting, now)
         else:
-            failed(turns, got, now)
+            failed(turns, got, now, code=503)
     assert not good & {one.row.position for one in [*waiting, *moved]}
     for host in dead:
         steps = [later - earlier for earlier, later in pairwise(asked[host])]

@@ -117,11 +117,13 @@ def _outcome(outcome: Outcome) -> tuple[Any, ...]:
 
 def _backoff_said(backoff: Backoff) -> tuple[Any, ...]:
     blamed = _blamed_said(backoff.blamed)
-    return (backoff.not_before, backoff.failures, backoff.since, backoff.wait, blamed)
+    return (backoff.not_before, backoff.failures, backoff.since, backoff.wait, blamed, backoff.broken)
 
 
-def _backoff_of(not_before: float, failures: int, since: float, wait: float, blamed: list[Any]) -> Backoff:
-    return Backoff(not_before, failures, since, wait, _blamed_of(blamed))
+def _backoff_of(  # noqa: PLR0917
+    not_before: float, failures: int, since: float, wait: float, blamed: list[Any], broken: list[int]
+) -> Backoff:
+    return Backoff(not_before, failures, since, wait, _blamed_of(blamed), tuple(broken))
 
 
 def _blamed_said(blamed: Iterable[Blamed]) -> list[Any]:

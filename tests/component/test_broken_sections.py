@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from same_thread import ByHand
 from test_queue_manager import House
 
 from lcc_scrapy.domain.cache import Answer, Body
@@ -26,12 +27,23 @@ Asked = list[tuple[float, str]]
 
 
 class Crawl:
-    """A worker that fetches from a host which answers at once, ``status_of`` a path and the seconds passed."""
+    """A worker that fetches from a host which answers at once, ``status_of`` a path and the seconds passed.
+
+    ``late``: windows are read when nothing is left to fetch.
+    """
 
     def __init__(
-        self, pages: Sequence[str], status_of: Callable[[str, float], int], at_once: int = 1
+        self,
+        pages: Sequence[str],
+        status_of: Callable[[str, float], int],
+        *,
+        at_once: int = 1,
+        late: bool = False,
     ) -> None:
         self.house = House()
+        self.readers = ByHand()
+        if late:
+            self.house.manager.windows.readers = self.readers
         self.house.provider(1, atonce=at_once)
         self.house.manager.start()
         self.house.push(1, *pages)
@@ -58,7 +70,7 @@ class Crawl:
             self.asked += [(self.passed, path_of(ticket)) for ticket in tickets]
             for ticket in tickets:
                 self._fetch(ticket)
-            if not tickets and rings == self.house.rings:
+            if not tickets and not self.readers.work_off(1) and rings == self.house.rings:
                 self.house.clock.advance(0.25)
             rings = self.house.rings
         return self.asked
@@ -100,8 +112,9 @@ def good(asked: Asked) -> list[str]:
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_good_pages_behind_a_broken_section_wait_once(at_once: int) -> None:
-    asked = Crawl([*BROKEN_PAGES, *GOOD_PAGES], is_broken, at_once).until(BACKOFF + 10)
+@pytest.mark.parametrize("late", [False, True])
+def test_good_pages_behind_a_broken_section_wait_once(at_once: int, late: bool) -> None:
+    asked = Crawl([*BROKEN_PAGES, *GOOD_PAGES], is_broken, at_once=at_once, late=late).until(BACKOFF + 10)
     assert good(asked) == sorted(GOOD_PAGES)
     assert max(at for at, path in asked if path.startswith("good/")) == BACKOFF
 

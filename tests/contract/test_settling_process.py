@@ -176,7 +176,7 @@ def every_kind(house: House) -> Iterator[list[Any]]:
         lcc.served(tickets["d"], b"d", served_type="text/html", status_line="HTTP/1.1 200 \udcff\0", etag="x" * 999),
         lcc.failed(tickets["e"], 451, detail="gone \ud800 for \0 good"),
         lcc.failed(tickets["f"], 500),
-        Delayed(tickets["g"], 602, "refused", lcc.now, Backoff(lcc.now + 60, 1, lcc.now)),
+        Delayed(tickets["g"], 602, "refused", lcc.now, Backoff(lcc.now + 60, 1, lcc.now, broken=(5,))),
         replace(served["h"], ticket=replace(tickets["h"], token=tickets["h"].token + 1)),
     ])  # fmt: skip
     lcc.push(

@@ -379,38 +379,41 @@ class TurnLeases:
         self._giving_back = True
         returned, self._returning = self._returning[:RETURNS_AT_ONCE], self._returning[RETURNS_AT_ONCE:]
         giving = self.thread.run(self._give_back_now, returned)
-        giving.addErrback(self._giving_back_failed, returned)
-        giving.addBoth(self._given_back)
+        giving.addCallbacks(self._given_back, self._giving_back_failed, errbackArgs=(returned,))
 
-    def _given_back(self, later: float | None) -> None:
+    def _given_back(self, any_has_news: bool) -> None:
         self._giving_back = False
-        if later:
-            self.clock.callLater(later, self._give_back)
-        elif self._returning:
+        self._wanted_back |= any_has_news
+        if self._returning:
             self._give_back()
         elif self._wanted_back:
             self._wanted_back = False
             self.look()
 
-    def _give_back_now(self, returned: list[_Returned]) -> None:
+    def _give_back_now(self, returned: list[_Returned]) -> bool:
         with self.store.begin() as tx:
-            self._write_back(tx, returned)
+            return self._write_back(tx, returned)
 
-    def _write_back(self, tx: Tx, returned: list[_Returned]) -> None:
-        """Rest turns; one whose providers changed since this worker heard of them is looked at again."""
+    def _write_back(self, tx: Tx, returned: list[_Returned]) -> bool:
+        """Rest turns; tells whether any has news of which this worker did not hear, and waits no more."""
         now = self.time.now()
         leases = [one.lease for one in returned]
         tx.rest_turns([one if one.not_before > now else replace(one, not_before=0.0) for one in leases])
+        arrived = tx.arrivals(one.turnkey for one in leases)
+        changed = set[str]()
         seen = min((one.seen for one in returned), default=0)
         if tx.peek(PROVIDERS_CHANGED) > seen:  # only now, when nobody else can reach these turns
             members = tx.members(one.turnkey for one in leases)
-            for turnkey in sorted({one.turnkey for one in members if one.revision > seen}):
+            changed = {one.turnkey for one in members if one.revision > seen}
+            for turnkey in sorted(changed):
                 tx.change_turn(turnkey, {"look_at": 0.0})
+        return bool(changed) or any(arrived.get(one.turnkey, one.arrivals) != one.arrivals for one in leases)
 
-    def _giving_back_failed(self, failure: Failure, returned: list[_Returned]) -> float:
+    def _giving_back_failed(self, failure: Failure, returned: list[_Returned]) -> None:
         _log.error("cannot give turns back now, trying again: %s", failure.getErrorMessage())
+        self._giving_back = False
         self._returning += returned
-        return self.limits.poll
+        self.clock.callLater(self.limits.poll, self._give_back)
 
     def give_all_back(self) -> Any:
         """Give all leases back, and tell what outlasts this worker; returns a Deferred."""

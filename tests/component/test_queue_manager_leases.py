@@ -561,6 +561,15 @@ def test_a_worker_that_has_all_its_turns_waits_for_no_more(house: House) -> None
     assert house.manager.leases._gathering_until == 0.0
 
 
+def test_what_arrives_unheard_in_a_turn_that_is_being_given_back_is_looked_for(house: House) -> None:
+    fetching(house, "a")
+    by_hand = house.manager.leases.thread = ByHand()
+    house.finish()
+    house.push(1, "b", elsewhere=True)
+    by_hand.work_off()
+    assert house.next() == "b"
+
+
 @pytest.mark.parametrize("heard", [False, True], ids=["unheard", "heard meanwhile"])
 def test_a_provider_that_is_resumed_while_its_turn_is_given_back_is_fetched_from(
     house: House, heard: bool
@@ -579,7 +588,6 @@ def test_a_provider_that_is_resumed_while_its_turn_is_given_back_is_fetched_from
     if heard:
         house.manager.leases.look()
     by_hand.work_off()
-    house.clock.advance(2)
     assert house.next() == "a"
 
 

@@ -119,11 +119,20 @@ fuzz: $(DEV_STAMP) ## coverage-guided fuzzing, LCC_FUZZ_SECONDS (60) for each re
 mutants: $(DEV_STAMP) ## break the rules one line at a time, and see which changes the tests do not notice; an hour or so
 	$(BIN)/python tools/mutants.py $(MUTANTS)
 
-lock: $(DEV_STAMP) ## choose the versions anew that CI and the image install, with the digests of their files
-	$(BIN)/python -m tools.lock
+LOCKED = $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-emit-options --no-annotate \
+	--no-header --unsafe-package lcc-scrapy
 
-behind: $(DEV_STAMP) ## tell which of these versions have a newer one; for a weekly job
-	$(BIN)/python -m tools.lock --behind
+lock: $(DEV_STAMP) ## choose the versions anew that CI and the image install, with the digests of their files
+	$(BIN)/python -m pip install -q 'pip-tools>=7.5'
+	$(LOCKED) --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(LOCKED) --extra web --extra redis --output-file contrib/compose/requirements.lock pyproject.toml
+	sed -i '/^#/d; /^$$/d' requirements-dev.lock contrib/compose/requirements.lock
+
+behind: ## tell which of these versions have a newer one, and fail if any has; for a weekly job
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" \
+		&& "$$folder"/bin/python -m pip install -q --no-deps --require-hashes -r requirements-dev.lock \
+		&& "$$folder"/bin/python -m pip list --outdated --exclude pip --exclude setuptools > "$$folder"/behind \
+		&& cat "$$folder"/behind && ! test -s "$$folder"/behind
 
 dist: pyz ## what is installed elsewhere, in dist/: wheel, source archive, provider commands in one file
 	$(BIN)/python -m pip install -q 'hatchling>=1.27'

@@ -184,6 +184,7 @@ TESTS = {
     "lcc_scrapy/domain/throttling.py": ("tests/unit/test_domain_throttling.py",),
     "lcc_scrapy/domain/timeslots.py": ("tests/unit/test_domain_timeslots.py",),
     "lcc_scrapy/domain/turn_states.py": ("tests/unit/test_domain_turn_states.py",),
+    "lcc_scrapy/domain/turn.py": ("tests/unit/test_domain_turns.py",),
     "lcc_scrapy/domain/turns.py": ("tests/unit/test_domain_turns.py",),
     "lcc_scrapy/domain/urd_rules.py": ("tests/unit/test_domain_urd_rules.py",),
     "lcc_scrapy/domain/fair_queue.py": ("tests/unit/test_domain_throttling.py",),
@@ -414,10 +415,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "lcc_scrapy/uns/spool_writer.py": {
         "_flush: self._waiting = 0: 0 -> 1": "writes a record earlier what is written anyway",
     },
-    "lcc_scrapy/domain/turns.py": {
+    "lcc_scrapy/domain/turn.py": {
         "free_at: self.pace.ready_at if self.pace.limit else 0.0: 0.0 -> 1.0": (
             "the first second of 1970 is over as well"
         ),
+    },
+    "lcc_scrapy/domain/turns.py": {
         "look_by: at < turn.look_at: Lt -> LtE": "asks for the same moment again",
         "_clear_away: 2 * len(self._turns) + STALE: Add -> Sub": "clears earlier, which costs time alone",
         "_continue: return True: True -> False": "a turn that waits already is not queued a second time",

@@ -6,14 +6,10 @@
   paused while it arrives (``pacing.py``).
 * Connections are made by ``outgoing``, which guards where they go.
 
-What goes wrong is told in Scrapy's download exceptions, or those below.
+What goes wrong is told in Scrapy's download exceptions, or those of ``download_errors``.
 """
 
 import asyncio
-import errno
-import os
-import socket
-import ssl
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,12 +17,6 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
 
@@ -44,16 +34,16 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.site_access import Proxy, Secret, basic, proxy_of
 from lcc_scrapy.domain.sniffing import HEAD, sniffed
 from lcc_scrapy.fetch.coded_bodies import CodedBody
+from lcc_scrapy.fetch.download_errors import PasswordRefused, TypeNotAccepted, translated
 from lcc_scrapy.fetch.pacing import FetchAborted, Pacer
-from lcc_scrapy.http.answer import Answer, BadBody, HttpError
-from lcc_scrapy.http.connection import Connection, Silence, Unclosed
+from lcc_scrapy.http.answer import Answer, HttpError
+from lcc_scrapy.http.connection import Connection, Unclosed
 from lcc_scrapy.http.credentials import DIRECT, Access, brings_own, request_to
 from lcc_scrapy.http.digest import DigestSession
 from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import (
     NoConnection,
     NoProxy,
-    NotPublic,
     Outgoing,
     refused_by_proxy,
     tls_context,
@@ -82,33 +72,6 @@ _PROXY_AUTHORIZATION = b"proxy-authorization"
 Made = TypeVar("Made")
 Fields = Sequence[tuple[bytes, bytes]]
 """Header fields in their order, as they stand on the wire."""
-
-
-class AddressRefused(DownloadConnectionRefusedError):
-    """The address is private, loopback, link-local or otherwise not for this provider (615)."""
-
-
-class TlsFailed(DownloadConnectionRefusedError):
-    """No TLS connection, or a certificate that does not verify (612)."""
-
-
-class ConnectTimedOut(DownloadTimeoutError):
-    """No connection within the time allowed (602: it speaks of the host)."""
-
-
-class BodyTooLarge(DownloadCancelledError):
-    """The body is larger than ``LCC_FETCH_MAX_BYTES``, or its limit needs longer for it than may be (604)."""
-
-
-class TypeNotAccepted(DownloadCancelledError):
-    """The site serves a mimetype that is not wanted (703)."""
-
-
-class PasswordRefused(DownloadFailedError):
-    """The site does not know the password that an operator has for it: that says nothing of a page."""
-
-    def __init__(self, text: str = "the site refuses the password of LCC_CREDENTIALS_FILE") -> None:
-        super().__init__(text)
 
 
 class _Challenged(Exception):
@@ -209,7 +172,7 @@ class Getter:
         return access._replace(proxy=_proxy(proxy, headers))
 
     def _told(self, error: Exception, url: str) -> Exception:
-        told = _translated(error, url)
+        told = translated(error, url)
         if isinstance(told, Exhausted):
             self._outgoing.relax()
         return told
@@ -486,51 +449,3 @@ def _reply(connection: Connection, peer: str, body: Body, whole: bool = True) ->
         headers = [field for field in headers if field[0].lower() != b"content-encoding"]
     head = _head(answer, body)
     return Reply(answer.status, answer.reason, headers, answer.version, peer, body, whole, head)
-
-
-_SCRAPYS: tuple[tuple[type[BaseException], type[Exception]], ...] = (
-    (TooLarge, BodyTooLarge),
-    (decoding.BadCoding, ResponseDataLossError),
-    (BadBody, ResponseDataLossError),
-    (Silence, DownloadTimeoutError),
-    (HttpError, DownloadFailedError),
-    (NotPublic, AddressRefused),
-    (socket.gaierror, CannotResolveHostError),
-    (ssl.SSLError, TlsFailed),
-    (TimeoutError, ConnectTimedOut),
-    (OSError, DownloadConnectionRefusedError),
-)
-
-
-def _translated(error: BaseException, url: str) -> Exception:
-    """Return Scrapy's exception for what went wrong, so that a team's middlewares know it.
-
-    What this process lacks itself is ``Exhausted``.
-    """
-    cause = error.cause if isinstance(error, NoConnection) else error
-    text = f"{url}: {str(error) or 'no connection in time'}"
-    if _is_exhausted(cause):
-        return Exhausted(text)
-    if isinstance(error, NoProxy):
-        return DownloadConnectionRefusedError(text)
-    return next(theirs for ours, theirs in _SCRAPYS if isinstance(cause, ours))(text)
-
-
-_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""What ``socket`` and ``connect`` say when the system has no descriptor or buffer left for us."""
-
-
-def _is_exhausted(error: BaseException) -> bool:
-    if isinstance(error, socket.gaierror):
-        return not _has_descriptors()
-    return isinstance(error, OSError) and error.errno in _OURS
-
-
-def _has_descriptors() -> bool:
-    """Tell whether a name server could be asked: the resolver does not say why it could not."""
-    try:
-        for _ in range(2):
-            os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError:
-        return False
-    return True

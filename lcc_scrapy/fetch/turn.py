@@ -26,7 +26,7 @@ from lcc_scrapy.domain.http_dates import retry_after_seconds
 from lcc_scrapy.domain.http_status import understood
 from lcc_scrapy.domain.queue import Delayed, Ticket
 from lcc_scrapy.engine.statistics import Count
-from lcc_scrapy.fetch.client import (
+from lcc_scrapy.fetch.download_errors import (
     AddressRefused,
     BodyTooLarge,
     ConnectTimedOut,

@@ -14,7 +14,8 @@ from lcc_scrapy.domain.errors import LeaseLost
 from lcc_scrapy.domain.queue import NOTHING, Cancelled, Delayed, HostNoted, Outcome, Ticket
 from lcc_scrapy.domain.retries import NO_BACKOFF
 from lcc_scrapy.domain.slots import Fetch, Pacing, Slots
-from lcc_scrapy.domain.turns import NEVER, Turns
+from lcc_scrapy.domain.turn import NEVER
+from lcc_scrapy.domain.turns import Turns
 from lcc_scrapy.queue import settlement
 from lcc_scrapy.queue.group_commit import Done, GroupCommit
 from lcc_scrapy.queue.held_turn import HeldTurn, TurnPass

@@ -8,8 +8,8 @@ from lcc_scrapy.domain.entries import Declared
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.domain.retries import Backoff, Blamed
 from lcc_scrapy.domain.slots import Key
+from lcc_scrapy.domain.turn import NEVER, Turn
 from lcc_scrapy.domain.turn_states import Event, State, TurnState
-from lcc_scrapy.domain.turns import NEVER, Turn
 from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.queue.window_rows import Reach
 

@@ -52,7 +52,7 @@ from lcc_scrapy.domain.rendering import NOT_RENDERED, is_rendered, rendition_key
 from lcc_scrapy.domain.retries import NO_BACKOFF
 from lcc_scrapy.domain.revisits import Bounds, bounds_of
 from lcc_scrapy.domain.sent import as_sent, values_of
-from lcc_scrapy.domain.turns import NEVER
+from lcc_scrapy.domain.turn import NEVER
 from lcc_scrapy.domain.values import quickly_made
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 from lcc_scrapy.queue.visits import Visit, ended

@@ -22,9 +22,10 @@ from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.domain.retries import Backoff
 from lcc_scrapy.domain.slots import Fetch, Pacing, Slots
 from lcc_scrapy.domain.steady_clock import SteadyClock
+from lcc_scrapy.domain.turn import NEVER
 from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turn_states import Event
-from lcc_scrapy.domain.turns import NEVER, Turns
+from lcc_scrapy.domain.turns import Turns
 from lcc_scrapy.queue.heartbeat import Heartbeat
 from lcc_scrapy.queue.held_turn import HeldTurn, TurnPass
 from lcc_scrapy.queue.leases import (

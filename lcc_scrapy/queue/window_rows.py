@@ -23,7 +23,8 @@ from lcc_scrapy.domain.convergence import strong
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.queue import DUE, QueuedUrl, Ticket, host_of, is_among, is_found
-from lcc_scrapy.domain.turns import NEVER, interleave, mixed
+from lcc_scrapy.domain.turn import NEVER
+from lcc_scrapy.domain.turns import interleave, mixed
 from lcc_scrapy.queue.leases import Member
 
 MASKS_PER_LOOK = 256

@@ -16,8 +16,9 @@ from twisted.python.failure import Failure
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.queue import is_among
+from lcc_scrapy.domain.turn import NEVER
 from lcc_scrapy.domain.turn_states import Event, State
-from lcc_scrapy.domain.turns import NEVER, PRIORITIES, Turns
+from lcc_scrapy.domain.turns import PRIORITIES, Turns
 from lcc_scrapy.queue.held_turn import HeldTurn
 from lcc_scrapy.queue.window_rows import RowsDue, Wanted, Window, windows_of
 

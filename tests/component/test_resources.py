@@ -23,7 +23,7 @@ from lcc_scrapy.domain.errors import (
 )
 from lcc_scrapy.domain.free_space import Reserve
 from lcc_scrapy.domain.steady_clock import SteadyClock
-from lcc_scrapy.fetch import client
+from lcc_scrapy.fetch import download_errors
 from lcc_scrapy.http.outgoing import NoConnection
 from lcc_scrapy.machine import free_space as disks_module
 from lcc_scrapy.machine.ballast import Ballast
@@ -151,22 +151,24 @@ def test_sqlite_tells_a_disk_that_fails_from_one_that_is_full_or_a_file_that_is_
         (24, Exhausted),
         (23, Exhausted),
         (105, Exhausted),
-        (111, client.DownloadConnectionRefusedError),
-        (99, client.DownloadConnectionRefusedError),
+        (111, download_errors.DownloadConnectionRefusedError),
+        (99, download_errors.DownloadConnectionRefusedError),
     ],
 )
 def test_a_want_of_descriptors_is_not_the_site_s(number: int, kind: type[Exception]) -> None:
     error = NoConnection(OSError(number, "x"))
-    assert type(client._translated(error, "http://www.example.org/")) is kind
+    assert type(download_errors.translated(error, "http://www.example.org/")) is kind
 
 
-@pytest.mark.parametrize(("has", "kind"), [(False, Exhausted), (True, client.CannotResolveHostError)])
+@pytest.mark.parametrize(
+    ("has", "kind"), [(False, Exhausted), (True, download_errors.CannotResolveHostError)]
+)
 def test_a_name_that_nobody_could_be_asked_for_is_not_unknown(
     monkeypatch: pytest.MonkeyPatch, kind: type[Exception], *, has: bool
 ) -> None:
-    monkeypatch.setattr(client, "_has_descriptors", lambda: has)
+    monkeypatch.setattr(download_errors, "_has_descriptors", lambda: has)
     error = NoConnection(socket.gaierror(socket.EAI_AGAIN, "x"))
-    assert type(client._translated(error, "http://www.example.org/")) is kind
+    assert type(download_errors.translated(error, "http://www.example.org/")) is kind
 
 
 # --- time ----------------------------------------------------------------------------------------

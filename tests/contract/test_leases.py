@@ -13,7 +13,7 @@ from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.timeslots import parse_mask
-from lcc_scrapy.domain.turns import NEVER
+from lcc_scrapy.domain.turn import NEVER
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.groups import pause_everything
 from lcc_scrapy.queue.leases import Granted, Member, reap, tell_of_fetches

@@ -18,7 +18,7 @@ from little_lcc import PID, SITE, LittleLcc, assert_books_balance, key, removal,
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.queue import DUE
 from lcc_scrapy.domain.removal_guard import DAY, FEW, room
-from lcc_scrapy.domain.turns import NEVER
+from lcc_scrapy.domain.turn import NEVER
 from lcc_scrapy.intake import absorbing
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.queue.held_removals import confirm_removals

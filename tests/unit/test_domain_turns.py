@@ -12,13 +12,12 @@ from lcc_scrapy.domain.bandwidth import AHEAD, CREDIT, Pace
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.queue import Place, Ticket, update_row
 from lcc_scrapy.domain.retries import Backoff, next_to_ask, section_of
+from lcc_scrapy.domain.turn import NEVER, Turn
 from lcc_scrapy.domain.turns import (
     CROWD,
-    NEVER,
     SESSION,
     SESSION_SECONDS,
     STALE,
-    Turn,
     Turns,
     fair_share,
     interleave,

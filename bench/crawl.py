@@ -27,7 +27,7 @@ from crawling import plot, running, tables
 from crawling.command_line import parsed, parser
 from crawling.disk import written_by_dd
 from crawling.running import Failed, Launch, Measured
-from crawling.site import Site
+from crawling.site import MISSING, Site
 from crawling.variants import BY_NAME, CROWD, SCRAPY, VARIANTS, Job, Variant
 
 SECONDS = 6.0
@@ -75,6 +75,7 @@ class Bench:
     pages: int = 0
     """In every run; 0 = so many that it lasts ``SECONDS``."""
     profile: Path | None = None
+    missing: bool = False
     runs: dict[Cell, dict[str, list[Measured]]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)
@@ -116,7 +117,9 @@ class Bench:
         self._count += 1
         folder = self.folder / f"{self._count:04d}-{variant.name}"
         folder.mkdir()
-        job = Job(self.site, folder, cell.providers, cell.size, self._pages(cell, variant))
+        pages = self._pages(cell, variant)
+        missing = cell.providers * -(-pages // cell.providers // MISSING) if self.missing else 0
+        job = Job(self.site, folder, cell.providers, cell.size, pages, missing)
         ready = self.servers.enter_context(variant.prepare(job))
         os.sync()  # what others wrote is not to be waited for
         found = running.run(self._profiled(ready.launch), self.site, job.pages, job.providers, ready.settled)
@@ -152,10 +155,10 @@ def main() -> None:
     sizes = sorted({cell.size for cell in cells})
     with (
         running.scratch(given.scratch) as folder,
-        Site(folder / "site", sizes) as site,
+        Site(folder / "site", sizes, missing=given.missing) as site,
         ExitStack() as servers,
     ):
-        bench = Bench(folder, site, servers, given.pages, given.profile)
+        bench = Bench(folder, site, servers, given.pages, given.profile, given.missing)
         for cell in cells:
             bench.compare(cell, chosen(given, cell), rounds(given))
             report(bench, cell, given.markdown)
@@ -235,6 +238,7 @@ def options() -> argparse.Namespace:
     options.add_argument("--providers", type=int, nargs="+", help="default 64, 1, 8, 1000 and 10000")
     options.add_argument("--sizes", type=int, nargs="+", help="bytes of a page (default 8000; 200000, too)")
     options.add_argument("--only", nargs="+", choices=list(BY_NAME), metavar="CRAWLER")
+    options.add_argument("--missing", action="store_true", help="a tenth of the pages are not there (404)")
     options.add_argument("--quick", action="store_true", help="one round of few pages, to see that all goes")
     options.add_argument("--profile", type=Path, help="write a profile of the last crawl of one process")
     options.add_argument("--plot", type=Path, help="draw the ratios into this file (SVG)")

@@ -21,7 +21,7 @@ PATIENCE = 900.0
 
 _LOOK = 0.05
 _TICK = os.sysconf("SC_CLK_TCK")
-_PAGES = {b"200", b"304"}
+_PAGES = {b"200", b"304", b"404"}
 
 
 class Failed(Exception):

@@ -29,6 +29,10 @@ http {{
 }}
 """
 _LOCATION = "        location /{size}/ {{ try_files /{size}.html =404; }}"
+_MISSING = "        location ~ 0[.]html$ {{ return 404; }}\n"
+
+MISSING = 10
+"""One page of so many is not there, where some are missing: those whose numbers end with a 0."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +46,19 @@ class Page:
 
 
 class Site:
-    """A running nginx that serves a page of ``size`` bytes under any name below ``/size/``, of any host."""
+    """A running nginx that serves a page of ``size`` bytes under any name below ``/size/``, of any host.
 
-    def __init__(self, folder: Path, sizes: list[int]) -> None:
+    With ``missing``, one of ``MISSING`` pages is not there.
+    """
+
+    def __init__(self, folder: Path, sizes: list[int], *, missing: bool = False) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
         folder.chmod(0o755)
         (folder / "robots.txt").write_text(ROBOTS)
         self.pages = {size: self._write(size) for size in sizes}
         self.port = free_port()
-        locations = "\n".join(_LOCATION.format(size=size) for size in sizes)
+        locations = _MISSING.format() * missing + "\n".join(_LOCATION.format(size=size) for size in sizes)
         config = _CONFIG.format(folder=folder, port=self.port, locations=locations)
         (folder / "nginx.conf").write_text(config)
         program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")

@@ -52,6 +52,8 @@ class Job:
     """Bytes of a page."""
     pages: int
     """In all; a multiple of ``providers``."""
+    missing: int = 0
+    """How many of them are not there."""
 
     @property
     def pids(self) -> range:
@@ -64,8 +66,8 @@ class Job:
 
     def expect(self, kept: int) -> None:
         """Raise ``Failed`` unless all pages were kept."""
-        if kept != self.pages:
-            raise Failed(f"{kept:,} of {self.pages:,} pages were kept: see {self.folder}")
+        if kept != self.pages - self.missing:
+            raise Failed(f"{kept:,} of {self.pages - self.missing:,} pages were kept: see {self.folder}")
 
     def expect_own_code(self) -> None:
         """Raise ``Failed`` unless the own pipeline had the title of every page."""
@@ -80,7 +82,7 @@ class Job:
 
     def passed(self) -> float:
         """Return which share of the pages went through ``LccPipeline``."""
-        return counts.total(self.folder, counts.PASSAGES) / self.pages
+        return counts.total(self.folder, counts.PASSAGES) / (self.pages - self.missing)
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,8 @@ def on(
 ) -> Iterator[Ready]:
     """Prepare the crawl of an LCC whose queue is full; by default of one process."""
     with database(kind, job.folder) as url:
-        lcc = Lcc(job.folder, url, settings or {})
+        final = {"LCC_RETRY_DELAYS": ""} if job.missing else {}  # a 404 of what was declared is tried again
+        lcc = Lcc(job.folder, url, {**final, **(settings or {})})
         lcc.command("init")
         if job.providers < CROWD:
             lcc.register({pid: job.site.root(pid) for pid in job.pids})

@@ -6,16 +6,19 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import URL, make_url
 
 from lcc_scrapy.domain.providers import Provider
 from tests.acceptance.mortals import is_gone, settling_of
+from tests.galera_cluster import galera_cluster, url_of
 from tests.harness import BIN, Lcc, wait_for
 from tests.integration.site import Answer, Site, page
 from tests.relay import Relay, relay
@@ -24,6 +27,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(900)
 
 FREEZES = int(os.environ.get("LCC_FREEZES", "2"))
 LEASE = 12.0
+PORTS = {"mysql": 3306, "postgresql": 5432}
 PROVIDERS, URLS = 8, 40
 PAGE_SECONDS = 0.1
 
@@ -65,9 +69,21 @@ def assert_all_is_there_once(lcc: Lcc, urls: int) -> None:
 
 
 @contextmanager
-def machine_behind(lcc: Lcc, way: Relay) -> Iterator[None]:
+def lcc_on(database: str, make_lcc: Callable[..., Lcc]) -> Iterator[tuple[Lcc, URL]]:
+    """Give an LCC, and the URL of one server of its database."""
+    if database != "galera":
+        lcc = make_lcc(database, LCC_LEASE=f"{LEASE:g}s")
+        yield lcc, make_url(lcc.database_url)
+        return
+    with galera_cluster() as nodes:
+        one = make_url(nodes[0].url("lcc"))
+        yield make_lcc(url_of("lcc", *nodes), LCC_LEASE=f"{LEASE:g}s"), one
+
+
+@contextmanager
+def machine_behind(lcc: Lcc, server: URL, way: Relay) -> Iterator[None]:
     """Run a crawl that reaches the database by a way of its own."""
-    url = make_url(lcc.database_url).set(host="127.0.0.1", port=way.port)
+    url = server.set(host="127.0.0.1", port=way.port)
     environment = {
         **lcc.environment,
         "LCC_DATABASE_URL": url.render_as_string(hide_password=False),
@@ -84,14 +100,16 @@ def machine_behind(lcc: Lcc, way: Relay) -> Iterator[None]:
         process.wait(60)
 
 
+@pytest.mark.parametrize(
+    "database", ["mariadb", "postgresql", pytest.param("galera", marks=pytest.mark.soak)]
+)
 def test_the_others_go_on_when_a_machine_is_lost_in_the_middle_of_a_commit(
-    make_lcc: Callable[..., Lcc],
+    make_lcc: Callable[..., Lcc], database: str
 ) -> None:
-    with filled_site(URLS) as (_, roots):
-        lcc = make_lcc("mariadb", LCC_LEASE=f"{LEASE:g}s")
+    with filled_site(URLS) as (_, roots), lcc_on(database, make_lcc) as (lcc, server):
         register(lcc, roots)
         lcc.start()
-        with relay(make_url(lcc.database_url).port or 3306) as way, machine_behind(lcc, way):
+        with relay(server.port or PORTS[server.get_backend_name()]) as way, machine_behind(lcc, server, way):
             wait_for(
                 lambda: "Spider opened" in (lcc.folder / "second.log").read_text(), 60, "the other crawl"
             )
@@ -106,12 +124,39 @@ def test_the_others_go_on_when_a_machine_is_lost_in_the_middle_of_a_commit(
                 wait_for(lambda pid=pid: lcc.lcccp(pid, "--check").returncode == 0, LEASE + 5, "a login")
             logins = time.monotonic() - lost
             wait_for(lambda: settled(lcc) > before, LEASE + 5, "something to be settled")
-            print(f"all logged in after {logins:.1f} s, settled after {time.monotonic() - lost:.1f} s")
+            took = time.monotonic() - lost
+            print(f"{database}: all logged in after {logins:.1f} s, settled after {took:.1f} s")
             assert_all_is_there_once(lcc, URLS)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("database", ["sqlite", "mariadb"])
+@pytest.mark.parametrize("database", ["mariadb", "postgresql"])
+def test_a_backup_that_takes_longer_than_servers_wait_is_whole(
+    make_lcc: Callable[..., Lcc], database: str, tmp_path: Path
+) -> None:
+    """It stands still for three times as long, with its snapshot open."""
+    with filled_site(URLS) as (_, roots):
+        lcc = make_lcc(database, LCC_LEASE="4s")
+        register(lcc, roots)
+        lcc.start()
+        push(lcc, roots, URLS)
+        lcc.wait_until_fetched(240)
+        file = tmp_path / "backup.sqlite"
+        backup = subprocess.Popen(
+            [BIN / "lcc", "db", "backup", str(file)], env=lcc.environment, cwd=lcc.cwd, stderr=subprocess.PIPE
+        )
+        wait_for(lambda: [*tmp_path.glob("backup.sqlite.*.part-journal")], 60, "the backup to be written")
+        os.kill(backup.pid, signal.SIGSTOP)
+        time.sleep(3 * 4 / 2)
+        os.kill(backup.pid, signal.SIGCONT)
+        _, said = backup.communicate(timeout=120)
+        assert backup.returncode == 0, said
+        with closing(sqlite3.connect(file)) as copy:
+            assert copy.execute("select count(*) from lccurl").fetchone() == (PROVIDERS * URLS,)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"])
 def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
     make_lcc: Callable[..., Lcc], database: str
 ) -> None:

@@ -1,7 +1,7 @@
 """What an honest client of the public endpoint of `lcc web` gets while strangers attack it.
 
-The honest one asks at a rate; answers that came in time are counted. Each attack comes at the rate at which it
-once stopped the server, from a process of its own and under other addresses:
+The honest one asks at a rate; answers that came in time are counted. Each attack comes at the rate at which
+it once stopped the server, from a process of its own and under other addresses:
 
 * silence: 1,000 connections that say nothing, opened again when they are closed
 * fields: registrations with a bandwidth of 4,090 blanks, 80 kB/s

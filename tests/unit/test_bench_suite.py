@@ -42,7 +42,7 @@ def test_every_measurement_is_in_the_suite_and_says_what_its_script_knows(suite)
 def test_everything_takes_less_than_two_hours(suite):
     assert sum(step.minutes for step in suite.FULL) <= 113
     assert suite.MOST <= 120
-    assert sum(step.minutes for step in suite.QUICK) < 5
+    assert sum(step.minutes for step in suite.QUICK) < 6
 
 
 def test_a_measurement_that_fails_is_named_and_the_others_go_on(suite, scripts, capfd):

@@ -90,6 +90,7 @@ FULL = (
     Step("store_jobs.py", 1),
     Step("hostile_sites.py", 4),
     Step("strangers.py --rounds 1", 1.4),
+    Step("soak.py --hours 0.03", 2),
     Step("parsers.py", 3),
     Step("settling.py --sizes 8192 --rounds 2", 2),
     Step("safequeue.py", 2),

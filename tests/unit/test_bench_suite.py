@@ -40,7 +40,7 @@ def test_every_measurement_is_in_the_suite_and_says_what_its_script_knows(suite)
 
 
 def test_everything_takes_less_than_two_hours(suite):
-    assert sum(step.minutes for step in suite.FULL) <= 113
+    assert sum(step.minutes for step in suite.FULL) <= 116
     assert suite.MOST <= 120
     assert sum(step.minutes for step in suite.QUICK) < 6
 

@@ -18,6 +18,7 @@ from sqlalchemy import URL, make_url
 
 from lcc_scrapy.domain.providers import Provider
 from tests.acceptance.mortals import is_gone, settling_of
+from tests.conftest import Databases
 from tests.galera_cluster import galera_cluster, url_of
 from tests.harness import BIN, Lcc, wait_for
 from tests.integration.site import Answer, Site, page
@@ -68,16 +69,25 @@ def assert_all_is_there_once(lcc: Lcc, urls: int) -> None:
     assert lcc.lcc("verify").returncode == 0
 
 
+@pytest.fixture
+def lcc_on(make_lcc: Callable[..., Lcc], databases: Databases) -> Callable[..., Lcc]:
+    """Return what makes an LCC on a database of its own of a kind."""
+
+    def make(kind: str, lease: float) -> Lcc:
+        return make_lcc(databases.empty(kind) if kind == "postgresql" else kind, LCC_LEASE=f"{lease:g}s")
+
+    return make
+
+
 @contextmanager
-def lcc_on(database: str, make_lcc: Callable[..., Lcc]) -> Iterator[tuple[Lcc, URL]]:
+def lcc_and_server(kind: str, make: Callable[..., Lcc]) -> Iterator[tuple[Lcc, URL]]:
     """Give an LCC, and the URL of one server of its database."""
-    if database != "galera":
-        lcc = make_lcc(database, LCC_LEASE=f"{LEASE:g}s")
+    if kind != "galera":
+        lcc = make(kind, LEASE)
         yield lcc, make_url(lcc.database_url)
         return
     with galera_cluster() as nodes:
-        one = make_url(nodes[0].url("lcc"))
-        yield make_lcc(url_of("lcc", *nodes), LCC_LEASE=f"{LEASE:g}s"), one
+        yield make(url_of("lcc", *nodes), LEASE), make_url(nodes[0].url("lcc"))
 
 
 @contextmanager
@@ -104,9 +114,9 @@ def machine_behind(lcc: Lcc, server: URL, way: Relay) -> Iterator[None]:
     "database", ["mariadb", "postgresql", pytest.param("galera", marks=pytest.mark.soak)]
 )
 def test_the_others_go_on_when_a_machine_is_lost_in_the_middle_of_a_commit(
-    make_lcc: Callable[..., Lcc], database: str
+    lcc_on: Callable[..., Lcc], database: str
 ) -> None:
-    with filled_site(URLS) as (_, roots), lcc_on(database, make_lcc) as (lcc, server):
+    with filled_site(URLS) as (_, roots), lcc_and_server(database, lcc_on) as (lcc, server):
         register(lcc, roots)
         lcc.start()
         with relay(server.port or PORTS[server.get_backend_name()]) as way, machine_behind(lcc, server, way):
@@ -132,11 +142,11 @@ def test_the_others_go_on_when_a_machine_is_lost_in_the_middle_of_a_commit(
 @pytest.mark.soak
 @pytest.mark.parametrize("database", ["mariadb", "postgresql"])
 def test_a_backup_that_takes_longer_than_servers_wait_is_whole(
-    make_lcc: Callable[..., Lcc], database: str, tmp_path: Path
+    lcc_on: Callable[..., Lcc], database: str, tmp_path: Path
 ) -> None:
     """It stands still for three times as long, with its snapshot open."""
     with filled_site(URLS) as (_, roots):
-        lcc = make_lcc(database, LCC_LEASE="4s")
+        lcc = lcc_on(database, 4)
         register(lcc, roots)
         lcc.start()
         push(lcc, roots, URLS)
@@ -158,12 +168,12 @@ def test_a_backup_that_takes_longer_than_servers_wait_is_whole(
 @pytest.mark.soak
 @pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"])
 def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
-    make_lcc: Callable[..., Lcc], database: str
+    lcc_on: Callable[..., Lcc], database: str
 ) -> None:
     urls = 150 * FREEZES
     chance = random.Random(seed := random.randrange(1 << 32))
     with filled_site(urls) as (_, roots):
-        lcc = make_lcc(database, LCC_LEASE="4s")
+        lcc = lcc_on(database, 4)
         register(lcc, roots)
         lcc.start()
         assert lcc.crawl is not None

@@ -330,11 +330,25 @@ def test_a_child_that_stands_still_within_a_commit_is_killed_and_nothing_is_lost
         os.kill(pid_of(process), signal.SIGSTOP)
         with pytest.raises(StoreUnavailable, match="SIGKILL"):
             house.settle(process, outcomes)
-        process._ready()  # the one that was started instead
+        process._make_ready(process._child)  # the one that was started instead
     assert "stood still" in caplog.text
     assert {one.result for one in house.settle(process, outcomes)} == {STORED}
     assert Counter(house.files().values()) == Counter([b"a", b"b"])
     assert house.verify() == []
+
+
+def test_a_child_that_stands_still_at_its_start_is_killed_when_a_commit_waits_for_it(
+    house: House, begun: Any, caplog: Any
+) -> None:
+    process, outcomes = begun(house, pause=0.3), house.numbered("a")
+    os.kill(pid_of(process), signal.SIGKILL)
+    with pytest.raises(StoreUnavailable):
+        house.settle(process, outcomes)
+    os.kill(pid_of(process), signal.SIGSTOP)  # the one that was started instead
+    with pytest.raises(StoreUnavailable, match="SIGKILL before it was ready"):
+        house.settle(process, outcomes)
+    assert "stood still" in caplog.text
+    assert house.settle(process, outcomes)[0].result == STORED
 
 
 def test_a_child_that_is_stopped_while_it_has_nothing_to_do_is_left_alone(house: House, begun: Any) -> None:
@@ -342,6 +356,7 @@ def test_a_child_that_is_stopped_while_it_has_nothing_to_do_is_left_alone(house:
     first = pid_of(process)
     os.kill(first, signal.SIGSTOP)
     process._watch._ended.wait(0.5)
+    process._watch.stop()  # a busy machine may keep the commit waiting for longer than that
     os.kill(first, signal.SIGCONT)
     assert house.settle(process, house.numbered("a"))[0].result == STORED
     assert pid_of(process) == first

@@ -1,7 +1,8 @@
 """The crawl's side of its settling process: starts it, hands commits over, starts it again when it has died.
 
 The event loop never waits for it: ``SettlingProcess`` belongs to the store's thread, but for ``kill``. A
-child that stands still in a commit (stopped, or its disk hangs) keeps locks that others need; it is killed.
+child that stands still in a commit (stopped, or its disk hangs) keeps locks that others need; it is killed,
+and so is one that stands still at its start while a commit waits for it.
 """
 
 import logging
@@ -71,7 +72,7 @@ class SettlingProcess:
         self._watch.start(beginning.pause)
         for left in reversed(range(DEATHS)):  # the first may have been killed by somebody
             try:
-                self._ready()
+                self._make_ready(self._child or self._start())
             except StoreUnavailable as error:
                 if not left:
                     raise ConfigurationError(
@@ -83,14 +84,14 @@ class SettlingProcess:
     def commit(self, outcomes: Sequence[Outcome], now: int, policy: QueuePolicy) -> list[Settled]:
         """Let the child commit outcomes."""
         fitted = messages.fitted(outcomes)
-        child = self._ready()
-        self._watch.committing = child
+        child = self._watch.asked = self._child or self._start()
         try:
+            self._make_ready(child)
             settled = child.commit(fitted, now, policy)
         except (Closed, OSError):
             raise self._died(child) from None
         finally:
-            self._watch.committing = None
+            self._watch.asked = None
         self._deaths = 0
         return settled
 
@@ -113,15 +114,13 @@ class SettlingProcess:
         self._child = _Child()
         return self._child
 
-    def _ready(self) -> "_Child":
-        child = self._child or self._start()
+    def _make_ready(self, child: "_Child") -> None:
         if not child.ready and self._beginning is not None:
             try:
                 child.begin(self._beginning)
             except (Closed, OSError):
                 self._child = None
                 raise StoreUnavailable(f"{child.end(DYING)} before it was ready") from None
-        return child
 
     def kill(self) -> None:
         """End it at once, from any thread: whoever waits for a commit hears that it failed."""
@@ -210,10 +209,10 @@ class _Child:
 
 
 class _Watch:
-    """Kills the child whose commit is under way when it has done nothing for too long."""
+    """Kills the child of which a commit is asked when it has done nothing for too long."""
 
     def __init__(self) -> None:
-        self.committing: _Child | None = None
+        self.asked: _Child | None = None
         self._ended = Event()
 
     def start(self, patience: float) -> None:
@@ -228,7 +227,7 @@ class _Watch:
         before: tuple[_Child | None, tuple[str, ...]] = (None, ())
         since = time.monotonic()
         while not self._ended.wait(min(1.0, patience / LOOKS)):
-            child = self.committing
+            child = self.asked
             now, seen = time.monotonic(), (child, child.work() if child is not None else ())
             if child is None or seen != before:
                 before, since = seen, now

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -18,6 +19,8 @@ class Relay:
         self._cut = False
         self._word = b""
         self.lost = threading.Event()
+        self.lost_at = 0.0
+        """When it was (monotonic seconds)."""
         self._ways: set[asyncio.WriteTransport] = set()
         self._loop: asyncio.AbstractEventLoop
         self._stopping = asyncio.Event()
@@ -39,7 +42,7 @@ class Relay:
         self._loop.call_soon_threadsafe(self._join)
 
     def lose_at(self, word: bytes) -> None:
-        """Lose the client that says this next; ``lost`` tells when."""
+        """Lose the client that says this next; ``lost`` and ``lost_at`` tell when."""
         self._word = word
 
     def stop(self) -> None:
@@ -88,6 +91,7 @@ class Relay:
     async def _look_at(self, piece: bytes) -> None:
         """Wait for the end where the machine is lost."""
         if self._word and self._word in piece:
+            self.lost_at = self.lost_at or time.monotonic()
             self.lost.set()
         if self.lost.is_set():
             await self._stopping.wait()

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -29,7 +30,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.timeout(900)
 FREEZES = int(os.environ.get("LCC_FREEZES", "2"))
 LEASE = 12.0
 PORTS = {"mysql": 3306, "postgresql": 5432}
-PROVIDERS, URLS = 8, 40
+PROVIDERS, URLS = 8, 80
+"""So much that it is not over before the other crawl has its share."""
 PAGE_SECONDS = 0.1
 
 
@@ -52,9 +54,12 @@ def register(lcc: Lcc, roots: dict[int, str]) -> None:
 
 
 def push(lcc: Lcc, roots: dict[int, str], urls: int) -> None:
-    for pid, root in roots.items():
-        named = [{"curl": f"{root}{number}.html", "mimetype": "text/html"} for number in range(urls)]
-        assert lcc.push_urls(pid, named).returncode == 0
+    def one(pid: int) -> int:
+        named = [{"curl": f"{roots[pid]}{number}.html", "mimetype": "text/html"} for number in range(urls)]
+        return lcc.push_urls(pid, named).returncode
+
+    with ThreadPoolExecutor(PROVIDERS) as pool:
+        assert set(pool.map(one, roots)) == {0}
 
 
 def settled(lcc: Lcc) -> int:
@@ -62,7 +67,7 @@ def settled(lcc: Lcc) -> int:
 
 
 def assert_all_is_there_once(lcc: Lcc, urls: int) -> None:
-    lcc.wait_until_fetched(240)
+    lcc.wait_until_fetched(240 + urls * PAGE_SECONDS)
     whole = PROVIDERS * urls
     assert lcc.sql("select count(*), count(distinct curl), count(distinct seq) from lccurl") == [(whole,) * 3]
     lcc.lcc("verify", "--repair", check=False)  # a commit that was cut off has left files without rows
@@ -87,7 +92,8 @@ def lcc_and_server(kind: str, make: Callable[..., Lcc]) -> Iterator[tuple[Lcc, U
         yield lcc, make_url(lcc.database_url)
         return
     with galera_cluster() as nodes:
-        yield make(url_of("lcc", *nodes), LEASE), make_url(nodes[0].url("lcc"))
+        server = make_url(nodes[0].url("lcc"))  # which also makes the database
+        yield make(url_of("lcc", *nodes), LEASE), server
 
 
 @contextmanager
@@ -123,13 +129,10 @@ def test_the_others_go_on_when_a_machine_is_lost_in_the_middle_of_a_commit(
             wait_for(
                 lambda: "Spider opened" in (lcc.folder / "second.log").read_text(), 60, "the other crawl"
             )
+            way.lose_at(b"INTO lccurl")  # the first: PostgreSQL's driver names what it has said often
             push(lcc, roots, URLS)
-            wait_for(
-                lambda: lcc.sql("select count(distinct owner) from turns where owner <> ''") == [(2,)], 60
-            )
-            way.lose_at(b"INTO lccurl")
             wait_for(way.lost.is_set, 60, "a commit")
-            lost, before = time.monotonic(), settled(lcc)
+            lost, before = way.lost_at, settled(lcc)
             for pid in roots:
                 wait_for(lambda pid=pid: lcc.lcccp(pid, "--check").returncode == 0, LEASE + 5, "a login")
             logins = time.monotonic() - lost
@@ -170,7 +173,7 @@ def test_a_backup_that_takes_longer_than_servers_wait_is_whole(
 def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
     lcc_on: Callable[..., Lcc], database: str
 ) -> None:
-    urls = 150 * FREEZES
+    urls = 100 * FREEZES
     chance = random.Random(seed := random.randrange(1 << 32))
     with filled_site(urls) as (_, roots):
         lcc = lcc_on(database, 4)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider
 from tests.acceptance.edge import Author, Edge, Visitor, run_nginx
 from tests.acceptance.pushers import Conversation
@@ -32,6 +33,7 @@ SECONDS = int(os.environ.get("LCC_CONVERGENCE", "0"))
 CACHE, PAGES, CHANGES, EVERY, DELAYS = (
     (SECONDS, 200, 300, 2.0, "10s,30s,5m") if SECONDS else (1, 20, 25, 0.7, "2s,4s,10s")
 )
+DEFAULT = ",".join(f"{delay:g}s" for delay in QueuePolicy().retry_delays)
 PAUSE = 0.2
 """Seconds between two changes."""
 KILLS = 8 if SECONDS else 2
@@ -154,7 +156,7 @@ def test_kills_do_not_change_that(make_lcc: Callable[..., Lcc], tmp_path: Path) 
 @pytest.mark.soak
 @pytest.mark.skipif(not SECONDS, reason="takes more than a minute: LCC_CONVERGENCE=10")
 def test_with_the_default_delays_it_takes_a_minute_more(make_lcc: Callable[..., Lcc], tmp_path: Path) -> None:
-    lcc = make_lcc(LCC_MAX_REMOVAL="100%")
+    lcc = make_lcc(**settings(LCC_RETRY_DELAYS=DEFAULT))
     with lagging(tmp_path, lcc) as (edge, author, _):
         for _ in range(CHANGES):
             author.change()

@@ -16,9 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from scrapy.exceptions import (
-    UnsupportedURLSchemeError,
-)
+from scrapy.exceptions import UnsupportedURLSchemeError
 
 from lcc_scrapy.app.wiring import Worker
 from lcc_scrapy.content import decoding

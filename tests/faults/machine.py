@@ -216,13 +216,16 @@ def injected(process: int, *faults: str) -> Iterator[None]:
 
 
 def _attached(strace: Sequence[str], process: int, ends: ExitStack) -> bool:
-    """Attach strace, or take it off again: it has missed a thread that began, or a process ended, meanwhile."""
+    """Attach strace, or take it off again where it has missed a thread that began meanwhile.
+
+    Its faults work from the first thread on, so that a process may have ended of them before all are attached.
+    """
     processes = [process, *children(process)]
     traced = [part for one in processes for part in ("-p", str(one))]
     tracer = subprocess.Popen([*strace, *traced], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     ends.callback(_detach, tracer)
     until = time.monotonic() + ATTACHING
-    while not all(map(_is_traced, processes)):
+    while not all(map(_is_traced_or_ended, processes)):
         if time.monotonic() > until:
             ends.close()
             return False
@@ -240,12 +243,12 @@ def _detach(tracer: subprocess.Popen[bytes]) -> None:
         tracer.wait()
 
 
-def _is_traced(process: int) -> bool:
+def _is_traced_or_ended(process: int) -> bool:
     try:
         tasks = [task.read_text() for task in Path(f"/proc/{process}/task").glob("*/status")]
     except OSError:  # a thread has just ended
         return False
-    return bool(tasks) and not any("TracerPid:\t0\n" in task for task in tasks)
+    return not any("TracerPid:\t0\n" in task and "State:\tZ" not in task for task in tasks)
 
 
 @contextmanager

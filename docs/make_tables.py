@@ -6,7 +6,8 @@ Run ``python docs/make_tables.py`` after a change of a setting. A test tells whe
 import re
 from pathlib import Path
 
-from lcc_scrapy.config.config import SETTINGS
+from lcc_scrapy.config.config import every_setting
+from lcc_scrapy.runtime.apps import ours
 
 PAGE = Path(__file__).with_name("settings.md")
 _BETWEEN_MARKS = re.compile(r"(<!-- settings: begin -->\n).*?(<!-- settings: end -->)", re.DOTALL)
@@ -17,7 +18,7 @@ def settings_table() -> str:
     rows = [
         f"| `{setting.name}` | {f'`{setting.default}`' if setting.default else ''} | {setting.meaning} "
         f"| {'live' if setting.live else 'restart'} |"
-        for setting in SETTINGS
+        for setting in every_setting(ours())
     ]
     return "\n".join(["| setting | default | meaning | change |", "|---|---|---|---|", *rows])
 

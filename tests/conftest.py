@@ -17,7 +17,6 @@ from redis import Redis
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.sql.store import SqlStore, make_engine
-from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.entries import UrlEntry
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -221,7 +220,7 @@ def wipe(store: Store) -> None:
     if isinstance(store, MemoryStore):
         store.__init__()
         return
-    tables = list(metadata.tables)
+    tables = [table.name for table in schema.tables_of()]
     filled = ", ".join(f"EXISTS (SELECT 1 FROM {name})" for name in tables)
     with store.engine.connect() as connection, connection.begin():
         for name, is_filled in zip(tables, connection.exec_driver_sql(f"SELECT {filled}").one(), strict=True):

@@ -1,24 +1,24 @@
 """An IndexNow receiver over a store, for tests: as an application in memory, or as a real ``lcc web``."""
 
 import json
-import threading
 from contextlib import contextmanager
 
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from lcc_scrapy.apps.indexnow.checking import Verdict
+from lcc_scrapy.apps.indexnow.keys import Keys
+from lcc_scrapy.apps.indexnow.queueing import Queueing
+from lcc_scrapy.apps.indexnow.routes import make_router
+from lcc_scrapy.apps.indexnow.service import IndexNow
+from lcc_scrapy.apps.indexnow.settings import IndexNowRules
+from lcc_scrapy.apps.indexnow.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.indexnow.checking import Verdict
-from lcc_scrapy.indexnow.keys import Keys
-from lcc_scrapy.indexnow.queueing import Queueing
-from lcc_scrapy.indexnow.routes import make_router
-from lcc_scrapy.indexnow.service import IndexNow
 from lcc_scrapy.providers.registration import add
-from tests.memory_store import MemoryStore
 from tests.push_process import PushServer
+from tests.sqlite_store import sqlite_store
 
 NOW = 1_800_000_000
 KEY = "0123456789abcdef"
@@ -30,24 +30,11 @@ def made(pid, root):
     return Provider(pid, "nobody's", name=root)
 
 
-class SharedStore(MemoryStore):
-    """A store in memory for several threads: one transaction at a time, as SQLite has it."""
-
-    def __init__(self):
-        super().__init__()
-        self._alone = threading.RLock()
-
-    @contextmanager
-    def begin(self):
-        with self._alone, super().begin() as tx:
-            yield tx
-
-
 class IndexNowHouse:
     """A receiver whose checks say what a test tells them to, and whose clock stands still."""
 
     def __init__(self, store=None, check=None, queue_max=0, **rules):
-        self.store = store or SharedStore()
+        self.store = store or sqlite_store()
         self.verdict = Verdict("good")
         self.checks = []
         self.now = NOW
@@ -86,13 +73,15 @@ class IndexNowHouse:
 
     def key(self, site=SITE):
         with self.store.read() as tx:
-            (found,) = tx.site_keys_of(site)
+            (found,) = rows_in(tx).site_keys_of(site)
         return found
 
     def held(self):
         """Return how many URLs wait before the queue."""
         with self.store.read() as tx:
-            return sum(tx.urls_waiting(site) for site in {row.site for row in tx.site_keys()})
+            return sum(
+                rows_in(tx).urls_waiting(site) for site in {row.site for row in rows_in(tx).site_keys()}
+            )
 
 
 def url(name="a", site=SITE):

@@ -67,7 +67,6 @@ from lcc_scrapy.domain.audit import AuditEntry
 from lcc_scrapy.domain.cache import NO_ANSWERS, OUTSIDE_ROOTS, Answers, CachedUrl, Tombstone, UrlMeta
 from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.front_moves import Came
-from lcc_scrapy.domain.indexnow import GOOD, Portion, SiteKey
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import DUE, FETCH, QueuedUrl
@@ -133,9 +132,6 @@ class _Tables:
     fetchcounts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
     mailstates: dict[int, MailState] = field(default_factory=dict)
     tallies: dict[str, int] = field(default_factory=dict)
-    indexnow: dict[str, SiteKey] = field(default_factory=dict)
-    indexnowurls: dict[int, Portion] = field(default_factory=dict)
-    portions: dict[str, int] = field(default_factory=dict)
     recipients: dict[int, Recipient] = field(default_factory=dict)
     standings: dict[int, Standing] = field(default_factory=dict)
     alerts: dict[tuple[int, int], Alert] = field(default_factory=dict)
@@ -1785,77 +1781,6 @@ class MemoryTx:
             "bytes": sum(provider.spaceused for provider in self._t.pidb.values()),
             "doomed": len(self._t.fsmdb),
         }
-
-    # --- IndexNow --------------------------------------------------------------------------------
-
-    def site_key(self, digest: str) -> SiteKey | None:
-        return self._t.indexnow.get(digest)
-
-    lock_site_key = site_key
-
-    def put_site_key(self, row: SiteKey) -> None:
-        self._t.indexnow[row.digest] = row
-
-    def _site_keys(self) -> list[SiteKey]:
-        return sorted(self._t.indexnow.values(), key=lambda row: (row.site, row.digest))
-
-    def site_keys(self, after: tuple[str, str] = ("", ""), limit: int = 1000) -> list[SiteKey]:
-        return [row for row in self._site_keys() if (row.site, row.digest) > after][:limit]
-
-    def site_keys_of(self, site: str, limit: int = 1000) -> list[SiteKey]:
-        return [row for row in self._site_keys() if row.site == site][:limit]
-
-    def site_keys_due(self, state: str, upto: int, limit: int) -> list[SiteKey]:
-        due = (row for row in self._t.indexnow.values() if row.state == state and row.due <= upto)
-        return sorted(due, key=lambda row: (row.due, row.digest))[:limit]
-
-    def count_site_keys(self, state: str) -> int:
-        return sum(row.state == state for row in self._t.indexnow.values())
-
-    def forget_site_keys(self, state: str, before: int, limit: int = 1000) -> int:
-        waiting = {row.digest for row in self._t.indexnowurls.values()}
-        stale = (row for row in self._t.indexnow.values() if row.state == state and row.seen < before)
-        old = [row.digest for row in stale if row.digest not in waiting][:limit]
-        self.delete_site_keys(old)
-        return len(old)
-
-    def delete_site_keys(self, digests: Sequence[str]) -> None:
-        for digest in digests:
-            self._t.indexnow.pop(digest, None)
-
-    def add_portions(self, rows: Sequence[Portion]) -> None:
-        for row in rows:
-            number = self._t.portions["last"] = self._t.portions.get("last", 0) + 1
-            self._t.indexnowurls[number] = replace(row, portionid=number)
-
-    def portions_of_good_keys(self, after: int, limit: int) -> list[int]:
-        good = {row.digest for row in self._t.indexnow.values() if row.state == GOOD}
-        found = (one for one, row in self._t.indexnowurls.items() if one > after and row.digest in good)
-        return sorted(found)[:limit]
-
-    def lock_portion(self, portionid: int) -> Portion | None:
-        return self._t.indexnowurls.get(portionid)
-
-    def cut_portion(self, portionid: int, urls: str, count: int) -> None:
-        row = self._t.indexnowurls.pop(portionid)
-        if count:
-            self._t.indexnowurls[portionid] = replace(row, urls=urls, count=count)
-
-    def drop_portions_of(self, digest: str) -> int:
-        gone = [number for number, row in self._t.indexnowurls.items() if row.digest == digest]
-        return sum(self._t.indexnowurls.pop(number).count for number in gone)
-
-    def drop_portions(self, before: int, limit: int = 1000) -> int:
-        old = sorted(number for number, row in self._t.indexnowurls.items() if row.at < before)
-        for number in old[:limit]:
-            del self._t.indexnowurls[number]
-        return len(old[:limit])
-
-    def portions_waiting(self, site: str | None = None) -> int:
-        return sum(row.size for row in self._t.indexnowurls.values() if site in {None, row.site})
-
-    def urls_waiting(self, site: str) -> int:
-        return sum(row.count for row in self._t.indexnowurls.values() if row.site == site)
 
     # --- interests -------------------------------------------------------------------------------
 

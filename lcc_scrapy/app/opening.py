@@ -28,6 +28,7 @@ from lcc_scrapy.machine.data_directory import DataDirectory
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.ops.machines import MachineAddresses
 from lcc_scrapy.ops.status import Here
+from lcc_scrapy.runtime.apps import Apps
 
 if TYPE_CHECKING:
     from lcc_scrapy.feed.remote_content import OtherMachines
@@ -41,7 +42,7 @@ def open_store(config: Config, *, check: bool = True, tolerated: Container[str] 
     store = unchecked_store(config)
     try:
         if check:
-            check_store(store, tolerated)
+            check_store(store, tolerated, apps=config.apps)
     except StoreUnavailable as error:
         raise ConfigurationError(f"the database does not answer: {error}") from None
     return store
@@ -69,10 +70,10 @@ def unchecked_reads(config: Config, store: SqlStore) -> SqlStore:
     return _made("LCC_READ_DATABASE_URL", config.read_database_url) if config.read_database_url else store
 
 
-def check_reads(home: DataDirectory, reads: SqlStore) -> None:
+def check_reads(config: Config, home: DataDirectory, reads: SqlStore) -> None:
     """Refuse replicas that are not of this LCC; ``StoreUnavailable`` when they do not answer."""
     try:
-        check_store(reads, durable=False)
+        check_store(reads, durable=False, apps=config.apps)
         check_owner(home, reads)
     except ConfigurationError as error:
         raise ConfigurationError(f"LCC_READ_DATABASE_URL: {error}") from None
@@ -86,13 +87,13 @@ def open_reads(config: Config, home: DataDirectory) -> SqlStore:
         return store
     reads = _made("LCC_READ_DATABASE_URL", config.read_database_url)
     try:
-        check_reads(home, reads)
+        check_reads(config, home, reads)
     except StoreUnavailable as error:
         raise ConfigurationError(f"LCC_READ_DATABASE_URL: the database does not answer: {error}") from None
     return reads
 
 
-def check_store(store: SqlStore, tolerated: Container[str] = (), *, durable: bool = True) -> None:
+def check_store(store: SqlStore, tolerated: Container[str] = (), *, apps: Apps, durable: bool = True) -> None:
     """Refuse a database that must not be worked with; ``StoreUnavailable`` when it does not answer.
 
     One that is closed for one of the ``tolerated`` reasons is let pass, and one that may lose what it
@@ -104,7 +105,7 @@ def check_store(store: SqlStore, tolerated: Container[str] = (), *, durable: boo
             " correct LCC_DATABASE_URL, or bring the file back"
         )
     try:
-        waiting = schema.pending(store.url)
+        waiting = schema.pending(store.url, apps=apps)
         if waiting and schema.is_empty(store.url):
             raise ConfigurationError(
                 "the database is empty: bring it back with `lcc db restore FILE`, or correct LCC_DATABASE_URL"

@@ -60,7 +60,7 @@ def _check_database(lcc: Lcc) -> None:
     store = unchecked_store(lcc.config)
     try:
         with suppress(StoreUnavailable):
-            check_store(store)
+            check_store(store, apps=lcc.config.apps)
     finally:
         store.close()
 

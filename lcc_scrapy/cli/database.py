@@ -50,10 +50,10 @@ def upgrade(lcc: Lcc, *, dry_run: bool) -> None:
     url = lcc.config.database_url
     open_store(lcc.config, check=False).close()
     if dry_run:
-        click.echo(schema.upgrade_sql(url) or "-- the database is up to date", nl=True)
+        click.echo(schema.upgrade_sql(url, apps=lcc.config.apps) or "-- the database is up to date", nl=True)
         return
     with printing.progress("rows changed") as progress:
-        applied = schema.upgrade(url, progress)
+        applied = schema.upgrade(url, progress, apps=lcc.config.apps)
     click.echo(f"upgraded: {', '.join(applied)}" if applied else "the database is up to date")
 
 
@@ -97,7 +97,7 @@ def copy(lcc: Lcc, url: "URL") -> None:
         _opened(lcc.config, url) as target,
         printing.progress("copying") as progress,
     ):
-        rows = move(source, target, progress)
+        rows = move(source, target, lcc.config.apps, progress)
     click.echo(f"copied {rows} rows; from now on set LCC_DATABASE_URL={url.render_as_string()}")
 
 
@@ -119,7 +119,7 @@ def backup(lcc: Lcc, file: Path, *, force: bool) -> None:
     if file.exists() and not force:
         raise ConfigurationError(f"{file} exists already: give another name, or --force to replace it")
     with lcc.store() as store, printing.progress("backing up") as progress:
-        write_backup(store, file, progress)
+        write_backup(store, file, lcc.config.apps, progress)
     click.echo(f"{file} is complete: {printing.size(file.stat().st_size)}")
 
 
@@ -146,15 +146,16 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
     with ExitStack() as open_now:
         spools = open_now.enter_context(_at_rest(config))
         with printing.progress("reading the backup"):
-            source = open_now.enter_context(opened_backup(file, home.lcc_id, home.folder))
+            source = open_now.enter_context(opened_backup(file, home.lcc_id, home.folder, config.apps))
         target = open_now.enter_context(_opened(config, read_url(config.database_url)))
-        if restoring.holds_rows(target, home.lcc_id):
+        if restoring.holds_rows(target, home.lcc_id, config.apps):
             _ask(yes=yes)
         with printing.progress("restoring") as progress:
             rows = restoring.restore(
                 target,
                 source,
                 home.folder,
+                config.apps,
                 fileid=highest_id(config.content_url, config.content_dir),
                 logins=_logins(waiting for spool in spools for waiting in spool.ready()),
                 now=int(time.time()),

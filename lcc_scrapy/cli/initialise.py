@@ -128,7 +128,7 @@ def _upgraded(config: "Config") -> "SqlStore":
 
     store = open_store(config, check=False)
     try:
-        schema.upgrade(config.database_url)
+        schema.upgrade(config.database_url, apps=config.apps)
         store.check()
         with store.read() as tx:
             refuse_closed(tx)

@@ -129,10 +129,10 @@ class ServerProcess(ABC):
         from lcc_scrapy.app.opening import check_owner, check_reads, check_store
 
         assert self._home is not None  # else a subclass has another database
-        check_store(self._store)
+        check_store(self._store, apps=self.config.apps)
         check_owner(self._home, self._store)
         if self._reads is not self._store:
-            check_reads(self._home, self._reads)
+            check_reads(self.config, self._home, self._reads)
 
     def _close_stores(self) -> None:
         self._store.close()

@@ -48,7 +48,9 @@ def web(lcc: Lcc) -> None:
     if config.content_redirect and not config.content_url:
         raise ConfigurationError("LCC_CONTENT_REDIRECT: contents lie in files; it needs LCC_CONTENT_URL")
     logs.begin(lcc.settings, config.log_format)
-    for name in unserved(config):
+    with needs_web("lcc web"):
+        without_effect = unserved(config)
+    for name in without_effect:
         _log.warning("%s is set, and nothing serves it: set LCC_PUSH_ENDPOINTS", name)
     if config.push_endpoints:
         _serve_both(lcc)
@@ -60,10 +62,12 @@ def unserved(config: "Config") -> list[str]:
     """Return the settings that have an effect at LCC_PUSH_ENDPOINTS only, where there is none."""
     effective = {
         "LCC_REGISTRATION": config.registration.mode != OFF,
-        "LCC_INDEXNOW": config.indexnow.mode != OFF,
         "LCC_PUBLIC_URL": bool(config.public_url),
     }
-    return [name for name, is_set in effective.items() if is_set and not config.push_endpoints]
+    if config.push_endpoints:
+        return []
+    of_apps = [name for part in config.apps.parts("public_routes") for name in part.settings(config)]
+    return [name for name, is_set in effective.items() if is_set] + of_apps
 
 
 def _serve_content_users(lcc: Lcc) -> None:

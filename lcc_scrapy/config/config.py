@@ -7,9 +7,9 @@ its default. ``domain/notations.py`` says how values are written.
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from lcc_scrapy import __version__
@@ -26,7 +26,6 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_serving import Bounds as WebBounds
 from lcc_scrapy.domain.http_serving import Endpoint
 from lcc_scrapy.domain.http_serving import Service as HttpService
-from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.listen_rules import QueryListenRules, UnsListenRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.mail_rules import MailRules
@@ -41,12 +40,50 @@ from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turns import PRIORITIES
 from lcc_scrapy.domain.uns_limits import Limits as UnsLimits
 from lcc_scrapy.links.rules import IgnoreList, LinkRules
+from lcc_scrapy.runtime.apps import NO_APPS, App, Apps, read_apps
+from lcc_scrapy.runtime.apps import load as load_part
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
+T = TypeVar("T")
 _resolved: Callable[[Any], Any] = str
 """Reads a path; ``load`` makes an absolute one of it."""
+
+
+class OfApps:
+    """The settings of apps: each group is read, and checked, when it is first asked for."""
+
+    def __init__(self, given: Given | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self._given = PlainSettings({}, {}) if given is None else given
+        self._environment = environment or {}
+        self._read: dict[type[Any], Any] = {}
+
+    def of(self, kind: type[T]) -> T:
+        """Return the settings of a class; raises ``ConfigurationError`` naming the one that is wrong."""
+        if kind not in self._read:
+            declared = declared_in(kind)
+            values = {one.name: _value(one, self._given, self._environment) for one in declared}
+            self._read[kind] = make(kind, values)
+        return cast("T", self._read[kind])
+
+    def renewed(self, fresh: "OfApps") -> "tuple[OfApps, list[str], list[str]]":
+        """Return them with those of ``fresh`` that may change now; the names of these, and of the others."""
+        changed, waiting = list[str](), list[str]()
+        for kind, value in self._read.items():
+            before, after = values_of(value), values_of(fresh.of(kind))
+            different = [one for one in declared_in(kind) if before[one.name] != after[one.name]]
+            live = {one.name: after[one.name] for one in different if one.live}
+            fresh = fresh.with_group(make(kind, before | live))
+            changed += live
+            waiting += [one.name for one in different if not one.live]
+        return fresh, changed, waiting
+
+    def with_group(self, value: Any) -> "OfApps":
+        """Return them with one group as it is given: for tests, and for what runs beside a process."""
+        made = OfApps(self._given, self._environment)
+        made._read.update({**self._read, type(value): value})
+        return made
 
 
 # fmt: off
@@ -54,6 +91,7 @@ _resolved: Callable[[Any], Any] = str
 class Config:
     """All settings, read and checked by ``load``. Those that one component needs alone are in groups."""
 
+    apps: Apps = setting("LCC_APPS", "", read_apps, "Apps beside those that come with the LCC, by the modules that define them (`mypkg.titles`, [apps](apps.md)); `-tracker` leaves one out, with its commands, pages and jobs. Separated by blanks.")
     data_dir: Path = setting("LCC_DATA_DIR", "", _resolved, "The data directory made by `lcc init`. Default: `lcc-data` beside `scrapy.cfg`.")
     database_url: str = setting("LCC_DATABASE_URL", "", str, "SQLAlchemy URL of the database. Default: SQLite inside the data directory.")
     database_url_file: str = setting("LCC_DATABASE_URL_FILE", "", str, "File that holds the URL of the database, for one with a password; read when LCC_DATABASE_URL is not set, an empty one counts for nothing.")
@@ -115,7 +153,6 @@ class Config:
     push_spool_dir: Path = setting("LCC_PUSH_SPOOL_DIR", "", _resolved, "Folder of the sets that `lcc web` accepted at LCC_PUSH_ENDPOINTS. Default: `spool-push` inside the data directory.")
     web: WebBounds = group(WebBounds)
     dashboard: DashboardRules = group(DashboardRules)
-    indexnow: IndexNowRules = group(IndexNowRules)
     files_endpoint: Endpoint | None = setting("LCC_FILES_ENDPOINT", "", readers.endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere.")
     files_address: str = setting("LCC_FILES_ADDRESS", "", readers.address, "How other machines reach this machine's `lcc files`, for example `https://m2.example.org:8081`: it notes that in the database. Empty = the name of this host (or the address of LCC_FILES_ENDPOINT, without a certificate) and its port; nothing where it listens for this machine only.")
     files_machines: Mapping[int, str] = setting("LCC_FILES_MACHINES", "", readers.machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good.")
@@ -141,6 +178,11 @@ class Config:
     tracker_scan: ScanLimits = group(ScanLimits)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)
     # fmt: on
+    of_apps: OfApps = field(default_factory=OfApps, compare=False)
+
+    def of(self, kind: type[T]) -> T:
+        """Return the settings of an app; raises ``ConfigurationError`` naming the one that is wrong."""
+        return self.of_apps.of(kind)
 
     @property
     def spool_dirs(self) -> tuple[Path, ...]:
@@ -191,8 +233,10 @@ def renew(running: Config, fresh: Config) -> Renewal:
     before, after = values_of(running), values_of(fresh)
     different = [one for one in SETTINGS if before[one.name] != after[one.name]]
     live = {one.name: after[one.name] for one in different if one.live}
-    waiting = tuple(one.name for one in different if not one.live)
-    return Renewal(make(Config, before | live), tuple(live), waiting)
+    waiting = [one.name for one in different if not one.live]
+    of_apps, changed_there, waiting_there = running.of_apps.renewed(fresh.of_apps)
+    config = replace(make(Config, before | live), of_apps=of_apps)
+    return Renewal(config, (*live, *changed_there), (*waiting, *waiting_there))
 
 
 def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config:
@@ -213,7 +257,24 @@ def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config
         "LCC_PUSH_SPOOL_DIR": Path(values["LCC_PUSH_SPOOL_DIR"] or data_dir / "spool-push").absolute(),
         "LCC_FETCH_LOG": data_dir / fetch_log if fetch_log else None,
     }
-    return make(Config, values)
+    return replace(make(Config, values), of_apps=OfApps(settings, environment))
+
+
+def apps_of(settings: Given, environment: Mapping[str, str] = os.environ) -> Apps:
+    """Return the apps that LCC_APPS names, without reading any other setting."""
+    return cast("Apps", _value(_BY_NAME["LCC_APPS"], settings, environment))
+
+
+def settings_of(app: App) -> tuple[Setting, ...]:
+    """Return the settings that an app declares, each once."""
+    declared = declared_in(load_part(app.settings)) if app.settings else ()
+    return tuple({one.name: one for one in declared}.values())
+
+
+def every_setting(apps: Apps) -> tuple[Setting, ...]:
+    """Return the settings of the core and of the apps that are installed, each once."""
+    of_apps = (one for app in apps.installed for one in settings_of(app))
+    return tuple({one.name: one for one in (*SETTINGS, *of_apps)}.values())
 
 
 def given_settings(given: Mapping[str, str]) -> PlainSettings:
@@ -281,7 +342,14 @@ def _default_data_dir() -> Path:
 def unknown_settings(settings: Given, environment: Mapping[str, str] = os.environ) -> list[str]:
     """Return names that look like ours and are not, so that a typing error does not pass in silence."""
     names = {name for name in (*settings, *environment) if name.startswith("LCC_")}
-    return sorted(names - _BY_NAME.keys() - {"LCC_PWD"})
+    unknown = names - _BY_NAME.keys() - {"LCC_PWD"}
+    apps = apps_of(settings, environment) if unknown else NO_APPS
+    return sorted(name for name in unknown if not _is_of_an_app(name, apps))
+
+
+def _is_of_an_app(name: str, apps: Apps) -> bool:
+    owner = apps.owner_of(name)
+    return owner is not None and any(one.name == name for one in settings_of(owner))
 
 
 def config_of(settings: Config | Given | Mapping[str, str] | None) -> Config:

@@ -22,7 +22,7 @@ from scrapy.utils.project import get_project_settings
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.threads import deferToThreadPool
 
-from lcc_scrapy.config.config import SETTINGS, Config, Renewal, load, renew, unknown_settings
+from lcc_scrapy.config.config import Config, Renewal, load, renew, unknown_settings
 from lcc_scrapy.domain.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ def renewed(running: BaseSettings, fresh: Mapping[str, Any]) -> BaseSettings:
     made = BaseSettings()
     for name, value in fresh.items():
         made.set(name, value, _PROJECT)
-    for name in (setting.name for setting in SETTINGS):
+    for name in (name for name in running if str(name).startswith("LCC_")):
         priority = running.getpriority(name)
         if priority is not None and priority != _PROJECT:
             made.set(name, running[name], priority)

@@ -1,17 +1,25 @@
-"""The database's schema and its numbered migrations (Alembic, in ``db/migrations``).
+"""The schema of a database and its numbered migrations (Alembic): those of the core, and of each app its own.
+
+The core's are in ``db/migrations``; an app's revisions begin with 0001 and stand in a table of their own, so
+that an app can come and go without the others. Those of an app that is left out (LCC_APPS) are applied too.
 
 Alembic takes longer to import than most commands take to run: it is left alone while there is nothing to do.
 """
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Connection, inspect
+from sqlalchemy import URL, Connection, MetaData, Table, inspect
 
 from lcc_scrapy.db.sql.store import READING, SILENCE, SqlStore, named_errors
 from lcc_scrapy.db.sql.urls import read_url
+from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.runtime.apps import Apps, load, ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,41 +30,96 @@ VERSION_TABLE = "lcc_version"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def upgrade(url: str | URL, progress: "Callable[[int, int], None] | None" = None) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of revisions: the core's (no name) or an app's."""
+
+    name: str
+    folder: Path
+    metadata: MetaData
+
+    @property
+    def table(self) -> str:
+        """Return the name of the table in which its present revision stands."""
+        return f"{VERSION_TABLE}_{self.name}" if self.name else VERSION_TABLE
+
+    def newest(self) -> str:
+        """Return the revision of a database that is up to date, by the names of the migrations' files."""
+        return max(file.name for file in self.folder.glob("[0-9]*.py")).partition("_")[0]
+
+    def shown(self, revisions: "Iterable[str]") -> list[str]:
+        """Return revisions as people read them: ``0044``, ``tracker 0001``."""
+        return [f"{self.name} {one}".strip() for one in revisions]
+
+
+CORE = Line("", _MIGRATIONS / "versions", metadata)
+
+
+def lines_of(apps: Apps | None = None) -> list[Line]:
+    """Return the core's line and those of the installed apps (None = ours), in the order of upgrades."""
+    installed = (ours() if apps is None else apps).installed
+    return [CORE, *(_line(app.name, app.migrations, app.tables) for app in installed if app.migrations)]
+
+
+def _line(name: str, migrations: str, tables: str) -> Line:
+    return Line(name, Path(import_module(migrations).__path__[0]), load(tables))
+
+
+def tables_of(apps: Apps | None = None) -> list[Table]:
+    """Return all tables of the core and of the installed apps."""
+    return [table for line in lines_of(apps) for table in line.metadata.sorted_tables]
+
+
+def absent_apps(names: Iterable[str], apps: Apps | None = None) -> list[str]:
+    """Return the apps that a database with tables of such ``names`` has, and that are not installed."""
+    known = {line.table for line in lines_of(apps)}
+    lines = {name for name in names if name.startswith(f"{VERSION_TABLE}_")}
+    return sorted(name.removeprefix(f"{VERSION_TABLE}_") for name in lines - known)
+
+
+def upgrade(
+    url: str | URL, progress: "Callable[[int, int], None] | None" = None, *, apps: Apps | None = None
+) -> list[str]:
     """Bring a database up to date; returns the revisions applied, oldest first.
 
     ``progress`` is told the rows that were changed, and how many there are as far as it is known. All or
     nothing on SQLite and PostgreSQL; MariaDB and MySQL commit each statement.
     """
     store = SqlStore(url, silence=None, pause=0)  # a migration of a large table may take hours
+    applied: list[str] = []
     try:
         with named_errors(), store.engine.connect() as connection, connection.begin():
-            applied = _pending(connection)
-            if applied:
+            for line, waiting in _pending(connection, lines_of(apps)):
                 from alembic import command  # noqa: PLC0415 - see above
 
-                config = _config()
+                config = _config(line)
                 config.attributes["connection"] = connection
                 if progress is not None:
                     config.attributes["progress"] = progress
                 command.upgrade(config, "head")
+                applied += line.shown(waiting)
             return applied
     finally:
         store.close()
 
 
-def pending(url: str | URL, *, silence: int = SILENCE) -> list[str]:
+def pending(url: str | URL, *, silence: int = SILENCE, apps: Apps | None = None) -> list[str]:
     """Return the revisions that ``upgrade`` would apply, oldest first; changes nothing, creates nothing.
 
     ``silence`` is as for ``SqlStore``. Raises ``ConfigurationError`` when the database is newer than this
     program.
     """
+    return [one for line, waiting in _waiting(url, silence, apps) for one in line.shown(waiting)]
+
+
+def _waiting(url: str | URL, silence: int, apps: Apps | None) -> list[tuple[Line, list[str]]]:
+    lines = lines_of(apps)
     if is_missing_file(url):
-        return _after(None)
+        return [(line, _after(line, None)) for line in lines]
     store = SqlStore(url, silence=silence)
     try:
         with named_errors(), store.engine.connect() as connection:
-            return _pending(connection.execution_options(**{READING: True}))
+            return list(_pending(connection.execution_options(**{READING: True}), lines))
     finally:
         store.close()
 
@@ -71,52 +134,58 @@ def is_empty(url: str | URL) -> bool:
         store.close()
 
 
-def upgrade_sql(url: str) -> str:
-    """Return what ``upgrade`` would execute, as SQL text."""
-    waiting = pending(url)
-    if not waiting:
-        return ""
-    from alembic import command  # noqa: PLC0415 - see above
-
+def upgrade_sql(url: str, *, apps: Apps | None = None) -> str:
+    """Return what ``upgrade`` would execute, as SQL text; "" = nothing."""
     text = StringIO()
-    config = _config(text)
-    config.attributes["url"] = url
-    known = _after(None)
-    before = known[: -len(waiting)]
-    command.upgrade(config, f"{before[-1] if before else 'base'}:head", sql=True)
+    for line, waiting in _waiting(url, SILENCE, apps):
+        from alembic import command  # noqa: PLC0415 - see above
+
+        config = _config(line, text)
+        config.attributes["url"] = url
+        before = _after(line, None)[: -len(waiting)]
+        command.upgrade(config, f"{before[-1] if before else 'base'}:head", sql=True)
     return text.getvalue()
 
 
-def _config(output: StringIO | None = None) -> "Config":
+def _config(line: Line, output: StringIO | None = None) -> "Config":
     from alembic.config import Config  # noqa: PLC0415 - see above
 
     config = Config(output_buffer=output) if output else Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    for option, path in {"script_location": _MIGRATIONS, "version_locations": line.folder}.items():
+        config.set_main_option(option, str(path).replace("%", "%%"))
+    config.set_main_option("path_separator", "newline")
+    config.attributes["version_table"] = line.table
     return config
 
 
-def _pending(connection: Connection) -> list[str]:
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return _after(None)
-    current = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()  # noqa: S608
-    return [] if current == newest() else _after(current)
+def _pending(connection: Connection, lines: Iterable[Line]) -> Iterator[tuple[Line, list[str]]]:
+    """Yield the lines that have revisions which the database lacks, with these."""
+    names = set(inspect(connection).get_table_names())
+    for line in lines:
+        current = None
+        if line.table in names:
+            query = f"SELECT version_num FROM {line.table}"  # noqa: S608 - names of ours
+            current = connection.exec_driver_sql(query).scalar()
+        if current != line.newest():
+            yield line, _after(line, current)
 
 
 def newest() -> str:
-    """Return the revision of a database that is up to date, by the names of the migrations' files."""
-    return max(file.name for file in (_MIGRATIONS / "versions").glob("[0-9]*.py")).partition("_")[0]
+    """Return the core's revision of a database that is up to date."""
+    return CORE.newest()
 
 
-def _after(current: str | None) -> list[str]:
+def _after(line: Line, current: str | None) -> list[str]:
     from alembic.script import ScriptDirectory  # noqa: PLC0415 - see above
 
-    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    scripts = ScriptDirectory.from_config(_config(line)).walk_revisions()
     known = [script.revision for script in scripts][::-1]
     if current is None:
         return known
     if current not in known:
+        (shown,) = line.shown([current])
         raise ConfigurationError(
-            f"the database has schema {current}, which this version does not know: install the newer one"
+            f"the database has schema {shown}, which this version does not know: install the newer one"
         )
     return known[known.index(current) + 1 :]
 

@@ -7,7 +7,6 @@ from lcc_scrapy.db.sql.aci_verbs import AciVerbs
 from lcc_scrapy.db.sql.alert_verbs import AlertVerbs
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.dashboard_verbs import DashboardVerbs
-from lcc_scrapy.db.sql.indexnow_verbs import IndexNowVerbs
 from lcc_scrapy.db.sql.irrelevant_verbs import IrrelevantVerbs
 from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
@@ -46,7 +45,6 @@ class Tx(
     DashboardVerbs,
     RegistrationVerbs,
     SourceVerbs,
-    IndexNowVerbs,
     UrdVerbs,
     AciVerbs,
     AlertVerbs,

@@ -4,7 +4,7 @@ A copy is closed (``db.closed``) until the last row is in it, so that nobody wor
 an interrupted copy begins anew. Pages of rows are committed one by one, so memory is bounded.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Table, inspect, text
@@ -14,10 +14,11 @@ from lcc_scrapy.db.closed import CLOSED, Closed, close, refuse_closed, reopen
 from lcc_scrapy.db.sql.sequences import raise_last_number
 from lcc_scrapy.db.sql.snapshot import Snapshot, snapshot
 from lcc_scrapy.db.sql.store import READING, SqlStore, plain_errors
-from lcc_scrapy.db.tables import counters, lccinfo, metadata, pidb, views
+from lcc_scrapy.db.tables import counters, lccinfo, pidb, views
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID
+from lcc_scrapy.runtime.apps import Apps
 
 Numbers = Mapping[str, int]
 
@@ -43,7 +44,7 @@ class HighWater:
             int(facts.get(GENERATION, 0)),
             {row["name"]: row["value"] for page in seen.pages(counters) for row in page},
             {str(row["pid"]): row["lastconnseq"] for page in seen.pages(pidb) for row in page},
-            {table.name: seen.last_number(table) for table in metadata.sorted_tables},
+            {table.name: seen.last_number(table) for table in seen.tables},
         )
 
     def __or__(self, other: "HighWater") -> "HighWater":
@@ -79,37 +80,58 @@ class Contents:
     foreign: bool = False
 
 
-def contents(store: SqlStore) -> Contents:
-    """Look into a database of which nothing is known."""
+def contents(store: SqlStore, apps: Apps) -> Contents:
+    """Look into a database of which nothing is known.
+
+    Raises ``ConfigurationError`` where it has tables of an app that is not installed.
+    """
     with plain_errors(f"{store.url.render_as_string()} cannot be read"), store.engine.connect() as connection:
         connection.execution_options(**{READING: True})
         names = set(inspect(connection).get_table_names())
-        seen, facts = Snapshot(connection), Tx(connection)
-        rows = any(seen.count(table) for table in metadata.sorted_tables if table.name in names)
-        foreign = bool(names - metadata.tables.keys() - {schema.VERSION_TABLE, *_FORMER})
+        _refuse_absent_apps(names, apps)
+        seen, facts = Snapshot(connection, schema.tables_of(apps)), Tx(connection)
+        rows = any(seen.count(table) for table in seen.tables if table.name in names)
+        ours = {table.name for table in seen.tables} | {line.table for line in schema.lines_of(apps)}
+        foreign = bool(names - ours - {*_FORMER})
         if lccinfo.name not in names:
             return Contents(rows, foreign=foreign)
         return Contents(rows, facts.info(LCC_ID) or "", facts.info(CLOSED) or "", foreign)
 
 
-def move(source: SqlStore, target: SqlStore, progress: Progress) -> int:
+def refuse_absent_apps(store: SqlStore, apps: Apps) -> None:
+    """Raise ``ConfigurationError`` where a database has tables of an app that is not installed."""
+    with plain_errors("the database cannot be read"), store.engine.connect() as connection:
+        connection.execution_options(**{READING: True})
+        _refuse_absent_apps(inspect(connection).get_table_names(), apps)
+
+
+def _refuse_absent_apps(names: Iterable[str], apps: Apps) -> None:
+    absent = schema.absent_apps(names, apps)
+    if absent:
+        raise ConfigurationError(
+            f"the database has tables of {', '.join(absent)}, which is not installed here, and their rows"
+            " would be lost: install it (LCC_APPS)"
+        )
+
+
+def move(source: SqlStore, target: SqlStore, apps: Apps, progress: Progress) -> int:
     """Copy a database into an empty one, and close the one that was copied; returns the number of rows.
 
     What an interrupted ``move`` left in ``target`` is thrown away first. Raises ``LccError`` when the target
     holds anything else, or when the source was written to meanwhile; the source then stays as it is.
     """
-    _check(source, target)
-    make_anew(target, Closed.COPYING)
-    with snapshot(source) as seen:
+    _check(source, target, apps)
+    make_anew(target, Closed.COPYING, apps)
+    with snapshot(source, schema.tables_of(apps)) as seen:
         total = fill(target, seen, progress)
         counted = HighWater.of(seen)
-    _leave(source, counted)
+    _leave(source, counted, seen.tables)
     with target.begin() as tx:
         reopen(tx)
     return total
 
 
-def make_anew(target: SqlStore, why_closed: Closed) -> None:
+def make_anew(target: SqlStore, why_closed: Closed, apps: Apps) -> None:
     """Throw away what is in a database, make all tables, and close it.
 
     The fact that it is closed goes last, so that no moment shows rows of half a copy as a whole one.
@@ -117,11 +139,11 @@ def make_anew(target: SqlStore, why_closed: Closed) -> None:
     with plain_errors(_WRITING), target.engine.begin() as connection:
         for view in views.tables.keys() & set(inspect(connection).get_view_names()):
             connection.execute(text(f"DROP VIEW {view}"))
-        for table in sorted(metadata.sorted_tables, key=lambda table: table is lccinfo):
+        for table in sorted(schema.tables_of(apps), key=lambda table: table is lccinfo):
             table.drop(connection, checkfirst=True)
-        for name in (*_FORMER, schema.VERSION_TABLE):
+        for name in (*_FORMER, *(line.table for line in schema.lines_of(apps))):
             connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
-    schema.upgrade(target.url)
+    schema.upgrade(target.url, apps=apps)
     target.check()
     with target.begin() as tx:
         close(tx, why_closed)
@@ -130,7 +152,7 @@ def make_anew(target: SqlStore, why_closed: Closed) -> None:
 def fill(target: SqlStore, seen: Snapshot, progress: Progress) -> int:
     """Copy all tables into the empty ones of ``target``; returns the number of rows, as counted there."""
     done, total = 0, seen.total()
-    for table in metadata.sorted_tables:
+    for table in seen.tables:
         for page in seen.pages(table):
             with plain_errors(f"{_WRITING} (table {table.name})"), target.engine.begin() as connection:
                 connection.execute(table.insert(), page)
@@ -143,14 +165,15 @@ def fill(target: SqlStore, seen: Snapshot, progress: Progress) -> int:
 def _end_table(target: SqlStore, seen: Snapshot, table: Table) -> None:
     with plain_errors(f"{_WRITING} (table {table.name})"), target.engine.begin() as connection:
         raise_last_number(connection, table, seen.last_number(table))
-        there, here = seen.count(table), Snapshot(connection).count(table)
+        there, here = seen.count(table), Snapshot(connection, (table,)).count(table)
     if there != here:
         raise LccError(f"table {table.name} has {there} rows, its copy {here}: begin again")
 
 
-def _check(source: SqlStore, target: SqlStore) -> None:
+def _check(source: SqlStore, target: SqlStore, apps: Apps) -> None:
     """Refuse a target in use, and a source that was left, unless just that was interrupted."""
-    found = contents(target)
+    refuse_absent_apps(source, apps)
+    found = contents(target, apps)
     with source.read() as tx:
         half = found.closed == Closed.COPYING and found.lcc_id in {"", tx.info(LCC_ID)}
         refuse_closed(tx, {Closed.MOVED} if half else ())
@@ -160,10 +183,10 @@ def _check(source: SqlStore, target: SqlStore) -> None:
         )
 
 
-def _leave(source: SqlStore, counted: HighWater) -> None:
+def _leave(source: SqlStore, counted: HighWater, tables: Sequence[Table]) -> None:
     """Close the database that was copied, unless it has counted on since."""
     with plain_errors("the old database cannot be closed"), source.engine.begin() as connection:
-        if HighWater.of(Snapshot(connection)) != counted:
+        if HighWater.of(Snapshot(connection, tables)) != counted:
             raise LccError(
                 "the database was written to while it was copied: stop all crawls, then copy again"
             )

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import pytest
 
+from lcc_scrapy.apps.indexnow.store import rows_in
 from tests.harness import wait_for
 from tests.indexnow_house import Receiver
 from tests.integration.site import Site, page
@@ -62,7 +63,7 @@ def key_of(number):
 
 def states_of(receiver):
     with receiver.store.read() as tx:
-        return {row.state for row in tx.site_keys()}
+        return {row.state for row in rows_in(tx).site_keys()}
 
 
 def test_no_kill_loses_what_was_acknowledged(make_lcc):

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lcc_scrapy.domain.indexnow_limits import IndexNowRules
+from lcc_scrapy.apps.indexnow.checking import Verdict
+from lcc_scrapy.apps.indexnow.settings import IndexNowRules
+from lcc_scrapy.apps.indexnow.store import rows_in
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.throttling import Rate
-from lcc_scrapy.indexnow.checking import Verdict
 from tests.harness import wait_for
 from tests.indexnow_house import KEY, NOW, PID, SITE, IndexNowHouse, get, post, url
 
@@ -340,7 +341,7 @@ def test_thousands_of_requests_for_ever_new_hosts_cost_as_many_checks_as_may_be(
         statuses = [get(client, url("a", f"h{number}.example.org")).status_code for number in range(2000)]
     assert (statuses.count(403), statuses.count(429), len(house.checks)) == (5, 1995, 5)
     with house.store.read() as tx:
-        assert len(tx.site_keys()) == 5
+        assert len(rows_in(tx).site_keys()) == 5
 
 
 def test_what_waits_is_bounded_for_each_site_and_in_all():
@@ -369,7 +370,7 @@ def test_keys_that_somebody_made_up_do_not_keep_the_key_of_a_site_out():
     with house.client() as client:
         assert [get(client, key=f"key-{number:08}").status_code for number in range(40)] == [403] * 40
         with house.store.read() as tx:
-            assert len(tx.site_keys_of(SITE)) == 16
+            assert len(rows_in(tx).site_keys_of(SITE)) == 16
         house.verdict = Verdict("good")
         assert get(client).status_code == 200
 
@@ -402,7 +403,7 @@ def test_what_nobody_uses_any_more_is_forgotten(house):
         wait_for(lambda: not house.held())
     house.keys.expire(NOW + 31 * 86_400)
     with house.store.read() as tx:
-        assert tx.site_keys() == []
+        assert rows_in(tx).site_keys() == []
 
 
 def test_a_full_queue_lets_urls_wait_before_it():

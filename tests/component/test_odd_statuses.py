@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 import pytest
 
 from lcc_scrapy.annotation import webhooks
+from lcc_scrapy.apps.indexnow.checking import Checker, _File
+from lcc_scrapy.apps.indexnow.rules import PENDING
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import CODES
 from lcc_scrapy.domain.http_status import understood
-from lcc_scrapy.domain.indexnow import PENDING
 from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch import outcomes, robots
 from lcc_scrapy.fetch.turn import TurnKeeper
-from lcc_scrapy.indexnow.checking import Checker, _File
 from lcc_scrapy.registration import proof
 from lcc_scrapy.registration.service import NotProved
 from lcc_scrapy.sources import fetching

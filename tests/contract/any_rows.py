@@ -5,11 +5,11 @@ from hashlib import sha256
 from sqlalchemy import BigInteger, Boolean, Float, Integer, LargeBinary, SmallInteger, String, Text, select
 from sqlalchemy.dialects import mysql
 
+from lcc_scrapy.db.schema import tables_of
 from lcc_scrapy.db.sql.store import make_engine
-from lcc_scrapy.db.tables import metadata
 
 ROWS = 7
-TABLES = metadata.sorted_tables
+TABLES = tables_of()
 
 
 def row(table, number):

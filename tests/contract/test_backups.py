@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 import sqlalchemy
@@ -22,6 +23,7 @@ from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID, head_of
 from lcc_scrapy.ops import backups, restoring
 from lcc_scrapy.ops.backups import opened_backup, write_backup
 from lcc_scrapy.ops.restoring import LEAP
+from lcc_scrapy.runtime.apps import ours
 from tests.made_databases import upgrade
 
 KINDS = ["sqlite", "mariadb", "postgresql"]
@@ -57,22 +59,29 @@ class Keeper:
 
     def backup(self, progress=lambda _done, _total: None):
         with closing(SqlStore(self.url)) as store:
-            write_backup(store, self.file, progress)
+            write_backup(store, self.file, ours(), progress)
         return self.file
 
     def restore(self, *, fileid=0, logins=(), now=NOW, progress=lambda _done, _total: None):
         with (
-            opened_backup(self.file, NAME, self.folder) as backup,
+            opened_backup(self.file, NAME, self.folder, ours()) as backup,
             closing(SqlStore(self.url)) as target,
         ):
             rows = restoring.restore(
-                target, backup, self.folder, fileid=fileid, logins=dict(logins), now=now, progress=progress
+                target,
+                backup,
+                self.folder,
+                ours(),
+                fileid=fileid,
+                logins=dict(logins),
+                now=now,
+                progress=progress,
             )
         assert not list(self.folder.glob("restore.*"))
         return rows
 
     def rows(self, table):
-        with closing(SqlStore(self.url)) as store, snapshot.snapshot(store) as seen:
+        with closing(SqlStore(self.url)) as store, snapshot.snapshot(store, schema.tables_of()) as seen:
             return [row for page in seen.pages(table) for row in page]
 
     def counters(self):
@@ -395,6 +404,7 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(small, tmp_path_fa
         "def upgrade() -> None:\n    op.execute(\"UPDATE machines SET note = 'upgraded'\")\n"
     )
     monkeypatch.setattr(schema, "_MIGRATIONS", newer)
+    monkeypatch.setattr(schema, "CORE", replace(schema.CORE, folder=newer / "versions"))
     small.restore()
     assert {row[2] for row in all_rows(small.url)["machines"]} == {"upgraded"}
     assert schema.pending(small.url) == []
@@ -410,26 +420,26 @@ def test_a_damaged_database_that_is_replaced_says_what_to_do(small):
         closing(SqlStore(small.url)) as store,
         pytest.raises(LccError, match=r"not a database; .* move it away or drop it"),
     ):
-        restoring.holds_rows(store, NAME)
+        restoring.holds_rows(store, NAME, ours())
 
 
 @pytest.mark.parametrize("why", [Closed.MOVED, Closed.BACKUP])
 def test_a_database_that_is_closed_for_good_is_not_replaced(small, why):
     small.write(lambda tx: tx.set_info(CLOSED, why))
     with closing(SqlStore(small.url)) as store, pytest.raises(ConfigurationError):
-        restoring.holds_rows(store, NAME)
+        restoring.holds_rows(store, NAME, ours())
 
 
 def test_the_database_of_another_lcc_is_not_replaced(small):
     with closing(SqlStore(small.url)) as store, pytest.raises(ConfigurationError, match="something else"):
-        restoring.holds_rows(store, "another")
+        restoring.holds_rows(store, "another", ours())
 
 
 def test_tables_that_the_operator_made_beside_those_of_the_lcc_stay(small):
     small.backup()
     execute(small.url, "create table reports (number integer)", "insert into reports values (42)")
     with closing(SqlStore(small.url)) as store:
-        assert restoring.holds_rows(store, NAME)
+        assert restoring.holds_rows(store, NAME, ours())
     small.restore()
     with closing(sqlite3.connect(sqlalchemy.make_url(small.url).database)) as connection:
         assert connection.execute("select number from reports").fetchall() == [(42,)]
@@ -438,13 +448,13 @@ def test_tables_that_the_operator_made_beside_those_of_the_lcc_stay(small):
 def test_an_older_database_is_upgraded_before_it_is_replaced(small):
     execute(small.url, f"delete from {schema.VERSION_TABLE}")
     with closing(SqlStore(small.url)) as store, pytest.raises(ConfigurationError, match="lcc db upgrade"):
-        restoring.holds_rows(store, NAME)
+        restoring.holds_rows(store, NAME, ours())
 
 
 def test_an_empty_database_is_replaced_without_asking(small, databases):
     for url, holds in ((small.url, True), (databases.empty("sqlite"), False)):
         with closing(SqlStore(url)) as store:
-            assert restoring.holds_rows(store, NAME) is holds
+            assert restoring.holds_rows(store, NAME, ours()) is holds
 
 
 def test_sqlite_finds_the_page_that_the_tests_damage(small):

@@ -6,16 +6,19 @@ from dataclasses import replace
 import pytest
 from little_lcc import PID, SITE, update, url
 
+from lcc_scrapy.apps.indexnow.checking import Verdict
+from lcc_scrapy.apps.indexnow.keys import Keys
+from lcc_scrapy.apps.indexnow.queueing import Queueing, Step
+from lcc_scrapy.apps.indexnow.rules import BAD, GOOD, PENDING, Asked, Portion, SiteKey, read_submission
+from lcc_scrapy.apps.indexnow.settings import IndexNowRules
+from lcc_scrapy.apps.indexnow.store import rows_in
 from lcc_scrapy.domain.entries import ANY_TYPE, Origin
-from lcc_scrapy.domain.indexnow import BAD, GOOD, PENDING, Asked, Portion, SiteKey, read_submission
-from lcc_scrapy.domain.indexnow_limits import IndexNowRules
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.registration import FIRST_PID
-from lcc_scrapy.indexnow.checking import Verdict
-from lcc_scrapy.indexnow.keys import Keys
-from lcc_scrapy.indexnow.queueing import Queueing, Step
 from lcc_scrapy.providers.registration import give_out
 from lcc_scrapy.spidering.submitting import Spidering, Terms
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
 HOST = "www.example.org"
 
@@ -31,58 +34,64 @@ def portion(number, site="h", at=0, size=10, urls=("http://h/",)):
 def test_a_key_comes_back_as_it_was_put_in_and_is_replaced(store):
     first = site_key(1, since=1, seen=2, checked=3, due=4, tries=5, reason="né", accepted=6, refused=7)
     with store.begin() as tx:
-        assert tx.site_key(first.digest) is None
-        tx.put_site_key(first)
-        assert tx.lock_site_key(first.digest) == first
-        tx.put_site_key(replace(first, state=BAD))
+        assert rows_in(tx).site_key(first.digest) is None
+        rows_in(tx).put_site_key(first)
+        assert rows_in(tx).lock_site_key(first.digest) == first
+        rows_in(tx).put_site_key(replace(first, state=BAD))
     with store.read() as tx:
-        assert tx.site_key(first.digest) == replace(first, state=BAD)
-        assert tx.count_site_keys(GOOD) == 0
-        assert tx.count_site_keys(BAD) == 1
+        assert rows_in(tx).site_key(first.digest) == replace(first, state=BAD)
+        assert rows_in(tx).count_site_keys(GOOD) == 0
+        assert rows_in(tx).count_site_keys(BAD) == 1
 
 
 def test_keys_are_listed_by_site_and_found_when_they_are_due(store):
     rows = [site_key(3, "a", due=9), site_key(1, "b", PENDING, due=5), site_key(2, "b", PENDING, due=4)]
     with store.begin() as tx:
         for row in rows:
-            tx.put_site_key(row)
+            rows_in(tx).put_site_key(row)
     with store.read() as tx:
-        assert tx.site_keys() == rows
-        assert tx.site_keys((rows[0].site, rows[0].digest), 1) == [rows[1]]
-        assert tx.site_keys_of("b") == rows[1:]
-        assert tx.site_keys_due(PENDING, 5, 9) == [rows[2], rows[1]]
-        assert tx.site_keys_due(PENDING, 4, 9) == [rows[2]]
+        assert rows_in(tx).site_keys() == rows
+        assert rows_in(tx).site_keys((rows[0].site, rows[0].digest), 1) == [rows[1]]
+        assert rows_in(tx).site_keys_of("b") == rows[1:]
+        assert rows_in(tx).site_keys_due(PENDING, 5, 9) == [rows[2], rows[1]]
+        assert rows_in(tx).site_keys_due(PENDING, 4, 9) == [rows[2]]
 
 
 def test_portions_of_good_keys_are_taken_in_the_order_in_which_they_came(store):
     with store.begin() as tx:
-        tx.put_site_key(site_key(1))
-        tx.put_site_key(site_key(2, "x", PENDING))
-        tx.add_portions([portion(1, at=1), portion(2, "x", size=5, urls=("a", "b")), portion(1, at=2)])
+        rows_in(tx).put_site_key(site_key(1))
+        rows_in(tx).put_site_key(site_key(2, "x", PENDING))
+        rows_in(tx).add_portions(
+            [portion(1, at=1), portion(2, "x", size=5, urls=("a", "b")), portion(1, at=2)]
+        )
     with store.begin() as tx:
-        first, last = tx.portions_of_good_keys(0, 9)
-        assert tx.portions_of_good_keys(first, 9) == [last]
-        assert tx.lock_portion(first).at == 1
-        assert (tx.portions_waiting(), tx.portions_waiting("x"), tx.portions_waiting("y")) == (25, 5, 0)
-        assert (tx.urls_waiting("x"), tx.urls_waiting("h")) == (2, 2)
-        tx.cut_portion(last, '["z"]', 1)
-        tx.cut_portion(first, "[]", 0)
-        assert (tx.lock_portion(first), tx.lock_portion(last).urls) == (None, '["z"]')
-        assert tx.drop_portions_of(f"{2:064}") == 2
-        assert tx.portions_waiting() == 10
+        first, last = rows_in(tx).portions_of_good_keys(0, 9)
+        assert rows_in(tx).portions_of_good_keys(first, 9) == [last]
+        assert rows_in(tx).lock_portion(first).at == 1
+        assert (
+            rows_in(tx).portions_waiting(),
+            rows_in(tx).portions_waiting("x"),
+            rows_in(tx).portions_waiting("y"),
+        ) == (25, 5, 0)
+        assert (rows_in(tx).urls_waiting("x"), rows_in(tx).urls_waiting("h")) == (2, 2)
+        rows_in(tx).cut_portion(last, '["z"]', 1)
+        rows_in(tx).cut_portion(first, "[]", 0)
+        assert (rows_in(tx).lock_portion(first), rows_in(tx).lock_portion(last).urls) == (None, '["z"]')
+        assert rows_in(tx).drop_portions_of(f"{2:064}") == 2
+        assert rows_in(tx).portions_waiting() == 10
 
 
 def test_keys_and_portions_become_old(store):
     with store.begin() as tx:
         for number, seen in enumerate((5, 10, 5)):
-            tx.put_site_key(site_key(number, seen=seen))
-        tx.add_portions([portion(2, at=5), portion(2, at=7)])
-        assert tx.forget_site_keys(GOOD, 10) == 1
-        assert [row.seen for row in tx.site_keys()] == [10, 5]
-        assert tx.drop_portions(7) == 1
-        assert tx.portions_waiting() == 10
-        tx.delete_site_keys([row.digest for row in tx.site_keys()])
-        assert tx.site_keys() == []
+            rows_in(tx).put_site_key(site_key(number, seen=seen))
+        rows_in(tx).add_portions([portion(2, at=5), portion(2, at=7)])
+        assert rows_in(tx).forget_site_keys(GOOD, 10) == 1
+        assert [row.seen for row in rows_in(tx).site_keys()] == [10, 5]
+        assert rows_in(tx).drop_portions(7) == 1
+        assert rows_in(tx).portions_waiting() == 10
+        rows_in(tx).delete_site_keys([row.digest for row in rows_in(tx).site_keys()])
+        assert rows_in(tx).site_keys() == []
 
 
 def test_pids_that_the_lcc_gives_are_nobodys_and_never_the_same(store):

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from lcc_scrapy.db.records import FEED
+from lcc_scrapy.db.schema import tables_of
 from lcc_scrapy.db.sql.snapshot import snapshot
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.db.tables import lccinfo
@@ -105,7 +106,7 @@ def _committed(connection: Any, ask: Callable[[], int]) -> int:
 def test_a_snapshot_may_last_three_times_as_long(store: SqlStore) -> None:
     own = SqlStore(store.url, pause=PAUSE)
     try:
-        with snapshot(own) as seen:
+        with snapshot(own, tables_of()) as seen:
             for _ in range(3):
                 ended_by_the_server(own)
             assert next(seen.pages(lccinfo)) == [{"name": "fact", "value": "before"}]

@@ -49,7 +49,6 @@ REVISIONS = [
     "0025",
     "0026",
     "0027",
-    "0028",
     "0029",
     "0030",
     "0031",
@@ -65,6 +64,9 @@ REVISIONS = [
     "0043",
     "0044",
 ]
+OF_APPS = [one for line in schema.lines_of()[1:] for one in line.shown(schema._after(line, None))]
+EVERY = [*REVISIONS, *OF_APPS]
+METADATA = [line.metadata for line in schema.lines_of()]
 
 
 @pytest.fixture
@@ -76,9 +78,13 @@ def fresh(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_migrations_make_exactly_the_tables_of_the_code(databases, kind):
     engine = make_engine(databases.url(kind))
-    options = {"version_table": schema.VERSION_TABLE, "compare_type": True, "target_metadata": metadata}
+    options = {
+        "compare_type": True,
+        "target_metadata": METADATA,
+        "include_name": lambda name, kind, _: kind != "table" or not name.startswith(schema.VERSION_TABLE),
+    }
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), METADATA) == []
     engine.dispose()
 
 
@@ -90,7 +96,7 @@ def test_an_upgraded_database_is_current_and_upgrading_again_does_nothing(databa
 
 
 def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_path):
-    assert schema.pending(fresh) == REVISIONS
+    assert schema.pending(fresh) == EVERY
     assert schema.pending(fresh)
     assert "CREATE TABLE lccurl" in schema.upgrade_sql(fresh)
     assert list(tmp_path.iterdir()) == []
@@ -98,7 +104,7 @@ def test_looking_at_a_database_that_does_not_exist_creates_nothing(fresh, tmp_pa
 
 def test_an_upgrade_names_the_revisions_that_it_applied(fresh, tmp_path):
     (tmp_path / "100%").mkdir()
-    assert schema.upgrade(fresh) == REVISIONS
+    assert schema.upgrade(fresh) == EVERY
     assert schema.pending(fresh) == []
 
 
@@ -127,9 +133,10 @@ def test_a_database_of_a_newer_version_is_refused(fresh, tmp_path):
 
 @pytest.mark.parametrize("address", ["mysql://root@127.0.0.1/x", "postgresql://postgres@127.0.0.1/x"])
 def test_the_sql_can_be_had_for_every_dialect(address, monkeypatch):
-    monkeypatch.setattr(schema, "pending", lambda _: REVISIONS)
+    lines = schema.lines_of()
+    monkeypatch.setattr(schema, "_waiting", lambda *_: [(line, schema._after(line, None)) for line in lines])
     text = schema.upgrade_sql(address)
-    assert text.count("CREATE TABLE") - text.count("DROP TABLE") == len(metadata.tables) + 1
+    assert text.count("CREATE TABLE") - text.count("DROP TABLE") == len(schema.tables_of()) + len(lines)
     assert ("utf8mb4_bin" in text) == address.startswith("mysql")
 
 
@@ -150,11 +157,11 @@ def test_documents_of_the_first_schema_outlive_the_upgrade(databases, kind):
     for later in ("subtype_seq", *LATER):
         values.pop(later, None)
     with engine.begin() as connection:
-        config = schema._config()
+        config = schema._config(schema.CORE)
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
         connection.execute(table.insert(), values)
-    assert schema.upgrade(address) == REVISIONS[1:]
+    assert schema.upgrade(address) == [*REVISIONS[1:], *OF_APPS]
     hashes = dict(zip(("curlhash", "furlhash"), namehashes(values["curl"], values["furl"]), strict=True))
     added = {"subtype_seq": 0, "head_len": 0, "furlkey": furlkey(values["pid"], values["furl"]), **hashes}
     added |= dict.fromkeys(ANSWER) | dict.fromkeys(PLACES, 0)
@@ -170,7 +177,7 @@ def test_an_upgrade_that_was_interrupted_behind_its_tables_goes_on(databases, ki
     tables = [metadata.tables[name] for name in ("qdb", "lccurl")]
     rows = {table: [row(table, number) for number in range(1, 8)] for table in tables}
     with engine.begin() as connection:
-        config = schema._config()
+        config = schema._config(schema.CORE)
         config.attributes["connection"] = connection
         command.upgrade(config, "0002")
         for table in tables:
@@ -193,7 +200,7 @@ def test_what_was_visited_before_adaptive_visits_is_due_at_once(fresh, tmp_path)
     (tmp_path / "100%").mkdir()
     engine = make_engine(fresh)
     with engine.begin() as connection:
-        config = schema._config()
+        config = schema._config(schema.CORE)
         config.attributes["connection"] = connection
         command.upgrade(config, "0005")
         for number, (visited, code) in enumerate([(50, 0), (60, 404), (0, 0)]):
@@ -213,12 +220,12 @@ def test_providers_of_whom_spiders_know_urls_are_marked_by_the_upgrade(databases
     spidered, scans = metadata.tables["spidered"], metadata.tables["scans"]
     known = [{**row(spidered, number), "pid": pid} for number, pid in ((1, 7), (2, 7), (4, 8))]
     with engine.begin() as connection:
-        config = schema._config()
+        config = schema._config(schema.CORE)
         config.attributes["connection"] = connection
         command.upgrade(config, "0008")
         connection.execute(spidered.insert(), known)
         connection.execute(scans.insert(), [{**row(scans, 1), "pid": 8, "pages": 5}])
-    assert schema.upgrade(address) == REVISIONS[8:]
+    assert schema.upgrade(address) == [*REVISIONS[8:], *OF_APPS]
     with engine.connect() as connection:
         found = connection.execute(sqlalchemy.select(scans.c.pid, scans.c.pages).order_by(scans.c.pid))
         assert [tuple(one) for one in found] == [(7, 0), (8, 5)]
@@ -232,7 +239,7 @@ def test_rows_that_are_there_get_the_hashes_of_their_urls_in_portions(databases,
     tables = [metadata.tables[name] for name in ("qdb", "lccurl", "tombstones", "urlerrors")]
     count = 1203
     with engine.begin() as connection:
-        config = schema._config()
+        config = schema._config(schema.CORE)
         config.attributes["connection"] = connection
         command.upgrade(config, "0009")
         for table in tables:
@@ -245,7 +252,8 @@ def test_rows_that_are_there_get_the_hashes_of_their_urls_in_portions(databases,
         if kind == "mariadb":  # where an upgrade was interrupted before
             connection.exec_driver_sql("ALTER TABLE qdb ADD curlhash BIGINT NOT NULL DEFAULT 0")
     told = []
-    assert schema.upgrade(address, lambda *done: told.append(done)) == REVISIONS[REVISIONS.index("0010") :]
+    applied = schema.upgrade(address, lambda *done: told.append(done))
+    assert applied == [*REVISIONS[REVISIONS.index("0010") :], *OF_APPS]
     assert told[7] == (4 * count, 4 * count)  # of schema 0010
     assert told[-1] == (3 * count, 3 * count)  # of 0023, where nothing has an outcome yet
     assert len(told) == (4 + 3) * 2
@@ -271,7 +279,7 @@ def test_waiting_urls_outlive_the_way_to_another_key_and_back(databases, kind):
         _to("0022", connection)
         connection.execute(sqlalchemy.insert(qdb), rows)
         earlier = _rows_of(connection, qdb)
-    assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0023") :]
+    assert schema.upgrade(address) == [*REVISIONS[REVISIONS.index("0023") :], *OF_APPS]
     with engine.begin() as connection:
         assert [{**one, **_hashed(one), "last_etag": ""} for one in rows] == sorted(
             _rows_of(connection, qdb), key=_by_curl
@@ -312,7 +320,7 @@ def test_answers_outlive_the_way_into_the_rows_of_their_documents_and_back(datab
         connection.execute(sqlalchemy.insert(answers), said)
         if kind == "mariadb":  # where an upgrade was interrupted before
             connection.exec_driver_sql("ALTER TABLE lccurl ADD answer_headers MEDIUMTEXT")
-    assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0025") :]
+    assert schema.upgrade(address) == [*REVISIONS[REVISIONS.index("0025") :], *OF_APPS]
     with engine.begin() as connection:
         assert _rows_of(connection, answers) == said
         rows = [tuple(one[name] for name in ANSWER) for one in _rows_of(connection, lccurl)]
@@ -327,7 +335,7 @@ def test_answers_outlive_the_way_into_the_rows_of_their_documents_and_back(datab
         left = {one["name"] for one in sqlalchemy.inspect(connection).get_columns("lccurl")}
         assert left == set(known[0])
     engine.dispose()
-    assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0025") :]
+    assert schema.upgrade(address) == [*REVISIONS[REVISIONS.index("0025") :], *OF_APPS]
 
 
 def test_an_upgrade_that_was_interrupted_before_its_view_goes_on(databases):
@@ -363,7 +371,7 @@ def _rows_of(connection, table):
 
 
 def _to(revision, connection, *, down=False):
-    config = schema._config()
+    config = schema._config(schema.CORE)
     config.attributes["connection"] = connection
     (command.downgrade if down else command.upgrade)(config, revision)
 
@@ -379,7 +387,7 @@ def test_full_sets_under_way_are_judged_anew_by_the_upgrade(databases, kind):
         _to("0022", connection)
         rows = [{**row(psets, number), **said, "phase": phase} for number, phase in enumerate(phases, 1)]
         connection.execute(sqlalchemy.insert(psets), rows)
-    assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0023") :]
+    assert schema.upgrade(address) == [*REVISIONS[REVISIONS.index("0023") :], *OF_APPS]
     with engine.connect() as connection:
         query = sqlalchemy.select(psets.c.phase, *(psets.c[name] for name in said))
         found = sorted(tuple(one) for one in connection.execute(query))
@@ -396,7 +404,7 @@ def test_outcomes_of_an_earlier_schema_outlive_the_upgrade_and_are_found_by_thei
     engine = make_engine(address)
     old = {"urlkey": b"k" * 16, "pid": 7, "code": 404, "text": "Not Found", "at": 5}
     with engine.begin() as connection:
-        config = schema._config()
+        config = schema._config(schema.CORE)
         config.attributes["connection"] = connection
         command.upgrade(config, "0015")
         connection.execute(sqlalchemy.insert(metadata.tables["outcomes"]), old)
@@ -460,10 +468,14 @@ def test_an_upgrade_can_be_taken_back(fresh, tmp_path):
     schema.upgrade(fresh)
     engine = make_engine(fresh)
     with engine.begin() as connection:
-        config = schema._config()
+        config = schema._config(schema.CORE)
         config.attributes["connection"] = connection
-        command.downgrade(config, "base")
-    assert sqlalchemy.inspect(engine).get_table_names() == [schema.VERSION_TABLE]
+        for line in schema.lines_of():
+            config = schema._config(line)
+            config.attributes["connection"] = connection
+            command.downgrade(config, "base")
+    left = sqlalchemy.inspect(engine).get_table_names()
+    assert left == sorted(line.table for line in schema.lines_of())
     engine.dispose()
 
 

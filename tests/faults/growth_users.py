@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 from lcc_scrapy.annotation import profile_forms
+from lcc_scrapy.apps.indexnow.body import BODY_MAX, read_body
+from lcc_scrapy.apps.indexnow.rules import NotTaken, read_submission
 from lcc_scrapy.domain import registration
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
 from lcc_scrapy.domain.front_cursor import FRONT_CURSOR_MAX, FrontPosition, Note, Part
-from lcc_scrapy.domain.indexnow import NotTaken, read_submission
-from lcc_scrapy.domain.indexnow_body import BODY_MAX, read_body
 from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS
 from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.roots import HttpUrl

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lcc_scrapy.domain.indexnow import BAD, GOOD, PENDING
-from lcc_scrapy.indexnow import checking
-from lcc_scrapy.indexnow.checking import Checker
+from lcc_scrapy.apps.indexnow import checking
+from lcc_scrapy.apps.indexnow.checking import Checker
+from lcc_scrapy.apps.indexnow.rules import BAD, GOOD, PENDING
 from tests.faults.canary import Canary
 from tests.harness import wait_for
 from tests.integration.site import Answer, Endless, Site, page, raw

@@ -3,8 +3,9 @@
 import pytest
 from test_cli import House, one_error
 
+from lcc_scrapy.apps.indexnow.rules import BAD, GOOD, Asked, SiteKey, portions, read_submission
+from lcc_scrapy.apps.indexnow.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.indexnow import BAD, GOOD, Asked, SiteKey, portions, read_submission
 
 KEY = "0123456789abcdef"
 
@@ -16,10 +17,10 @@ def house(tmp_path):
     store = SqlStore(f"sqlite:///{made.data / 'lcc.sqlite'}")
     asked = read_submission(Asked(KEY, [f"https://a.example.org/{name}" for name in "xyz"]))
     with store.begin() as tx:
-        tx.put_site_key(
+        rows_in(tx).put_site_key(
             SiteKey(asked.digest, asked.site, KEY, asked.location, GOOD, 1, 1_800_000_000, 2, accepted=9)
         )
-        tx.put_site_key(
+        rows_in(tx).put_site_key(
             SiteKey(
                 "0" * 64,
                 "b.example.org",
@@ -30,7 +31,7 @@ def house(tmp_path):
                 refused=4,
             )
         )
-        tx.add_portions(list(portions(asked, 5)))
+        rows_in(tx).add_portions(list(portions(asked, 5)))
     store.close()
     return made
 
@@ -58,7 +59,7 @@ def test_a_host_is_forgotten_with_what_waits_for_it(house):
     assert "no key of a.example.org" in one_error(house.lcc("indexnow", "forget", "a.example.org", status=1))
     store = SqlStore(f"sqlite:///{house.data / 'lcc.sqlite'}")
     with store.read() as tx:
-        assert tx.portions_waiting() == 0
+        assert rows_in(tx).portions_waiting() == 0
     store.close()
 
 

@@ -13,15 +13,17 @@ from pathlib import Path
 import pytest
 
 from lcc_scrapy import __version__, signals
-from lcc_scrapy.config.config import SETTINGS
+from lcc_scrapy.config.config import every_setting
 from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.errors import CODES
 from lcc_scrapy.engine.ignored_settings import REASONS
+from lcc_scrapy.runtime.apps import ours
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(DOCS / "decisions").glob("*.md")])
+SETTINGS = every_setting(ours())
 NOT_SETTINGS = {
     "LCC_PASSWORD",
     "LCC_PWD",

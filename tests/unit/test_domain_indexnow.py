@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.indexnow import (
+from lcc_scrapy.apps.indexnow.body import read_body
+from lcc_scrapy.apps.indexnow.rules import (
     PORTION,
     Asked,
     NotTaken,
@@ -21,7 +21,7 @@ from lcc_scrapy.domain.indexnow import (
     probe_of,
     read_submission,
 )
-from lcc_scrapy.domain.indexnow_body import read_body
+from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import HttpUrl, Root, compared_path
 
 KEY = "0123456789abcdef"

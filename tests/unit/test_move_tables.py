@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from lcc_scrapy.db import tables
+from lcc_scrapy.db import columns, schema, tables
 from lcc_scrapy.db.sql import move_verbs
 from lcc_scrapy.db.sql.move_verbs import KEYS, OF_DOCUMENTS, OF_THE_LCC
 
@@ -11,6 +11,14 @@ def test_each_table_is_named_once():
     others = (move_verbs.OF_SOURCES, move_verbs.MADE_ANEW, move_verbs.LEFT_EMPTY)
     named = Counter([*KEYS, *OF_DOCUMENTS, *OF_THE_LCC, *(one for some in others for one in some)])
     assert named == dict.fromkeys(tables.metadata.tables, 1)
+
+
+def test_tables_of_apps_say_what_becomes_of_their_rows():
+    of_apps = [table for table in schema.tables_of() if table.metadata is not tables.metadata]
+    assert of_apps
+    for table in of_apps:
+        assert table.info == columns.OF_THE_LCC, table.name
+        assert "pid" not in table.c, table.name
 
 
 def test_rows_of_providers_are_found_by_keys_that_no_two_of_them_share():

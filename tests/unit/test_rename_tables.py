@@ -33,7 +33,6 @@ STAYS = {
     "aci": ({"uri"}, "what owners were told"),
     "urd": ({"uri", "run_upto"}, "what an owner wrote"),
     "registrations": ({"site", "root"}, "of sites that were not proven yet"),
-    "indexnow": ({"location"}, "proven for one host"),
     "recipients": ({"address"}, "of owners"),
     "tr_domain": ({"peer"}, "of the mirror tracker"),
     "tr_host": ({"url"}, "of the mirror tracker"),

@@ -2,24 +2,18 @@
 
 from alembic import context
 
-from lcc_scrapy.db.schema import VERSION_TABLE
-from lcc_scrapy.db.tables import metadata
-
-connection = context.config.attributes.get("connection")
+attributes = context.config.attributes
+connection = attributes.get("connection")
 if connection is None:
     context.configure(
-        url=context.config.attributes["url"],
-        target_metadata=metadata,
-        version_table=VERSION_TABLE,
+        url=attributes["url"],
+        version_table=attributes["version_table"],
         literal_binds=True,
         dialect_opts={"paramstyle": "named"},
     )
 else:
     context.configure(
-        connection=connection,
-        target_metadata=metadata,
-        version_table=VERSION_TABLE,
-        transactional_ddl=True,
+        connection=connection, version_table=attributes["version_table"], transactional_ddl=True
     )
 
 with context.begin_transaction():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from sqlalchemy import Boolean, Column, ColumnElement, Connection, Table, bindparam, select
 
@@ -195,6 +195,11 @@ class OnConnection:
 
     def __init__(self, connection: Connection) -> None:
         self._c = connection
+
+    @classmethod
+    def over(cls, other: "OnConnection") -> Self:
+        """Return what works inside the same transaction: an app's rows over the core's ``Tx``."""
+        return cls(other._c)  # noqa: SLF001 - one of ours
 
     def _rows(self, query: Any, column: ColumnElement[Any], keys: Iterable[Any]) -> Iterator[Any]:
         """Yield the rows of a select in which a column is among ``keys``."""

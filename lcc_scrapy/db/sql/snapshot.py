@@ -1,6 +1,6 @@
 """A whole database as it was at one moment, read page by page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ from lcc_scrapy.db.closed import CLOSED
 from lcc_scrapy.db.sql.sequences import last_number
 from lcc_scrapy.db.sql.sessions import permit_silence
 from lcc_scrapy.db.sql.store import READING, SqlStore, plain_errors
-from lcc_scrapy.db.tables import lccinfo, metadata
+from lcc_scrapy.db.tables import lccinfo
 
 PAGE = 1000
 """Rows in memory at a time."""
@@ -19,14 +19,15 @@ Row = dict[str, Any]
 
 
 class Snapshot:
-    """All rows of a database, seen through one transaction. Why it is closed is no part of it."""
+    """All rows of ``tables``, seen through one transaction. Why a database is closed is no part of it."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, tables: Sequence[Table]) -> None:
         self._c = connection
+        self.tables = tables
 
     def total(self) -> int:
         """Count the rows of all tables."""
-        return sum(map(self.count, metadata.tables.values()))
+        return sum(map(self.count, self.tables))
 
     def count(self, table: Table) -> int:
         """Count the rows of a table."""
@@ -45,7 +46,7 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot(store: SqlStore) -> Iterator[Snapshot]:
+def snapshot(store: SqlStore, tables: Sequence[Table]) -> Iterator[Snapshot]:
     """See a database as it is now, for as long as it takes.
 
     On SQLite with a rollback journal, writers wait meanwhile.
@@ -56,7 +57,7 @@ def snapshot(store: SqlStore) -> Iterator[Snapshot]:
             connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
             permit_silence(connection)
-            yield Snapshot(connection)
+            yield Snapshot(connection, tables)
 
 
 def _select(table: Table, *what: Any) -> "Select[Any]":

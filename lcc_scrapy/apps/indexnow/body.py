@@ -8,7 +8,7 @@ what is too much.
 import json
 import re
 
-from lcc_scrapy.domain.indexnow import BAD_FORM, URLS_MAX, Asked, NotTaken
+from lcc_scrapy.apps.indexnow.rules import BAD_FORM, URLS_MAX, Asked, NotTaken
 from lcc_scrapy.domain.roots import URL_MAX
 
 BODY_MAX = 24_000_000

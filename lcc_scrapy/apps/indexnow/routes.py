@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
+from lcc_scrapy.apps.indexnow.body import BODY_MAX
+from lcc_scrapy.apps.indexnow.rules import BAD_FORM, TOO_MANY, NotTaken
+from lcc_scrapy.apps.indexnow.service import IndexNow, Taken, read_get
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.indexnow import BAD_FORM, TOO_MANY, NotTaken
-from lcc_scrapy.domain.indexnow_body import BODY_MAX
-from lcc_scrapy.indexnow.service import IndexNow, Taken, read_get
 from lcc_scrapy.listeners.peers import is_here, neighbourhood
 from lcc_scrapy.web.body_room import NoRoom, Place
 from lcc_scrapy.web.problems import problem

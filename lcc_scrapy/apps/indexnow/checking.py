@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lcc_scrapy import __version__
+from lcc_scrapy.apps.indexnow.rules import BAD, GOOD, KEY_FILE_MAX, PENDING, holds_key, may_follow, probe_of
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.http_status import MOVED
-from lcc_scrapy.domain.indexnow import BAD, GOOD, KEY_FILE_MAX, PENDING, holds_key, may_follow, probe_of
 from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError

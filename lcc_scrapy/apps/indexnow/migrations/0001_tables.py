@@ -1,14 +1,14 @@
 """Keys of sites that submit by IndexNow, and the URLs that wait for their check or for the queue.
 
-What an interrupted upgrade did on MariaDB and MySQL, which commit each statement, is left out at the next.
+Databases that were made when the core had these tables have them already.
 """
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = "0028"
-down_revision = "0027"
+revision = "0001"
+down_revision = None
 
 
 def _exact(width: int, charset: str) -> sa.types.TypeEngine[str]:

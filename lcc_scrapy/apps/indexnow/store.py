@@ -1,21 +1,22 @@
-"""Verbs about keys of sites that submit by IndexNow, and about the URLs that wait for them."""
+"""Keys of sites that submit by IndexNow, and the URLs that wait for them, as rows."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete, func, select, tuple_, update
 
-from lcc_scrapy.db import tables as t
+from lcc_scrapy.apps.indexnow import tables as t
+from lcc_scrapy.apps.indexnow.rules import GOOD, Portion, SiteKey
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, put
-from lcc_scrapy.domain.indexnow import GOOD, Portion, SiteKey
+from lcc_scrapy.db.tx import Tx
 
 _KEYS = RowsOf(t.indexnow, SiteKey)
 _PORTIONS = RowsOf(t.indexnowurls, Portion)
 
 
-class IndexNowVerbs(OnConnection):
-    """Verbs about keys of sites that submit by IndexNow, and about the URLs that wait for them."""
+class IndexNowRows(OnConnection):
+    """What one transaction can do with them."""
 
     def site_key(self, digest: str) -> SiteKey | None:
         """Return what is known of a key without locking it."""
@@ -117,3 +118,8 @@ class IndexNowVerbs(OnConnection):
         c = t.indexnowurls.c
         query = select(func.coalesce(func.sum(c["count"]), 0)).where(c.site == site)
         return int(self._c.execute(query).scalar_one())
+
+
+def rows_in(tx: Tx) -> IndexNowRows:
+    """Return the rows of this app in a transaction."""
+    return IndexNowRows.over(tx)

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.indexnow import (
+from lcc_scrapy.apps.indexnow.checking import Verdict
+from lcc_scrapy.apps.indexnow.rules import (
     APPROVE,
     BAD,
     GOOD,
@@ -24,10 +24,11 @@ from lcc_scrapy.domain.indexnow import (
     portions,
     touches,
 )
-from lcc_scrapy.domain.indexnow_limits import IndexNowRules
+from lcc_scrapy.apps.indexnow.settings import IndexNowRules
+from lcc_scrapy.apps.indexnow.store import rows_in
+from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
-from lcc_scrapy.indexnow.checking import Verdict
 from lcc_scrapy.providers.registration import give_out, tell
 
 _log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Keys:
         with self._store.read() as tx:
             if self._rules.mode == KNOWN and not self._is_known(tx, asked):
                 raise NotTaken(WRONG_KEY, f"nothing of the host {asked.site} is fetched here")
-            row = tx.site_key(asked.digest)
+            row = rows_in(tx).site_key(asked.digest)
         if row is None or not self._holds(row, now):
             return None
         if row.state == BAD:
@@ -93,7 +94,7 @@ class Keys:
     def admit(self, asked: Submission, now: int) -> Admitted:
         """Store a submission; raises ``NotTaken`` 429 where there is no room, or 403."""
         with self._store.begin() as tx:
-            row = tx.lock_site_key(asked.digest)
+            row = rows_in(tx).lock_site_key(asked.digest)
             if row is not None and row.state == BAD and self._holds(row, now):
                 raise NotTaken(WRONG_KEY, wrong(row))
             fresh = row is None
@@ -104,28 +105,28 @@ class Keys:
                 row = replace(row, state=PENDING, since=now, due=now, tries=0)
             self._store_portions(tx, asked, now)
             row = replace(row, seen=now, accepted=row.accepted + len(asked.urls))
-            tx.put_site_key(row)
+            rows_in(tx).put_site_key(row)
             return Admitted(row, row.state, waits=row.state == GOOD and self._waits(tx, row))
 
     def _check_room_for_keys(self, tx: Tx, asked: Submission) -> None:
-        known = tx.site_keys_of(asked.site, KEYS_PER_SITE)
+        known = rows_in(tx).site_keys_of(asked.site, KEYS_PER_SITE)
         if len(known) >= KEYS_PER_SITE:
             wrong_ones = [one for one in known if one.state == BAD]
             if not wrong_ones:
                 raise NotTaken(TOO_MANY, f"{asked.site} has {KEYS_PER_SITE} keys already", AGAIN)
             # whoever makes keys up does not keep the site's own one out
-            tx.delete_site_keys([min(wrong_ones, key=lambda one: one.seen).digest])
-        if tx.count_site_keys(GOOD) >= self._rules.keys:
+            rows_in(tx).delete_site_keys([min(wrong_ones, key=lambda one: one.seen).digest])
+        if rows_in(tx).count_site_keys(GOOD) >= self._rules.keys:
             raise NotTaken(TOO_MANY, "there is no room for keys of further sites", AGAIN)
 
     def _store_portions(self, tx: Tx, asked: Submission, now: int) -> None:
-        rows = list(portions(asked, now))
-        size = sum(row.size for row in rows)
-        if tx.portions_waiting(asked.site) + size > self._rules.waiting_site:
+        new = list(portions(asked, now))
+        size = sum(row.size for row in new)
+        if rows_in(tx).portions_waiting(asked.site) + size > self._rules.waiting_site:
             raise NotTaken(TOO_MANY, f"too many URLs of {asked.site} wait", AGAIN)
-        if tx.portions_waiting() + size > self._rules.waiting:
+        if rows_in(tx).portions_waiting() + size > self._rules.waiting:
             raise NotTaken(TOO_MANY, "too many URLs of all sites wait", AGAIN)
-        tx.add_portions(rows)
+        rows_in(tx).add_portions(new)
 
     def waits(self, row: SiteKey) -> bool:
         """Tell whether the provider of a key's scope still waits for an operator's approval."""
@@ -153,20 +154,20 @@ class Keys:
     def due(self, now: int, limit: int) -> list[SiteKey]:
         """Return pending keys that are to be checked."""
         with self._store.read() as tx:
-            return tx.site_keys_due(PENDING, now, limit)
+            return rows_in(tx).site_keys_due(PENDING, now, limit)
 
     def settle(self, row: SiteKey, verdict: Verdict, now: int) -> SiteKey | None:
         """Note what a check said, and what follows; returns the key as it is then, None = forgotten."""
         with self._store.begin() as tx:
-            known = tx.lock_site_key(row.digest)
+            known = rows_in(tx).lock_site_key(row.digest)
             if known is None:
                 return None
             after = self._after(known, verdict, now)
             if after.state == GOOD:
                 self._provide(tx, after, now)
-            dropped = tx.drop_portions_of(row.digest) if after.state == BAD else 0
+            dropped = rows_in(tx).drop_portions_of(row.digest) if after.state == BAD else 0
             after = replace(after, refused=after.refused + dropped)
-            tx.put_site_key(after)
+            rows_in(tx).put_site_key(after)
         _tell(after, dropped)
         return after
 
@@ -198,10 +199,10 @@ class Keys:
         """Forget some of what is too old."""
         rules = self._rules
         with self._store.begin() as tx:
-            tx.forget_site_keys(BAD, now - int(rules.wrong_kept))
-            tx.forget_site_keys(GOOD, now - int(rules.kept))
-            tx.forget_site_keys(PENDING, now - int(rules.kept))
-            dropped = tx.drop_portions(now - int(rules.kept))
+            rows_in(tx).forget_site_keys(BAD, now - int(rules.wrong_kept))
+            rows_in(tx).forget_site_keys(GOOD, now - int(rules.kept))
+            rows_in(tx).forget_site_keys(PENDING, now - int(rules.kept))
+            dropped = rows_in(tx).drop_portions(now - int(rules.kept))
         if dropped:
             _log.warning(
                 "IndexNow: %(count)d portions of URLs waited too long and were dropped", {"count": dropped}
@@ -214,8 +215,8 @@ def all_keys(store: Store) -> list[tuple[SiteKey, int]]:
     after = ("", "")
     while True:
         with store.read() as tx:
-            page = tx.site_keys(after)
-            found += [(row, tx.urls_waiting(row.site)) for row in page]
+            page = rows_in(tx).site_keys(after)
+            found += [(row, rows_in(tx).urls_waiting(row.site)) for row in page]
         if not page:
             return found
         after = page[-1].site, page[-1].digest
@@ -224,10 +225,10 @@ def all_keys(store: Store) -> list[tuple[SiteKey, int]]:
 def forget_site(store: Store, site: str) -> int:
     """Forget the keys of a site and what waits for them; returns how many keys."""
     with store.begin() as tx:
-        gone = tx.site_keys_of(site)
+        gone = rows_in(tx).site_keys_of(site)
         for row in gone:
-            tx.drop_portions_of(row.digest)
-        tx.delete_site_keys([row.digest for row in gone])
+            rows_in(tx).drop_portions_of(row.digest)
+        rows_in(tx).delete_site_keys([row.digest for row in gone])
         return len(gone)
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from lcc_scrapy.apps.indexnow.rules import MODES, OFF
 from lcc_scrapy.domain import notations as read
 from lcc_scrapy.domain import shared_settings as shared
-from lcc_scrapy.domain.indexnow import MODES, OFF
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.settings import setting
 from lcc_scrapy.domain.throttling import Rate

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from lcc_scrapy.apps.indexnow.keys import rooted_at
+from lcc_scrapy.apps.indexnow.rules import Owners, Portion
+from lcc_scrapy.apps.indexnow.store import rows_in
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.absorption import View
 from lcc_scrapy.domain.entries import Declared, Origin, UrlEntry, furlkey
-from lcc_scrapy.domain.indexnow import Owners, Portion
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import HttpUrl, Root
-from lcc_scrapy.indexnow.keys import rooted_at
 from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
 from lcc_scrapy.spidering.submitting import queue_up, visit_of
 
@@ -59,12 +60,12 @@ class Queueing:
     def ready(self, after: int, limit: int = 100) -> list[int]:
         """Return the next portions whose keys are good."""
         with self._store.read() as tx:
-            return tx.portions_of_good_keys(after, limit)
+            return rows_in(tx).portions_of_good_keys(after, limit)
 
     def queue(self, portionid: int, now: int) -> Step:
         """Queue the URLs of a portion that belong to one provider, the one with the lowest pid."""
         with self._store.begin() as tx:
-            portion = tx.lock_portion(portionid)
+            portion = rows_in(tx).lock_portion(portionid)
             if portion is None:
                 return Step.GONE
             whose = _by_owner(portion, _rooted(tx, portion))
@@ -97,15 +98,15 @@ class Queueing:
     def _end(self, tx: Tx, portion: Portion, refused: Sequence[HttpUrl], rest: Iterable[HttpUrl]) -> Step:
         """Take what was dealt with out of a portion."""
         left = [str(url) for url in rest]
-        tx.cut_portion(portion.portionid, json.dumps(left), len(left))
+        rows_in(tx).cut_portion(portion.portionid, json.dumps(left), len(left))
         if refused:
             self._tell_refused(tx, portion, refused)
         return Step.MORE if left else Step.GONE
 
     def _tell_refused(self, tx: Tx, portion: Portion, refused: Sequence[HttpUrl]) -> None:
-        row = tx.lock_site_key(portion.digest)
+        row = rows_in(tx).lock_site_key(portion.digest)
         if row is not None:
-            tx.put_site_key(replace(row, refused=row.refused + len(refused)))
+            rows_in(tx).put_site_key(replace(row, refused=row.refused + len(refused)))
         facts = {"count": len(refused), "site": portion.site, "first": str(refused[0])}
         _log.warning("IndexNow: refused %(count)d URLs of %(site)s: nobody's root has %(first)s", facts)
 

@@ -2,9 +2,9 @@
 
 import click
 
+from lcc_scrapy.apps.indexnow.rules import SiteKey
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
-from lcc_scrapy.domain.indexnow import SiteKey
 
 _SHOWN = 12
 
@@ -33,7 +33,7 @@ def list_(lcc: Lcc, *, as_json: bool) -> None:
     lcc indexnow list
     lcc indexnow list --json
     """  # noqa: D301
-    from lcc_scrapy.indexnow.keys import all_keys
+    from lcc_scrapy.apps.indexnow.keys import all_keys
 
     with lcc.store() as store:
         found = all_keys(store)
@@ -98,7 +98,7 @@ def forget(lcc: Lcc, host: str) -> None:
     \b
     lcc indexnow forget www.example.org
     """  # noqa: D301
-    from lcc_scrapy.indexnow.keys import forget_site
+    from lcc_scrapy.apps.indexnow.keys import forget_site
 
     with lcc.store() as store:
         gone = forget_site(store, host)

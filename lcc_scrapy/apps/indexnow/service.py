@@ -16,8 +16,11 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.indexnow import (
+from lcc_scrapy.apps.indexnow.body import BODY_MAX, read_body
+from lcc_scrapy.apps.indexnow.checking import Check, Checker, Verdict
+from lcc_scrapy.apps.indexnow.keys import Admitted, Keys, wrong
+from lcc_scrapy.apps.indexnow.queueing import Queueing, Step
+from lcc_scrapy.apps.indexnow.rules import (
     BAD,
     GOOD,
     TOO_MANY,
@@ -28,12 +31,9 @@ from lcc_scrapy.domain.indexnow import (
     Submission,
     read_submission,
 )
-from lcc_scrapy.domain.indexnow_body import BODY_MAX, read_body
-from lcc_scrapy.domain.indexnow_limits import IndexNowRules
+from lcc_scrapy.apps.indexnow.settings import IndexNowRules
+from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.throttling import Buckets, Rate
-from lcc_scrapy.indexnow.checking import Check, Checker, Verdict
-from lcc_scrapy.indexnow.keys import Admitted, Keys, wrong
-from lcc_scrapy.indexnow.queueing import Queueing, Step
 from lcc_scrapy.web.body_room import SMALL, BodyRoom
 
 _log = logging.getLogger(__name__)

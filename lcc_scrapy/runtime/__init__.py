@@ -1,0 +1,1 @@
+"""What every process of the LCC stands on: which apps there are."""

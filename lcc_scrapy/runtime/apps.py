@@ -1,0 +1,131 @@
+"""What an app is: a folder, or a team's package, that the core reaches by one frozen ``App`` alone.
+
+The core knows no app by name. It asks ``Apps`` for parts of a kind ("jobs", "checks", ...), and gets those
+of the apps that are at work here, in the order of ``lcc_scrapy.apps.APPS``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from lcc_scrapy.apps import APPS
+from lcc_scrapy.domain.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """One app. Its parts are named ``module:attribute`` and imported when somebody needs them."""
+
+    name: str
+    """A word: that of its folder, of its table ``lcc_version_NAME``, and what LCC_APPS leaves out."""
+    summary: str
+    prefixes: tuple[str, ...] = ()
+    """Of its settings: ``TRACKER`` for ``LCC_TRACKER`` and ``LCC_TRACKER_...``."""
+    settings: str = ""
+    """A frozen data class of ``setting(...)``, which ``Config.of`` reads."""
+    tables: str = ""
+    """``MetaData`` of its own; the ``info`` of each table says what happens to its rows (``db.columns``)."""
+    migrations: str = ""
+    """The package of its Alembic revisions, ``0001`` and on."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Its commands by name; ``"front query"`` is one of the group ``front``."""
+    public_routes: str = ""
+    """``web.parts.PublicRoutes``: what strangers may ask of LCC_PUSH_ENDPOINTS."""
+    api_routes: str = ""
+    """``web.parts.ApiRoutes``: what content users and operators may ask of LCC_WEB_ENDPOINT."""
+    jobs: str = ""
+    """``ops.housekeeping.Further``: work at the end of the daily sweep."""
+    checks: str = ""
+    """``ops.doctor.Check``: what ``lcc doctor`` looks at."""
+
+
+def load(part: str) -> Any:
+    """Return what a part names."""
+    module, _, attribute = part.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+class Apps:
+    """The apps that are ``installed``, and of these the ones at work: all but those ``left_out`` by name.
+
+    The tables, migrations and settings of an app that is left out stay; it has no command, route or job.
+    """
+
+    def __init__(self, installed: Iterable[App], left_out: Iterable[str] = ()) -> None:
+        self.installed = tuple(installed)
+        self.left_out = frozenset(left_out)
+        unknown = self.left_out - {app.name for app in self.installed}
+        if unknown:
+            known = ", ".join(app.name for app in self.installed)
+            raise ConfigurationError(f"LCC_APPS: there is no app {min(unknown)}; there are {known or 'none'}")
+
+    def __iter__(self) -> Iterator[App]:
+        return (app for app in self.installed if app.name not in self.left_out)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Apps):
+            return NotImplemented
+        return (self.installed, self.left_out) == (other.installed, other.left_out)
+
+    def __hash__(self) -> int:
+        return hash((self.installed, self.left_out))
+
+    def parts(self, kind: str) -> Iterator[Any]:
+        """Yield the parts of a kind of the apps at work, imported."""
+        return (load(part) for app in self if (part := getattr(app, kind)))
+
+    def commands(self, group: str = "") -> dict[str, str]:
+        """Return the commands that stand in a group, by their names there."""
+        found = {}
+        for app in self:
+            for path, part in app.commands.items():
+                where, _, name = path.rpartition(" ")
+                if where == group:
+                    found[name] = part
+        return found
+
+    def owner_of(self, setting: str) -> App | None:
+        """Return the installed app that a setting belongs to by its prefix."""
+        name = setting.removeprefix("LCC_")
+        for app in self.installed:
+            if any(name == prefix or name.startswith(f"{prefix}_") for prefix in app.prefixes):
+                return app
+        return None
+
+
+NO_APPS = Apps(())
+
+
+@cache
+def ours() -> Apps:
+    """Return the apps of this repository."""
+    return Apps(_app_in(module) for module in APPS)
+
+
+def read_apps(text: Any) -> Apps:
+    """Read LCC_APPS: modules with an ``APP``, which are added, and ``-NAME`` of apps that are left out.
+
+    Raises ``ValueError`` for what is neither.
+    """
+    words = text.replace(",", " ").split() if isinstance(text, str) else [str(word) for word in text]
+    added = [_app_in(word) for word in words if not word.startswith("-")]
+    every = (*ours().installed, *added)
+    names = [app.name for app in every]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ConfigurationError(f"LCC_APPS: there are two apps {min(twice)}")
+    return Apps(every, (word[1:] for word in words if word.startswith("-")))
+
+
+def _app_in(module: str) -> App:
+    try:
+        found = import_module(module).APP
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"LCC_APPS: there is no module {error.name}, which {module} needs") from None
+    except AttributeError:
+        raise ConfigurationError(f"LCC_APPS: {module} has no APP") from None
+    if not isinstance(found, App):
+        raise ConfigurationError(f"LCC_APPS: {module}.APP is no App")
+    return found

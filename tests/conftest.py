@@ -41,8 +41,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     named = set(parameters[1].split("-")) if parameters else set()
     if any(named & set(mark.args) for mark in item.iter_markers("soak_of")):
         item.add_marker(pytest.mark.soak)
-    if item.get_closest_marker("by_turns") and named & SLOW_STORES == {left_out(item.name)}:
-        item.add_marker(pytest.mark.soak)
     if SLOW_STORES & named or item.get_closest_marker("soak"):
         item.add_marker(pytest.mark.slow)
     if item.path.is_relative_to(UNIT) and item.get_closest_marker("slow"):
@@ -60,10 +58,31 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def left_out(name: str) -> str:
-    """Return the server on which CI does not run a test that is marked ``by_turns``, by all else of its name."""
-    servers = sorted(SLOW_STORES)
-    return servers[zlib.crc32(re.sub("|".join(servers), "", name).encode()) % len(servers)]
+class _Turns:
+    """Leaves to ``make soak`` what CI does on the other database server: contracts, and tests ``by_turns``."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        there = {item.nodeid for item in items}
+        for item in items:
+            takes_turns = item.get_closest_marker("by_turns") or item.path.is_relative_to(CONTRACT)
+            if takes_turns and left_to(item.nodeid) in there:
+                item.add_marker(pytest.mark.soak)
+
+
+def left_to(nodeid: str) -> str:
+    """Return the same test on the other server if it is that one's turn, as all else of its name says; else ""."""
+    found = set(re.findall("|".join(sorted(SLOW_STORES)), nodeid.partition("[")[2]))
+    if len(found) != 1:
+        return ""
+    (mine,), (other,) = found, SLOW_STORES - found
+    of_both = nodeid.replace(mine, "")
+    chosen = sorted(SLOW_STORES)[zlib.crc32(of_both.encode()) % len(SLOW_STORES)]
+    return nodeid.replace(mine, other) if chosen == other else ""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Turns())
 
 
 @pytest.hookimpl(trylast=True)
@@ -74,6 +93,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 HERE = Path(__file__).parent
 UNIT = HERE / "unit"
+CONTRACT = HERE / "contract"
 STORES = ("memory", "sqlite", "mariadb", "postgresql")
 
 

@@ -116,6 +116,7 @@ def machine_behind(lcc: Lcc, server: URL, way: Relay) -> Iterator[None]:
         process.wait(60)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     "database", ["mariadb", "postgresql", pytest.param("galera", marks=pytest.mark.soak)]
 )

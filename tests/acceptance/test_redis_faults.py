@@ -217,6 +217,7 @@ def test_a_redis_that_fails_loses_nothing_and_lets_no_site_be_asked_twice_at_a_t
         assert 0 <= see_what_the_sites_saw(scene) <= scene.again, "only what was given again"
 
 
+@pytest.mark.soak
 def test_a_redis_that_sentinel_fails_over_loses_nothing_either(
     make_lcc: Callable[..., Lcc], tmp_path: Path
 ) -> None:

@@ -25,8 +25,6 @@ from lcc_scrapy.queue.settlement import CONFIRMED, DISCARDED, FAILED, RETRYING, 
 from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
 from lcc_scrapy.spidering.submitting import queue_up, visit_of
 
-pytestmark = pytest.mark.by_turns
-
 OLD, NEW = b"the former page", b"the page as it was pushed"
 DELAYS = (60, 600, 3600)
 

@@ -14,8 +14,6 @@ from lcc_scrapy.db.records import FileToDelete
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import StoreUnavailable
 
-pytestmark = pytest.mark.by_turns
-
 HERE, AWAY = 1, 2
 
 

@@ -14,8 +14,6 @@ from lcc_scrapy.spidering import directives as module
 from lcc_scrapy.spidering.directives import Directives, NotTaken, territories
 from lcc_scrapy.spidering.submitting import Progress, Read, Spidering, Terms
 
-pytestmark = pytest.mark.by_turns
-
 NOWHERE = Terms(depth=-1)
 
 

@@ -12,8 +12,6 @@ from lcc_scrapy.intake import dry_run
 from lcc_scrapy.uns.ports import DryRun
 from tests.memory_store import MemoryStore
 
-pytestmark = pytest.mark.by_turns
-
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):

@@ -15,8 +15,6 @@ from lcc_scrapy.providers.registration import want_full_set
 from lcc_scrapy.queue import expiry
 from lcc_scrapy.queue.held_removals import confirm_removals
 
-pytestmark = pytest.mark.by_turns
-
 DAY = 86_400
 
 

@@ -12,8 +12,6 @@ from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.ops import fetch_again as module
 from lcc_scrapy.ops.fetch_again import Again, Terms, open_pids
 
-pytestmark = pytest.mark.by_turns
-
 BODY = b"a body of some length"
 ALL = Selection()
 

@@ -9,8 +9,6 @@ from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.providers import registration
 from lcc_scrapy.providers.registration import NoSuchProvider, want_full_set
 
-pytestmark = pytest.mark.by_turns
-
 
 def log_in(lcc):
     """Take note of a login, as the login service does; the next set is its."""

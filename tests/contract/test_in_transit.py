@@ -16,8 +16,6 @@ from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.providers.registration import Moves, NoSuchProvider
 from lcc_scrapy.queue.held_removals import confirm_removals
 
-pytestmark = pytest.mark.by_turns
-
 UNKNOWN = 4711
 PAGES = [f"{number:02}" for number in range(40)]
 CHANGES: dict[str, Callable] = {

@@ -30,8 +30,6 @@ from lcc_scrapy.queue import held_removals
 from lcc_scrapy.queue.held_removals import confirm_removals
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
-pytestmark = pytest.mark.by_turns
-
 BODY = b"a body of some length"
 
 

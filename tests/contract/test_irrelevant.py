@@ -22,8 +22,6 @@ from lcc_scrapy.domain.urds import Keyword, Process, Urd
 from lcc_scrapy.providers.registration import remove
 from lcc_scrapy.queue.settlement import DISCARDED, STORED
 
-pytestmark = pytest.mark.by_turns
-
 SOMEBODY = Urd(0, "zoe", "http://elsewhere.example/", keywords=(Keyword("x"),))
 
 

@@ -20,8 +20,6 @@ from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.ops.verification import Verification
 from lcc_scrapy.queue.settlement import Settlement
 
-pytestmark = pytest.mark.by_turns
-
 NAMES = "abcdef"
 
 

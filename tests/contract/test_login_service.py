@@ -18,8 +18,6 @@ from lcc_scrapy.providers.registration import want_full_set
 from lcc_scrapy.uns.spool import SMALLEST
 from tests.little_uns import little_uns
 
-pytestmark = pytest.mark.by_turns
-
 ACCEPTED = '<set_accepted received="1"/>'
 IMAGE = {"c": "a", "mimetype": "image/png"}
 SPENT = '<set_rejected code="202">No full sets left</set_rejected>'

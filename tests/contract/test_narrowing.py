@@ -17,8 +17,6 @@ from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.providers.registration import NoSuchProvider
 from lcc_scrapy.queue.held_removals import confirm_removals
 
-pytestmark = pytest.mark.by_turns
-
 OLD = SITE + "old/"
 NEW = SITE + "new/"
 

@@ -17,8 +17,6 @@ from lcc_scrapy.spidering import orphans, reachable
 from lcc_scrapy.spidering.orphans import NOT_LINKED, OrphanLook
 from lcc_scrapy.spidering.submitting import Found, Read, Spidering, Terms, queue_up
 
-pytestmark = pytest.mark.by_turns
-
 DAY = 86_400
 
 

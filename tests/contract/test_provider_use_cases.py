@@ -14,8 +14,6 @@ from lcc_scrapy.providers.registration import NoSuchProvider
 from lcc_scrapy.queue.explanation import Surroundings, explain
 from lcc_scrapy.spidering.submitting import Spidering, Terms
 
-pytestmark = pytest.mark.by_turns
-
 
 def changes(store):
     with store.read() as tx:

@@ -10,8 +10,6 @@ from lcc_scrapy.queue.explanation import Surroundings, explain, in_roots_of
 from lcc_scrapy.uns.url_validator import REFUSED_CHARACTERS
 from tests.little_uns import little_uns
 
-pytestmark = pytest.mark.by_turns
-
 OUTSIDE = "http://elsewhere.example.net/a"
 
 

@@ -32,8 +32,6 @@ from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.providers import portions, registration, renaming
 from lcc_scrapy.providers.renaming import RootRenaming
 
-pytestmark = pytest.mark.by_turns
-
 NEW = "https://new.example.org/docs/"
 
 

@@ -25,8 +25,6 @@ from lcc_scrapy.spidering.reachable import Reachable
 from lcc_scrapy.spidering.submitting import Spidering
 from lcc_scrapy.spidering.submitting import Terms as SpiderTerms
 
-pytestmark = pytest.mark.by_turns
-
 DAY = 86_400
 
 

@@ -12,8 +12,6 @@ from lcc_scrapy.domain.entries import Origin, furlkey
 from lcc_scrapy.domain.urd_rules import NEVER
 from lcc_scrapy.domain.urds import Method, Urd
 
-pytestmark = pytest.mark.by_turns
-
 MINUTE = 60_000
 
 

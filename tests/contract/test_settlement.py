@@ -27,8 +27,6 @@ from lcc_scrapy.queue.settlement import (
     Settlement,
 )
 
-pytestmark = pytest.mark.by_turns
-
 BODY = b"a body of some length"
 DELAYS = (60, 600, 3600)
 

@@ -13,8 +13,6 @@ from lcc_scrapy.domain.revisits import Bounds
 from lcc_scrapy.spidering import submitting
 from lcc_scrapy.spidering.submitting import Found, Progress, Read, Spidering, Terms
 
-pytestmark = pytest.mark.by_turns
-
 
 @pytest.fixture
 def spider(lcc):

@@ -11,8 +11,6 @@ from lcc_scrapy.tracker.digest_urls import digest_urls
 from lcc_scrapy.tracker.redirection import Better, better
 from tests.mirrors import NOW, Tracker, tree_of
 
-pytestmark = pytest.mark.by_turns
-
 TREE = tree_of("pub/app/own 2\npub/app/1.0/app.tgz 5\npub/app/1.0/doc/README 7\npub/own 1")
 MIRROR = tree_of("mirrors/1.0/app.tgz 5\nmirrors/1.0/doc/README 7")
 OTHER = tree_of("1.0/app.tgz 5\n1.0/doc/README 7\nown 9")

@@ -11,8 +11,6 @@ from lcc_scrapy.tracker.comparison import Comparison
 from lcc_scrapy.tracker.lookup import look_up, look_up_identity, paths_of
 from tests.mirrors import Tracker
 
-pytestmark = pytest.mark.by_turns
-
 SHA = [b"%d" % number * 32 for number in range(3)]
 D = {b"f": 1, b"e": {b"h": 3, b"i": {b"j": 4}}, b"k": {b"l": 5}}
 BELOW = ["", "f", "e/", "e/h", "e/i/", "e/i/j", "k/l"]

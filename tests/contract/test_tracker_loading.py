@@ -21,8 +21,6 @@ from lcc_scrapy.tracker.summing import summed
 from tests.memory_store import MemoryStore
 from tests.mirrors import NOW, Tracker, listing, tree_of
 
-pytestmark = pytest.mark.by_turns
-
 TREE = tree_of("a/f 1\na/b/g 2\na/b/h 3\nc/i 4\nj 5")
 OTHER = tree_of("x/a/f 1\nx/a/b/g 2\nx/a/b/h 3\ny/z 9")
 A, B, C = "ftp://a.org/", "ftp://b.org/", "ftp://c.org/"

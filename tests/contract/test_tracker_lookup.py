@@ -13,8 +13,6 @@ from lcc_scrapy.tracker.identity import plain
 from lcc_scrapy.tracker.lookup import Replica, Step, led_to, look_up, look_up_identity
 from tests.mirrors import NOW, Tracker, at, has_file, partial, paths, random_tree, tree_of
 
-pytestmark = pytest.mark.by_turns
-
 XFREE86 = """
 pub/README 5
 pub/XFree86/ls-lR 77

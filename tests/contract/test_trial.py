@@ -12,8 +12,6 @@ from lcc_scrapy.ops.trial import TurnTaken
 from lcc_scrapy.providers.registration import NoSuchProvider
 from tests.memory_store import MemoryStore
 
-pytestmark = pytest.mark.by_turns
-
 ANOTHER = "another"
 
 

@@ -16,8 +16,6 @@ from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.ops import verification
 from lcc_scrapy.ops.verification import Kind, Verification
 
-pytestmark = pytest.mark.by_turns
-
 
 class Filed(LittleLcc):
     """A little LCC whose content really lies in files."""

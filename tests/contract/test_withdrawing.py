@@ -10,8 +10,6 @@ from lcc_scrapy.spidering import withdrawing as module
 from lcc_scrapy.spidering.directives import Directives
 from lcc_scrapy.spidering.withdrawing import carry_out, withdraw
 
-pytestmark = pytest.mark.by_turns
-
 TREE = {"a": "bc", "b": "d", "c": "e", "d": "f", "x": "d"}
 
 

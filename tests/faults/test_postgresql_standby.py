@@ -69,6 +69,7 @@ def test_a_standby_that_is_promoted_lacks_nothing_and_tells_nothing_twice(
         print(f"{len(followed.rows())} changes told, {before} of them before the primary was killed")
 
 
+@pytest.mark.soak
 def test_a_follower_of_a_primary_and_a_standby_that_stands_still_misses_nothing(
     servers: Servers, make_lcc: Callable[..., Lcc]
 ) -> None:

@@ -128,7 +128,7 @@ def test_a_power_cut_loses_no_content_that_was_synced_together(
     assert not broken(by_syncfs, chance, tmp_path / "left")
 
 
-@pytest.mark.parametrize("care", ["content files", "content folders"])
+@pytest.mark.parametrize("care", ["content files", "content folders"] if LONG else ["content files"])
 def test_what_is_synced_together_needs_it(
     care: str, by_syncfs: Recording, chance: random.Random, tmp_path: Path
 ) -> None:
@@ -172,7 +172,7 @@ def test_a_run_that_syncs_less_is_seen_to_lose(care: str, chance: random.Random,
         assert broken(careless, chance, tmp_path / "left", SEARCHED, ways=WAYS, enough=ENOUGH)
 
 
-@pytest.mark.parametrize("care", FORGOTTEN)
+@pytest.mark.parametrize("care", FORGOTTEN if LONG else [*FORGOTTEN][::4])
 def test_every_fsync_is_needed(
     care: str, recording: Recording, chance: random.Random, tmp_path: Path
 ) -> None:

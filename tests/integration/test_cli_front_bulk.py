@@ -148,7 +148,7 @@ def test_what_does_not_go_together_is_wrong_usage(front, words):
     front.lcc("front", "provider-add", *words, status=2, stdin=simple(1))
 
 
-@pytest.mark.soak_of("postgresql")
+@pytest.mark.soak_of("mariadb", "postgresql")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "mariadb", "postgresql"])
 def test_killed_before_any_commit_and_run_again_everybody_is_there_once(tmp_path, databases, kind):

@@ -223,7 +223,7 @@ def _killed_before_a_commit(front, number, *words):
     return done.returncode == -9
 
 
-@pytest.mark.soak_of("postgresql")
+@pytest.mark.soak_of("sqlite", "postgresql")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "mariadb", "postgresql"])
 def test_killed_before_any_commit_and_run_again_makes_one_provider(tmp_path, databases, kind):

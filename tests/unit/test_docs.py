@@ -14,7 +14,7 @@ import pytest
 
 from lcc_scrapy import __version__, signals
 from lcc_scrapy.config.config import every_setting
-from lcc_scrapy.db.tables import metadata
+from lcc_scrapy.db.schema import tables_of
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.errors import CODES
 from lcc_scrapy.engine.ignored_settings import REASONS
@@ -125,7 +125,7 @@ def test_every_option_of_the_provider_commands_is_documented(command):
     assert options <= set(re.findall(r"--[a-z][a-z0-9-]+", section[1]))
 
 
-@pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)
+@pytest.mark.parametrize("table", tables_of(), ids=lambda table: table.name)
 def test_every_table_and_column_is_documented(table):
     page = text_of("content.md")
     found = re.search(rf"^### {table.name}\b(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)

@@ -21,7 +21,7 @@ from tests.relay import Relay
 SUBS = ("a", "b", "c")
 DYING = """
 import os, signal
-from lcc_scrapy.registration.front import FrontRegistrations
+from lcc_scrapy.apps.registration.front import FrontRegistrations
 
 given_out = FrontRegistrations._give_out
 

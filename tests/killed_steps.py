@@ -10,14 +10,14 @@ import signal
 
 from sqlalchemy import event
 
+from lcc_scrapy.apps.registration.front import FrontRegistrations
+from lcc_scrapy.apps.registration.rules import Kind, Wanted
+from lcc_scrapy.apps.registration.service import Registrations
+from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.registration import Kind, Wanted
-from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.open_subs import OpenSubs
-from lcc_scrapy.registration.front import FrontRegistrations
-from lcc_scrapy.registration.service import Registrations
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.killed_steps"])

@@ -70,7 +70,6 @@ from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import DUE, FETCH, QueuedUrl
-from lcc_scrapy.domain.registration import Registration
 from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
@@ -128,7 +127,6 @@ class _Tables:
     sessions: dict[str, Session] = field(default_factory=dict)
     audit: dict[int, AuditEntry] = field(default_factory=dict)
     cursors: dict[tuple[str, str], NamedCursor] = field(default_factory=dict)
-    registrations: dict[str, Registration] = field(default_factory=dict)
     fetchcounts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
     mailstates: dict[int, MailState] = field(default_factory=dict)
     tallies: dict[str, int] = field(default_factory=dict)
@@ -1529,38 +1527,6 @@ class MemoryTx:
             if pid in wanted and begun >= since and result in results:
                 counts[pid] += count
         return dict(counts)
-
-    def insert_registration(self, registration: Registration) -> None:
-        assert registration.secret not in self._t.registrations
-        self.update_registration(registration)
-
-    def update_registration(self, registration: Registration) -> None:
-        self._t.registrations[registration.secret] = registration
-
-    def lock_registration(self, secret: str) -> Registration | None:
-        return self._t.registrations.get(secret)
-
-    def registration_with(self, pid: int, password: str) -> Registration | None:
-        rows = self._t.registrations.values()
-        return next((row for row in rows if (row.pid, row.password) == (pid, password)), None)
-
-    def registrations_of(self, pid: int, kind: str, limit: int = 1000) -> list[Registration]:
-        rows = [row for row in self._t.registrations.values() if (row.pid, row.kind) == (pid, kind)]
-        return sorted(rows, key=lambda row: (row.created, row.secret))[:limit]
-
-    def registrations(self, after: str = "", limit: int = 1000) -> list[Registration]:
-        return [row for secret, row in sorted(self._t.registrations.items()) if secret > after][:limit]
-
-    def count_registrations(self) -> int:
-        return len(self._t.registrations)
-
-    def delete_registrations(self, secrets: Collection[str]) -> None:
-        _drop(self._t.registrations, secrets)
-
-    def forget_registrations(self, now: int, limit: int = 1000) -> int:
-        old = [row.secret for row in self._t.registrations.values() if row.expires <= now][:limit]
-        self.delete_registrations(old)
-        return len(old)
 
     def named_cursors(self, owner: str | None = None, limit: int = 1000) -> list[NamedCursor]:
         rows = (cursor for _, cursor in sorted(self._t.cursors.items()))

@@ -7,15 +7,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from lcc_scrapy.domain.registration import FILE
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.apps.registration.hints import Places
+from lcc_scrapy.apps.registration.routes import make_router
+from lcc_scrapy.apps.registration.rules import FILE
+from lcc_scrapy.apps.registration.service import Registrations
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.apps.registration.steps import Steps
+from lcc_scrapy.apps.registration.store import rows_in
 from lcc_scrapy.domain.throttling import Rate
-from lcc_scrapy.registration.hints import Places
-from lcc_scrapy.registration.routes import make_router
-from lcc_scrapy.registration.service import Registrations
-from lcc_scrapy.registration.steps import Steps
 from lcc_scrapy.web import problems
-from tests.memory_store import MemoryStore
+from tests.sqlite_store import sqlite_store
 
 OFTEN = Rate(10_000, 1.0)
 NOW = 1_800_000_000
@@ -96,11 +97,11 @@ class Outbox:
 
 
 class Registry:
-    """Registration on a store in memory, and an application that serves it."""
+    """Registration on a store of its own, and an application that serves it."""
 
     def __init__(self, *ports, store=None, mailer=None, proxies=(), push_url="", **rules):
         self.now, self.clock = NOW, 0.0
-        self.store = store or MemoryStore()
+        self.store = store or sqlite_store()
         given = {"mode": "open", "private": True, "ports": frozenset({80, 443, *ports})}
         given |= {"per_address": OFTEN, "per_host": OFTEN, "proofs": OFTEN}
         self.rules = RegistrationRules(**{**given, **rules})
@@ -132,4 +133,4 @@ class Registry:
 
     def rows(self):
         with self.store.read() as tx:
-            return tx.registrations()
+            return rows_in(tx).registrations()

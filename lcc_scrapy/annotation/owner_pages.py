@@ -31,8 +31,7 @@ from lcc_scrapy.annotation.try_out import TryOut
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.acis import Aci, Channel
 from lcc_scrapy.domain.cache import CachedUrl
-from lcc_scrapy.domain.errors import LccError, StoreUnavailable
-from lcc_scrapy.domain.registration import BadField
+from lcc_scrapy.domain.errors import BadField, LccError, StoreUnavailable
 from lcc_scrapy.domain.tokens import ANNOTATE, NotAllowed, Refused, check
 from lcc_scrapy.domain.urd_rules import URDS_MAX, NoSuchUrd
 from lcc_scrapy.domain.urds import Urd

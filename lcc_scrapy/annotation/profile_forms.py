@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from lcc_scrapy.domain.directives import DEPTH_MAX
+from lcc_scrapy.domain.errors import BadField
 from lcc_scrapy.domain.notations import duration
-from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.urd_rules import THRESHOLD_MAX, TIMING_MAX
 from lcc_scrapy.domain.urds import Keyword, Method, Process, Urd
 from lcc_scrapy.web import html

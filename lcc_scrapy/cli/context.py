@@ -3,15 +3,16 @@
 import os
 import pwd
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, LccError
+from lcc_scrapy.runtime.apps import load
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -88,6 +89,30 @@ class LccGroup(click.Group):
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
             raise Failure(f"{error.strerror or error}{place}") from error
+
+
+class OpenGroup(LccGroup):
+    """A group to which apps add commands, imported when they are needed."""
+
+    of_apps: str | None = None
+    """The group as apps call it; None = by its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted((*super().list_commands(ctx), *self._of_apps(ctx)))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, None where there is none of this name."""
+        own = super().get_command(ctx, cmd_name)
+        part = None if own else self._of_apps(ctx).get(cmd_name)
+        return own if part is None else cast("click.Command", load(part))
+
+    def _of_apps(self, ctx: click.Context) -> "Mapping[str, str]":
+        """Return the commands of the apps at work here, as -s, the environment and the project say."""
+        from lcc_scrapy.config.config import apps_of, given_settings
+
+        apps = apps_of(given_settings(ctx.find_root().params.get("settings", {})))
+        return apps.commands(self.of_apps if self.of_apps is not None else self.name or "")
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from typing import Any, cast
 import click
 
 from lcc_scrapy import __version__
-from lcc_scrapy.cli.context import Lcc, LccGroup
+from lcc_scrapy.cli.context import Lcc, OpenGroup
 from lcc_scrapy.machine.garbage_collection import spare_imports
 from lcc_scrapy.push.password import hide_passwords_of_urls
-from lcc_scrapy.runtime.apps import Apps, load
+from lcc_scrapy.runtime.apps import load
 
 
 def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -29,32 +29,28 @@ _COMMANDS = {
     "explain": "explain", "export": "export", "fetch": "fetch", "files": "files", "follow": "follow",
     "front": "front", "health": "health", "init": "initialise", "log": "log",
     "mail": "mail", "meta": "meta", "path": "path", "provider": "provider", "query": "query",
-    "recipient": "recipient", "refetch": "again", "registration": "registration", "retry": "again",
+    "recipient": "recipient", "refetch": "again", "retry": "again",
     "select": "select", "source": "source", "status": "status", "token": "token", "tracker": "tracker",
     "uns": "uns", "urd": "urd", "user": "user", "verify": "verify", "versions": "meta", "web": "web",
 }  # fmt: skip
 """The commands, each with the module of this package in which it is found under its name."""
 
 
-class Commands(LccGroup):
+class Commands(OpenGroup):
     """A group whose commands are imported when they are needed: one begins before all others were read."""
+
+    of_apps = ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted((*_COMMANDS, *_apps(ctx).commands()))
+        return sorted((*_COMMANDS, *super().list_commands(ctx)))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, None where there is none of this name."""
         module = _COMMANDS.get(cmd_name)
-        part = f"lcc_scrapy.cli.{module}:{cmd_name}" if module else _apps(ctx).commands().get(cmd_name)
-        return None if part is None else cast("click.Command", load(part))
-
-
-def _apps(ctx: click.Context) -> Apps:
-    """Return the apps at work here, as -s, the environment and the project say."""
-    from lcc_scrapy.config.config import apps_of, given_settings
-
-    return apps_of(given_settings(ctx.params.get("settings", {})))
+        if module is None:
+            return super().get_command(ctx, cmd_name)
+        return cast("click.Command", load(f"lcc_scrapy.cli.{module}:{cmd_name}"))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,14 +8,12 @@ from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.mail import routes as mail
 from lcc_scrapy.mail.unsubscribing import Unsubscribing
-from lcc_scrapy.registration.serving import registration_routes
 from lcc_scrapy.sources import routes as websub
 from lcc_scrapy.sources.opening import callback_service
 
 
 def public_routes(config: Config, store: Store) -> Iterator[APIRouter]:
-    """Yield the routes of registration, hubs of WebSub, links in mail, and those of apps."""
-    yield from registration_routes(config, store)
+    """Yield the routes of hubs of WebSub, links in mail, and those of apps."""
     for part in config.apps.parts("public_routes"):
         yield from part.routes(config, store)
     if config.public_url:

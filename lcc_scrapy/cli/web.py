@@ -9,7 +9,6 @@ import click
 
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
-from lcc_scrapy.domain.registration import OFF
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
@@ -61,7 +60,6 @@ def web(lcc: Lcc) -> None:
 def unserved(config: "Config") -> list[str]:
     """Return the settings that have an effect at LCC_PUSH_ENDPOINTS only, where there is none."""
     effective = {
-        "LCC_REGISTRATION": config.registration.mode != OFF,
         "LCC_PUBLIC_URL": bool(config.public_url),
     }
     if config.push_endpoints:

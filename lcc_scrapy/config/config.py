@@ -31,7 +31,6 @@ from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
-from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.render_rules import RenderRules
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
 from lcc_scrapy.domain.tracker_limits import TrackerRules
@@ -158,7 +157,6 @@ class Config:
     files_machines: Mapping[int, str] = setting("LCC_FILES_MACHINES", "", readers.machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good.")
     files_token_file: str = setting("LCC_FILES_TOKEN_FILE", "", str, "File that holds the token (scope `files`) that the `lcc files` of other machines is shown; empty = their files are not asked for.")
     http: HttpService = group(HttpService)
-    registration: RegistrationRules = group(RegistrationRules)
     public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "URL of LCC_PUSH_ENDPOINTS as strangers reach them: `https://push.example.org`. New providers are told it, links in [mail](mail.md) begin with it, and hubs of [WebSub](sources.md#websub) bring changes there. Empty = mail has no links, and no hub is asked.")
     mail: MailRules = group(MailRules)
     tracker: TrackerRules = group(TrackerRules)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from lcc_scrapy.db.auditing import Audited
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.audit import DASHBOARD, DETAIL_MAX, AuditEntry
+from lcc_scrapy.domain.errors import BadField
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.domain.providers import State, checked_reason
-from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.domain.users import Action, Role, User
 from lcc_scrapy.ops.fetch_again import QUEUED, SOONER, Again, Terms, open_pids
 from lcc_scrapy.providers import asking, registration

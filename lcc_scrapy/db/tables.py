@@ -605,26 +605,6 @@ tokens = Table(
     column("used", BigInteger),
 )
 
-registrations = Table(
-    "registrations",
-    metadata,
-    Column("secret", ascii_exact(64), primary_key=True),
-    column("pid", BigInteger, index=True),
-    column("kind", ascii_exact(16)),
-    column("stage", ascii_exact(16)),
-    column("site", Url),
-    column("password", ascii_exact(255)),
-    column("contact", exact(255)),
-    column("bandwidth", BigInteger),
-    column("timeofday", Mask),
-    column("timezone", ascii_exact(64)),
-    column("root", Url),
-    column("address", ascii_exact(45)),
-    column("created", BigInteger),
-    column("expires", BigInteger),
-    Index("registrations_expires", "expires"),
-)
-
 tallies = Table(
     "tallies",
     metadata,

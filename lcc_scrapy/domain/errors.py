@@ -125,6 +125,15 @@ class LccError(Exception):
     """Base of all errors of the LCC."""
 
 
+class BadField(LccError):
+    """Something in a form or request cannot be used; ``field`` is its name."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(f"{field}: {text}")
+        self.field = field
+        self.text = text
+
+
 class ConfigurationError(LccError):
     """A setting, folder or database that the operator must mend; the text says how."""
 

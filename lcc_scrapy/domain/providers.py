@@ -8,6 +8,18 @@ from lcc_scrapy.domain.timeslots import ALWAYS
 TOO_MANY_FILES = 609
 TOO_MUCH_SPACE = 610
 
+FIRST_PID = 1_000_000
+"""Registration gives out pids from here on; those below are the operator's alone."""
+
+PIDS = "registered"
+"""The counter of pids that registration has given out, from ``FIRST_PID`` on."""
+
+FRONT_FIRST_PID = 1_000_000_000
+"""Registration at a front gives out pids from here on: no LCC behind it counts so far by itself."""
+
+FRONT_PIDS = "registered-at-front"
+"""The counter of pids that a front has given out to this LCC, from ``FRONT_FIRST_PID`` on."""
+
 
 class State(StrEnum):
     """What a provider may do: *active* and *paused* ones log in, only *active* ones are fetched from."""

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from lcc_scrapy.db.sql.store import named_errors
 from lcc_scrapy.domain.front import FrontError
-from lcc_scrapy.domain.registration import FRONT_FIRST_PID
+from lcc_scrapy.domain.providers import FRONT_FIRST_PID
 from lcc_scrapy.front import tables as t
 
 COUNTER = "registered"

@@ -197,7 +197,7 @@ def _needs_judging(store: Store, policy: QueuePolicy, pid: int, now: int) -> boo
 
 
 def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
-    """Forget what is too old: tombstones, absorbed sets, days of missed changes, registrations."""
+    """Forget what is too old: tombstones, absorbed sets, days of missed changes."""
     if policy.tombstones_keep:
         for _ in forget_tombstones(store, now - int(policy.tombstones_keep)):
             yield _nothing(NOBODY)
@@ -206,13 +206,12 @@ def _forget(store: Store, policy: QueuePolicy, now: int) -> Iterator[Step]:
         with store.begin() as tx:
             after = tx.forget_psets(now - UNNAMED_KEPT, now - int(policy.resend_period), max(after, 0), ROWS)
         yield _nothing(NOBODY)
-    yield from _emptied(store, lambda tx: tx.forget_registrations(now, ROWS))
-    yield from _emptied(store, lambda tx: tx.forget_missed(first_day(now), ROWS))
-    yield from _emptied(store, lambda tx: tx.forget_fetch_counts(since(now, DAY), ROWS))
-    yield from _emptied(store, lambda tx: tx.forget_audits(now - AUDIT_KEPT, ROWS))
+    yield from emptied(store, lambda tx: tx.forget_missed(first_day(now), ROWS))
+    yield from emptied(store, lambda tx: tx.forget_fetch_counts(since(now, DAY), ROWS))
+    yield from emptied(store, lambda tx: tx.forget_audits(now - AUDIT_KEPT, ROWS))
 
 
-def _emptied(store: Store, forget: Callable[[Tx], int]) -> Iterator[Step]:
+def emptied(store: Store, forget: Callable[[Tx], int]) -> Iterator[Step]:
     """Forget some rows at a time until none is left."""
     gone = ROWS
     while gone:

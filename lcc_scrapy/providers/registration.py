@@ -15,8 +15,7 @@ from lcc_scrapy.db.retrying import repeated
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.registration import FIRST_PID, FRONT_FIRST_PID, FRONT_PIDS, PIDS
+from lcc_scrapy.domain.providers import FIRST_PID, FRONT_FIRST_PID, FRONT_PIDS, PIDS, Provider, State
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
 CHUNK = 1000

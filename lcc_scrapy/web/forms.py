@@ -7,8 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 from anyio import to_thread
 from fastapi import Request
 
-from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.registration import BadField
+from lcc_scrapy.domain.errors import BadField, LccError
 
 _FIELDS_MAX = 32
 _TEXT_MAX = 4096

@@ -9,11 +9,11 @@ from contextlib import closing
 import pytest
 from harness import BIN, wait_for
 
-from lcc_scrapy.domain.registration import FRONT_FIRST_PID
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.apps.registration.front import FrontRegistrations
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.domain.providers import FRONT_FIRST_PID
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.open_subs import OpenSubs
-from lcc_scrapy.registration.front import FrontRegistrations
 from tests.front_registration import SUBS, Server, front_house
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]

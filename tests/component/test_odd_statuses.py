@@ -11,6 +11,8 @@ import pytest
 from lcc_scrapy.annotation import webhooks
 from lcc_scrapy.apps.indexnow.checking import Checker, _File
 from lcc_scrapy.apps.indexnow.rules import PENDING
+from lcc_scrapy.apps.registration import proof
+from lcc_scrapy.apps.registration.service import NotProved
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import CODES
 from lcc_scrapy.domain.http_status import understood
@@ -18,8 +20,6 @@ from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch import outcomes, robots
 from lcc_scrapy.fetch.turn import TurnKeeper
-from lcc_scrapy.registration import proof
-from lcc_scrapy.registration.service import NotProved
 from lcc_scrapy.sources import fetching
 from lcc_scrapy.tracker import http_index
 

@@ -10,23 +10,22 @@ from ipaddress import ip_network
 
 import pytest
 
+from lcc_scrapy.apps.registration.jobs import JOBS
+from lcc_scrapy.apps.registration.rules import FILE, Kind, Wanted
+from lcc_scrapy.apps.registration.service import Later
+from lcc_scrapy.apps.registration.serving import ROUTES
+from lcc_scrapy.apps.registration.steps import CHECKS, MAILS, Asked, Credentials
 from lcc_scrapy.cli.web import unserved
 from lcc_scrapy.config.config import load
 from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.domain.registration import FILE, FIRST_PID, Kind, Wanted
+from lcc_scrapy.domain.providers import FIRST_PID, Provider
 from lcc_scrapy.domain.roots import HttpUrl, Root
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.login.passwords import hash_password, verify_password
-from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.providers import registration as providers
-from lcc_scrapy.registration.service import Later
-from lcc_scrapy.registration.serving import registration_routes
-from lcc_scrapy.registration.steps import CHECKS, MAILS, Asked, Credentials
-from tests.memory_store import MemoryStore
 from tests.registration_site import NOW, Outbox, Registry, answer, little_site, redirect
+from tests.sqlite_store import sqlite_store
 
 DAY = 86400
 API = "/v1/registrations"
@@ -157,7 +156,7 @@ def test_a_pair_that_expired_is_gone(client, site, registry):
     told = activate(client, given)
     assert (told.status_code, told.json()["error"]) == (401, "not-known")
     assert "WWW-Authenticate" in told.headers
-    for _ in sweep(registry.store, QueuePolicy(), registry.now):
+    for _ in JOBS(registry.store, registry.now):
         pass
     assert (registry.rows(), registry.provider(FIRST_PID), site.asked) == ([], None, [])
 
@@ -319,7 +318,7 @@ def test_whether_a_provider_exists_does_not_show(client, registry, owner):
 @pytest.mark.parametrize("mode", ["off", "approve", "open"])
 def test_registration_is_served_where_it_is_on(mode, tmp_path):
     config = load(PlainSettings({}, {}), {"LCC_DATA_DIR": str(tmp_path), "LCC_REGISTRATION": mode})
-    assert bool(registration_routes(config, MemoryStore())) == (mode != "off")
+    assert bool([*ROUTES.routes(config, sqlite_store())]) == (mode != "off")
 
 
 @pytest.mark.parametrize(
@@ -509,7 +508,7 @@ def test_fields_of_an_address_that_has_registered_enough_are_not_read(site, monk
     with registry.client() as client:
         assert client.post(API, json=nonsense).status_code == 422
         assert client.post(API, json={"site": site.url}).status_code == 201, "nonsense counts nothing"
-        monkeypatch.setattr("lcc_scrapy.registration.steps.rules_of", None)
+        monkeypatch.setattr("lcc_scrapy.apps.registration.steps.rules_of", None)
         assert client.post(API, json=nonsense).status_code == 429
 
 

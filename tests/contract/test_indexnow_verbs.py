@@ -13,8 +13,7 @@ from lcc_scrapy.apps.indexnow.rules import BAD, GOOD, PENDING, Asked, Portion, S
 from lcc_scrapy.apps.indexnow.settings import IndexNowRules
 from lcc_scrapy.apps.indexnow.store import rows_in
 from lcc_scrapy.domain.entries import ANY_TYPE, Origin
-from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.domain.registration import FIRST_PID
+from lcc_scrapy.domain.providers import FIRST_PID, Provider
 from lcc_scrapy.providers.registration import give_out
 from lcc_scrapy.spidering.submitting import Spidering, Terms
 

@@ -8,13 +8,18 @@ from contextlib import closing, contextmanager
 import pytest
 import sqlalchemy
 
+from lcc_scrapy.apps.registration import front as front_registration
+from lcc_scrapy.apps.registration.front import GRACE, FrontRegistrations
+from lcc_scrapy.apps.registration.jobs import JOBS
+from lcc_scrapy.apps.registration.rules import Kind, Wanted
+from lcc_scrapy.apps.registration.service import AlreadyActive, Full, Later, NotKnown, Registrations
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.apps.registration.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.front import MoveStep, Moving, SubLcc, SubState
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.registration import FIRST_PID, FRONT_FIRST_PID, Kind, Wanted
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.domain.providers import FIRST_PID, FRONT_FIRST_PID, Provider, State
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.front.directory import Directory
@@ -22,11 +27,7 @@ from lcc_scrapy.front.new_providers import NewProviders
 from lcc_scrapy.front.open_subs import OpenSubs, SubAway
 from lcc_scrapy.front.sub_stores import SubStores
 from lcc_scrapy.login.passwords import hash_made_up
-from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.providers import registration as providers
-from lcc_scrapy.registration import front as front_registration
-from lcc_scrapy.registration.front import GRACE, FrontRegistrations
-from lcc_scrapy.registration.service import AlreadyActive, Full, Later, NotKnown, Registrations
 from tests.killed_steps import killed_step
 from tests.made_databases import make_sqlite, upgrade
 
@@ -79,7 +80,7 @@ class House:
         found = {}
         for name, store in self.stores.items():
             with store.read() as tx:
-                found[name] = [one.pid for one in tx.registrations()]
+                found[name] = [one.pid for one in rows_in(tx).registrations()]
         return found
 
     def providers(self):
@@ -431,7 +432,7 @@ def test_killed_at_any_moment_it_leaves_nothing_that_stays(house):
     assert sum(house.directory.providers().values()) > len(known), "some came to nothing"
     for store in house.stores.values():
         with store.begin() as tx:
-            tx.delete_registrations([one.secret for one in tx.registrations()[1:]])
+            rows_in(tx).delete_registrations([one.secret for one in rows_in(tx).registrations()[1:]])
     house.now += 1000 + GRACE + 1000
     house.service.tidy()
     left = {pid for its in house.rows().values() for pid in its}
@@ -451,7 +452,7 @@ def test_what_expired_or_was_rejected_is_forgotten_and_what_became_a_provider_st
     pids = {one.registration.pid for one in (*active, *expired)}
     assert house.directory.assigned([one.registration.pid for one in given]).keys() == pids
     for store in house.stores.values():
-        for _ in sweep(store, QueuePolicy(), house.now):
+        for _ in JOBS(store, house.now):
             pass
     house.now += GRACE - 1
     house.service.tidy()

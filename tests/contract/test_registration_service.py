@@ -4,29 +4,24 @@ from dataclasses import replace
 
 import pytest
 
+from lcc_scrapy.apps.registration.jobs import JOBS
+from lcc_scrapy.apps.registration.rules import PASSWORD_ROOTS_MAX, ROOTS_MAX, Kind, Stage, Wanted, digest_of
+from lcc_scrapy.apps.registration.service import AlreadyActive, Full, NotKnown, NotProved, Registrations
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.apps.registration.store import rows_in
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.registration import (
-    FIRST_PID,
-    FRONT_FIRST_PID,
-    PASSWORD_ROOTS_MAX,
-    ROOTS_MAX,
-    Kind,
-    Stage,
-    Wanted,
-    digest_of,
-)
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.domain.providers import FIRST_PID, FRONT_FIRST_PID, Provider, State
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.login.passwords import hash_made_up, hash_password, verify_password
-from lcc_scrapy.ops.housekeeping import sweep
 from lcc_scrapy.providers import registration as providers
-from lcc_scrapy.registration.service import AlreadyActive, Full, NotKnown, NotProved, Registrations
 
 NOW = 1_800_000_000
 SITE = "http://www.example.org/"
 DAY = 86400
+
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
 
 class Clock:
@@ -56,7 +51,7 @@ def wanted(site=SITE, **values):
 
 def rows(store):
     with store.read() as tx:
-        return tx.registrations()
+        return rows_in(tx).registrations()
 
 
 def provider_of(store, pid):
@@ -125,7 +120,7 @@ def test_a_wrong_pid_password_or_kind_is_not_known_and_changes_nothing(store, ma
 def test_a_pair_expires_and_is_gone(store, make, clock):
     service = make(expires=100)
     given = service.begin(wanted(), "192.0.2.1")
-    for _ in sweep(store, QueuePolicy(), NOW + 99):
+    for _ in JOBS(store, NOW + 99):
         pass
     assert rows(store) == [given.registration]
     clock.now = NOW + 100
@@ -133,7 +128,7 @@ def test_a_pair_expires_and_is_gone(store, make, clock):
         service.find(given.registration.pid, given.password, Kind.PROVIDER)
     with pytest.raises(NotKnown):
         service.complete(given.registration, [SITE])
-    for _ in sweep(store, QueuePolicy(), NOW + 100):
+    for _ in JOBS(store, NOW + 100):
         pass
     assert rows(store) == []
     assert provider_of(store, given.registration.pid) == (None, [])
@@ -148,7 +143,7 @@ def test_no_more_wait_than_may(store, make, clock):
             begin()
     assert len(rows(store)) == 2
     with store.begin() as tx:
-        assert tx.forget_registrations(NOW + 100, 1) == 1
+        assert rows_in(tx).forget_registrations(NOW + 100, 1) == 1
     service.begin(wanted(), "192.0.2.1")
 
 
@@ -161,7 +156,7 @@ def test_pids_are_never_used_again(store, make, provider):
     first, second = (service.begin(wanted(), "").registration.pid for _ in range(2))
     assert (first, second) == (FIRST_PID, FIRST_PID + 2)
     with store.begin() as tx:
-        assert tx.forget_registrations(NOW + 10) == 2
+        assert rows_in(tx).forget_registrations(NOW + 10) == 2
     assert service.begin(wanted(), "").registration.pid == FIRST_PID + 3
     providers.remove(store, FIRST_PID + 1, NOW, QueuePolicy())
     for pid in (first, second, FIRST_PID + 1, FIRST_PID + 3):
@@ -357,20 +352,20 @@ def test_the_verbs_about_registrations(store, make):
     given = [service.begin(wanted(f"http://{n}.example.org/"), "").registration for n in range(5)]
     by_key = sorted(given, key=lambda one: one.secret)
     with store.begin() as tx:
-        assert tx.registrations() == by_key
-        assert tx.registrations(by_key[1].secret, 2) == by_key[2:4]
-        assert tx.count_registrations() == 5
+        assert rows_in(tx).registrations() == by_key
+        assert rows_in(tx).registrations(by_key[1].secret, 2) == by_key[2:4]
+        assert rows_in(tx).count_registrations() == 5
         one = given[3]
-        assert tx.registration_with(one.pid, one.password) == one
-        assert tx.registration_with(one.pid, given[2].password) is None
-        assert tx.registrations_of(one.pid, Kind.PROVIDER) == [one]
-        assert tx.registrations_of(one.pid, Kind.ROOT) == []
+        assert rows_in(tx).registration_with(one.pid, one.password) == one
+        assert rows_in(tx).registration_with(one.pid, given[2].password) is None
+        assert rows_in(tx).registrations_of(one.pid, Kind.PROVIDER) == [one]
+        assert rows_in(tx).registrations_of(one.pid, Kind.ROOT) == []
         changed = replace(one, stage=Stage.PROVED, root="http://3.example.org/é")
-        tx.update_registration(changed)
-        assert tx.lock_registration(one.secret) == changed
-        tx.delete_registrations([one.secret, "none"])
-        assert tx.lock_registration(one.secret) is None
-        assert tx.forget_registrations(one.expires - 1) == 0
-        assert tx.forget_registrations(one.expires, 3) == 3
-        assert tx.forget_registrations(one.expires, 3) == 1
-        assert tx.count_registrations() == 0
+        rows_in(tx).update_registration(changed)
+        assert rows_in(tx).lock_registration(one.secret) == changed
+        rows_in(tx).delete_registrations([one.secret, "none"])
+        assert rows_in(tx).lock_registration(one.secret) is None
+        assert rows_in(tx).forget_registrations(one.expires - 1) == 0
+        assert rows_in(tx).forget_registrations(one.expires, 3) == 3
+        assert rows_in(tx).forget_registrations(one.expires, 3) == 1
+        assert rows_in(tx).count_registrations() == 0

@@ -7,14 +7,15 @@ import threading
 import pytest
 from harness import wait_for
 
+from lcc_scrapy.apps.registration.rules import Kind, Stage, Wanted
+from lcc_scrapy.apps.registration.service import AlreadyActive, NotKnown, Registrations
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.apps.registration.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.registration import FIRST_PID, Kind, Stage, Wanted
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.domain.providers import FIRST_PID, Provider, State
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.login.passwords import hash_password, verify_password
 from lcc_scrapy.providers import registration as providers
-from lcc_scrapy.registration.service import AlreadyActive, NotKnown, Registrations
 from tests.killed_steps import killed_step
 from tests.push_process import PushServer
 from tests.registration_site import answer, little_site
@@ -42,7 +43,7 @@ def all_of(store):
     """Return registrations, providers and their roots."""
     with store.read() as tx:
         there = {one.pid: one for one in tx.providers()}
-        return tx.registrations(), there, tx.roots_of(there)
+        return rows_in(tx).registrations(), there, tx.roots_of(there)
 
 
 def moments(url, what):

@@ -14,13 +14,13 @@ from scrapy import Request
 from lcc_scrapy.annotation.webhooks import Call, Webhooks
 from lcc_scrapy.apps.indexnow.checking import Checker
 from lcc_scrapy.apps.indexnow.rules import GOOD, PENDING
-from lcc_scrapy.domain.registration import FILE
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.apps.registration.proof import Prover
+from lcc_scrapy.apps.registration.rules import FILE
+from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import IN_MEMORY, PRIVATE_HOSTS, location_of
 from lcc_scrapy.fetch.robots import MOST_READ, RobotsAnswer, _rules
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.registration.proof import Prover
 from lcc_scrapy.sources.fetching import Fetcher, Whose
 from tests.faults.handling import Handling
 from tests.integration.site import Site, raw

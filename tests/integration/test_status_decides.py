@@ -10,14 +10,14 @@ import pytest
 from scrapy import Request
 
 from lcc_scrapy.apps.indexnow.checking import Checker
+from lcc_scrapy.apps.registration.proof import Prover
+from lcc_scrapy.apps.registration.rules import FILE
+from lcc_scrapy.apps.registration.service import NotProved
+from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.registration import FILE
-from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import CUT, PRIVATE_HOSTS
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.registration.proof import Prover
-from lcc_scrapy.registration.service import NotProved
 from lcc_scrapy.sources.fetching import Fetcher, Whose
 from lcc_scrapy.tracker.effort import CannotScan
 from tests.faults.handling import Handling, run

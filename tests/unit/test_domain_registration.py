@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain import registration
-from lcc_scrapy.domain.registration import FILE, BadField, digest_of, folder_of, proves, redirected, root_of
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.apps.registration import rules as registration
+from lcc_scrapy.apps.registration.rules import FILE, digest_of, folder_of, proves, redirected, root_of
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.domain.errors import BadField
 from lcc_scrapy.domain.roots import HttpUrl, Root
 
 PORTS = frozenset({80, 443})

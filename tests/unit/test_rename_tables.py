@@ -32,7 +32,6 @@ STAYS = {
     "aequeue": ({"urlkey"}, "the feed tells the annotation engine of both"),
     "aci": ({"uri"}, "what owners were told"),
     "urd": ({"uri", "run_upto"}, "what an owner wrote"),
-    "registrations": ({"site", "root"}, "of sites that were not proven yet"),
     "recipients": ({"address"}, "of owners"),
     "tr_domain": ({"peer"}, "of the mirror tracker"),
     "tr_host": ({"url"}, "of the mirror tracker"),

@@ -51,7 +51,7 @@ LEFT_EMPTY = ("logins", "overtaking", "fetches", "failinghosts")
 
 OF_THE_LCC = (
     "withdrawals", "fsmdb", "fileblocks", "unses", "workers", "machines", "counters", "lccinfo", "tokens",
-    "registrations", "tallies", "cursors", "urd", "urd_keyword", "removed_urds",
+    "tallies", "cursors", "urd", "urd_keyword", "removed_urds",
     "aequeue", "aci", "recipients", "alerts", "tr_domain", "tr_host", "tr_rules", "tr_load", "tr_dir",
     "tr_link", "tr_hash", "users", "sessions", "audit",
 )  # fmt: skip

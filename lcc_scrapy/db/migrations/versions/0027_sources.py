@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0027"
-down_revision = "0026"
+down_revision = "0025"
 
 _KEY = sa.LargeBinary(16).with_variant(mysql.BINARY(16), "mysql", "mariadb")
 _BIG_KEY = sa.BigInteger().with_variant(sa.Integer, "sqlite")

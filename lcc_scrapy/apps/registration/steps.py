@@ -9,15 +9,15 @@ from typing import Any
 
 from anyio import to_thread
 
-from lcc_scrapy.domain import registration as rules_of
-from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.registration import FILE, BadField, Kind, Registration, Stage, Wanted
+from lcc_scrapy.apps.registration import rules as rules_of
+from lcc_scrapy.apps.registration.hints import NOT_SAID, Places, mail_text
+from lcc_scrapy.apps.registration.proof import Prover
+from lcc_scrapy.apps.registration.rules import FILE, Kind, Registration, Stage, Wanted
+from lcc_scrapy.apps.registration.service import Done, Given, NotProved, Registering
+from lcc_scrapy.apps.registration.throttle import Throttle
+from lcc_scrapy.domain.errors import BadField, LccError
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.mail.sending import Mailer
-from lcc_scrapy.registration.hints import NOT_SAID, Places, mail_text
-from lcc_scrapy.registration.proof import Prover
-from lcc_scrapy.registration.service import Done, Given, NotProved, Registering
-from lcc_scrapy.registration.throttle import Throttle
 from lcc_scrapy.web.problems import Busy
 
 PROOFS = 8

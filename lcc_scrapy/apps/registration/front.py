@@ -11,17 +11,18 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
+from lcc_scrapy.apps.registration.rules import Kind, Registration, Wanted
+from lcc_scrapy.apps.registration.service import Done, Full, Given, Later, Registrations
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.apps.registration.store import rows_in
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.front import FrontError, MoveStep, SubLcc
-from lcc_scrapy.domain.registration import Kind, Registration, Wanted
-from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.given_pids import Found
 from lcc_scrapy.front.open_subs import OpenSubs, SubAway
 from lcc_scrapy.providers import registration as providers
-from lcc_scrapy.registration.service import Done, Full, Given, Later, Registrations
 
 GRACE = 3600
 """Seconds from the end of a registration to the look what became of it: the longest commit is over then."""
@@ -189,4 +190,4 @@ class FrontRegistrations:
 
 def _end(tx: Tx, pid: int) -> int:
     """Return when the registration of a pid ends; 0 = there is none."""
-    return max((one.expires for one in tx.registrations_of(pid, Kind.PROVIDER)), default=0)
+    return max((one.expires for one in rows_in(tx).registrations_of(pid, Kind.PROVIDER)), default=0)

@@ -12,10 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.registration import (
+from lcc_scrapy.apps.registration.rules import (
     APPROVE,
     PASSWORD_ROOTS_MAX,
     ROOTS_MAX,
@@ -25,7 +22,11 @@ from lcc_scrapy.domain.registration import (
     Wanted,
     digest_of,
 )
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.apps.registration.store import rows_in
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import HttpUrl, Root
 from lcc_scrapy.domain.timeslots import ALWAYS
 from lcc_scrapy.login.passwords import DUMMY, hash_made_up, made_up, verify_password
@@ -144,7 +145,7 @@ class Registrations:
         with self._store.begin() as tx:
             self._check_room(tx)
             given = self._given(self._give_out(tx), Kind.PROVIDER, wanted, address)
-            tx.insert_registration(given.registration)
+            rows_in(tx).insert_registration(given.registration)
         return _told(given)
 
     def begin_root(self, pid: int, password: str, site: HttpUrl, address: str) -> Given:
@@ -155,9 +156,10 @@ class Registrations:
         self._check_login(pid, password)
         with self._store.begin() as tx:
             self._check_room(tx)
-            tx.delete_registrations([one.secret for one in tx.registrations_of(pid, Kind.ROOT)])
+            rows = rows_in(tx)
+            rows.delete_registrations([one.secret for one in rows.registrations_of(pid, Kind.ROOT)])
             given = self._given(pid, Kind.ROOT, Wanted(site), address)
-            tx.insert_registration(given.registration)
+            rows_in(tx).insert_registration(given.registration)
         return _told(given)
 
     def begin_password(self, pid: int, address: str) -> Given:
@@ -168,7 +170,7 @@ class Registrations:
         with self._store.begin() as tx:
             self._check_room(tx)
             given = self._given(pid, Kind.PASSWORD, None, address)
-            tx.insert_registration(given.registration)
+            rows_in(tx).insert_registration(given.registration)
         return _told(given)
 
     def check_room(self) -> None:
@@ -177,7 +179,7 @@ class Registrations:
             self._check_room(tx)
 
     def _check_room(self, tx: Tx) -> None:
-        if tx.count_registrations() >= self.rules.pending:
+        if rows_in(tx).count_registrations() >= self.rules.pending:
             raise Full
 
     def _given(self, pid: int, kind: Kind, wanted: Wanted | None, address: str) -> Given:
@@ -221,9 +223,9 @@ class Registrations:
         hashed = hash_made_up(password)
         with self._store.read() as tx:
             if kind is Kind.ROOT:
-                found = next(iter(tx.registrations_of(pid, kind)), None)
+                found = next(iter(rows_in(tx).registrations_of(pid, kind)), None)
             else:
-                found = tx.registration_with(pid, hashed)
+                found = rows_in(tx).registration_with(pid, hashed)
             provider = tx.provider(pid)
         if found is not None and found.kind == kind and found.expires > self._now():
             return found
@@ -247,7 +249,7 @@ class Registrations:
         Raises ``NotKnown`` when the registration is gone meanwhile, ``NotProved`` when it cannot be done.
         """
         with self._store.begin() as tx:
-            found = tx.lock_registration(registration.secret)
+            found = rows_in(tx).lock_registration(registration.secret)
             if found is None or found.expires <= self._now():
                 raise NotKnown
             done = self._proved(tx, found, tuple(roots))
@@ -259,13 +261,14 @@ class Registrations:
     def _proved(self, tx: Tx, found: Registration, roots: tuple[str, ...]) -> Done:
         if found.kind == Kind.PASSWORD:
             self._renew_password(tx, found, roots)
-            tx.delete_registrations([one.secret for one in tx.registrations_of(found.pid, Kind.PASSWORD)])
+            rows = rows_in(tx)
+            rows.delete_registrations([one.secret for one in rows.registrations_of(found.pid, Kind.PASSWORD)])
             return Done(found.pid, found.kind, roots, active=True)
         if found.stage == Stage.PROVED:
             return Done(found.pid, found.kind, (found.root,), active=False)
         proved = found.proved(roots[0], int(self._now()) + self.rules.expires)
         if self.rules.mode == APPROVE:
-            tx.update_registration(proved)
+            rows_in(tx).update_registration(proved)
             return Done(found.pid, found.kind, roots, active=False)
         self._activate(tx, proved)
         return Done(found.pid, found.kind, roots, active=True)
@@ -282,7 +285,7 @@ class Registrations:
             self._add_root(tx, proved)
         else:
             providers.insert(tx, self._provider(proved), [proved.root])
-        tx.delete_registrations([proved.secret])
+        rows_in(tx).delete_registrations([proved.secret])
 
     def _add_root(self, tx: Tx, proved: Registration) -> None:
         provider = tx.lock_providers([proved.pid]).get(proved.pid)
@@ -319,7 +322,7 @@ class Registrations:
         done = []
         with self._store.begin() as tx:
             for one in _of_pid(tx, pid):
-                found = tx.lock_registration(one.secret)
+                found = rows_in(tx).lock_registration(one.secret)
                 if found is not None and found.stage == Stage.PROVED and found.expires > self._now():
                     self._activate(tx, found)
                     done.append(Done(pid, found.kind, (found.root,), active=True))
@@ -333,7 +336,7 @@ class Registrations:
         """Remove all registrations of a pid; returns how many. The pid is never given out again."""
         with self._store.begin() as tx:
             gone = [one.secret for one in _of_pid(tx, pid)]
-            tx.delete_registrations(gone)
+            rows_in(tx).delete_registrations(gone)
         if not gone:
             raise LccError(f"there is no registration of pid {pid}; `lcc registration list` shows all")
         return len(gone)
@@ -348,7 +351,7 @@ class Registrations:
         after = ""
         while True:
             with self._store.read() as tx:
-                page = tx.registrations(after)
+                page = rows_in(tx).registrations(after)
             if not page:
                 return
             yield from page
@@ -356,7 +359,7 @@ class Registrations:
 
 
 def _of_pid(tx: Tx, pid: int) -> list[Registration]:
-    return [one for kind in Kind for one in tx.registrations_of(pid, kind)]
+    return [one for kind in Kind for one in rows_in(tx).registrations_of(pid, kind)]
 
 
 def _told(given: Given) -> Given:

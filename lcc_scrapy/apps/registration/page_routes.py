@@ -7,20 +7,20 @@ from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
 from starlette.background import BackgroundTask
 
-from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.notations import Networks
-from lcc_scrapy.domain.registration import Kind
-from lcc_scrapy.registration import pages
-from lcc_scrapy.registration.errors import told
-from lcc_scrapy.registration.html import page
-from lcc_scrapy.registration.reading import (
+from lcc_scrapy.apps.registration import pages
+from lcc_scrapy.apps.registration.errors import told
+from lcc_scrapy.apps.registration.html import page
+from lcc_scrapy.apps.registration.reading import (
     BODY_BYTES,
     address_of,
     credentials,
     pid_of,
 )
-from lcc_scrapy.registration.service import Given
-from lcc_scrapy.registration.steps import Asked, Failed, Steps
+from lcc_scrapy.apps.registration.rules import Kind
+from lcc_scrapy.apps.registration.service import Given
+from lcc_scrapy.apps.registration.steps import Asked, Failed, Steps
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.web.forms import check_origin, read_form
 from lcc_scrapy.web.html import alert, paragraph
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from zoneinfo import available_timezones
 
 from lcc_scrapy.domain import timeslots
-from lcc_scrapy.domain.errors import LccError, UrlRefused
+from lcc_scrapy.domain.errors import BadField, UrlRefused
 from lcc_scrapy.domain.notations import listed, size
 from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.roots import HttpUrl, Root
@@ -29,18 +29,6 @@ FILE = "lcc-registration.txt"
 
 BODY_MAX = 1024
 """Bytes of that file that are read at most."""
-
-FIRST_PID = 1_000_000
-"""Registration gives out pids from here on; those below are the operator's alone."""
-
-PIDS = "registered"
-"""The counter of pids that registration has given out, from ``FIRST_PID`` on."""
-
-FRONT_FIRST_PID = 1_000_000_000
-"""Registration at a front gives out pids from here on: no LCC behind it counts so far by itself."""
-
-FRONT_PIDS = "registered-at-front"
-"""The counter of pids that a front has given out to this LCC, from ``FRONT_FIRST_PID`` on."""
 
 ROOTS_MAX = 100
 """Roots that a provider may have by its own proofs."""
@@ -74,15 +62,6 @@ class Stage(StrEnum):
     """For its proof."""
     PROVED = "proved"
     """It waits for the operator's approval."""
-
-
-class BadField(LccError):
-    """Something in a form or request cannot be used; ``field`` is its name."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(f"{field}: {text}")
-        self.field = field
-        self.text = text
 
 
 @dataclass(frozen=True, slots=True)

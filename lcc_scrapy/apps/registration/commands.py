@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lcc_scrapy.apps.registration.rules import Kind, Registration, Stage
+from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
-from lcc_scrapy.domain.registration import Kind, Registration, Stage
 
 if TYPE_CHECKING:
+    from lcc_scrapy.apps.registration.service import Registrations
     from lcc_scrapy.db.tx import Store
-    from lcc_scrapy.registration.service import Registrations
 
 _PID = click.IntRange(1, 10**18 - 1)
 _LISTED = ("pid", "for", "state", "site", "root", "e-mail", "address", "begun", "ends")
@@ -111,9 +112,9 @@ def reject(lcc: Lcc, *, pid: int) -> None:
 
 
 def _service(lcc: Lcc, store: "Store") -> "Registrations":
-    from lcc_scrapy.registration.service import Registrations
+    from lcc_scrapy.apps.registration.service import Registrations
 
-    return Registrations(store, lcc.config.registration, fullsets=lcc.config.fullsets)
+    return Registrations(store, lcc.config.of(RegistrationRules), fullsets=lcc.config.fullsets)
 
 
 def _facts(one: Registration) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from lcc_scrapy.domain.registration import FILE, Kind
-from lcc_scrapy.registration.hints import ASK, Places, file_url, hints
-from lcc_scrapy.registration.service import Done, Given
+from lcc_scrapy.apps.registration.hints import ASK, Places, file_url, hints
+from lcc_scrapy.apps.registration.rules import FILE, Kind
+from lcc_scrapy.apps.registration.service import Done, Given
 from lcc_scrapy.web.html import (
     alert,
     check,

@@ -10,14 +10,15 @@ from anyio import to_thread
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.threads import deferToThreadPool
 
+from lcc_scrapy.apps.registration.front import FrontRegistrations
+from lcc_scrapy.apps.registration.hints import Places
+from lcc_scrapy.apps.registration.serving import routes_of
+from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.cli.http_servers import HttpServers
 from lcc_scrapy.cli.server_process import ServerProcess
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.open_subs import OpenSubs
 from lcc_scrapy.push_api.app import make_push_app
-from lcc_scrapy.registration.front import FrontRegistrations
-from lcc_scrapy.registration.hints import Places
-from lcc_scrapy.registration.serving import routes_of
 from lcc_scrapy.web.app import THREADS
 from lcc_scrapy.web.server import Server
 
@@ -42,7 +43,7 @@ class FrontRegistrationProcess(ServerProcess):
 
     def __init__(self, config: "Config", reactor: Any, settings: "BaseSettings") -> None:
         super().__init__(config, None, reactor, settings)
-        rules = config.registration
+        rules = config.of(RegistrationRules)
         self._directory = Directory(config.front_database_url)
         self._subs = OpenSubs(self._directory, silence=max(1, round(config.front_patience)))
         self._registrations = FrontRegistrations(self._directory, self._subs, rules, fullsets=config.fullsets)

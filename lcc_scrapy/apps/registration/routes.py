@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
+from lcc_scrapy.apps.registration.api import make_api
+from lcc_scrapy.apps.registration.page_routes import make_pages
+from lcc_scrapy.apps.registration.steps import Steps
 from lcc_scrapy.domain.notations import Networks
-from lcc_scrapy.registration.api import make_api
-from lcc_scrapy.registration.page_routes import make_pages
-from lcc_scrapy.registration.steps import Steps
 
 
 def make_router(steps: Steps, proxies: Networks = ()) -> APIRouter:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from lcc_scrapy.apps.registration.rules import APPROVE, OFF, OPEN, ports, uns_addresses
 from lcc_scrapy.domain import notations as read
-from lcc_scrapy.domain.registration import APPROVE, OFF, OPEN, ports, uns_addresses
 from lcc_scrapy.domain.settings import setting
 from lcc_scrapy.domain.throttling import Rate
 

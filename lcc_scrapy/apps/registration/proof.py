@@ -5,9 +5,11 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
+from lcc_scrapy.apps.registration.rules import BODY_MAX, FILE, proves, redirected, root_of
+from lcc_scrapy.apps.registration.service import NotProved
+from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.domain.errors import BadField
 from lcc_scrapy.domain.http_status import MOVED
-from lcc_scrapy.domain.registration import BODY_MAX, FILE, BadField, proves, redirected, root_of
-from lcc_scrapy.domain.registration_limits import RegistrationRules
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection, Unclosed
@@ -15,7 +17,6 @@ from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.outgoing import NoConnection, Outgoing, tls_context
 from lcc_scrapy.http.pool import Pool
 from lcc_scrapy.http.request import Origin, Request
-from lcc_scrapy.registration.service import NotProved
 
 SILENCE = 5.0
 """Seconds for a connection, for the head of an answer, and for the next piece of its body."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from fastapi import Request
 
+from lcc_scrapy.apps.registration.service import NotKnown
+from lcc_scrapy.apps.registration.steps import Credentials
+from lcc_scrapy.domain.errors import BadField
 from lcc_scrapy.domain.notations import Networks
-from lcc_scrapy.domain.registration import BadField
 from lcc_scrapy.listeners.peers import neighbourhood
-from lcc_scrapy.registration.service import NotKnown
-from lcc_scrapy.registration.steps import Credentials
 from lcc_scrapy.web.forms import checked, shown
 from lcc_scrapy.web.sharing import client_address
 

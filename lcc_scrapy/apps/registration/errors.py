@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from lcc_scrapy.domain.errors import LccError, StoreUnavailable
-from lcc_scrapy.domain.registration import BadField
+from lcc_scrapy.apps.registration.service import AlreadyActive, Full, Later, NotKnown
+from lcc_scrapy.apps.registration.steps import Failed
+from lcc_scrapy.domain.errors import BadField, LccError, StoreUnavailable
 from lcc_scrapy.domain.shares import ShareUsedUp
-from lcc_scrapy.registration.service import AlreadyActive, Full, Later, NotKnown
-from lcc_scrapy.registration.steps import Failed
 from lcc_scrapy.web.forms import CrossSite
 from lcc_scrapy.web.problems import Busy
 

@@ -1,11 +1,14 @@
-"""Registrations of site owners that are not complete."""
+"""Registrations of site owners that are not complete.
+
+Databases that were made when the core had this table have it already.
+"""
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = "0026"
-down_revision = "0025"
+revision = "0001"
+down_revision = None
 
 
 def _text(width: int) -> sa.types.TypeEngine[str]:

@@ -1,18 +1,19 @@
-"""Verbs about registrations that are not complete."""
+"""Registrations that are not complete, as rows."""
 
 from collections.abc import Collection
 
 from sqlalchemy import func, select
 
-from lcc_scrapy.db import tables as t
+from lcc_scrapy.apps.registration import tables as t
+from lcc_scrapy.apps.registration.rules import Registration
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf
-from lcc_scrapy.domain.registration import Registration
+from lcc_scrapy.db.tx import Tx
 
 _REGISTRATIONS = RowsOf(t.registrations, Registration)
 
 
-class RegistrationVerbs(OnConnection):
-    """Verbs about registrations that are not complete."""
+class RegistrationRows(OnConnection):
+    """What one transaction can do with them."""
 
     def insert_registration(self, registration: Registration) -> None:
         """Add a registration."""
@@ -59,3 +60,8 @@ class RegistrationVerbs(OnConnection):
         old = list(self._c.execute(query).scalars())
         _REGISTRATIONS.delete(self._c, old)
         return len(old)
+
+
+def rows_in(tx: Tx) -> RegistrationRows:
+    """Return the rows of this app in a transaction."""
+    return RegistrationRows.over(tx)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Iterable
 
-from lcc_scrapy.domain.registration_limits import RegistrationRules
+from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.domain.throttling import Buckets, KnownAddresses, Rate
 

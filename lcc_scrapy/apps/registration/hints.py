@@ -3,9 +3,9 @@
 import shlex
 from dataclasses import dataclass
 
-from lcc_scrapy.domain.registration import FILE, WITH_TLS, Kind
+from lcc_scrapy.apps.registration.rules import FILE, WITH_TLS, Kind
+from lcc_scrapy.apps.registration.service import Done
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.registration.service import Done
 
 PASSWORD_OF_THE_PROVIDER = "(the password that you have)"  # noqa: S105 - no password
 ASK = "ask the operator of this cache"

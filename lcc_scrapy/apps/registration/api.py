@@ -7,19 +7,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from starlette.background import BackgroundTask
 
-from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.notations import Networks
-from lcc_scrapy.domain.registration import FILE, Kind
-from lcc_scrapy.registration.errors import told
-from lcc_scrapy.registration.hints import file_url, hints
-from lcc_scrapy.registration.reading import (
+from lcc_scrapy.apps.registration.errors import told
+from lcc_scrapy.apps.registration.hints import file_url, hints
+from lcc_scrapy.apps.registration.reading import (
     BODY_BYTES,
     address_of,
     credentials,
     read_json,
 )
-from lcc_scrapy.registration.service import Done, Given
-from lcc_scrapy.registration.steps import Asked, Credentials, Steps
+from lcc_scrapy.apps.registration.rules import FILE, Kind
+from lcc_scrapy.apps.registration.service import Done, Given
+from lcc_scrapy.apps.registration.steps import Asked, Credentials, Steps
+from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.web.forms import check_origin
 from lcc_scrapy.web.problems import problem
 from lcc_scrapy.web.rows import as_json

@@ -2,10 +2,11 @@
 
 import click
 
+from lcc_scrapy.apps.registration.rules import OFF
+from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.web import needs_web
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.registration import OFF
 
 
 @click.command()
@@ -28,7 +29,7 @@ def registration(lcc: Lcc) -> None:
     from lcc_scrapy.settings import ASYNCIO_REACTOR
 
     config = lcc.config
-    if config.registration.mode == OFF:
+    if config.of(RegistrationRules).mode == OFF:
         raise ConfigurationError("LCC_REGISTRATION is off: say who may register, `approve` or `open`")
     if not config.push_endpoints:
         raise ConfigurationError("LCC_PUSH_ENDPOINTS is empty: say where to listen")
@@ -37,6 +38,6 @@ def registration(lcc: Lcc) -> None:
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
     with needs_web("lcc front registration"):
-        from lcc_scrapy.cli.front_registration_process import FrontRegistrationProcess
+        from lcc_scrapy.apps.registration.front_process import FrontRegistrationProcess
 
     FrontRegistrationProcess(config, reactor, lcc.settings).run()

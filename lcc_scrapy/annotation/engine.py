@@ -1,7 +1,7 @@
 """The coordinator: takes documents from the feed, lets processors annotate them, and records what they found.
 
 It alone writes. A kill at any moment loses what processors were at: the documents wait still, and the next
-coordinator goes on with them (decision 0150).
+coordinator goes on with them (decision 150).
 """
 
 import logging

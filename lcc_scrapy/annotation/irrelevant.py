@@ -1,4 +1,4 @@
-"""Pages that concern nobody lose their content (seed 002 section 6; docs/decisions/0149).
+"""Pages that concern nobody lose their content (seed 002 section 6; decision 149).
 
 The engine notes what had no finding. A page is dropped later, when spiders have read its links and new URDs
 have been compared with it too. When a URD is added or changed, dropped pages in its scope are fetched afresh.

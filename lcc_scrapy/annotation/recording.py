@@ -1,4 +1,4 @@
-"""What was found becomes ACIs: one of each owner and version, recorded once (decision 0150)."""
+"""What was found becomes ACIs: one of each owner and version, recorded once (decision 150)."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
-"""File ids: 64 bits, taken in blocks, never given twice (docs/decisions/0003).
+"""File ids: 64 bits, taken in blocks, never given twice (decision 3).
 
 A block is noted in the database before any file is written under its ids, so that whoever starts after a kill
-knows where files without rows may lie (docs/decisions/0123).
+knows where files without rows may lie (decision 123).
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Leftovers of a kill or power cut: content files without rows, whole or half (docs/decisions/0123).
+"""Leftovers of a kill or power cut: content files without rows, whole or half (decision 123).
 
 A starting worker goes through the blocks of file ids that belong to dead processes of this machine. It
 first takes each block over. So a process that is alive after all can give no file of that block a row any

@@ -1,4 +1,4 @@
-"""Owners of documents: who asked for their URLs, or for what leads there (docs/decisions/0074)."""
+"""Owners of documents: who asked for their URLs, or for what leads there (decision 74)."""
 
 from collections.abc import Collection
 from itertools import chain

@@ -1,4 +1,4 @@
-"""One process of all machines does a part of what watches; another one stands by (decision 0150)."""
+"""One process of all machines does a part of what watches; another one stands by (decision 150)."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
 """Versions: earlier contents of documents that are kept beside the newest one (seed 002 section 4).
 
 They belong to a document that is there. When it goes, they go with it, but for those that somebody is
-still to be alerted to (docs/decisions/0067).
+still to be alerted to (decision 67).
 """
 
 from bisect import bisect_left

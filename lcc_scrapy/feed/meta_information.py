@@ -2,7 +2,7 @@
 
 As XML it has the elements of the meta-information file of seed 002 (section 5.1, table 3): ``url``, ``ip``,
 ``kbytes``, ``ifmodifiedsince``, ``header`` and ``links``, and further ones behind them
-(docs/decisions/0068). It is well-formed whatever sites and providers have said.
+(decision 68). It is well-formed whatever sites and providers have said.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writing to providers, one mail after the other (decision 0145). Blocking, in a thread of its own.
+"""Writing to providers, one mail after the other (decision 145). Blocking, in a thread of its own.
 
 A mail is sent first, and then noted in a transaction: a kill between the two sends this one mail again, under
 the same ``Message-ID``, and loses none.

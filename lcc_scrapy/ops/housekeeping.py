@@ -78,7 +78,7 @@ _log = logging.getLogger(__name__)
 
 
 class Sweeps:
-    """One process's part in the sweeps of all (blocking), as facts in the store say (decision 0094).
+    """One process's part in the sweeps of all (blocking), as facts in the store say (decision 94).
 
     ``owner`` is its name; times in epoch seconds.
     """

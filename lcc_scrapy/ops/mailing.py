@@ -1,4 +1,4 @@
-"""Mail to providers in a running crawl: once a minute, in a thread of its own (decision 0145)."""
+"""Mail to providers in a running crawl: once a minute, in a thread of its own (decision 145)."""
 
 import logging
 import time

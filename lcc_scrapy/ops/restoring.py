@@ -1,7 +1,7 @@
 """Puts a backup back. What happened since it was made is lost, and the LCC must not live it twice.
 
 So it begins a new life: cursors of the old one are told to start over, every provider is asked for a full
-set, and all numbers go on above the highest one that was ever given out (docs/decisions/0024).
+set, and all numbers go on above the highest one that was ever given out (decision 24).
 """
 
 import json

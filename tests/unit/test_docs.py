@@ -37,7 +37,15 @@ NOT_SETTINGS = {
     "LCC_SLOW_PROCESSES",
 }
 """Names from the environment that only the provider commands or these tests read."""
-DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+DECISION_PAGES = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+DECISIONS = [
+    (page, int(number), title, text)
+    for page in DECISION_PAGES
+    for number, title, text in re.findall(
+        r"^## (\d+)\. ([^\n]+)\n(.+?)(?=^## |\Z)", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+]
+"""Each with its page, number, title and text."""
 
 
 def text_of(page: str) -> str:
@@ -144,27 +152,63 @@ def test_the_docids_in_the_docs_are_right():
         assert urlkey(int(pid), curl, mimetype).hex() == docid
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=lambda path: path.stem[:4])
-def test_a_decision_is_numbered_titled_complete_and_in_the_index(decision):
-    text = decision.read_text(encoding="utf-8")
-    title = re.match(r"# (\d+)\. (.+)\n", text)
-    assert int(title[1]) == int(decision.name[:4])
-    assert f"- [{title[2]}]({decision.name})" in text_of("decisions/index.md")
+@pytest.mark.parametrize(("page", "number", "title", "text"), DECISIONS, ids=[str(d[1]) for d in DECISIONS])
+def test_a_decision_is_titled_complete_short_and_in_the_index_below_its_page(page, number, title, text):
+    listed = re.search(
+        rf"^- \[.+\]\({page.name}\)\n((?:  - .+\n)+)", text_of("decisions/index.md"), re.MULTILINE
+    )
+    assert f"  - {number}: {title}\n" in listed[1]
     for part in ("**What was decided.**", "**Why.**", "**What it costs.**"):
         assert part in text
-    assert 10 <= len(text.splitlines()) <= 30
+    assert len([line for line in text.splitlines() if line]) <= 30
 
 
 def test_no_two_decisions_have_the_same_number():
-    numbers = [decision.name[:4] for decision in DECISIONS]
+    numbers = [number for _, number, _, _ in DECISIONS]
     assert len(numbers) == len(set(numbers)) > 0
+
+
+@pytest.mark.parametrize("page", DECISION_PAGES, ids=lambda path: path.stem[:4])
+def test_a_page_of_decisions_has_them_in_order_and_the_lowest_number_in_its_name(page):
+    numbers = [number for found, number, _, _ in DECISIONS if found == page]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == int(page.name[:4])
 
 
 def test_the_index_has_every_decision_once_in_order_within_its_subject():
     subjects = text_of("decisions/index.md").split("\n## ")[1:]
-    listed = [re.findall(r"^- \[.+\]\((\d+-.+\.md)\)$", subject, re.MULTILINE) for subject in subjects]
-    assert all(names == sorted(names) for names in listed)
-    assert sorted(name for names in listed for name in names) == [decision.name for decision in DECISIONS]
+    pages = [re.findall(r"^- \[.+\]\((\d+-.+\.md)\)$", subject, re.MULTILINE) for subject in subjects]
+    assert all(names == sorted(names) for names in pages)
+    assert sorted(name for names in pages for name in names) == [page.name for page in DECISION_PAGES]
+    listed = re.findall(r"^  - (\d+): ", text_of("decisions/index.md"), re.MULTILINE)
+    assert sorted(map(int, listed)) == sorted(number for _, number, _, _ in DECISIONS)
+
+
+def test_decisions_that_pages_and_code_name_are_headings_or_in_the_index_as_part_of_one():
+    known = {number for _, number, _, _ in DECISIONS}
+    introduction = text_of("decisions/index.md").partition("\n## ")[0]
+    known |= {int(number) for number in re.findall(r"\d+", introduction.partition("Never used")[0])}
+    sources = [*PAGES, *(ROOT / "lcc_scrapy").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    named = {
+        int(number)
+        for path in sources
+        for number in re.findall(r"\b[Dd]ecisions?\s+\[?(\d+)", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50
+    assert named - known == set()
+
+
+def test_links_to_decisions_lead_to_the_pages_that_have_them():
+    pages = {number: page.name for page, number, _, _ in DECISIONS}
+    linked = [
+        (int(number), name)
+        for page in PAGES
+        for number, name in re.findall(
+            r"\[(?:[Dd]ecision\s+)?(\d+)\]\([^)\s]*?(\d{4}-[a-z-]+\.md)\)", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(linked) > 50
+    assert [(number, name) for number, name in linked if pages[number] != name] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -3,7 +3,7 @@
 import os
 import pwd
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +12,7 @@ import click
 
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, LccError
-from lcc_scrapy.runtime.apps import load
+from lcc_scrapy.runtime.apps import Apps, load
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -30,6 +30,9 @@ UNWORKABLE = 2
 START_OVER = 3
 PARTIAL = 4
 _WHO_MAX = 64
+_APPS = "lcc_scrapy.apps"
+"""Where click's context keeps the apps."""
+
 NOT_FOR_OTHERS = 0o027
 """What ``lcc`` takes away from the rights of every file and folder that it makes."""
 
@@ -92,27 +95,43 @@ class LccGroup(click.Group):
 
 
 class OpenGroup(LccGroup):
-    """A group to which apps add commands, imported when they are needed."""
+    """A group to which apps add commands: those named ``"GROUP NAME"`` in ``App.commands``."""
 
-    of_apps: str | None = None
-    """The group as apps call it; None = by its name."""
+    def path(self, name: str = "") -> str:
+        """Return how apps name the group, or a command in it."""
+        return f"{self.name} {name}".strip()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
-        return sorted((*super().list_commands(ctx), *self._of_apps(ctx)))
+        """Return the names of all commands; where LCC_APPS is wrong those of the core, and a warning."""
+        try:
+            of_apps = apps_at_work(ctx).commands(self.path())
+        except LccError as error:
+            click.echo(f"lcc: warning: {error}", err=True)
+            of_apps = {}
+        return sorted({*super().list_commands(ctx), *of_apps})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, None where there is none of this name."""
+        """Return a command, imported when it is needed; None where there is none of this name."""
         own = super().get_command(ctx, cmd_name)
-        part = None if own else self._of_apps(ctx).get(cmd_name)
-        return own if part is None else cast("click.Command", load(part))
+        if own is not None:
+            return own
+        apps = apps_at_work(ctx)
+        part = apps.commands(self.path()).get(cmd_name)
+        if part is not None:
+            return cast("click.Command", load(part))
+        app = apps.without(self.path(cmd_name))
+        if app is not None:
+            ctx.fail(f"{cmd_name!r} is a command of the app {app.name}, which LCC_APPS leaves out.")
+        return None
 
-    def _of_apps(self, ctx: click.Context) -> "Mapping[str, str]":
-        """Return the commands of the apps at work here, as -s, the environment and the project say."""
-        from lcc_scrapy.config.config import apps_of, given_settings
 
-        apps = apps_of(given_settings(ctx.find_root().params.get("settings", {})))
-        return apps.commands(self.of_apps if self.of_apps is not None else self.name or "")
+def apps_at_work(ctx: click.Context) -> Apps:
+    """Return the apps at work here, as -s, the environment and the project say."""
+    from lcc_scrapy.config.config import apps_of, given_settings
+
+    if _APPS not in ctx.meta:
+        ctx.meta[_APPS] = apps_of(given_settings(ctx.find_root().params.get("settings", {})))
+    return cast("Apps", ctx.meta[_APPS])
 
 
 @contextmanager

@@ -39,7 +39,9 @@ _COMMANDS = {
 class Commands(OpenGroup):
     """A group whose commands are imported when they are needed: one begins before all others were read."""
 
-    of_apps = ""
+    def path(self, name: str = "") -> str:
+        """Return how apps name a command of ``lcc`` itself."""
+        return name
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -60,6 +62,7 @@ class Commands(OpenGroup):
     "settings",
     metavar="NAME=VALUE",
     multiple=True,
+    is_eager=True,  # --help shows the commands of the apps that it names
     callback=_named_value,
     help="Set a setting, for example LCC_DATA_DIR=/srv/lcc; may be repeated.",
 )

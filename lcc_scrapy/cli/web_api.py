@@ -90,6 +90,7 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
         urd_routes.make_router(store),
         *alert_routes(config, store),
         make_dashboard(store, dashboard_terms(config)),
+        *(router for part in config.apps.parts("api_routes") for router in part(config, store)),
     ]
     made = app.make_app(lcc, routers)
     return Api(made, lambda: None if others is None else others.close())

@@ -4,6 +4,7 @@ The core knows no app by name. It asks ``Apps`` for parts of a kind ("jobs", "ch
 of the apps that are at work here, in the order of ``lcc_scrapy.apps.APPS``.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,13 +14,16 @@ from typing import Any
 from lcc_scrapy.apps import APPS
 from lcc_scrapy.domain.errors import ConfigurationError
 
+_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+_WORD = re.compile(r"-\w+|[^\W\d]\w*(\.[^\W\d]\w*)*")
+
 
 @dataclass(frozen=True, slots=True)
 class App:
     """One app. Its parts are named ``module:attribute`` and imported when somebody needs them."""
 
     name: str
-    """A word: that of its folder, of its table ``lcc_version_NAME``, and what LCC_APPS leaves out."""
+    """A word of a-z, 0-9 and _: that of its folder, of its table ``lcc_version_NAME``, and of ``-NAME``."""
     summary: str
     prefixes: tuple[str, ...] = ()
     """Of its settings: ``TRACKER`` for ``LCC_TRACKER`` and ``LCC_TRACKER_...``."""
@@ -29,8 +33,8 @@ class App:
     """``MetaData`` of its own; the ``info`` of each table says what happens to its rows (``db.columns``)."""
     migrations: str = ""
     """The package of its Alembic revisions, ``0001`` and on."""
-    commands: Mapping[str, str] = field(default_factory=dict)
-    """Its commands by name; ``"front query"`` is one of the group ``front``."""
+    commands: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Its commands by name; ``"front query"`` is one of the group ``front``. Those of the core go first."""
     public_routes: str = ""
     """``web.parts.PublicRoutes``: what strangers may ask of LCC_PUSH_ENDPOINTS."""
     api_routes: str = ""
@@ -86,13 +90,17 @@ class Apps:
                     found[name] = part
         return found
 
+    def without(self, command: str) -> App | None:
+        """Return the app that is left out, and would have a command."""
+        missing = (app for app in self.installed if app.name in self.left_out)
+        return next((app for app in missing if command in app.commands), None)
+
     def owner_of(self, setting: str) -> App | None:
-        """Return the installed app that a setting belongs to by its prefix."""
-        name = setting.removeprefix("LCC_")
-        for app in self.installed:
-            if any(name == prefix or name.startswith(f"{prefix}_") for prefix in app.prefixes):
-                return app
-        return None
+        """Return the installed app that a setting belongs to by its prefix, the longest that fits."""
+        name = f"{setting.removeprefix('LCC_')}_"
+        owners = {prefix: app for app in self.installed for prefix in app.prefixes}
+        fitting = [prefix for prefix in owners if name.startswith(f"{prefix}_")]
+        return owners[max(fitting, key=len)] if fitting else None
 
 
 NO_APPS = Apps(())
@@ -107,25 +115,43 @@ def ours() -> Apps:
 def read_apps(text: Any) -> Apps:
     """Read LCC_APPS: modules with an ``APP``, which are added, and ``-NAME`` of apps that are left out.
 
-    Raises ``ValueError`` for what is neither.
+    Raises ``ValueError`` for what is neither, and ``ConfigurationError`` for what there is not.
     """
-    words = text.replace(",", " ").split() if isinstance(text, str) else [str(word) for word in text]
+    words = text.replace(",", " ").split() if isinstance(text, str) else text
+    if not isinstance(words, (list, tuple)):
+        raise ValueError(f"{words!r}, expected modules (mypkg.titles) and -NAMEs")  # noqa: TRY004 - see above
+    for word in words:
+        if not isinstance(word, str) or not _WORD.fullmatch(word):
+            raise ValueError(f"{word!r}, expected a module (mypkg.titles), or -NAME")
     added = [_app_in(word) for word in words if not word.startswith("-")]
     every = (*ours().installed, *added)
-    names = [app.name for app in every]
+    _refuse_twice("apps", [app.name for app in every])
+    _refuse_twice("commands", [command for app in every for command in app.commands])
+    return Apps(every, (word[1:] for word in words if word.startswith("-")))
+
+
+def _refuse_twice(what: str, names: list[str]) -> None:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ConfigurationError(f"LCC_APPS: there are two apps {min(twice)}")
-    return Apps(every, (word[1:] for word in words if word.startswith("-")))
+        raise ConfigurationError(f"LCC_APPS: there are two {what} {min(twice)}")
 
 
 def _app_in(module: str) -> App:
     try:
-        found = import_module(module).APP
+        found = getattr(import_module(module), "APP", None)
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"LCC_APPS: there is no module {error.name}, which {module} needs") from None
-    except AttributeError:
-        raise ConfigurationError(f"LCC_APPS: {module} has no APP") from None
+        for_it = "" if error.name == module else f", which {module} needs"
+        raise ConfigurationError(f"LCC_APPS: there is no module {error.name}{for_it}") from None
+    except (ImportError, SyntaxError) as error:
+        raise ConfigurationError(f"LCC_APPS: {module} cannot be imported: {error}") from error
+    if found is None:
+        raise ConfigurationError(f"LCC_APPS: {module} has no APP")
     if not isinstance(found, App):
         raise ConfigurationError(f"LCC_APPS: {module}.APP is no App")
+    if not _NAME.fullmatch(found.name):
+        raise ConfigurationError(
+            f"LCC_APPS: {module}.APP is named {found.name!r}, expected a word of a-z, 0-9, _"
+        )
+    if bool(found.tables) != bool(found.migrations):
+        raise ConfigurationError(f"LCC_APPS: {module}.APP has tables without migrations, or these alone")
     return found

@@ -11,6 +11,7 @@ import pytest
 from lcc_scrapy.annotation import webhooks
 from lcc_scrapy.apps.indexnow.checking import Checker, _File
 from lcc_scrapy.apps.indexnow.rules import PENDING
+from lcc_scrapy.apps.tracker import http_index
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import CODES
 from lcc_scrapy.domain.http_status import understood
@@ -21,7 +22,6 @@ from lcc_scrapy.fetch.turn import TurnKeeper
 from lcc_scrapy.registration import proof
 from lcc_scrapy.registration.service import NotProved
 from lcc_scrapy.sources import fetching
-from lcc_scrapy.tracker import http_index
 
 T = TypeVar("T")
 ODD = range(600, 1000)

@@ -10,6 +10,7 @@ import pytest
 from scrapy import Request
 
 from lcc_scrapy.apps.indexnow.checking import Checker
+from lcc_scrapy.apps.tracker.effort import CannotScan
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.registration import FILE
 from lcc_scrapy.domain.registration_limits import RegistrationRules
@@ -19,7 +20,6 @@ from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.registration.proof import Prover
 from lcc_scrapy.registration.service import NotProved
 from lcc_scrapy.sources.fetching import Fetcher, Whose
-from lcc_scrapy.tracker.effort import CannotScan
 from tests.faults.handling import Handling, run
 from tests.integration.site import Answer, Endless, Site, page
 from tests.integration.test_http_answers import Scene

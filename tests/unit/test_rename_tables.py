@@ -34,9 +34,6 @@ STAYS = {
     "urd": ({"uri", "run_upto"}, "what an owner wrote"),
     "registrations": ({"site", "root"}, "of sites that were not proven yet"),
     "recipients": ({"address"}, "of owners"),
-    "tr_domain": ({"peer"}, "of the mirror tracker"),
-    "tr_host": ({"url"}, "of the mirror tracker"),
-    "tr_dir": ({"md5", "sha"}, "of the mirror tracker"),
 }
 
 

@@ -24,12 +24,12 @@ from xml.sax.saxutils import escape
 
 from tracker import SEED, pieces, write
 
+from lcc_scrapy.apps.tracker.exchange import export
+from lcc_scrapy.apps.tracker.listings import read
+from lcc_scrapy.apps.tracker.loading import Scan, load
+from lcc_scrapy.apps.tracker.registry import Registry
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.tracker.exchange import export
-from lcc_scrapy.tracker.listings import read
-from lcc_scrapy.tracker.loading import Scan, load
-from lcc_scrapy.tracker.registry import Registry
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lcc_scrapy.apps.tracker.exchange import export
+from lcc_scrapy.apps.tracker.listings import read
+from lcc_scrapy.apps.tracker.loading import CLAIM, Scan, counted, show, stage
+from lcc_scrapy.apps.tracker.lookup import look_up
+from lcc_scrapy.apps.tracker.registry import Registry
+from lcc_scrapy.apps.tracker.rules.tracked import Place, url_of
+from lcc_scrapy.apps.tracker.summing import Summary, summed
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.tracker import Place, url_of
 from lcc_scrapy.machine.garbage_collection import collect_seldom
-from lcc_scrapy.tracker.exchange import export
-from lcc_scrapy.tracker.listings import read
-from lcc_scrapy.tracker.loading import CLAIM, Scan, counted, show, stage
-from lcc_scrapy.tracker.lookup import look_up
-from lcc_scrapy.tracker.registry import Registry
-from lcc_scrapy.tracker.summing import Summary, summed
 
 PIECE = 1 << 18
 FILES, BELOW, DEPTH = 19, 8, 7

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sqlalchemy import event
 
+from lcc_scrapy.apps.tracker import loading
+from lcc_scrapy.apps.tracker.effort import Effort
+from lcc_scrapy.apps.tracker.opening import robot_of
 from lcc_scrapy.config.config import load
 from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.tracker import loading
-from lcc_scrapy.tracker.effort import Effort
-from lcc_scrapy.tracker.opening import robot_of
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.killed_scans"])

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from lcc_scrapy.apps.tracker import loading
+from lcc_scrapy.apps.tracker.importing import import_domain
+from lcc_scrapy.apps.tracker.loading import Scan, load
+from lcc_scrapy.apps.tracker.tables import tr_digests
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.db.tables import tr_digests
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.sources.registry import this_process
-from lcc_scrapy.tracker import loading
-from lcc_scrapy.tracker.importing import import_domain
-from lcc_scrapy.tracker.loading import Scan, load
 from tests.exchanges import fetch
 from tests.killed_steps import Mortal
 from tests.mirrors import listing

@@ -73,8 +73,6 @@ from lcc_scrapy.domain.queue import DUE, FETCH, QueuedUrl
 from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
-from lcc_scrapy.domain.tracker import Host, Staged, TrackedDirectory, TrackedDomain
-from lcc_scrapy.domain.tracker_rules import ScanRules
 from lcc_scrapy.domain.urd_rules import due_at
 from lcc_scrapy.domain.urds import Process, Urd
 from lcc_scrapy.domain.users import Session, User
@@ -95,13 +93,6 @@ class _Tables:
     spidered: dict[bytes, Spidered] = field(default_factory=dict)
     owners: dict[tuple[bytes, str], Ownership] = field(default_factory=dict)
     scans: dict[int, Scan] = field(default_factory=dict)
-    tr_domain: dict[str, TrackedDomain] = field(default_factory=dict)
-    tr_host: dict[int, Host] = field(default_factory=dict)
-    tr_rules: dict[int, ScanRules] = field(default_factory=dict)
-    tr_load: dict[int, Staged] = field(default_factory=dict)
-    tr_dir: dict[int, TrackedDirectory] = field(default_factory=dict)
-    tr_link: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
-    tr_hash: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
     sources: dict[int, Source] = field(default_factory=dict)
     sourcefiles: dict[int, SourceFile] = field(default_factory=dict)
     sourceurls: dict[tuple[int, bytes], int] = field(default_factory=dict)
@@ -600,125 +591,6 @@ class MemoryTx:
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
         return {row.fetched_fileid for row in rows} & set(fileids)
-
-    # --- mirror tracker --------------------------------------------------------------------------
-
-    def tracked_domains(self) -> list[TrackedDomain]:
-        return [one for _, one in sorted(self._t.tr_domain.items())]
-
-    def tracked_domain(self, domain: str, *, lock: bool = False) -> TrackedDomain | None:
-        return self._t.tr_domain.get(domain)
-
-    def put_tracked_domain(self, domain: TrackedDomain) -> None:
-        self._t.tr_domain[domain.domain] = domain
-
-    def delete_tracked_domain(self, domain: str) -> None:
-        self._t.tr_domain.pop(domain, None)
-
-    def hosts(self, domain: str | None = None) -> list[Host]:
-        return [one for _, one in sorted(self._t.tr_host.items()) if domain in {None, one.domain}]
-
-    def host(self, hostid: int, *, lock: bool = False) -> Host | None:
-        return self._t.tr_host.get(hostid)
-
-    def hosts_at(self, site: str) -> list[Host]:
-        return [one for one in self.hosts() if one.site == site]
-
-    def hosts_by_id(self, hostids: Collection[int]) -> dict[int, Host]:
-        return {one: self._t.tr_host[one] for one in hostids if one in self._t.tr_host}
-
-    def due_hosts(self, now: int, limit: int) -> list[Host]:
-        due = (one for one in self.hosts() if one.due <= now)
-        return sorted(due, key=lambda one: (one.due, one.hostid))[:limit]
-
-    def put_host(self, host: Host) -> None:
-        self._t.tr_host[host.hostid] = host
-
-    def delete_host(self, hostid: int) -> None:
-        self._t.tr_host.pop(hostid, None)
-        self._t.tr_rules.pop(hostid, None)
-
-    def claimed_hosts(self, now: int) -> list[Host]:
-        return [one for one in self.hosts() if one.claimed > now]
-
-    def due_hosts_of(self, domain: str, now: int, limit: int) -> list[Host]:
-        own = {one.domain for one in self._t.tr_domain.values() if not one.peer}
-        due = (one for one in self.hosts(domain) if one.due <= now and one.domain in own)
-        return sorted(due, key=lambda one: (one.due, one.hostid))[:limit]
-
-    def scan_rules(self, hostids: Collection[int]) -> dict[int, ScanRules]:
-        return {hostid: self._t.tr_rules.get(hostid, ScanRules(hostid)) for hostid in hostids}
-
-    def put_scan_rules(self, rules: ScanRules) -> None:
-        self._t.tr_rules[rules.hostid] = rules
-
-    def staged(self, first: int, *, lock: bool = False) -> Staged | None:
-        return self._t.tr_load.get(first)
-
-    def staged_before(self, claimed_before: int, limit: int) -> list[Staged]:
-        return [one for _, one in sorted(self._t.tr_load.items()) if one.claimed < claimed_before][:limit]
-
-    def put_staged(self, staged: Staged) -> None:
-        self._t.tr_load[staged.first] = staged
-
-    def delete_staged(self, first: int) -> None:
-        self._t.tr_load.pop(first, None)
-
-    def insert_directories(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        made = [TrackedDirectory(*row) for row in rows]
-        assert not {one.dirid for one in made} & self._t.tr_dir.keys()
-        self._t.tr_dir.update({one.dirid: one for one in made})
-
-    def insert_tracked_links(self, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
-        self._t.tr_link.update({(dirid, name): target for dirid, name, target in rows})
-
-    def insert_digests(self, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
-        self._t.tr_hash.update({(dirid, name): digest for dirid, name, digest in rows})
-
-    def delete_directories(self, first: int, upto: int) -> None:
-        _drop(self._t.tr_dir, [one for one in self._t.tr_dir if first <= one < upto])
-        for table in (self._t.tr_link, self._t.tr_hash):
-            _drop(table, [key for key in table if first <= key[0] < upto])
-
-    def directories(self, dirids: Collection[int]) -> dict[int, TrackedDirectory]:
-        return {one: self._t.tr_dir[one] for one in dirids if one in self._t.tr_dir}
-
-    def directory_named(self, first: int, upto: int, name: bytes) -> TrackedDirectory | None:
-        among = self.directories(range(first, upto)).values()
-        return next((one for one in among if one.name == name), None)
-
-    def directories_with(
-        self, md5: bytes, sha: bytes, limit: int, but: tuple[int, int] = (0, 0)
-    ) -> list[TrackedDirectory]:
-        found = [one for one in self._t.tr_dir.values() if (one.md5, one.sha) == (md5, sha)]
-        return [one for one in found if not but[0] <= one.dirid < but[1]][:limit]
-
-    def directories_named_by(self, md5: bytes, limit: int) -> list[TrackedDirectory]:
-        return [one for one in self._t.tr_dir.values() if one.md5 == md5][:limit]
-
-    def tracked_link(self, dirid: int, name: bytes) -> bytes | None:
-        return self._t.tr_link.get((dirid, name))
-
-    def digests_differ(self, first: int, upto: int, other: int) -> bool:
-        known = self._t.tr_hash
-        pairs = [
-            (digest, known.get((dirid + other - first, name), b""))
-            for (dirid, name), digest in known.items()
-            if first <= dirid < upto
-        ]
-        return any(len(one) == len(two) and one != two for one, two in pairs)
-
-    def digests_of(self, dirids: Collection[int], name: bytes) -> dict[int, bytes]:
-        known = self._t.tr_hash
-        return {dirid: known[dirid, name] for dirid in dirids if (dirid, name) in known}
-
-    def behind(self, first: int, upto: int) -> tuple[list[TrackedDirectory], list[Any], list[Any]]:
-        directories = [one for dirid, one in sorted(self._t.tr_dir.items()) if first <= dirid < upto]
-        links, digests = (
-            [(*key, value) for key, value in sorted(table.items()) if first <= key[0] < upto]
-            for table in (self._t.tr_link, self._t.tr_hash)
-        )
-        return directories, links, digests
 
     # --- sources ---------------------------------------------------------------------------------
 

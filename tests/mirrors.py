@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 
-from lcc_scrapy.tracker.entries import Directory, Path
-from lcc_scrapy.tracker.loading import Loaded, Scan, load
-from lcc_scrapy.tracker.registry import Registry, ServerRefused
+from lcc_scrapy.apps.tracker.entries import Directory, Path
+from lcc_scrapy.apps.tracker.loading import Loaded, Scan, load
+from lcc_scrapy.apps.tracker.registry import Registry, ServerRefused
 
 Tree = dict[bytes, "int | Tree"]
 """Sizes of files and trees of directories by name."""

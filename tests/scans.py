@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcc_scrapy.domain.tracker import Place
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
+from lcc_scrapy.apps.tracker.effort import Effort
+from lcc_scrapy.apps.tracker.entries import Directory
+from lcc_scrapy.apps.tracker.identity import Identity
+from lcc_scrapy.apps.tracker.listed import Known, Listed, Unchanged
+from lcc_scrapy.apps.tracker.rules.tracked import Place
+from lcc_scrapy.apps.tracker.scanning import Asked, Scanner
+from lcc_scrapy.apps.tracker.settings import ScanLimits
+from lcc_scrapy.apps.tracker.summing import summed
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.tracker.effort import Effort
-from lcc_scrapy.tracker.entries import Directory
-from lcc_scrapy.tracker.identity import Identity
-from lcc_scrapy.tracker.listed import Known, Listed, Unchanged
-from lcc_scrapy.tracker.scanning import Asked, Scanner
-from lcc_scrapy.tracker.summing import summed
 
 
 @dataclass

@@ -4,6 +4,9 @@
 NO_DATABASE = ("-k", "not sqlite and not mariadb and not postgresql")
 """Contract tests on the store in memory only; and tests that need none."""
 
+NO_SERVER = ("-k", "not mariadb and not postgresql")
+"""Contract tests on SQLite only."""
+
 TESTS = {
     "lcc_scrapy/annotation/interests.py": ("tests/contract/test_interests.py", *NO_DATABASE),
     "lcc_scrapy/annotation/percolator.py": ("tests/unit/test_annotation_percolator.py",),
@@ -189,15 +192,17 @@ TESTS = {
     "lcc_scrapy/domain/urd_rules.py": ("tests/unit/test_domain_urd_rules.py",),
     "lcc_scrapy/domain/fair_queue.py": ("tests/unit/test_domain_throttling.py",),
     **{
-        f"lcc_scrapy/tracker/{name}.py": (
+        f"lcc_scrapy/apps/tracker/{name}.py": (
             "tests/contract/test_tracker_loading.py",
             "tests/contract/test_tracker_lookup.py",
-            *NO_DATABASE,
+            "tests/component/test_tracker_exports.py",
+            "tests/unit/test_tracker_paths.py",
+            *NO_SERVER,
         )
         for name in ("exchange", "importing", "loading", "lookup", "registry")
     },
     **{
-        f"lcc_scrapy/tracker/{name}.py": (
+        f"lcc_scrapy/apps/tracker/{name}.py": (
             "tests/unit/test_tracker_listings.py",
             "tests/unit/test_tracker_summing.py",
             "tests/unit/test_tracker_adapters.py",
@@ -213,8 +218,8 @@ TESTS = {
             "summing",
         )
     },
-    "lcc_scrapy/tracker/robot.py": ("tests/component/test_tracker_robot.py",),
-    "lcc_scrapy/tracker/tasks.py": ("tests/contract/test_tracker_tasks.py", *NO_DATABASE),
+    "lcc_scrapy/apps/tracker/robot.py": ("tests/component/test_tracker_robot.py",),
+    "lcc_scrapy/apps/tracker/tasks.py": ("tests/contract/test_tracker_tasks.py", *NO_SERVER),
 }
 """Modules that are mutated, each with the tests that have to notice: arguments of pytest."""
 
@@ -246,13 +251,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "urd: before.urdid if before else 0: 0 -> 1": "a new URD gets its number from the store",
         "remove: return Response(status_code=HTTPStatus.NO_CONTENT) -> return None": "FastAPI answers alike",
     },
-    "lcc_scrapy/tracker/loading.py": {
-        "_still_ours: lock=True: True -> False": "the store in memory has one writer",
-        "show: lock=True: True -> False": "the store in memory has one writer",
-        "_raise_generation: lock=True: True -> False": "the store in memory has one writer",
-        "clearing: lock=True: True -> False": "the store in memory has one writer",
+    "lcc_scrapy/apps/tracker/loading.py": {
+        "_still_ours: lock=True: True -> False": "SQLite has one writer",
+        "show: lock=True: True -> False": "SQLite has one writer",
+        "_raise_generation: lock=True: True -> False": "SQLite has one writer",
+        "clearing: lock=True: True -> False": "SQLite has one writer",
     },
-    "lcc_scrapy/tracker/lookup.py": {
+    "lcc_scrapy/apps/tracker/lookup.py": {
         "_way: if host.links -> if True": "it spares a question",
         "_way: _LINKS if host.links else 0: 0 -> 1": "where no link is, none is found",
         "_offered: its.md5 is None or its.sha is None: Or -> And": "both are known, or none",
@@ -263,12 +268,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "child: if upto > first -> if True": "it spares a question",
         "child: upto > first: Gt -> GtE": "it spares a question",
     },
-    "lcc_scrapy/tracker/tasks.py": {
-        "claim_due: if not (tx.due_hosts_of(domain, due_by, 1) or tx.claimed_hosts(now)) -> if False": (
+    "lcc_scrapy/apps/tracker/tasks.py": {
+        "claim_due: if not (rows.due_hosts_of(domain, due_by, 1) or rows.claimed_hosts(now)) -> if False": (
             "it spares a transaction that writes"
         ),
-        "_claiming: deleted: tx.take(HOSTID, 0)": "the store in memory has one writer",
-        "_own: lock=True: True -> False": "the store in memory has one writer",
+        "_claiming: deleted: tx.take(HOSTID, 0)": "SQLite has one writer",
+        "_own: lock=True: True -> False": "SQLite has one writer",
     },
     "lcc_scrapy/domain/bandwidth.py": {
         "may_start_at: self.ready_at - AHEAD if self.limit else 0.0: 0.0 -> 1.0": (

@@ -74,7 +74,6 @@ from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
 from lcc_scrapy.spidering.submitting import Spidering
-from lcc_scrapy.tracker.loading import clearing
 from lcc_scrapy.uns.spool import ReadySet, has_sets_coming
 
 _log = logging.getLogger(__name__)
@@ -344,7 +343,7 @@ class Worker:
             config.policy,
             owner=self._slot.owner,
             swept=self._announce,
-            further=(clearing, *self.config.apps.parts("jobs")),
+            further=tuple(config.apps.parts("jobs")),
         )
         self._housekeeper.start()
         self._mailing = Mailing(self._mail_thread, self._reactor, self._make_post)

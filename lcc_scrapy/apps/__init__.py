@@ -2,6 +2,7 @@
 
 APPS = (
     "lcc_scrapy.apps.registration.app",
+    "lcc_scrapy.apps.tracker.app",
     "lcc_scrapy.apps.indexnow.app",
 )  # fmt: skip
 """The modules that define them, in the order in which their parts are called."""

@@ -33,8 +33,6 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.query_limits import Limits as QueryLimits
 from lcc_scrapy.domain.render_rules import RenderRules
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
-from lcc_scrapy.domain.tracker_limits import TrackerRules
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
 from lcc_scrapy.domain.turn_limits import TurnLimits
 from lcc_scrapy.domain.turns import PRIORITIES
 from lcc_scrapy.domain.uns_limits import Limits as UnsLimits
@@ -159,10 +157,6 @@ class Config:
     http: HttpService = group(HttpService)
     public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "URL of LCC_PUSH_ENDPOINTS as strangers reach them: `https://push.example.org`. New providers are told it, links in [mail](mail.md) begin with it, and hubs of [WebSub](sources.md#websub) bring changes there. Empty = mail has no links, and no hub is asked.")
     mail: MailRules = group(MailRules)
-    tracker: TrackerRules = group(TrackerRules)
-    tracker_endpoint: Endpoint | None = setting("LCC_TRACKER_ENDPOINT", "127.0.0.1:8090", readers.endpoint, "Where `lcc tracker serve` listens, written like LCC_WEB_ENDPOINT; LCC_HTTP_CERTIFICATE and the other settings of HTTP hold there too.")
-    tracker_icp_endpoint: Endpoint | None = setting("LCC_TRACKER_ICP_ENDPOINT", "", readers.endpoint, "UDP port at which `lcc tracker serve` answers ICP queries of caches: `127.0.0.1:3130`; empty = none.")
-    tracker_url: str = setting("LCC_TRACKER_URL", "", readers.web_url, "URL of `lcc tracker serve` as clients see it, for the links that its pages show; needed behind a proxy. Empty = as each request says: `https://tracker.example.org`.")
     alerts: AlertRules = group(AlertRules)
     alarms: AlarmRules = group(AlarmRules)
     annotation: AnnotationRules = group(AnnotationRules)
@@ -173,7 +167,6 @@ class Config:
     wake_redis: str = setting("LCC_WAKE_REDIS", "", str, "Redis or Valkey over which processes of this LCC on several machines tell each other that [URLs were queued](operations.md#several-crawl-processes): `redis://HOST:6379/0`, `rediss://…` with TLS, [Sentinels or a cluster](scrapy-redis.md#which-redis). Empty = crawls of other machines find them at their next look (LCC_POLL).")
     front_database_url: str = setting("LCC_FRONT_DATABASE_URL", "", str, "Database of a [front](front.md), which says which sub-LCC has which provider; empty = `front.sqlite` in the data directory.")
     front_patience: float = setting("LCC_FRONT_PATIENCE", "10s", read.duration, "How long a sub-LCC may take for one answer to a content user of a [front](front.md), then it is left out, and named; and for one statement of `lcc front registration`, in MariaDB or MySQL.")
-    tracker_scan: ScanLimits = group(ScanLimits)
     outcomes_kept: float = setting("LCC_OUTCOMES_KEPT", "30d", read.duration, "How long the last failure or refusal of a URL is kept for `lcc explain` and `lcc retry`.", LIVE)
     # fmt: on
     of_apps: OfApps = field(default_factory=OfApps, compare=False)

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, MetaData, Table, inspect
 
 from lcc_scrapy.db.sql.store import READING, SILENCE, SqlStore, named_errors
 from lcc_scrapy.db.sql.urls import read_url
-from lcc_scrapy.db.tables import metadata
+from lcc_scrapy.db.tables import metadata, views
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.runtime.apps import Apps, load, ours
 
@@ -68,6 +68,13 @@ def _line(name: str, migrations: str, tables: str) -> Line:
 def tables_of(apps: Apps | None = None) -> list[Table]:
     """Return all tables of the core and of the installed apps."""
     return [table for line in lines_of(apps) for table in line.metadata.sorted_tables]
+
+
+def views_of(apps: Apps | None = None) -> set[str]:
+    """Return the names of the views of the core and of the installed apps."""
+    installed = (ours() if apps is None else apps).installed
+    every = (views, *(load(app.views) for app in installed if app.views))
+    return {name for one in every for name in one.tables}
 
 
 def absent_apps(names: Iterable[str], apps: Apps | None = None) -> list[str]:

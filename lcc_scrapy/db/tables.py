@@ -25,13 +25,10 @@ from sqlalchemy import (
 from lcc_scrapy.db.columns import (
     OF_A_PROCESS,
     BigKey,
-    Digest,
     Key,
     Long,
     LongBytes,
     Mask,
-    Name,
-    Target,
     Url,
     ascii_exact,
     column,
@@ -48,11 +45,7 @@ from lcc_scrapy.domain.named_cursors import NAME_MAX
 from lcc_scrapy.domain.sources import ERROR_MAX
 from lcc_scrapy.domain.sources import ETAG_MAX as SOURCE_ETAG_MAX
 from lcc_scrapy.domain.sources import MODIFIED_MAX as SOURCE_MODIFIED_MAX
-from lcc_scrapy.domain.timeslots import HOURS_PER_WEEK
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
-from lcc_scrapy.domain.tracker import ADAPTER_MAX, DOMAIN_MAX, VALIDATOR_MAX
-from lcc_scrapy.domain.tracker import SITE_MAX as TRACKED_SITE_MAX
-from lcc_scrapy.domain.tracker_rules import ZONE_MAX as TRACKER_ZONE_MAX
 from lcc_scrapy.domain.urds import KEYWORD_MAX
 from lcc_scrapy.domain.users import NAME_MAX as USER_MAX
 from lcc_scrapy.domain.users import PROVIDERS_MAX
@@ -861,109 +854,4 @@ alerts = Table(
     Index("alerts_due", "recipientid", "state", "not_before"),
     Index("alerts_deadline", "recipientid", "state", "deadline"),
     Index("alerts_state", "state", "deadline"),
-)
-
-tr_domain = Table(
-    "tr_domain",
-    metadata,
-    Column("domain", ascii_exact(DOMAIN_MAX), primary_key=True),
-    column("created", BigInteger),
-    column("peer", Url),
-    column("generation", BigInteger),
-    column("validator", exact(VALIDATOR_MAX)),
-    column("checked", BigInteger),
-    column("error", exact(255)),
-    column("owner", exact(64), info=OF_A_PROCESS),
-    column("claimed", BigInteger),
-)
-
-tr_host = Table(
-    "tr_host",
-    metadata,
-    Column("hostid", BigKey, primary_key=True, autoincrement=False),
-    column("domain", ascii_exact(DOMAIN_MAX)),
-    column("url", Url),
-    column("site", ascii_exact(TRACKED_SITE_MAX)),
-    column("created", BigInteger),
-    column("first", BigInteger),
-    column("dirs", BigInteger),
-    column("files", BigInteger),
-    column("links", BigInteger),
-    column("digests", BigInteger),
-    column("unsound", BigInteger),
-    column("scanned", BigInteger),
-    column("adapter", ascii_exact(ADAPTER_MAX)),
-    column("validator", exact(VALIDATOR_MAX)),
-    column("due", BigInteger),
-    column("owner", exact(64), info=OF_A_PROCESS),
-    column("claimed", BigInteger),
-    column("failures", Integer),
-    column("error", exact(255)),
-    Index("tr_host_domain", "domain", "hostid"),
-    Index("tr_host_site", "site"),
-    Index("tr_host_due", "due"),
-    Index("tr_host_claimed", "claimed"),
-)
-
-tr_rules = Table(
-    "tr_rules",
-    metadata,
-    Column("hostid", BigKey, primary_key=True, autoincrement=False),
-    column("every", BigInteger),
-    column("timeofday", ascii_exact(HOURS_PER_WEEK)),
-    column("timezone", ascii_exact(TRACKER_ZONE_MAX)),
-    column("bandwidth", BigInteger),
-    column("private", Boolean),
-)
-
-tr_load = Table(
-    "tr_load",
-    metadata,
-    Column("first", BigKey, primary_key=True, autoincrement=False),
-    column("dirs", BigInteger),
-    column("claimed", BigInteger),
-)
-
-tr_dir = Table(
-    "tr_dir",
-    metadata,
-    Column("dirid", BigKey, primary_key=True, autoincrement=False),
-    column("hostid", BigInteger),
-    column("parent", BigInteger),
-    column("first", BigInteger),
-    column("dirs", Integer),
-    column("name", Name),
-    column("md5", Key, null=True),
-    column("sha", Key, null=True),
-    column("tag", Integer, null=True),
-    Index("tr_dir_tag", "tag"),
-)
-
-tr_link = Table(
-    "tr_link",
-    metadata,
-    Column("dirid", BigInteger, primary_key=True, autoincrement=False),
-    Column("name", Name, primary_key=True),
-    column("target", Target),
-)
-
-tr_hash = Table(
-    "tr_hash",
-    metadata,
-    Column("dirid", BigInteger, primary_key=True, autoincrement=False),
-    Column("name", Name, primary_key=True),
-    column("digest", Digest),
-)
-
-tr_digests = Table(
-    "tr_digests",
-    views,
-    Column("dirid", BigInteger, primary_key=True),
-    column("domain", ascii_exact(DOMAIN_MAX)),
-    column("url", Url),
-    column("parent", BigInteger),
-    column("name", Name),
-    column("md5", Key, null=True),
-    column("sha", Key, null=True),
-    column("scanned", BigInteger),
 )

@@ -19,8 +19,6 @@ from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
 from lcc_scrapy.db.sql.rename_verbs import RenameVerbs
 from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
-from lcc_scrapy.db.sql.tracker_scan_verbs import TrackerScanVerbs
-from lcc_scrapy.db.sql.tracker_verbs import TrackerVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.urd_verbs import UrdVerbs
 from lcc_scrapy.db.sql.user_verbs import UserVerbs
@@ -46,8 +44,6 @@ class Tx(
     UrdVerbs,
     AciVerbs,
     AlertVerbs,
-    TrackerVerbs,
-    TrackerScanVerbs,
 ):
     """A running transaction. Sequences come back in the order the verb names."""
 

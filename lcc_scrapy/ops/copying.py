@@ -14,7 +14,7 @@ from lcc_scrapy.db.closed import CLOSED, Closed, close, refuse_closed, reopen
 from lcc_scrapy.db.sql.sequences import raise_last_number
 from lcc_scrapy.db.sql.snapshot import Snapshot, snapshot
 from lcc_scrapy.db.sql.store import READING, SqlStore, plain_errors
-from lcc_scrapy.db.tables import counters, lccinfo, pidb, views
+from lcc_scrapy.db.tables import counters, lccinfo, pidb
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID
@@ -137,7 +137,7 @@ def make_anew(target: SqlStore, why_closed: Closed, apps: Apps) -> None:
     The fact that it is closed goes last, so that no moment shows rows of half a copy as a whole one.
     """
     with plain_errors(_WRITING), target.engine.begin() as connection:
-        for view in views.tables.keys() & set(inspect(connection).get_view_names()):
+        for view in schema.views_of(apps) & set(inspect(connection).get_view_names()):
             connection.execute(text(f"DROP VIEW {view}"))
         for table in sorted(schema.tables_of(apps), key=lambda table: table is lccinfo):
             table.drop(connection, checkfirst=True)

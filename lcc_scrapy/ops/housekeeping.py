@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from twisted.python.failure import Failure
 
@@ -68,13 +68,18 @@ NOBODY = 0
 """The pid of a step that is about no provider."""
 
 Found = TypeVar("Found", int, Provider)
-Further = Callable[[Store, int], Iterator[object]]
-"""Work of a part that stands above this one, at a time (epoch seconds); each step is a short transaction."""
 
 UNNAMED_KEPT = 86_400
 """Seconds for which an absorbed set without an id is remembered: its spool file is gone by then."""
 
 _log = logging.getLogger(__name__)
+
+
+class Further(Protocol):
+    """Work of an app at the end of a sweep."""
+
+    def __call__(self, store: Store, now: int, /) -> Iterator[object]:
+        """Do it at a time (epoch seconds); each step is a short transaction."""
 
 
 class Sweeps:

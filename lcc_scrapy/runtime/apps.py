@@ -31,6 +31,8 @@ class App:
     """A frozen data class of ``setting(...)``, which ``Config.of`` reads."""
     tables: str = ""
     """``MetaData`` of its own; the ``info`` of each table says what happens to its rows (``db.columns``)."""
+    views: str = ""
+    """``MetaData`` of what is read like tables, and made by its migrations out of them."""
     migrations: str = ""
     """The package of its Alembic revisions, ``0001`` and on."""
     commands: Mapping[str, str] = field(default_factory=dict, hash=False)

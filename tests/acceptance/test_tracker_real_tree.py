@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from lcc_scrapy.apps.tracker import lookup
+from lcc_scrapy.apps.tracker.loading import Scan, load
+from lcc_scrapy.apps.tracker.local import listing
+from lcc_scrapy.apps.tracker.rules.policy import Rules
+from lcc_scrapy.apps.tracker.rules.tracked import url_of
+from lcc_scrapy.apps.tracker.spool import visible
+from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.tracker import url_of
-from lcc_scrapy.domain.tracker_policy import Rules
-from lcc_scrapy.tracker import lookup
-from lcc_scrapy.tracker.loading import Scan, load
-from lcc_scrapy.tracker.local import listing
-from lcc_scrapy.tracker.spool import visible
 from tests.harness import CORPORA
 from tests.killed_tracker import empty
 from tests.mirrors import NOW, Tracker
@@ -81,12 +82,13 @@ def found(tracker, url: str):
     """Yield the path of each directory of a server with the URLs of its replicas on others."""
     host = tracker.server(url)
     with tracker.store.read() as tx:
-        rows, _, _ = tx.behind(host.first, host.first + host.dirs)
-        paths = lookup.paths_of(tx, [(one, host) for one in rows])
-        for one in rows:
-            equal = tx.directories_with(one.md5, one.sha, 1000) if one.md5 else []
-            pairs = [pair for pair in lookup.shown(tx, equal, Rules()) if pair[1].url != url]
-            where = lookup.paths_of(tx, pairs)
+        rows = rows_in(tx)
+        directories, _, _ = rows.behind(host.first, host.first + host.dirs)
+        paths = lookup.paths_of(rows, [(one, host) for one in directories])
+        for one in directories:
+            equal = rows.directories_with(one.md5, one.sha, 1000) if one.md5 else []
+            pairs = [pair for pair in lookup.shown(rows, equal, Rules()) if pair[1].url != url]
+            where = lookup.paths_of(rows, pairs)
             its = {url_of(host.site, where[each.dirid], is_directory=True) for each, host in pairs}
             yield paths[one.dirid], its
 

@@ -13,6 +13,7 @@ from lcc_scrapy.apps.indexnow.checking import Checker, _File
 from lcc_scrapy.apps.indexnow.rules import PENDING
 from lcc_scrapy.apps.registration import proof
 from lcc_scrapy.apps.registration.service import NotProved
+from lcc_scrapy.apps.tracker import http_index
 from lcc_scrapy.domain import retries
 from lcc_scrapy.domain.errors import CODES
 from lcc_scrapy.domain.http_status import understood
@@ -21,7 +22,6 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch import outcomes, robots
 from lcc_scrapy.fetch.turn import TurnKeeper
 from lcc_scrapy.sources import fetching
-from lcc_scrapy.tracker import http_index
 
 T = TypeVar("T")
 ODD = range(600, 1000)

@@ -9,13 +9,13 @@ from email.utils import parsedate_to_datetime
 import pytest
 from fastapi.testclient import TestClient
 
+from lcc_scrapy.apps.tracker import cache_peer, served_digest
+from lcc_scrapy.apps.tracker.serving import make_app
 from lcc_scrapy.config.config import load
 from lcc_scrapy.config.project import PlainSettings
-from lcc_scrapy.tracker import cache_peer, served_digest
-from lcc_scrapy.tracker.serving import make_app
 from tests.harness import wait_for
-from tests.memory_store import MemoryStore
 from tests.mirrors import NOW, Tracker, tree_of
+from tests.sqlite_store import sqlite_store
 
 TREE = tree_of("pub/own 2\npub/1.0/app.tgz 5\npub/1.0/a%20b 6\npub/1.0/c%3Fd 7")
 ORIGIN, MIRROR = "ftp://ftp.example.org/", "http://m.example.de/"
@@ -24,7 +24,7 @@ DIGEST = "/squid-internal-periodic/store_digest"
 
 @pytest.fixture
 def app(tmp_path):
-    tracker = Tracker(MemoryStore())
+    tracker = Tracker(sqlite_store())
     tracker.load(ORIGIN, TREE, at=NOW, digests={(b"pub", b"1.0"): [(b"app.tgz", bytes(32))]})
     tracker.load(MIRROR, {b"1.0": TREE[b"pub"][b"1.0"]}, "de", at=NOW + 1)
     return make_app(load(PlainSettings({}, {}), {"LCC_DATA_DIR": str(tmp_path)}), tracker.store).app
@@ -155,6 +155,6 @@ def test_the_log_has_the_site_of_what_caches_ask_and_no_more(app, caplog):
 
 def test_the_digest_can_be_turned_off(tmp_path):
     settings = {"LCC_DATA_DIR": str(tmp_path), "LCC_TRACKER_DIGEST_URLS": "0"}
-    served = make_app(load(PlainSettings({}, {}), settings), MemoryStore()).app
+    served = make_app(load(PlainSettings({}, {}), settings), sqlite_store()).app
     with TestClient(served) as client:
         assert client.get(DIGEST).status_code == 404

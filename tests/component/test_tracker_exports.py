@@ -6,18 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lcc_scrapy.apps.tracker import exchange, exporting
+from lcc_scrapy.apps.tracker.exchange import BadExchange, Manifest, export
+from lcc_scrapy.apps.tracker.exporting import Exporter, Exports
 from lcc_scrapy.machine.sole_process import SoleProcess
-from lcc_scrapy.tracker import exporting
-from lcc_scrapy.tracker.exporting import Exporter, Exports
-from tests.memory_store import MemoryStore
+from tests.exchanges import OTHER, B, exported
 from tests.mirrors import NOW, Tracker, tree_of
+from tests.sqlite_store import sqlite_store
 
 TREE = tree_of("a/f 1\nb/g 2")
 
 
 @pytest.fixture
 def exports(tmp_path):
-    tracker = Tracker(MemoryStore())
+    tracker = Tracker(sqlite_store())
     for domain in ("de", "fr", "org"):
         tracker.load(f"ftp://ftp.example.{domain}/", TREE, domain)
     tracker.registry.add_domain("uk", NOW, "https://tracker.example.org/")
@@ -102,3 +104,47 @@ def test_who_ends_an_exporter_waits_for_one_domain_at_most(exports):
     with ThreadPoolExecutor(1) as apart:
         apart.submit(asyncio.run, scene()).result()
     assert names(exports) == {"exports.lock"} | files("de", 1)
+
+
+# --- one domain ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    return exported(tmp_path)
+
+
+def test_an_export_has_the_same_bytes_again_and_keeps_the_generation_before(theirs):
+    names = {one.name: one.read_bytes() for one in theirs.folder.iterdir()}
+    assert export(theirs.store, "de", theirs.folder, NOW).directories == 9
+    assert {one.name: one.read_bytes() for one in theirs.folder.iterdir()} == names
+    for _ in range(3):
+        theirs.load(B, OTHER, "de")
+        export(theirs.store, "de", theirs.folder, NOW)
+    kept = {"de-4", "de-5"}
+    assert {one.name.split(".")[0] for one in theirs.folder.iterdir()} - {"de"} == kept
+
+
+def test_a_domain_that_changes_all_the_time_is_not_exported(theirs, monkeypatch):
+    write = exchange._write_files
+
+    def changing(store, hosts, files):
+        write(store, hosts, files)
+        theirs.load(B, OTHER, "de")
+
+    monkeypatch.setattr(exchange, "_write_files", changing)
+    with pytest.raises(BadExchange, match="change all the time"):
+        export(theirs.store, "de", theirs.folder, NOW)
+
+
+def test_a_domain_with_too_many_directories_is_not_exported(theirs, monkeypatch):
+    monkeypatch.setattr(exchange, "ALL_DIRECTORIES", 8)
+    before = sorted(theirs.folder.iterdir())
+    with pytest.raises(BadExchange, match="domain de has more than 8 directories"):
+        export(theirs.store, "de", theirs.folder, NOW)
+    assert sorted(theirs.folder.iterdir()) == before
+
+
+def test_a_manifest_reads_as_it_was_written(theirs):
+    text = (theirs.folder / "de.json").read_bytes()
+    assert Manifest.parse(text).text().encode() == text

@@ -11,15 +11,15 @@ import pytest
 from lxml import etree
 from starlette.testclient import TestClient
 
+from lcc_scrapy.apps.tracker.lookup_routes import READING
+from lcc_scrapy.apps.tracker.metalink import NAMESPACE
+from lcc_scrapy.apps.tracker.rules.mirror_links import LINK_BYTES
+from lcc_scrapy.apps.tracker.serving import make_app
 from lcc_scrapy.config.config import load
 from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.domain.mirror_links import LINK_BYTES
-from lcc_scrapy.tracker.lookup_routes import READING
-from lcc_scrapy.tracker.metalink import NAMESPACE
-from lcc_scrapy.tracker.serving import make_app
-from tests.memory_store import MemoryStore
 from tests.mirrors import NOW, Tracker
+from tests.sqlite_store import sqlite_store
 
 SHA = b"\x07" * 32
 APP = {b"app.tgz": 5, b"doc": {b"README": 7}}
@@ -31,7 +31,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 
 @pytest.fixture
 def tracker():
-    made = Tracker(MemoryStore())
+    made = Tracker(sqlite_store())
     made.load("http://www.example.org/", TREE, digests={(b"pub", b"1.0"): [(b"app.tgz", SHA)]}, at=NOW)
     made.load("rsync://r.example.de/", {b"m": APP}, "de", at=NOW + 3)
     made.load("ftp://f.example.uk/", {b"m": APP}, "uk", at=NOW + 2)

@@ -8,10 +8,10 @@ from ipaddress import ip_network
 
 import pytest
 
+from lcc_scrapy.apps.tracker.icp import answering_icp, bound_socket
+from lcc_scrapy.apps.tracker.rules.icp import ERR, HIT, MISS, Query, Reply
 from lcc_scrapy.domain.errors import ConfigurationError, StoreUnavailable, UrlRefused
 from lcc_scrapy.domain.http_serving import Endpoint
-from lcc_scrapy.domain.icp import ERR, HIT, MISS, Query, Reply
-from lcc_scrapy.tracker.icp import answering_icp, bound_socket
 
 HERE = (ip_network("127.0.0.0/8"),)
 ELSEWHERE = (ip_network("192.0.2.0/24"),)

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lcc_scrapy.apps.tracker.lookup_threads import LookupThreads
+from lcc_scrapy.apps.tracker.redirection import Better
+from lcc_scrapy.apps.tracker.rewriter import Rewriter
 from lcc_scrapy.domain.errors import StoreUnavailable, UrlRefused
-from lcc_scrapy.tracker.lookup_threads import LookupThreads
-from lcc_scrapy.tracker.redirection import Better
-from lcc_scrapy.tracker.rewriter import Rewriter
 
 MIRROR = "http://m.example.de/x"
 

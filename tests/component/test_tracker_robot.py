@@ -6,19 +6,20 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lcc_scrapy.domain.tracker_rules import ScanRules
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
+from lcc_scrapy.apps.tracker import robot as robots
+from lcc_scrapy.apps.tracker.effort import CannotScan, Effort
+from lcc_scrapy.apps.tracker.entries import Directory
+from lcc_scrapy.apps.tracker.listed import Listed, Unchanged
+from lcc_scrapy.apps.tracker.registry import Registry
+from lcc_scrapy.apps.tracker.robot import Robot
+from lcc_scrapy.apps.tracker.rules.scans import ScanRules
+from lcc_scrapy.apps.tracker.scanning import Scanned
+from lcc_scrapy.apps.tracker.settings import ScanLimits
+from lcc_scrapy.apps.tracker.spool import Files
+from lcc_scrapy.apps.tracker.store import rows_in
+from lcc_scrapy.apps.tracker.tasks import Tasks
 from lcc_scrapy.sources.work import at_once
-from lcc_scrapy.tracker import robot as robots
-from lcc_scrapy.tracker.effort import CannotScan, Effort
-from lcc_scrapy.tracker.entries import Directory
-from lcc_scrapy.tracker.listed import Listed, Unchanged
-from lcc_scrapy.tracker.registry import Registry
-from lcc_scrapy.tracker.robot import Robot
-from lcc_scrapy.tracker.scanning import Scanned
-from lcc_scrapy.tracker.spool import Files
-from lcc_scrapy.tracker.tasks import Tasks
-from tests.memory_store import MemoryStore
+from tests.sqlite_store import sqlite_store
 
 NOW = 1000.0
 TREE = [Directory((), [(b"1", b"a")], [], [], [])]
@@ -45,7 +46,7 @@ class Scanning:
 
 @pytest.fixture
 def store():
-    made = MemoryStore()
+    made = sqlite_store()
     Registry(made).add_domain("de", 1)
     return made
 
@@ -67,7 +68,7 @@ def run(store, scanner, *hosts, what=Robot.once, owner="me/1"):
 
 def host(store, hostid):
     with store.read() as tx:
-        return tx.host(hostid)
+        return rows_in(tx).host(hostid)
 
 
 def test_each_server_ends_in_its_own_way(store, tmp_path, caplog):

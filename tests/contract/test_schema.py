@@ -9,7 +9,7 @@ import sqlalchemy
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from any_rows import row
+from any_rows import all_rows, put_rows, row
 
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.records import DocumentLink, LastOutcome
@@ -52,8 +52,6 @@ REVISIONS = [
     "0030",
     "0031",
     "0032",
-    "0033",
-    "0034",
     "0035",
     "0036",
     "0039",
@@ -334,7 +332,7 @@ def test_answers_outlive_the_way_into_the_rows_of_their_documents_and_back(datab
         left = {one["name"] for one in sqlalchemy.inspect(connection).get_columns("lccurl")}
         assert left == set(known[0])
     engine.dispose()
-    assert schema.upgrade(address) == [*REVISIONS[REVISIONS.index("0025") :], *OF_APPS]
+    assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0025") :]
 
 
 def test_an_upgrade_that_was_interrupted_before_its_view_goes_on(databases):
@@ -344,8 +342,24 @@ def test_an_upgrade_that_was_interrupted_before_its_view_goes_on(databases):
         _to("0025", connection)
         connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0024'")
         connection.exec_driver_sql("DROP VIEW lccmeta")
-    assert schema.upgrade(address) == REVISIONS[REVISIONS.index("0025") :]
-    assert sqlalchemy.inspect(engine).get_view_names() == sorted(views.tables)
+    assert schema.upgrade(address) == [*REVISIONS[REVISIONS.index("0025") :], *OF_APPS]
+    assert sqlalchemy.inspect(engine).get_view_names() == sorted(schema.views_of())
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_that_the_core_had_before_they_were_an_apps_stay_with_their_rows(databases, kind):
+    address = databases.empty(kind)
+    schema.upgrade(address)
+    engine = make_engine(address)
+    put_rows(address)
+    before = all_rows(address)
+    with engine.begin() as connection:
+        for line in schema.lines_of()[1:]:
+            connection.exec_driver_sql(f"DROP TABLE {line.table}")
+    assert schema.upgrade(address) == OF_APPS
+    assert all_rows(address) == before
+    assert sqlalchemy.inspect(engine).get_view_names() == sorted(schema.views_of())
     engine.dispose()
 
 

@@ -4,12 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from lcc_scrapy.apps.tracker.answering import Answering
+from lcc_scrapy.apps.tracker.digest_urls import digest_urls
+from lcc_scrapy.apps.tracker.redirection import Better, better
+from lcc_scrapy.apps.tracker.rules.policy import Policy, Rules
+from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.tracker_policy import Policy, Rules
-from lcc_scrapy.tracker.answering import Answering
-from lcc_scrapy.tracker.digest_urls import digest_urls
-from lcc_scrapy.tracker.redirection import Better, better
 from tests.mirrors import NOW, Tracker, tree_of
+
+pytestmark = [
+    pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True),
+]
 
 TREE = tree_of("pub/app/own 2\npub/app/1.0/app.tgz 5\npub/app/1.0/doc/README 7\npub/own 1")
 MIRROR = tree_of("mirrors/1.0/app.tgz 5\nmirrors/1.0/doc/README 7")
@@ -48,8 +53,8 @@ def test_the_own_server_is_better_if_the_policy_prefers_it(tracker):
 
 def test_a_server_whose_last_scan_failed_is_left_for_any_other(tracker):
     with tracker.store.begin() as tx:
-        (origin,) = tx.hosts_at("ftp://ftp.example.org")
-        tx.put_host(replace(origin, failures=1))
+        (origin,) = rows_in(tx).hosts_at("ftp://ftp.example.org")
+        rows_in(tx).put_host(replace(origin, failures=1))
     assert found(tracker, WANTED, Rules(own=("org",))) is not None
     assert found(tracker, f"{DE}mirrors/1.0/doc/README", Rules(own=("org",))) is None
 
@@ -80,7 +85,7 @@ def urls(tracker, most=100):
 
 
 def test_no_more_is_looked_up_than_ten_times_what_a_digest_may_have(tracker, monkeypatch):
-    monkeypatch.setattr("lcc_scrapy.tracker.digest_urls.LOOKED_UP", 2)
+    monkeypatch.setattr("lcc_scrapy.apps.tracker.digest_urls.LOOKED_UP", 2)
     asked = []
     assert digest_urls(tracker.store, asked.append, 2, lambda: True) == []
     assert len(asked) == 4
@@ -94,14 +99,14 @@ def test_a_digest_whose_time_is_up_has_what_was_found(tracker):
 
 
 def test_a_scan_that_ends_meanwhile_only_ends_what_the_digest_has_of_its_server(tracker, monkeypatch):
-    monkeypatch.setattr("lcc_scrapy.tracker.digest_urls.AT_A_TIME", 1)
+    monkeypatch.setattr("lcc_scrapy.apps.tracker.digest_urls.AT_A_TIME", 1)
     asked = []
 
     def rescanned(url):
         if not asked:
             with tracker.store.begin() as tx:  # and its former directories are not all removed yet
-                (origin,) = tx.hosts_at("ftp://ftp.example.org")
-                tx.put_host(replace(origin, first=origin.first + 1000))
+                (origin,) = rows_in(tx).hosts_at("ftp://ftp.example.org")
+                rows_in(tx).put_host(replace(origin, first=origin.first + 1000))
         asked.append(url)
         return True
 

@@ -4,12 +4,16 @@ from functools import partial
 
 import pytest
 
-from lcc_scrapy.domain.roots import URL_MAX
-from lcc_scrapy.domain.tracker import Host, Place, TrackedDirectory
-from lcc_scrapy.tracker import lookup as lookup_module
-from lcc_scrapy.tracker.comparison import Comparison
-from lcc_scrapy.tracker.lookup import look_up, look_up_identity, paths_of
+from lcc_scrapy.apps.tracker import lookup as lookup_module
+from lcc_scrapy.apps.tracker.comparison import Comparison
+from lcc_scrapy.apps.tracker.lookup import look_up, look_up_identity
+from lcc_scrapy.apps.tracker.rules.tracked import Place
+from lcc_scrapy.apps.tracker.store import rows_in
 from tests.mirrors import Tracker
+
+pytestmark = [
+    pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True),
+]
 
 SHA = [b"%d" % number * 32 for number in range(3)]
 D = {b"f": 1, b"e": {b"h": 3, b"i": {b"j": 4}}, b"k": {b"l": 5}}
@@ -28,17 +32,17 @@ def urls(tracker, url, limit=10):
 def rows_of(tracker, url):
     host = tracker.server(url)
     with tracker.store.read() as tx:
-        return {one.name: one for one in tx.behind(host.first, host.first + host.dirs)[0]}
+        return {one.name: one for one in rows_in(tx).behind(host.first, host.first + host.dirs)[0]}
 
 
 def put(tracker, url, name, **fields):
     """Change the row of a directory, as a hostile tracker could have it."""
     row = rows_of(tracker, url)[name]
     with tracker.store.begin() as tx:
-        _, _, digests = tx.behind(row.dirid, row.dirid + 1)
-        tx.delete_directories(row.dirid, row.dirid + 1)
-        tx.insert_directories([row._replace(**fields)])
-        tx.insert_digests(digests)
+        _, _, digests = rows_in(tx).behind(row.dirid, row.dirid + 1)
+        rows_in(tx).delete_directories(row.dirid, row.dirid + 1)
+        rows_in(tx).insert_directories([row._replace(**fields)])
+        rows_in(tx).insert_digests(digests)
 
 
 def lie(tracker, tree, known=()):
@@ -126,25 +130,3 @@ def test_a_look_up_compares_a_bounded_number_of_directories(tracker, known, monk
     monkeypatch.setattr(lookup_module, "Comparison", partial(Comparison, left=left))
     assert urls(tracker, "ftp://a.org/d/") == ["ftp://c.org/y/", "ftp://b.org/y/"][:compared]
     assert len(urls(tracker, "ftp://a.org/d/f")) == 2
-
-
-def row_at(dirid):
-    return TrackedDirectory(dirid, 1, dirid + 1, dirid - 1, 1, b"n", None, None, None)
-
-
-class _Deep:
-    """Rows of a server on which every directory is in another."""
-
-    def __init__(self):
-        self.asked = 0
-
-    def directories(self, dirids):
-        self.asked += 1
-        assert self.asked <= URL_MAX
-        return {one: row_at(one) for one in dirids}
-
-
-def test_the_path_of_a_directory_is_read_no_further_than_a_url_is_long():
-    host = Host(1, "org", "ftp://b.org/", "ftp://b.org", 0)
-    paths = paths_of(_Deep(), [(row_at(1), host)])
-    assert len(b"/".join(paths[1])) >= URL_MAX

@@ -2,11 +2,13 @@
 
 import pytest
 
-from lcc_scrapy.domain.tracker_rules import CLAIM
+from lcc_scrapy.apps.tracker.peers import Peers
+from lcc_scrapy.apps.tracker.registry import NotTracked, Registry, ServerRefused
+from lcc_scrapy.apps.tracker.rules.scans import CLAIM
 from lcc_scrapy.sources.registry import this_process
-from lcc_scrapy.tracker.peers import Peers
-from lcc_scrapy.tracker.registry import NotTracked, Registry, ServerRefused
 from tests.mirrors import NOW
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
 PEER = "https://tracker.example.org/"
 

@@ -7,10 +7,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lcc_scrapy.domain.tracker_rules import CLAIM, BadRules, ScanRules
+from lcc_scrapy.apps.tracker.registry import NotTracked, Registry, ServerRefused
+from lcc_scrapy.apps.tracker.rules.scans import CLAIM, BadRules, ScanRules
+from lcc_scrapy.apps.tracker.store import rows_in
+from lcc_scrapy.apps.tracker.tasks import ScannedElsewhere, Tasks
 from lcc_scrapy.sources.registry import this_process
-from lcc_scrapy.tracker.registry import NotTracked, Registry, ServerRefused
-from lcc_scrapy.tracker.tasks import ScannedElsewhere, Tasks
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
 NOON = 43_200
 """Thursday 1 January 1970, 12 h in UTC."""
@@ -33,7 +36,7 @@ def tasks(store):
 
 def host(tasks, hostid):
     with tasks.store.read() as tx:
-        return tx.host(hostid)
+        return rows_in(tx).host(hostid)
 
 
 def test_the_server_that_has_been_due_for_longest_is_claimed_and_of_one_host_only_one(tasks):
@@ -143,7 +146,7 @@ def test_rules_are_kept_and_go_with_their_server(tasks):
     assert tasks.rules(1) == rules
     Registry(tasks.store).remove_server(1)
     with tasks.store.read() as tx:
-        assert tx.scan_rules([1, 2]) == {1: ScanRules(1), 2: ScanRules(2, 60)}
+        assert rows_in(tx).scan_rules([1, 2]) == {1: ScanRules(1), 2: ScanRules(2, 60)}
     for refused in (lambda: tasks.rules(1), lambda: tasks.put_rules(rules), lambda: tasks.claim(1, NOON)):
         with pytest.raises(NotTracked):
             refused()
@@ -151,7 +154,7 @@ def test_rules_are_kept_and_go_with_their_server(tasks):
 
 def test_servers_of_a_peers_domain_are_not_scanned_here(tasks):
     with tasks.store.begin() as tx:
-        tx.put_host(replace(host(tasks, 3), domain="fr", due=1))
+        rows_in(tx).put_host(replace(host(tasks, 3), domain="fr", due=1))
     assert tasks.claim_due("fr", NOON) is None
     with pytest.raises(ServerRefused, match=r"scanned by the tracker https://peer.example"):
         tasks.claim(3, NOON)

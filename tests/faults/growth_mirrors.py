@@ -1,7 +1,7 @@
 """What reads index pages of mirrors, and the ways in which these can grow."""
 
-from lcc_scrapy.tracker.http_index import PAGE_BYTES
-from lcc_scrapy.tracker.index_pages import NoIndex, read
+from lcc_scrapy.apps.tracker.http_index import PAGE_BYTES
+from lcc_scrapy.apps.tracker.index_pages import NoIndex, read
 from tests.faults.growth import Parser, grown
 
 HEAD = "<title>Index of /</title>"

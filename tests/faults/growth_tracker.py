@@ -3,18 +3,18 @@
 from contextlib import suppress
 from io import BytesIO
 
+from lcc_scrapy.apps.tracker import rsync
+from lcc_scrapy.apps.tracker.entries import Unlisted
+from lcc_scrapy.apps.tracker.ftp_listing import _lines, _read_facts
+from lcc_scrapy.apps.tracker.listings import read
+from lcc_scrapy.apps.tracker.manifests import Collected
+from lcc_scrapy.apps.tracker.rsync import _unread
+from lcc_scrapy.apps.tracker.rules.icp import LONGEST, BadMessage, Query
+from lcc_scrapy.apps.tracker.rules.questions import QUERY_MAX, BadQuestion, Question, preferred
+from lcc_scrapy.apps.tracker.rules.tracked import Place
+from lcc_scrapy.apps.tracker.summing import summed
+from lcc_scrapy.apps.tracker.waiting import Step
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.icp import LONGEST, BadMessage, Query
-from lcc_scrapy.domain.tracker import Place
-from lcc_scrapy.domain.tracker_questions import QUERY_MAX, BadQuestion, Question, preferred
-from lcc_scrapy.tracker import rsync
-from lcc_scrapy.tracker.entries import Unlisted
-from lcc_scrapy.tracker.ftp_listing import _lines, _read_facts
-from lcc_scrapy.tracker.listings import read
-from lcc_scrapy.tracker.manifests import Collected
-from lcc_scrapy.tracker.rsync import _unread
-from lcc_scrapy.tracker.summing import summed
-from lcc_scrapy.tracker.waiting import Step
 from tests.faults.growth import Dimension, Parser, grown
 
 MOST_BYTES = 2_000_000_000

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from lcc_scrapy.domain.tracker import VALIDATOR_MAX
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
-from lcc_scrapy.tracker import entries as bounds
-from lcc_scrapy.tracker import http_index
-from lcc_scrapy.tracker.entries import Unlisted
+from lcc_scrapy.apps.tracker import entries as bounds
+from lcc_scrapy.apps.tracker import http_index
+from lcc_scrapy.apps.tracker.entries import Unlisted
+from lcc_scrapy.apps.tracker.rules.tracked import VALIDATOR_MAX
+from lcc_scrapy.apps.tracker.settings import ScanLimits
 from tests.faults.canary import Canary
 from tests.integration.site import Answer, Endless, Site, page, raw
 from tests.scans import identities, scanned

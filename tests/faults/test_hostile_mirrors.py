@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
-from lcc_scrapy.tracker import entries, ftp_listing, manifests
-from lcc_scrapy.tracker.effort import Effort
-from lcc_scrapy.tracker.entries import Unlisted
-from lcc_scrapy.tracker.ftp import Control
+from lcc_scrapy.apps.tracker import entries, ftp_listing, manifests
+from lcc_scrapy.apps.tracker.effort import Effort
+from lcc_scrapy.apps.tracker.entries import Unlisted
+from lcc_scrapy.apps.tracker.ftp import Control
+from lcc_scrapy.apps.tracker.settings import ScanLimits
 from tests.faults.canary import Canary
 from tests.integration.site import Site, page
 from tests.little_ftp import LittleFtp

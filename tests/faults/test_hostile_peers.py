@@ -9,16 +9,17 @@ from io import BytesIO
 
 import pytest
 
-from lcc_scrapy.tracker import entries, importing, loading
-from lcc_scrapy.tracker.entries import MOST_DEPTH
-from lcc_scrapy.tracker.exchange import KINDS, BadExchange, Manifest, export
-from lcc_scrapy.tracker.importing import Arrived, take_in
-from lcc_scrapy.tracker.tasks import ERROR_MAX
+from lcc_scrapy.apps.tracker import entries, importing, loading
+from lcc_scrapy.apps.tracker.entries import MOST_DEPTH
+from lcc_scrapy.apps.tracker.exchange import KINDS, BadExchange, Manifest, export
+from lcc_scrapy.apps.tracker.importing import Arrived, take_in
+from lcc_scrapy.apps.tracker.store import TrackerRows, rows_in
+from lcc_scrapy.apps.tracker.tasks import ERROR_MAX
 from tests.exchanges import QUICK, fetch
 from tests.faults.canary import Canary
 from tests.integration.site import Answer, Endless, Site, page, raw
-from tests.memory_store import MemoryStore, MemoryTx
 from tests.mirrors import NOW, Tracker, tree_of
+from tests.sqlite_store import sqlite_store
 
 A = "ftp://ftp.example.de/"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -33,7 +34,7 @@ class Scene:
         self.data = folder / "data"
         self.data.mkdir()
         self.url = f"http://127.0.0.1:{self.port}/"
-        self.theirs, self.ours = Tracker(MemoryStore()), Tracker(MemoryStore())
+        self.theirs, self.ours = Tracker(sqlite_store()), Tracker(sqlite_store())
         self.ours.registry.add_domain("de", NOW, self.url)
         self.ours.load("ftp://own.example.org/", tree_of("x/f 1"))
         self.offer(tree_of("a/f 1\nb/g 2"))
@@ -67,8 +68,16 @@ class Scene:
     def known(self):
         store = self.ours.store
         with store.read() as tx:
-            domains = [replace(one, checked=0, claimed=0, error="", owner="") for one in tx.tracked_domains()]
-            return domains, tx.hosts(), tx.behind(0, 1000), tx.staged_before(1 << 62, 100)
+            domains = [
+                replace(one, checked=0, claimed=0, error="", owner="")
+                for one in rows_in(tx).tracked_domains()
+            ]
+            return (
+                domains,
+                rows_in(tx).hosts(),
+                rows_in(tx).behind(0, 1000),
+                rows_in(tx).staged_before(1 << 62, 100),
+            )
 
     def refused(self, after=1_000_000, **given):
         """Fetch once more; returns the one line that the operator is told."""
@@ -78,7 +87,7 @@ class Scene:
         assert "\n" not in error
         assert self.known() == self.before
         with self.ours.store.read() as tx:
-            one = tx.tracked_domain("de")
+            one = rows_in(tx).tracked_domain("de")
         assert (one.error, one.owner) == (error[:ERROR_MAX], "")
         assert list(self.data.iterdir()) == []
         return error.replace(self.url, "")
@@ -149,7 +158,7 @@ def test_a_peer_is_asked_again_later_each_time_and_when_it_says(scene):
     for _ in range(5):
         scene.refused(after=sum(at) + 1_000_000)
         with scene.ours.store.read() as tx:
-            one = tx.tracked_domain("de")
+            one = rows_in(tx).tracked_domain("de")
         at.append(one.claimed - one.checked)
         assert scene.fetch(sum(at) + 1_000_000 - 1) == [], "it is not due before"
     assert at == [60, 120, 240, 5000, 3600]
@@ -259,7 +268,7 @@ def refused_at_once(heads: list[str], rows: bytes, each: int) -> str:
     names = [f"S\t{url}\n".encode() for url in heads]
     files = [BytesIO(gzip.compress(b"".join(lines))) for lines in (begun, names, names)]
     manifest = Manifest("de", 1, NOW, len(heads), len(heads) * each, ())
-    ours = Tracker(MemoryStore())
+    ours = Tracker(sqlite_store())
     ours.registry.add_domain("de", NOW, "http://peer.example/")
     try:
         take_in(ours.store, Arrived(manifest, "http://peer.example/", files), lambda: NOW)
@@ -282,8 +291,8 @@ def test_a_site_has_no_more_servers_than_a_look_up_may_read(monkeypatch):
 def test_servers_of_one_site_are_looked_for_once(monkeypatch):
     """For each of them, all others of its site were read."""
     asked = []
-    real = MemoryTx.hosts_at
-    monkeypatch.setattr(MemoryTx, "hosts_at", lambda tx, site: asked.append(site) or real(tx, site))
+    real = TrackerRows.hosts_at
+    monkeypatch.setattr(TrackerRows, "hosts_at", lambda tx, site: asked.append(site) or real(tx, site))
     assert refused_at_once([f"{A}{number}/" for number in range(50)], b"0\t\t-\t-\n", 1) == ""
     assert asked == [A.removesuffix("/")]
 

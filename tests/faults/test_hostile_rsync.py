@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
-from lcc_scrapy.tracker import entries, rsync
-from lcc_scrapy.tracker.entries import Unlisted
+from lcc_scrapy.apps.tracker import entries, rsync
+from lcc_scrapy.apps.tracker.entries import Unlisted
+from lcc_scrapy.apps.tracker.settings import ScanLimits
 from tests.faults.canary import Canary
 from tests.harness import wait_for
 from tests.scans import identities, scanned

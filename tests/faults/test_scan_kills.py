@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from lcc_scrapy.apps.tracker.loading import CLAIM, clear
+from lcc_scrapy.apps.tracker.registry import Registry
+from lcc_scrapy.apps.tracker.rules.scans import ScanRules
+from lcc_scrapy.apps.tracker.store import rows_in
+from lcc_scrapy.apps.tracker.tasks import Tasks
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.tracker_rules import ScanRules
-from lcc_scrapy.tracker.loading import CLAIM, clear
-from lcc_scrapy.tracker.registry import Registry
-from lcc_scrapy.tracker.tasks import Tasks
 from tests.killed_scans import scan_killed_at
 from tests.little_ftp import LittleFtp
 
@@ -65,15 +66,15 @@ def store(kind, databases):
 def shown(store):
     """Return what the server shows: identities of directories, and links."""
     with store.read() as tx:
-        (host,) = tx.hosts()
-        rows, links, _ = tx.behind(host.first, host.first + host.dirs)
+        (host,) = rows_in(tx).hosts()
+        rows, links, _ = rows_in(tx).behind(host.first, host.first + host.dirs)
         return host, {row.name: (row.md5, row.sha) for row in rows}, sorted(target for *_, target in links)
 
 
 def made_due(store):
     with store.begin() as tx:
-        (host,) = tx.hosts()
-        tx.put_host(replace(host, due=1))
+        (host,) = rows_in(tx).hosts()
+        rows_in(tx).put_host(replace(host, due=1))
 
 
 @pytest.mark.soak_of("sqlite", "mariadb")
@@ -109,7 +110,7 @@ def test_a_killed_scan_shows_the_old_or_the_new_listing(kind, store, databases, 
         assert kills > 50 // STEP
         assert changes > 1, "some kills came after the commit"
         with store.read() as tx:
-            (host,) = tx.hosts()
+            (host,) = rows_in(tx).hosts()
         assert (host.owner, host.failures, host.error) == ("", 0, "")
     assert list(os.scandir(tmp_path)) == []
     clear(store, time.time() + 2 * CLAIM)

@@ -4,15 +4,15 @@ import os
 
 import pytest
 
+from lcc_scrapy.apps.tracker.exchange import export
+from lcc_scrapy.apps.tracker.importing import CLAIM
+from lcc_scrapy.apps.tracker.loading import clear
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.tracker.exchange import export
-from lcc_scrapy.tracker.importing import CLAIM
-from lcc_scrapy.tracker.loading import clear
 from tests.exchanges import fetch
 from tests.integration.site import Site, page
 from tests.killed_tracker import empty, killed, rows, shown
-from tests.memory_store import MemoryStore
 from tests.mirrors import NOW, Tracker, tree_of
+from tests.sqlite_store import sqlite_store
 
 OLD, NEW = tree_of("a/f 1\na/b/g 2\nc/i 4\nj 5"), tree_of("a/f 2\na/b/g 3\na/b/h/i 3\nk/l/m 9")
 MOMENTS = 150
@@ -33,7 +33,7 @@ def offer(site, theirs, folder, tree):
 
 def test_a_killed_fetch_leaves_the_old_generation_or_the_new_one_and_no_file(databases, tmp_path):
     url = databases.url("sqlite")
-    store, theirs = SqlStore(url), Tracker(MemoryStore())
+    store, theirs = SqlStore(url), Tracker(sqlite_store())
     empty(store)
     data, folder = tmp_path / "data", tmp_path / "theirs"
     data.mkdir()

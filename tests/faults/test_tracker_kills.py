@@ -7,13 +7,14 @@ import os
 
 import pytest
 
+from lcc_scrapy.apps.tracker.exchange import export
+from lcc_scrapy.apps.tracker.importing import CLAIM
+from lcc_scrapy.apps.tracker.loading import clear
+from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.tracker.exchange import export
-from lcc_scrapy.tracker.importing import CLAIM
-from lcc_scrapy.tracker.loading import clear
 from tests.killed_tracker import empty, killed, rows, shown
-from tests.memory_store import MemoryStore
 from tests.mirrors import NOW, Tracker, tree_of
+from tests.sqlite_store import sqlite_store
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 OLD, NEW = tree_of("a/f 1\na/b/g 2\nc/i 4\nj 5"), tree_of("a/f 2\na/b/g 3\na/b/h/i 3\nk/l/m 9")
@@ -68,7 +69,7 @@ def test_a_killed_load_leaves_the_old_generation_or_the_new_one(database):
 @pytest.mark.soak_of("sqlite", "postgresql")
 def test_a_killed_import_leaves_the_old_generation_or_the_new_one(database, tmp_path):
     url, store = database
-    theirs, states = Tracker(MemoryStore()), [[]]
+    theirs, states = Tracker(sqlite_store()), [[]]
     what = {"folder": str(tmp_path), "domain": "de", "peer": PEER, "at": NOW}
     Tracker(store).registry.add_domain("de", NOW, PEER)
     for number, (one, other) in enumerate([(OLD, NEW), (NEW, OLD)]):
@@ -87,6 +88,7 @@ def _as_shown(theirs, number):
     for host in theirs.registry.servers():
         with theirs.store.read() as tx:
             found += [
-                (host.url, one.name, one.sha) for one in tx.behind(host.first, host.first + host.dirs)[0]
+                (host.url, one.name, one.sha)
+                for one in rows_in(tx).behind(host.first, host.first + host.dirs)[0]
             ]
     return sorted(found)

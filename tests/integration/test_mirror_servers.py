@@ -14,11 +14,11 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
-from lcc_scrapy.tracker.entries import Directory, Entry, Kind, Unlisted, of_entries
-from lcc_scrapy.tracker.ftp_listing import FtpListing
-from lcc_scrapy.tracker.listed import Known, Unchanged
-from lcc_scrapy.tracker.spool import visible
+from lcc_scrapy.apps.tracker.entries import Directory, Entry, Kind, Unlisted, of_entries
+from lcc_scrapy.apps.tracker.ftp_listing import FtpListing
+from lcc_scrapy.apps.tracker.listed import Known, Unchanged
+from lcc_scrapy.apps.tracker.settings import ScanLimits
+from lcc_scrapy.apps.tracker.spool import visible
 from tests.harness import wait_for
 from tests.integration.mirror_servers import ALL, FTP, Served, served
 from tests.scans import identities, scanned

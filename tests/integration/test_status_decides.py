@@ -14,12 +14,12 @@ from lcc_scrapy.apps.registration.proof import Prover
 from lcc_scrapy.apps.registration.rules import FILE
 from lcc_scrapy.apps.registration.service import NotProved
 from lcc_scrapy.apps.registration.settings import RegistrationRules
+from lcc_scrapy.apps.tracker.effort import CannotScan
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import CUT, PRIVATE_HOSTS
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
 from lcc_scrapy.sources.fetching import Fetcher, Whose
-from lcc_scrapy.tracker.effort import CannotScan
 from tests.faults.handling import Handling, run
 from tests.integration.site import Answer, Endless, Site, page
 from tests.integration.test_http_answers import Scene

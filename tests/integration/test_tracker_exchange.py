@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import select
 
+from lcc_scrapy.apps.tracker.tables import tr_digests
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.db.tables import tr_digests
 from tests.forkserver import popen
 from tests.harness import BIN, wait_for
 from tests.mirrors import NOW, Tracker, tree_of

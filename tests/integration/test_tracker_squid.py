@@ -9,8 +9,8 @@ from urllib.request import urlopen
 import pytest
 from test_cli import House
 
+from lcc_scrapy.apps.tracker.cache_peer import DIGEST_PATH
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.tracker.cache_peer import DIGEST_PATH
 from tests.forkserver import popen
 from tests.harness import BIN, answers, wait_for
 from tests.mirrors import NOW, Tracker

@@ -5,7 +5,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.cache_digest import bits_of, digest_of
+from lcc_scrapy.apps.tracker.rules.cache_digest import bits_of, digest_of
 
 
 def is_in(digest, url):

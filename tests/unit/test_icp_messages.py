@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.icp import HIT, LONGEST, BadMessage, Query, Reply
+from lcc_scrapy.apps.tracker.rules.icp import HIT, LONGEST, BadMessage, Query, Reply
 
 NUMBERS = st.integers(0, 2**32 - 1)
 URLS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=300)

@@ -33,9 +33,6 @@ STAYS = {
     "aci": ({"uri"}, "what owners were told"),
     "urd": ({"uri", "run_upto"}, "what an owner wrote"),
     "recipients": ({"address"}, "of owners"),
-    "tr_domain": ({"peer"}, "of the mirror tracker"),
-    "tr_host": ({"url"}, "of the mirror tracker"),
-    "tr_dir": ({"md5", "sha"}, "of the mirror tracker"),
 }
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.tracker_scan_limits import ScanLimits
-from lcc_scrapy.tracker import effort as efforts
-from lcc_scrapy.tracker import index_pages, manifests, mlsd, rsync
-from lcc_scrapy.tracker.effort import CannotScan, Effort
-from lcc_scrapy.tracker.entries import Directory, Entry, Kind, Unlisted
-from lcc_scrapy.tracker.index_pages import Indexed, NoIndex
-from lcc_scrapy.tracker.spool import Files, Spool, visible
+from lcc_scrapy.apps.tracker import effort as efforts
+from lcc_scrapy.apps.tracker import index_pages, manifests, mlsd, rsync
+from lcc_scrapy.apps.tracker.effort import CannotScan, Effort
+from lcc_scrapy.apps.tracker.entries import Directory, Entry, Kind, Unlisted
+from lcc_scrapy.apps.tracker.index_pages import Indexed, NoIndex
+from lcc_scrapy.apps.tracker.settings import ScanLimits
+from lcc_scrapy.apps.tracker.spool import Files, Spool, visible
 
 NAMES = st.binary(min_size=1, max_size=20).filter(lambda name: not {0, 47} & set(name))
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.tracker.entries import Directory, Unlisted
-from lcc_scrapy.tracker.listings import LINE_MAX, read
-from lcc_scrapy.tracker.summing import summed
+from lcc_scrapy.apps.tracker.entries import Directory, Unlisted
+from lcc_scrapy.apps.tracker.listings import LINE_MAX, read
+from lcc_scrapy.apps.tracker.summing import summed
 
 GNU = b""".:
 total 8

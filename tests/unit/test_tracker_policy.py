@@ -2,10 +2,10 @@
 
 import pytest
 
+from lcc_scrapy.apps.tracker.policy import POLICY_MAX, read_policy
+from lcc_scrapy.apps.tracker.rules.policy import EVERYBODY, BadAddress, Policy, Rules
+from lcc_scrapy.apps.tracker.rules.tracked import Place, tag_of, url_of
 from lcc_scrapy.domain.errors import ConfigurationError, UrlRefused
-from lcc_scrapy.domain.tracker import Place, tag_of, url_of
-from lcc_scrapy.domain.tracker_policy import EVERYBODY, BadAddress, Policy, Rules
-from lcc_scrapy.tracker.policy import POLICY_MAX, read_policy
 
 TEXT = """
 own = ["uk"]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.mirror_links import LINK_BYTES, country_of, digest_header, link_header
-from lcc_scrapy.domain.tracker_questions import TYPES, BadQuestion, Question, preferred
+from lcc_scrapy.apps.tracker.rules.mirror_links import LINK_BYTES, country_of, digest_header, link_header
+from lcc_scrapy.apps.tracker.rules.questions import TYPES, BadQuestion, Question, preferred
 
 HTML, JSON, META4 = TYPES.values()
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.tracker import entries as bounds
-from lcc_scrapy.tracker import summing
-from lcc_scrapy.tracker.entries import (
+from lcc_scrapy.apps.tracker import entries as bounds
+from lcc_scrapy.apps.tracker import summing
+from lcc_scrapy.apps.tracker.entries import (
     MOST_DEPTH,
     Directory,
     Entry,
@@ -19,8 +19,8 @@ from lcc_scrapy.tracker.entries import (
     empty,
     of_entries,
 )
-from lcc_scrapy.tracker.identity import Fields, Identity, plain, tree
-from lcc_scrapy.tracker.summing import summed
+from lcc_scrapy.apps.tracker.identity import Fields, Identity, plain, tree
+from lcc_scrapy.apps.tracker.summing import summed
 
 SEED = [
     (b"62163", b"compress"),

@@ -52,8 +52,7 @@ LEFT_EMPTY = ("logins", "overtaking", "fetches", "failinghosts")
 OF_THE_LCC = (
     "withdrawals", "fsmdb", "fileblocks", "unses", "workers", "machines", "counters", "lccinfo", "tokens",
     "tallies", "cursors", "urd", "urd_keyword", "removed_urds",
-    "aequeue", "aci", "recipients", "alerts", "tr_domain", "tr_host", "tr_rules", "tr_load", "tr_dir",
-    "tr_link", "tr_hash", "users", "sessions", "audit",
+    "aequeue", "aci", "recipients", "alerts", "users", "sessions", "audit",
 )  # fmt: skip
 """Those that belong to a machine or an LCC, and stay."""
 

@@ -5,7 +5,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0035"
-down_revision = "0034"
+down_revision = "0032"
 
 _TEXT = sa.String(255).with_variant(
     mysql.VARCHAR(255, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"

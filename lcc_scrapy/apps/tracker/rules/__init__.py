@@ -1,0 +1,1 @@
+"""The rules of the mirror tracker: values and decisions, without I/O."""

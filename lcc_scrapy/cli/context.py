@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, LccError
+from lcc_scrapy.runtime.apps import Apps, load
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -88,6 +89,30 @@ class LccGroup(click.Group):
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
             raise Failure(f"{error.strerror or error}{place}") from error
+
+
+class OpenGroup(LccGroup):
+    """A group to which apps add commands: those named ``"GROUP NAME"`` in ``App.commands``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted((*super().list_commands(ctx), *self._of_apps(ctx)))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, imported when it is needed; None where there is none of this name."""
+        own = super().get_command(ctx, cmd_name)
+        part = self._of_apps(ctx).get(cmd_name)
+        return own if own or part is None else cast("click.Command", load(part))
+
+    def _of_apps(self, ctx: click.Context) -> dict[str, str]:
+        return apps_at_work(ctx).commands(self.name or "")
+
+
+def apps_at_work(ctx: click.Context) -> Apps:
+    """Return the apps at work here, as -s, the environment and the project say."""
+    from lcc_scrapy.config.config import apps_of, given_settings
+
+    return apps_of(given_settings(ctx.find_root().params.get("settings", {})))
 
 
 @contextmanager

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import Lcc, LccGroup, never_to_be_tried_again, pass_lcc
+from lcc_scrapy.cli.context import Lcc, OpenGroup, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.front_moving import move, split
 from lcc_scrapy.cli.front_providers import provider_add
 from lcc_scrapy.cli.front_reading import export, follow, select, web
 from lcc_scrapy.cli.front_registration import registration
-from lcc_scrapy.cli.query import front_query
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from lcc_scrapy.front.directory import Directory
 
 
-@click.group(cls=LccGroup)
+@click.group(cls=OpenGroup)
 def front() -> None:
     """Let several sub-LCCs look like one LCC.
 
@@ -313,5 +312,4 @@ front.add_command(split)
 front.add_command(select)
 front.add_command(follow)
 front.add_command(export)
-front.add_command(front_query)
 front.add_command(web)

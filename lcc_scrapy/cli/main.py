@@ -7,10 +7,10 @@ from typing import Any, cast
 import click
 
 from lcc_scrapy import __version__
-from lcc_scrapy.cli.context import Lcc, LccGroup
+from lcc_scrapy.cli.context import Lcc, LccGroup, apps_at_work
 from lcc_scrapy.machine.garbage_collection import spare_imports
 from lcc_scrapy.push.password import hide_passwords_of_urls
-from lcc_scrapy.runtime.apps import Apps, load
+from lcc_scrapy.runtime.apps import load
 
 
 def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -24,11 +24,11 @@ def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str,
 
 
 _COMMANDS = {
-    "alarms": "alarms", "alerts": "alerts", "annotate": "annotate", "ask": "ask", "audit": "audit",
+    "alarms": "alarms", "alerts": "alerts", "annotate": "annotate", "audit": "audit",
     "crawl": "crawl", "db": "database", "directives": "directives", "doctor": "doctor", "errors": "status",
     "explain": "explain", "export": "export", "fetch": "fetch", "files": "files", "follow": "follow",
     "front": "front", "health": "health", "init": "initialise", "log": "log",
-    "mail": "mail", "meta": "meta", "path": "path", "provider": "provider", "query": "query",
+    "mail": "mail", "meta": "meta", "path": "path", "provider": "provider",
     "recipient": "recipient", "refetch": "again", "registration": "registration", "retry": "again",
     "select": "select", "source": "source", "status": "status", "token": "token", "tracker": "tracker",
     "uns": "uns", "urd": "urd", "user": "user", "verify": "verify", "versions": "meta", "web": "web",
@@ -41,20 +41,13 @@ class Commands(LccGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted((*_COMMANDS, *_apps(ctx).commands()))
+        return sorted((*_COMMANDS, *apps_at_work(ctx).commands()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, None where there is none of this name."""
         module = _COMMANDS.get(cmd_name)
-        part = f"lcc_scrapy.cli.{module}:{cmd_name}" if module else _apps(ctx).commands().get(cmd_name)
+        part = f"lcc_scrapy.cli.{module}:{cmd_name}" if module else apps_at_work(ctx).commands().get(cmd_name)
         return None if part is None else cast("click.Command", load(part))
-
-
-def _apps(ctx: click.Context) -> Apps:
-    """Return the apps at work here, as -s, the environment and the project say."""
-    from lcc_scrapy.config.config import apps_of, given_settings
-
-    return apps_of(given_settings(ctx.params.get("settings", {})))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

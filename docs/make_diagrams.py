@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lcc_scrapy.apps.query import states as query_states
 from lcc_scrapy.domain import turn_states
-from lcc_scrapy.query import states as query_states
 from lcc_scrapy.uns import states as uns_states
 
 PAGES: Mapping[str, list[Mapping[Any, Any]]] = {

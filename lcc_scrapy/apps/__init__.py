@@ -4,5 +4,6 @@ APPS = (
     "lcc_scrapy.apps.registration.app",
     "lcc_scrapy.apps.tracker.app",
     "lcc_scrapy.apps.indexnow.app",
+    "lcc_scrapy.apps.query.app",
 )  # fmt: skip
 """The modules that define them, in the order in which their parts are called."""

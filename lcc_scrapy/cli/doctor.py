@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -51,24 +52,40 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
 
 
 def _findings(lcc: Lcc) -> Iterator["Finding"]:
-    from lcc_scrapy.ops.doctor import Finding, State, problem
+    from lcc_scrapy.ops.doctor import Finding, State, certificates, problem
 
     try:
         config = lcc.config
+        for group in config.apps.parts("settings"):
+            config.of(group)
     except LccError as error:
         yield problem("settings", error)
         return
     yield Finding("settings", State.OK, "all can be read")
     yield from _of_machine(config)
     yield from _redis(lcc)
-    try:
-        with lcc.store() as store:
+    store: SqlStore | None = None
+    with ExitStack() as opened:
+        try:
+            store = opened.enter_context(lcc.store())
             yield from _of_database(lcc, store)
             yield from _browser(lcc.config, store)
             yield from _search_index(lcc.config, store)
-    except LccError as error:
-        yield problem("database", error)
-    yield from _certificates(config)
+        except LccError as error:
+            store = None
+            yield problem("database", error)
+        yield from certificates(config.uns_listen.endpoints)
+        yield from _of_apps(config, store)
+
+
+def _of_apps(config: "Config", store: "SqlStore | None") -> Iterator["Finding"]:
+    from lcc_scrapy.ops.doctor import problem
+
+    for check in config.apps.parts("checks"):
+        try:
+            yield from check(config, store)
+        except LccError as error:
+            yield problem("apps", error)
 
 
 def _of_machine(config: "Config") -> Iterator["Finding"]:
@@ -217,17 +234,3 @@ def _former_names(store: "SqlStore") -> Iterator["Finding"]:
                 urls = [row.curl for row in tx.cached_of(pid, b"", _SAMPLE)]
                 urls += [error.url for error in tx.errors(pid, _SAMPLE)]
             yield from former_names(pid, roots, urls)
-
-
-def _certificates(config: "Config") -> Iterator["Finding"]:
-    from lcc_scrapy.listeners.tls import tls_endpoint
-    from lcc_scrapy.ops import doctor as checks
-
-    for endpoint in (*config.uns_listen.endpoints, *config.query_listen.endpoints):
-        try:
-            server = tls_endpoint(None, endpoint)
-        except (ValueError, TypeError) as error:
-            yield checks.problem("certificate", f"{endpoint}: {error}")
-            continue
-        if server is not None:
-            yield checks.certificate(endpoint, server.certificates.expires(), time.time())

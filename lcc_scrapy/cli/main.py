@@ -24,11 +24,11 @@ def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str,
 
 
 _COMMANDS = {
-    "alarms": "alarms", "alerts": "alerts", "annotate": "annotate", "ask": "ask", "audit": "audit",
+    "alarms": "alarms", "alerts": "alerts", "annotate": "annotate", "audit": "audit",
     "crawl": "crawl", "db": "database", "directives": "directives", "doctor": "doctor", "errors": "status",
     "explain": "explain", "export": "export", "fetch": "fetch", "files": "files", "follow": "follow",
     "front": "front", "health": "health", "init": "initialise", "log": "log",
-    "mail": "mail", "meta": "meta", "path": "path", "provider": "provider", "query": "query",
+    "mail": "mail", "meta": "meta", "path": "path", "provider": "provider",
     "recipient": "recipient", "refetch": "again", "retry": "again",
     "select": "select", "source": "source", "status": "status", "token": "token",
     "uns": "uns", "urd": "urd", "user": "user", "verify": "verify", "versions": "meta", "web": "web",

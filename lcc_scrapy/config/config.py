@@ -26,11 +26,10 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_serving import Bounds as WebBounds
 from lcc_scrapy.domain.http_serving import Endpoint
 from lcc_scrapy.domain.http_serving import Service as HttpService
-from lcc_scrapy.domain.listen_rules import QueryListenRules, UnsListenRules
+from lcc_scrapy.domain.listen_rules import UnsListenRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.query_limits import Limits as QueryLimits
 from lcc_scrapy.domain.render_rules import RenderRules
 from lcc_scrapy.domain.settings import LIVE, Setting, declared_in, group, make, setting, values_of
 from lcc_scrapy.domain.turn_limits import TurnLimits
@@ -137,9 +136,6 @@ class Config:
     render: RenderRules = group(RenderRules)
     contact: str = setting("LCC_CONTACT", "", str, "Where site owners reach you; sent with the User-Agent.")
     credentials_file: str = setting("LCC_CREDENTIALS_FILE", "", str.strip, "File that says by which proxy, with which password or client certificate sites of providers are reached ([access to sites](site-access.md)); read again on SIGHUP. Empty = directly, without.", LIVE)
-    query_listen: QueryListenRules = group(QueryListenRules)
-    query_threads: int = setting("LCC_QUERY_THREADS", "4", read.at_least_one, "Threads in which answers are read from database and disk, a portion of one answer at a time; each needs a database connection.")
-    query: QueryLimits = group(QueryLimits)
     log_format: str = setting("LCC_LOG_FORMAT", "text", read.one_of("text", "json"), "How log lines look: `text`, or `json`, one object a line.")
     fetch_log: Path | None = setting("LCC_FETCH_LOG", "fetch.log", _resolved, "File of the [fetch log](operations.md#what-was-fetched), one JSON line for each outcome of a fetch: of `fetch.log`, worker 0 writes `fetch-0.log`. A relative path begins in LCC_DATA_DIR; empty = off.")
     fetch_log_bytes: int = setting("LCC_FETCH_LOG_BYTES", "100M", read.at_least(1_000_000, read.size), "Size of one file of the fetch log; a full one is rotated away (`fetch-0.log.1`).")
@@ -227,7 +223,8 @@ def renew(running: Config, fresh: Config) -> Renewal:
     waiting = [one.name for one in different if not one.live]
     of_apps, changed_there, waiting_there = running.of_apps.renewed(fresh.of_apps)
     config = replace(make(Config, before | live), of_apps=of_apps)
-    return Renewal(config, (*live, *changed_there), (*waiting, *waiting_there))
+    changed, later = dict.fromkeys([*live, *changed_there]), dict.fromkeys([*waiting, *waiting_there])
+    return Renewal(config, tuple(changed), tuple(later))
 
 
 def load(settings: Given, environment: Mapping[str, str] = os.environ) -> Config:

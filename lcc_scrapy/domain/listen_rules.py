@@ -1,17 +1,16 @@
-"""Where and for how many the UNS and the query socket listen."""
+"""Where and for how many connections a socket listens, and the settings of this for the UNS."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lcc_scrapy.domain import notations as read
-from lcc_scrapy.domain import shared_settings as shared
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.settings import LIVE, setting
 
 
 @dataclass(frozen=True, slots=True)
 class ListenRules:
-    """What both have to say. Twice as many connections as may be are cut without a word."""
+    """What every listener has to say. Twice as many connections as may be are cut without a word."""
 
     endpoints: Sequence[str]
     """Twisted endpoint strings; empty = do not listen."""
@@ -38,16 +37,4 @@ class UnsListenRules(ListenRules):
     proxies: Networks = setting("LCC_UNS_PROXIES", "127.0.0.0/8 ::1", read.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints, separated by blanks: who is let in there, and believed when it says whose a connection is.", LIVE)
     connections_per_provider: int = setting("LCC_CONNECTIONS_PER_PROVIDER", "10", read.at_least_one, "Conversations of one provider with the UNS at a time, from all its addresses; more get 104.", LIVE)
     stop_seconds: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class QueryListenRules(ListenRules):
-    """Those of the query socket."""
-
-    endpoints: tuple[str, ...] = setting("LCC_QUERY_ENDPOINTS", "", read.listed, "Where `lcc query` listens: Twisted endpoint strings separated by blanks.")
-    allow_plain_remote: bool = setting("LCC_QUERY_ALLOW_PLAIN_REMOTE", "no", read.flag, "Permit `lcc query` to listen beyond loopback without TLS.")
-    connections_per_address: int = setting("LCC_QUERY_CONNECTIONS_PER_ADDRESS", "10", read.at_least_one, "Connections of one address to the query socket at a time; more get 804.", LIVE)
-    connections_max: int = setting("LCC_QUERY_CONNECTIONS_MAX", "100", read.at_least_one, "Connections to the query socket at a time; more get 804.", LIVE)
-    proxies: Networks = setting("LCC_QUERY_PROXIES", "127.0.0.0/8 ::1", read.networks, "Addresses and networks of proxies in front of `haproxy:` endpoints of `lcc query`.", LIVE)
-    stop_seconds: float = shared.stop_timeout()
 # fmt: on

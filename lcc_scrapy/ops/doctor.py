@@ -15,11 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.x509 import load_pem_x509_certificate
 
+from lcc_scrapy.config.config import Config
 from lcc_scrapy.content.objects import ContentObjects
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.convergence import NOT_TRIED_AGAIN, is_mismatching
 from lcc_scrapy.domain.cursor import Position
@@ -28,6 +30,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below, root_to_add
 from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
 from lcc_scrapy.http.credentials import Credentials, providers_in
+from lcc_scrapy.listeners.tls import tls_endpoint
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.machine.open_files import needed
 from lcc_scrapy.machine.redis_urls import errors, why
@@ -60,6 +63,13 @@ class Finding:
     check: str
     state: State
     text: str
+
+
+class Check(Protocol):
+    """What an app adds to ``lcc doctor``. An ``LccError`` that it raises is a problem, too."""
+
+    def __call__(self, config: Config, store: Store | None) -> Iterator[Finding]:
+        """Yield what was found; ``store`` is None where the database cannot be used."""
 
 
 def search_index(path: str, head: Position) -> Finding:
@@ -222,6 +232,18 @@ def certificate(where: str, expires: float, now: float) -> Finding:
         return problem("certificate", f"{where}: it expired {-days:.0f} days ago")
     state = State.OK if days > EXPIRING_DAYS else State.WARNING
     return Finding("certificate", state, f"{where}: valid for {days:.0f} days")
+
+
+def certificates(endpoints: Iterable[str]) -> Iterator[Finding]:
+    """Check the certificates of endpoints with TLS, written as Twisted has them."""
+    for endpoint in endpoints:
+        try:
+            server = tls_endpoint(None, endpoint)
+        except (ValueError, TypeError) as error:
+            yield problem("certificate", f"{endpoint}: {error}")
+            continue
+        if server is not None:
+            yield certificate(endpoint, server.certificates.expires(), time.time())
 
 
 def mismatches(providers: Iterable[Provider]) -> Iterator[Finding]:

@@ -10,6 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 from web_house import SITE, WebHouse
 
+from lcc_scrapy.apps.query.answering import DOCUMENT
+from lcc_scrapy.apps.query.front import DOCIDS, DOCIDS_MAX, FrontSource
+from lcc_scrapy.apps.query.wire.messages import Missing
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, Refusal
@@ -24,14 +27,11 @@ from lcc_scrapy.front import feed as feed_module
 from lcc_scrapy.front.content_user import FrontChanges
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FIRST_REST, FrontFeed, FrontReader
-from lcc_scrapy.front.queries import DOCIDS, DOCIDS_MAX, FrontSource
 from lcc_scrapy.front.silent import Silent
 from lcc_scrapy.front.sub_http import SubFailed
 from lcc_scrapy.front.tokens import FrontTokens
 from lcc_scrapy.front.web import Front as WebFront
 from lcc_scrapy.front.web import make_app
-from lcc_scrapy.query.answering import DOCUMENT
-from lcc_scrapy.wire.queries.messages import Missing
 
 EVERYTHING = Selection()
 

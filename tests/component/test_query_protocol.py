@@ -9,15 +9,14 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from lcc_scrapy.apps.query.service import QueryService
+from lcc_scrapy.apps.query.settings import Limits, QueryListenRules, QuerySettings
+from lcc_scrapy.apps.query.states import State
+from lcc_scrapy.apps.query.wire.messages import QueryRejected, ResultBegins
+from lcc_scrapy.apps.query.wire.reading import ResultReader
 from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
-from lcc_scrapy.domain.listen_rules import QueryListenRules
-from lcc_scrapy.domain.query_limits import Limits
-from lcc_scrapy.query.service import QueryService
-from lcc_scrapy.query.states import State
-from lcc_scrapy.wire.queries.messages import QueryRejected, ResultBegins
-from lcc_scrapy.wire.queries.reading import ResultReader
 
 ASK = b"<lococa:query/>"
 WAIT = b"<lococa:query wait='10'/>"
@@ -325,6 +324,7 @@ def test_new_bounds_hold_for_who_comes_next():
 
 
 def test_the_defaults_of_the_settings_are_those_of_limits_and_doors(tmp_path):
-    config = load(Settings({"LCC_DATA_DIR": str(tmp_path), "LCC_STOP_TIMEOUT": "5"}), {})
-    assert config.query == Limits()
-    assert config.query_listen == QueryListenRules(stop_seconds=5)
+    given = {"LCC_DATA_DIR": str(tmp_path), "LCC_STOP_TIMEOUT": "5", "LCC_POLL": "7"}
+    rules = load(Settings(given), {}).of(QuerySettings)
+    assert rules.limits == Limits(poll_seconds=7)
+    assert rules.listen == QueryListenRules(stop_seconds=5)

@@ -10,6 +10,7 @@ import pytest_twisted
 from scrapy.settings import BaseSettings, Settings
 from twisted.internet.defer import fail, succeed
 
+from lcc_scrapy.apps.query.settings import QuerySettings
 from lcc_scrapy.config import reloading
 from lcc_scrapy.config.config import SETTINGS, Renewal, load, renew
 from lcc_scrapy.config.reloading import Reloader, renewed, settings_of_now, summary
@@ -31,6 +32,16 @@ def test_what_is_live_changes_and_the_rest_waits_for_a_restart():
     assert renewal.config == replace(old, turns=replace(old.turns, bandwidth=200_000))
     assert renewal.changed == ("LCC_BANDWIDTH",)
     assert renewal.waiting == ("LCC_DATABASE_URL", "LCC_FETCHES")
+
+
+def test_settings_of_apps_change_too_and_those_that_several_have_are_named_once():
+    old, new = configured(), configured(LCC_POLL="7s", LCC_QUERY_BYTES="10", LCC_QUERY_THREADS="9")
+    before = old.of(QuerySettings)
+    renewal = renew(old, new)
+    limits = replace(before.limits, poll_seconds=7, query_bytes=10)
+    assert renewal.config.of(QuerySettings) == replace(before, limits=limits)
+    assert renewal.changed == ("LCC_POLL", "LCC_QUERY_BYTES")
+    assert renewal.waiting == ("LCC_QUERY_THREADS",)
 
 
 def test_where_things_are_never_changes_under_a_running_process():

@@ -15,13 +15,13 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
 
 import lcc_scrapy
+from lcc_scrapy.apps.query import client as query_client
 from lcc_scrapy.domain.http_serving import Endpoint
 from lcc_scrapy.http import outgoing
 from lcc_scrapy.http.request import Origin, Request
 from lcc_scrapy.listeners.endpoints import Listeners
 from lcc_scrapy.listeners.socket_handover import KEPT
 from lcc_scrapy.push import client
-from lcc_scrapy.query import client as query_client
 from lcc_scrapy.web import server as web_server
 from lcc_scrapy.wire.sockets import send_at_once
 

@@ -7,6 +7,21 @@ from dataclasses import replace
 import pytest
 from mirror import NAMES, PIDS, SELECTIONS, change, prepare
 
+from lcc_scrapy.apps.query import answering, sources
+from lcc_scrapy.apps.query.answering import Answer, Answering, Everybody, refusal_of
+from lcc_scrapy.apps.query.sources import OneLcc
+from lcc_scrapy.apps.query.wire.messages import (
+    Content,
+    ContentEnds,
+    Query,
+    Reached,
+    ResultBegins,
+    ResultEnds,
+    Row,
+    Wanted,
+    What,
+)
+from lcc_scrapy.apps.query.wire.reading import ResultReader
 from lcc_scrapy.cache.tombstones import forget_tombstones
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.db.records import Ownership
@@ -20,21 +35,6 @@ from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.reader import Inventory, Reader
 from lcc_scrapy.feed.store_feed import GENERATION, StoreFeed
-from lcc_scrapy.query import answering, sources
-from lcc_scrapy.query.answering import Answer, Answering, Everybody, refusal_of
-from lcc_scrapy.query.sources import OneLcc
-from lcc_scrapy.wire.queries.messages import (
-    Content,
-    ContentEnds,
-    Query,
-    Reached,
-    ResultBegins,
-    ResultEnds,
-    Row,
-    Wanted,
-    What,
-)
-from lcc_scrapy.wire.queries.reading import ResultReader
 from tests.memory_store import MemoryStore
 
 EVERYBODY = Everybody()

@@ -12,28 +12,28 @@ from urllib.parse import quote
 from lcc_scrapy.annotation import profile_forms
 from lcc_scrapy.apps.indexnow.body import BODY_MAX, read_body
 from lcc_scrapy.apps.indexnow.rules import NotTaken, read_submission
+from lcc_scrapy.apps.query.answering import FILTERS_MAX
+from lcc_scrapy.apps.query.settings import DEFAULT_LIMITS
+from lcc_scrapy.apps.query.wire import writing
+from lcc_scrapy.apps.query.wire.messages import ResultBegins, Row, Wanted
+from lcc_scrapy.apps.query.wire.reading import NotUnderstood, QueryReader, ResultReader
 from lcc_scrapy.apps.registration import rules as registration
 from lcc_scrapy.apps.registration.reading import BODY_BYTES, json_fields
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import BadCursor, Position
 from lcc_scrapy.domain.errors import BadField
 from lcc_scrapy.domain.front_cursor import FRONT_CURSOR_MAX, FrontPosition, Note, Part
-from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.selection import Selection, is_pattern
 from lcc_scrapy.domain.tokens import digest_of
 from lcc_scrapy.front.feed import PAGE
 from lcc_scrapy.front.rows import page_of
 from lcc_scrapy.front.sub_http import ROW_MAX
-from lcc_scrapy.query.answering import FILTERS_MAX
 from lcc_scrapy.web.cookies import cookie_of
 from lcc_scrapy.web.forms import form_fields
 from lcc_scrapy.web.ranges import Unsatisfiable, is_named, part
 from lcc_scrapy.web.server import HEAD_BYTES
 from lcc_scrapy.web.sharing import client_address
-from lcc_scrapy.wire.queries import writing
-from lcc_scrapy.wire.queries.messages import ResultBegins, Row, Wanted
-from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader, ResultReader
 from tests.faults.growth import Dimension, Parser, grown
 from tests.web_house import WebHouse
 

@@ -8,14 +8,8 @@ from tempfile import TemporaryDirectory
 
 import brotli
 
-from lcc_scrapy.content.decoding import zstd
-from lcc_scrapy.domain.cursor import Position
-from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
-from lcc_scrapy.machine.disk import FolderSync
-from lcc_scrapy.uns.spool_file import SpoolHeader
-from lcc_scrapy.uns.spool_writer import SpoolWriter
-from lcc_scrapy.wire.queries import writing
-from lcc_scrapy.wire.queries.messages import (
+from lcc_scrapy.apps.query.wire import writing
+from lcc_scrapy.apps.query.wire.messages import (
     Query,
     QueryRejected,
     Reached,
@@ -25,6 +19,12 @@ from lcc_scrapy.wire.queries.messages import (
     Wanted,
     What,
 )
+from lcc_scrapy.content.decoding import zstd
+from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.entries import Declared, Operation, UrlEntry
+from lcc_scrapy.machine.disk import FolderSync
+from lcc_scrapy.uns.spool_file import SpoolHeader
+from lcc_scrapy.uns.spool_writer import SpoolWriter
 from tests.faults.streams import transcripts
 
 URLS = (

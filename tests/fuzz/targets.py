@@ -19,6 +19,9 @@ from xml.etree import ElementTree as ET
 import yarl
 from scrapy import Request
 
+from lcc_scrapy.apps.query.wire import writing
+from lcc_scrapy.apps.query.wire.messages import Query, Said
+from lcc_scrapy.apps.query.wire.reading import NotUnderstood, QueryReader, ResultReader
 from lcc_scrapy.content.decoding import PIECE, BadCoding, decoder
 from lcc_scrapy.domain.cursor import BadCursor, Position
 from lcc_scrapy.domain.errors import Refusal, UrlRefused
@@ -52,9 +55,6 @@ from lcc_scrapy.uns.states import (
     Vanished,
 )
 from lcc_scrapy.wire.messages import InitAccepted, Quota, SetEnd
-from lcc_scrapy.wire.queries import writing
-from lcc_scrapy.wire.queries.messages import Query, Said
-from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader, ResultReader
 from tests.runs import one_by_one, plainly
 
 ROOTS = tuple(

@@ -7,10 +7,14 @@ from contextlib import closing
 import pytest
 from test_cli import House
 
+from lcc_scrapy.cli import doctor as command
+from lcc_scrapy.config.config import Config
 from lcc_scrapy.domain.cursor import Position
+from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.ops import doctor
 from lcc_scrapy.ops.doctor import Finding, State
+from lcc_scrapy.runtime.apps import Apps
 from tests.certificates import DAY, NOW, Authority
 from tests.dashboard_house import write_index
 from tests.ports import free_port
@@ -62,6 +66,10 @@ def test_before_lcc_init_it_says_what_to_do(tmp_path):
 
 def test_a_wrong_setting_is_one_problem(house):
     assert list(findings(house, "LCC_QUEUE_MAX=many", status=1)) == ["settings"]
+    found = findings(house, "LCC_QUERY_BYTES=many", status=1)
+    assert list(found) == ["settings"]
+    assert "LCC_QUERY_BYTES" in found["settings"][1]
+    assert "settings" in findings(house, "LCC_QUERY_BYTES=many", "LCC_APPS=-query")
 
 
 def test_the_index_in_which_the_dashboard_searches_is_checked(house, tmp_path):
@@ -144,8 +152,31 @@ def test_the_certificate_of_an_endpoint_is_read(house, tmp_path):
     state, text = findings(house, f"LCC_UNS_ENDPOINTS={endpoint}:interface=127.0.0.1")["certificate"]
     assert (state, text.endswith("days")) == ("ok", True)
     (folder / "cert.pem").write_text("none")
-    found = findings(house, f"LCC_UNS_ENDPOINTS={endpoint}:interface=127.0.0.1", status=1)
-    assert "no certificates in it" in found["certificate"][1]
+    for setting in ("LCC_UNS_ENDPOINTS", "LCC_QUERY_ENDPOINTS"):
+        found = findings(house, f"{setting}={endpoint}:interface=127.0.0.1", status=1)
+        assert "no certificates in it" in found["certificate"][1]
+
+
+def test_what_apps_check_is_checked_without_a_database_too(tmp_path):
+    found = findings(House(tmp_path), "LCC_QUERY_ENDPOINTS=ssl:1:privateKey=missing", status=1)
+    assert found["database"][0] == "problem"
+    assert "missing" in found["certificate"][1]
+
+
+def test_a_check_of_an_app_that_fails_is_a_problem_and_the_others_go_on(monkeypatch):
+    def failing(config, store):
+        raise ConfigurationError("no such thing")
+        yield
+
+    def other(config, store):
+        yield Finding("other", State.OK, str(store))
+
+    monkeypatch.setattr(Apps, "parts", lambda _self, kind: iter({"checks": [failing, other]}[kind]))
+    found = list(command._of_apps(Config(), None))
+    assert [(one.check, one.state, one.text) for one in found] == [
+        ("apps", "problem", "no such thing"),
+        ("other", "ok", "None"),
+    ]
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(0, State.OK), (30, State.PROBLEM), (-30, State.PROBLEM)])

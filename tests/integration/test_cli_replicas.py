@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from test_cli import House, one_error, small
 from test_query_socket import Served
 
+from lcc_scrapy.apps.query.wire.messages import Query, Row
 from lcc_scrapy.cli.web_api import make_api
 from lcc_scrapy.config.config import config_of
 from lcc_scrapy.content_user import ContentUser
@@ -16,7 +17,6 @@ from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.tokens import READ, Token, digest_of, new_secret
 from lcc_scrapy.feed.tokens import StoreTokens
-from lcc_scrapy.wire.queries.messages import Query, Row
 
 __all__ = ["small"]
 

@@ -11,13 +11,8 @@ import pytest
 from front_house import PROGRAM, FrontHouse
 from test_cli import SITE
 
-from lcc_scrapy.cli.context import PARTIAL, START_OVER
-from lcc_scrapy.domain.entries import Operation
-from lcc_scrapy.domain.front import Moving
-from lcc_scrapy.feed.store_feed import GENERATION
-from lcc_scrapy.front.directory import Directory
-from lcc_scrapy.query.client import Rejected, ask, connect
-from lcc_scrapy.wire.queries.messages import (
+from lcc_scrapy.apps.query.client import Rejected, ask, connect
+from lcc_scrapy.apps.query.wire.messages import (
     Content,
     ContentEnds,
     Missing,
@@ -29,6 +24,11 @@ from lcc_scrapy.wire.queries.messages import (
     Wanted,
     What,
 )
+from lcc_scrapy.cli.context import PARTIAL, START_OVER
+from lcc_scrapy.domain.entries import Operation
+from lcc_scrapy.domain.front import Moving
+from lcc_scrapy.feed.store_feed import GENERATION
+from lcc_scrapy.front.directory import Directory
 from tests.forkserver import popen
 from tests.harness import BIN, wait_for
 

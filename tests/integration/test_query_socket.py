@@ -18,11 +18,11 @@ import pytest
 from test_cli import SITE, House, one_error, rows_of
 from test_cli import house as any_house
 
+from lcc_scrapy.apps.query.client import Rejected, Unanswered, ask, connect
+from lcc_scrapy.apps.query.wire.messages import Content, ContentEnds, Query, ResultEnds, Row, Wanted, What
 from lcc_scrapy.content_user import ContentUser
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import Operation
-from lcc_scrapy.query.client import Rejected, Unanswered, ask, connect
-from lcc_scrapy.wire.queries.messages import Content, ContentEnds, Query, ResultEnds, Row, Wanted, What
 from tests.certificates import Authority
 from tests.forkserver import popen
 from tests.harness import BIN

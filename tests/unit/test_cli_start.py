@@ -98,6 +98,18 @@ def test_completing_a_command_needs_neither_a_database_nor_a_reactor(tmp_path):
     assert started.imported(FOR_HELP) == set()
 
 
+def test_commands_of_an_app_stand_in_the_group_that_they_name_unless_it_is_left_out(tmp_path):
+    started = Started(tmp_path, "front", "query", "--help")
+    assert "lcc front query" in started.lines[0]
+    assert started.imported(FOR_HELP) == set()
+    for left_out in (
+        Started(tmp_path, "-s", "LCC_APPS=-query", "front", "query"),
+        Started(tmp_path, "front", "query", LCC_APPS="-query"),
+    ):
+        assert left_out.done.returncode == 2
+        assert "No such command 'query'" in left_out.done.stderr
+
+
 def test_what_was_imported_is_not_looked_through_for_garbage(folder):
     started = Started(folder, "explain", "http://site.example/x")
     assert started.full == 0

@@ -174,7 +174,7 @@ def test_every_field_of_the_configuration_is_a_setting_or_a_group_of_them(tmp_pa
 
 def test_a_setting_that_several_components_get_is_one_setting(tmp_path: Path) -> None:
     config = load(Settings({"LCC_DATA_DIR": str(tmp_path), "LCC_POLL": "7s"}), {})
-    assert config.poll == config.query.poll_seconds == config.web.poll == 7
+    assert config.poll == config.web.poll == 7
     assert [one.name for one in SETTINGS].count("LCC_POLL") == 1
     declared = {}
     for one in declared_in(Config):

@@ -4,11 +4,10 @@ import itertools
 
 import pytest
 
-from lcc_scrapy.domain.errors import Refusal
-from lcc_scrapy.domain.query_limits import Limits
-from lcc_scrapy.query.deadlines import Deadlines
-from lcc_scrapy.query.session import Begin, Close, GoOn, HalfClose, Session, WaitAMoment, Write
-from lcc_scrapy.query.states import (
+from lcc_scrapy.apps.query.deadlines import Deadlines
+from lcc_scrapy.apps.query.session import Begin, Close, GoOn, HalfClose, Session, WaitAMoment, Write
+from lcc_scrapy.apps.query.settings import Limits
+from lcc_scrapy.apps.query.states import (
     TABLE,
     Answered,
     LookAgain,
@@ -19,7 +18,8 @@ from lcc_scrapy.query.states import (
     StreamEnded,
     Vanished,
 )
-from lcc_scrapy.wire.queries.messages import Query
+from lcc_scrapy.apps.query.wire.messages import Query
+from lcc_scrapy.domain.errors import Refusal
 
 EVENTS = (
     Query(), Portion(b"x"), NothingYet(), LookAgain(), Answered(), Refused(Refusal(803)), StreamEnded(), Vanished(),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcc_scrapy.wire.queries import writing
-from lcc_scrapy.wire.queries.messages import (
+from lcc_scrapy.apps.query.wire import writing
+from lcc_scrapy.apps.query.wire.messages import (
     Content,
     ContentEnds,
     Missing,
@@ -21,7 +21,7 @@ from lcc_scrapy.wire.queries.messages import (
     Wanted,
     What,
 )
-from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader, ResultReader
+from lcc_scrapy.apps.query.wire.reading import NotUnderstood, QueryReader, ResultReader
 
 MOST = 20_000
 any_text = st.text(

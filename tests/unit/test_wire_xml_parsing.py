@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lcc_scrapy.annotation.aci_formats import BadAci, aci_of_xml
 from lcc_scrapy.annotation.urd_xml import read_xml as read_urds
+from lcc_scrapy.apps.query.wire.reading import NotUnderstood, QueryReader
 from lcc_scrapy.domain.urd_rules import BadUrd
 from lcc_scrapy.links.listings import read_listing
 from lcc_scrapy.links.rules import LinkRules
@@ -25,7 +26,6 @@ from lcc_scrapy.uns.codec import Codec
 from lcc_scrapy.wire.directives import Unreadable as UnreadableDirectives
 from lcc_scrapy.wire.directives import read_xml as read_directives
 from lcc_scrapy.wire.messages import NAMESPACE, InitRejected
-from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader
 from lcc_scrapy.wire.xml_parsing import BadXml, Utf8Text, in_utf8
 
 PLACE = "http://www.example.org/{}"

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from xml.parsers import expat
 
-from lcc_scrapy.wire.messages import NAMESPACE
-from lcc_scrapy.wire.queries.messages import (
+from lcc_scrapy.apps.query.wire.messages import (
     OPS,
     Content,
     ContentEnds,
@@ -26,6 +25,7 @@ from lcc_scrapy.wire.queries.messages import (
     Wanted,
     What,
 )
+from lcc_scrapy.wire.messages import NAMESPACE
 
 DIGITS_MAX = 18
 DEPTH_MAX = 16

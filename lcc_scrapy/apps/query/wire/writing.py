@@ -9,8 +9,7 @@ import base64
 import re
 from collections.abc import Mapping
 
-from lcc_scrapy.wire.messages import NAMESPACE
-from lcc_scrapy.wire.queries.messages import (
+from lcc_scrapy.apps.query.wire.messages import (
     OPS,
     VERSION,
     Missing,
@@ -23,6 +22,7 @@ from lcc_scrapy.wire.queries.messages import (
     Wanted,
     What,
 )
+from lcc_scrapy.wire.messages import NAMESPACE
 from lcc_scrapy.wire.writing import NOT_XML, element
 
 CONTENT_BLOCK = 48 * 1024

@@ -17,14 +17,12 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from lcc_scrapy.domain.errors import Refusal
-from lcc_scrapy.domain.query_limits import Limits
-from lcc_scrapy.listeners.conversation import Conversation, ConversationService
-from lcc_scrapy.query import session
-from lcc_scrapy.query.answering import Answer, Answering, Step, refusal_of
-from lcc_scrapy.query.deadlines import Deadlines
-from lcc_scrapy.query.session import Effect, Session
-from lcc_scrapy.query.states import (
+from lcc_scrapy.apps.query import session
+from lcc_scrapy.apps.query.answering import Answer, Answering, Step, refusal_of
+from lcc_scrapy.apps.query.deadlines import Deadlines
+from lcc_scrapy.apps.query.session import Effect, Session
+from lcc_scrapy.apps.query.settings import Limits
+from lcc_scrapy.apps.query.states import (
     Answered,
     Event,
     LookAgain,
@@ -35,8 +33,10 @@ from lcc_scrapy.query.states import (
     StreamEnded,
     Vanished,
 )
-from lcc_scrapy.wire.queries.messages import Query
-from lcc_scrapy.wire.queries.reading import NotUnderstood, QueryReader
+from lcc_scrapy.apps.query.wire.messages import Query
+from lcc_scrapy.apps.query.wire.reading import NotUnderstood, QueryReader
+from lcc_scrapy.domain.errors import Refusal
+from lcc_scrapy.listeners.conversation import Conversation, ConversationService
 
 log = logging.getLogger(__name__)
 

@@ -10,14 +10,9 @@ from typing import IO, Any
 
 import click
 
-from lcc_scrapy.cli.context import CannotGoOn, Failure, Partial
-from lcc_scrapy.cli.feed_options import Place, filters, place, places
-from lcc_scrapy.domain.cursor import BadCursor, Position
-from lcc_scrapy.domain.front_cursor import FrontPosition
-from lcc_scrapy.domain.selection import Selection
-from lcc_scrapy.query.client import Unanswered, connect
-from lcc_scrapy.query.client import ask as asking
-from lcc_scrapy.wire.queries.messages import (
+from lcc_scrapy.apps.query.client import Unanswered, connect
+from lcc_scrapy.apps.query.client import ask as asking
+from lcc_scrapy.apps.query.wire.messages import (
     Content,
     ContentEnds,
     Missing,
@@ -29,6 +24,11 @@ from lcc_scrapy.wire.queries.messages import (
     Said,
     Wanted,
 )
+from lcc_scrapy.cli.context import CannotGoOn, Failure, Partial
+from lcc_scrapy.cli.feed_options import Place, filters, place, places
+from lcc_scrapy.domain.cursor import BadCursor, Position
+from lcc_scrapy.domain.front_cursor import FrontPosition
+from lcc_scrapy.domain.selection import Selection
 
 _NUMBERS = {
     "seq", "pid", "mtime", "len", "fetched_time", "fetched_machineid", "fetched_fileid", "fetched_len",

@@ -1,6 +1,6 @@
 """Deadlines of a conversation with a content user; pure, the time (seconds, monotonic) is a parameter."""
 
-from lcc_scrapy.domain.query_limits import Limits
+from lcc_scrapy.apps.query.settings import Limits
 
 
 class Deadlines:

@@ -11,11 +11,11 @@ import socket
 import ssl
 from collections.abc import Iterator
 
+from lcc_scrapy.apps.query.wire import writing
+from lcc_scrapy.apps.query.wire.messages import Query, QueryRejected, ResultEnds, Said
+from lcc_scrapy.apps.query.wire.reading import NotUnderstood, ResultReader
 from lcc_scrapy.domain.cursor import StartOver
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.wire.queries import writing
-from lcc_scrapy.wire.queries.messages import Query, QueryRejected, ResultEnds, Said
-from lcc_scrapy.wire.queries.reading import NotUnderstood, ResultReader
 from lcc_scrapy.wire.sockets import send_at_once
 
 START_OVER = 802

@@ -8,17 +8,16 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from lcc_scrapy.apps.query.answering import Answer
+from lcc_scrapy.apps.query.protocol import QueryProtocol, Shared
+from lcc_scrapy.apps.query.settings import DEFAULT_LIMITS, Limits, QueryListenRules
+from lcc_scrapy.apps.query.wire.messages import Query
 from lcc_scrapy.domain.errors import Refusal
-from lcc_scrapy.domain.listen_rules import QueryListenRules
-from lcc_scrapy.domain.query_limits import DEFAULT_LIMITS, Limits
 from lcc_scrapy.listeners.conversation import (
     LAST_WORDS_SECONDS,
     ConversationService,
 )
 from lcc_scrapy.listeners.peers import LOCAL, neighbourhood
-from lcc_scrapy.query.answering import Answer
-from lcc_scrapy.query.protocol import QueryProtocol, Shared
-from lcc_scrapy.wire.queries.messages import Query
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from lcc_scrapy.apps.query.sources import Found, Listed, Source, Told
+from lcc_scrapy.apps.query.wire import writing
+from lcc_scrapy.apps.query.wire.messages import Query, Reached, ResultBegins, ResultEnds, Row, Wanted, What
 from lcc_scrapy.content.files import relative_path
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
@@ -15,9 +18,6 @@ from lcc_scrapy.domain.selection import Change, Leave, Selection, is_pattern
 from lcc_scrapy.domain.tokens import NotAllowed
 from lcc_scrapy.domain.tokens import Refused as TokenRefused
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
-from lcc_scrapy.query.sources import Found, Listed, Source, Told
-from lcc_scrapy.wire.queries import writing
-from lcc_scrapy.wire.queries.messages import Query, Reached, ResultBegins, ResultEnds, Row, Wanted, What
 
 PORTION = 64 * 1024
 """Bytes after which a portion is handed over; a row, or a block of content, may stand above that."""

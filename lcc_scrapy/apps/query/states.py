@@ -6,8 +6,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lcc_scrapy.apps.query.wire.messages import Query
 from lcc_scrapy.domain.errors import Refusal
-from lcc_scrapy.wire.queries.messages import Query
 
 
 class State(StrEnum):

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from lcc_scrapy.domain.errors import Refusal, text_of
-from lcc_scrapy.query.states import (
+from lcc_scrapy.apps.query.states import (
     TABLE,
     Answered,
     Event,
@@ -13,8 +12,9 @@ from lcc_scrapy.query.states import (
     Refused,
     State,
 )
-from lcc_scrapy.wire.queries import writing
-from lcc_scrapy.wire.queries.messages import Query, QueryRejected
+from lcc_scrapy.apps.query.wire import writing
+from lcc_scrapy.apps.query.wire.messages import Query, QueryRejected
+from lcc_scrapy.domain.errors import Refusal, text_of
 
 
 @dataclass(frozen=True, slots=True)

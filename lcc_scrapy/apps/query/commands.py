@@ -1,15 +1,19 @@
-"""``lcc query``: the query socket, as a process of its own."""
+"""``lcc query``, ``lcc front query``: the query socket as a process of its own; its check for operators."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lcc_scrapy.apps.query.settings import QuerySettings
 from lcc_scrapy.cli.context import Lcc, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.tx import Store
+    from lcc_scrapy.ops.doctor import Check, Finding
 
 
 _LISTEN = click.option(
@@ -39,7 +43,7 @@ def query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
     config = _listening(lcc, endpoints)
     home = lcc.home
     reactor = _reactor(lcc, config)
-    from lcc_scrapy.cli.query_process import QueryProcess
+    from lcc_scrapy.apps.query.process import QueryProcess
 
     QueryProcess(config, home, reactor, lcc.settings).run()
 
@@ -59,19 +63,19 @@ def front_query(lcc: Lcc, endpoints: tuple[str, ...]) -> None:
     """  # noqa: D301
     config = _listening(lcc, endpoints)
     reactor = _reactor(lcc, config)
-    from lcc_scrapy.cli.query_process import FrontQueryProcess
+    from lcc_scrapy.apps.query.front import FrontQueryProcess
 
     FrontQueryProcess(config, reactor, lcc.settings).run()
 
 
 def _listening(lcc: Lcc, endpoints: tuple[str, ...]) -> "Config":
     """Return the settings with the endpoints to listen at."""
-    config = lcc.config
+    config, rules = lcc.config, lcc.config.of(QuerySettings)
     if endpoints:
-        config = replace(config, query_listen=replace(config.query_listen, endpoints=endpoints))
-    if not config.query_listen.endpoints:
+        rules = replace(rules, listen=replace(rules.listen, endpoints=endpoints))
+    if not rules.listen.endpoints:
         raise ConfigurationError("say where to listen: --listen or LCC_QUERY_ENDPOINTS")
-    return config
+    return replace(config, of_apps=config.of_apps.with_group(rules))
 
 
 def _reactor(lcc: Lcc, config: "Config") -> Any:
@@ -86,3 +90,14 @@ def _reactor(lcc: Lcc, config: "Config") -> Any:
     from twisted.internet import reactor  # noqa: TID251 - just installed
 
     return reactor
+
+
+def _check(config: "Config", store: "Store | None") -> Iterator["Finding"]:
+    """Look at the certificates of the endpoints."""
+    del store
+    from lcc_scrapy.ops.doctor import certificates
+
+    yield from certificates(config.of(QuerySettings).listen.endpoints)
+
+
+CHECK: "Check" = _check

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Protocol
 
+from lcc_scrapy.apps.query.wire.messages import Missing
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.directives import Owners
@@ -11,7 +12,6 @@ from lcc_scrapy.domain.errors import Refusal
 from lcc_scrapy.domain.selection import Change, Selection
 from lcc_scrapy.feed.library import Library
 from lcc_scrapy.feed.reader import Inventory, Reader, begin
-from lcc_scrapy.wire.queries.messages import Missing
 
 ROWS = 200
 """Changes per look at the feed: what a slow reader keeps in memory."""

@@ -1,22 +1,29 @@
-"""Queries over all sub-LCCs of a front, for the query socket (seed 003 section 12, "FEC-API")."""
+"""The query socket of a front: queries over all its sub-LCCs (seed 003 section 12, "FEC-API")."""
 
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import IO
+from typing import IO, Any
 
+from scrapy.settings import BaseSettings
+
+from lcc_scrapy.apps.query.process import QueryServer
+from lcc_scrapy.apps.query.sources import ROWS, Found, Listed, Told
+from lcc_scrapy.apps.query.wire.messages import Missing
+from lcc_scrapy.config.config import Config
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.errors import ConfigurationError, Refusal
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.selection import Selection
+from lcc_scrapy.domain.tokens import Tokens
+from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.feed import FrontFeed, FrontReader
 from lcc_scrapy.front.silent import Silent
 from lcc_scrapy.front.sub_http import SubFailed
-from lcc_scrapy.query.sources import ROWS, Found, Listed, Told
-from lcc_scrapy.wire.queries.messages import Missing
+from lcc_scrapy.front.tokens import FrontTokens
 
 DOCIDS = 50
 """Documents that each sub-LCC is asked for at a time."""
@@ -26,7 +33,7 @@ DOCIDS_MAX = 200
 
 
 class FrontSource:
-    """The ``query.sources.Source`` that a front is. ``silent`` logs which sub-LCCs do not answer."""
+    """The ``sources.Source`` that a front is. ``silent`` logs which sub-LCCs do not answer."""
 
     has_files = False
 
@@ -136,6 +143,31 @@ class FrontSource:
         """Tell whether a sub-LCC has a provider; while one moves, its documents may be in two."""
         sub = self._feed.directory.sub_of(pid)
         return sub is None or sub.name == name
+
+
+class FrontQueryProcess(QueryServer):
+    """The query socket of a front: queries get 803 until the front's database answers."""
+
+    def __init__(self, config: Config, reactor: Any, settings: BaseSettings) -> None:
+        super().__init__(config, None, reactor, settings)
+        self._directory = Directory(config.front_database_url)
+        self._feed = FrontFeed(self._directory, config.front_patience)
+        self._tokens = FrontTokens(self._directory)
+        self._front = FrontSource(self._feed, Silent())
+
+    def _check(self) -> None:
+        self._directory.check()
+
+    def _source(self) -> FrontSource:
+        return self._front
+
+    def _known_tokens(self) -> Tokens:
+        return self._tokens
+
+    def _close(self) -> None:
+        self._feed.close()
+        self._directory.close()
+        self._close_stores()
 
 
 def _head(position: FrontPosition) -> FrontPosition:

@@ -34,7 +34,7 @@ DOCUMENTS, BYTES = 100, 16_000_000
 IN_MEMORY = 256_000
 """Bytes of a file from which on it is copied by way of another file."""
 
-DOCUMENT, TOMBSTONE = "lccurl", "tombstones"
+DOCUMENT = "lccurl"
 _CHUNK = 1 << 20
 
 

@@ -108,20 +108,6 @@ class Window:
         return self.reach.arrivals
 
 
-def window_of(
-    tx: Tx,
-    lease: StoredTurn,
-    members: Iterable[Member],
-    now: float,
-    *,
-    zone: tzinfo,
-    limit: int,
-    out: Collection[bytes],
-) -> Window:
-    """Return the first tickets of one turn."""
-    return windows_of(tx, [Wanted(lease, tuple(members), limit, out)], now, zone=zone)[0]
-
-
 def windows_of(
     tx: Tx, wanted: Sequence[Wanted], now: float, *, zone: tzinfo, bring_back: bool = True
 ) -> list[Window]:

@@ -17,7 +17,7 @@ from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.intake.absorbing import Intake
 from lcc_scrapy.queue.leases import Granted, look_around, take_turns
 from lcc_scrapy.queue.settlement import Settlement
-from lcc_scrapy.queue.window_rows import window_of
+from lcc_scrapy.queue.window_rows import Wanted, windows_of
 from lcc_scrapy.uns.spool_file import record_line
 from tests.memory_store import MemoryStore
 
@@ -182,7 +182,8 @@ class LittleLcc:
             self.grant()
         held = self.granted.get(turnkey) or Granted(StoredTurn(turnkey, self.owner), ())
         with self.store.begin() as tx:
-            return window_of(tx, held.lease, held.members, self.now, zone=zone, limit=limit, out=out)
+            wanted = Wanted(held.lease, tuple(held.members), limit, out)
+            return windows_of(tx, [wanted], self.now, zone=zone)[0]
 
     def tickets(self, pid=PID, **options):
         return list(self.window(pid, **options).tickets)

@@ -35,7 +35,7 @@ from lcc_scrapy.machine.data_directory import WorkerSlot
 from lcc_scrapy.queue.leases import take_turns
 from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
-from lcc_scrapy.queue.window_rows import window_of
+from lcc_scrapy.queue.window_rows import Wanted, windows_of
 from tests.forkserver import run
 from tests.harness import BIN
 from tests.made_databases import make_sqlite
@@ -114,9 +114,8 @@ class House:
 
     def tickets(self, tx, pid):
         granted = take_turns(tx, "1/9", time.time(), limit=9, only=pid)[0]
-        return window_of(
-            tx, granted.lease, granted.members, time.time(), zone=UTC, limit=10_000, out=()
-        ).tickets
+        wanted = Wanted(granted.lease, tuple(granted.members), 10_000, ())
+        return windows_of(tx, [wanted], time.time(), zone=UTC)[0].tickets
 
     def settle(self, outcome_of, pid=PID):
         store, content = self.store(), ContentFiles(self.data / "content", 1)

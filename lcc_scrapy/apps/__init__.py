@@ -1,6 +1,7 @@
 """The apps: one folder each, of which nothing else knows but the line below."""
 
 APPS = (
+    "lcc_scrapy.apps.alarms.app",
     "lcc_scrapy.apps.indexnow.app",
 )  # fmt: skip
 """The modules that define them, in the order in which their parts are called."""

@@ -45,7 +45,7 @@ def dashboard_terms(config: "Config") -> Terms:
     """Return what the dashboard goes by."""
     return Terms(
         config.dashboard, config.login, config.policy, config.queue_max, config.timezone, config.web.proxies,
-        config.web_url, here(config), config.alarms, config.turns.paced,
+        config.web_url, here(config), config.turns.paced, tuple(config.apps.parts("troubles")),
     )  # fmt: skip
 
 

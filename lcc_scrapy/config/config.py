@@ -17,7 +17,6 @@ from lcc_scrapy.config import readers
 from lcc_scrapy.config.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.domain import notations as read
 from lcc_scrapy.domain import shared_settings as shared
-from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.alert_limits import AlertRules
 from lcc_scrapy.domain.annotation_limits import AnnotationRules
 from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
@@ -166,7 +165,6 @@ class Config:
     tracker_icp_endpoint: Endpoint | None = setting("LCC_TRACKER_ICP_ENDPOINT", "", readers.endpoint, "UDP port at which `lcc tracker serve` answers ICP queries of caches: `127.0.0.1:3130`; empty = none.")
     tracker_url: str = setting("LCC_TRACKER_URL", "", readers.web_url, "URL of `lcc tracker serve` as clients see it, for the links that its pages show; needed behind a proxy. Empty = as each request says: `https://tracker.example.org`.")
     alerts: AlertRules = group(AlertRules)
-    alarms: AlarmRules = group(AlarmRules)
     annotation: AnnotationRules = group(AnnotationRules)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)

@@ -23,8 +23,6 @@ from lcc_scrapy.feed.named_cursors import StoreCursors
 from lcc_scrapy.feed.store_feed import StoreFeed
 from lcc_scrapy.feed.tokens import StoreTokens
 from lcc_scrapy.ops.metrics import measures
-from lcc_scrapy.resourcesync.publication_rows import StorePublications
-from lcc_scrapy.resourcesync.routes import make_router
 from lcc_scrapy.web import app
 from lcc_scrapy.web.ports import Lcc
 
@@ -39,6 +37,12 @@ def alert_routes(config: "Config", store: Store) -> Iterator[APIRouter]:
     yield aci_routes.make_router(store, config.web_url)
     yield recipient_routes.make_router(recipients)
     yield make_pages(store, recipients, config.web_url)
+
+
+def routes_of_apps(config: "Config", store: Store) -> Iterator[APIRouter]:
+    """Yield the routes of the apps at work."""
+    for part in config.apps.parts("api_routes"):
+        yield from part(config, store)
 
 
 def dashboard_terms(config: "Config") -> Terms:
@@ -86,10 +90,10 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
         https=config.web_url.startswith("https://"),
     )
     routers = [
-        make_router(StorePublications(store), config.web_url),
         urd_routes.make_router(store),
         *alert_routes(config, store),
         make_dashboard(store, dashboard_terms(config)),
+        *routes_of_apps(config, store),
     ]
     made = app.make_app(lcc, routers)
     return Api(made, lambda: None if others is None else others.close())

@@ -15,7 +15,6 @@ from lcc_scrapy.dashboard import people
 from lcc_scrapy.dashboard.pages import Terms
 from lcc_scrapy.dashboard.routes import make_dashboard
 from lcc_scrapy.db.records import DocumentLink, ProviderSet, UrlErrorRecord
-from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.entries import urlkey
@@ -46,17 +45,19 @@ HASH = cache(hash_password)
 
 
 class DashboardHouse(WebHouse):
-    def __init__(self, proxies="", header="", web_url="", login=None, folder=NOWHERE, *, index=""):
+    def __init__(
+        self, proxies="", header="", web_url="", login=None, folder=NOWHERE, *, index="", troubles=()
+    ):
         super().__init__()
         networks = tuple(map(ip_network, proxies.split()))
-        self.rules = DashboardRules(header, 3600.0, str(index))
+        self.rules = DashboardRules(header, 3600.0, str(index), 2)
         with self.store.begin() as tx:
             tx.set_info(LCC_ID, "an-lcc")
             tx.set_info(GENERATION, "1")
         disks = Disks([folder], Reserve(0, 0), Ballast(folder, 0))
         terms = Terms(
             self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url,
-            Here(folder, folder, [folder / "spool"], disks), AlarmRules(workers=2), 0,
+            Here(folder, folder, [folder / "spool"], disks), 0, troubles,
         )  # fmt: skip
         self.dashboard = make_dashboard(self.store, terms)
         self.app = make_app(self.lcc, [self.dashboard])

@@ -199,15 +199,6 @@ class MemoryTx:
     def narrowing_pids(self, after: int, limit: int) -> list[int]:
         return [pid for pid, row in sorted(self._t.pidb.items()) if pid > after and row.narrowing][:limit]
 
-    def silent_providers(self, now: int, times: int, least: int, logins: int) -> list[int]:
-        return [
-            pid
-            for pid, row in sorted(self._t.pidb.items())
-            if row.state == State.ACTIVE and row.lastconnseq >= logins
-            and now - row.lastconntime > least
-            and (now - row.lastconntime) * row.lastconnseq > times * (row.lastconntime - row.created)
-        ]  # fmt: skip
-
     def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
         rows = (row for pid, row in sorted(self._t.pidb.items()) if pid > after)
         return [row for row in rows if row.confirmed <= before and row.fileused > 0][:limit]

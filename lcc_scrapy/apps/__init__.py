@@ -5,5 +5,7 @@ APPS = (
     "lcc_scrapy.apps.tracker.app",
     "lcc_scrapy.apps.indexnow.app",
     "lcc_scrapy.apps.query.app",
+    "lcc_scrapy.apps.alarms.app",
+    "lcc_scrapy.apps.resourcesync.app",
 )  # fmt: skip
 """The modules that define them, in the order in which their parts are called."""

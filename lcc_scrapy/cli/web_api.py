@@ -23,8 +23,6 @@ from lcc_scrapy.feed.named_cursors import StoreCursors
 from lcc_scrapy.feed.store_feed import StoreFeed
 from lcc_scrapy.feed.tokens import StoreTokens
 from lcc_scrapy.ops.metrics import measures
-from lcc_scrapy.resourcesync.publication_rows import StorePublications
-from lcc_scrapy.resourcesync.routes import make_router
 from lcc_scrapy.web import app
 from lcc_scrapy.web.ports import Lcc
 
@@ -41,11 +39,17 @@ def alert_routes(config: "Config", store: Store) -> Iterator[APIRouter]:
     yield make_pages(store, recipients, config.web_url)
 
 
+def routes_of_apps(config: "Config", store: Store) -> Iterator[APIRouter]:
+    """Yield the routes of the apps at work."""
+    for part in config.apps.parts("api_routes"):
+        yield from part(config, store)
+
+
 def dashboard_terms(config: "Config") -> Terms:
     """Return what the dashboard goes by."""
     return Terms(
         config.dashboard, config.login, config.policy, config.queue_max, config.timezone, config.web.proxies,
-        config.web_url, here(config), config.alarms, config.turns.paced,
+        config.web_url, here(config), config.turns.paced, tuple(config.apps.parts("troubles")),
     )  # fmt: skip
 
 
@@ -86,11 +90,10 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
         https=config.web_url.startswith("https://"),
     )
     routers = [
-        make_router(StorePublications(store), config.web_url),
         urd_routes.make_router(store),
         *alert_routes(config, store),
         make_dashboard(store, dashboard_terms(config)),
-        *(router for part in config.apps.parts("api_routes") for router in part(config, store)),
+        *routes_of_apps(config, store),
     ]
     made = app.make_app(lcc, routers)
     return Api(made, lambda: None if others is None else others.close())

@@ -17,7 +17,6 @@ from lcc_scrapy.config import readers
 from lcc_scrapy.config.project import COMMAND_LINE, Given, PlainSettings, closest_scrapy_cfg, plain_settings
 from lcc_scrapy.domain import notations as read
 from lcc_scrapy.domain import shared_settings as shared
-from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.alert_limits import AlertRules
 from lcc_scrapy.domain.annotation_limits import AnnotationRules
 from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
@@ -154,7 +153,6 @@ class Config:
     public_url: str = setting("LCC_PUBLIC_URL", "", readers.web_url, "URL of LCC_PUSH_ENDPOINTS as strangers reach them: `https://push.example.org`. New providers are told it, links in [mail](mail.md) begin with it, and hubs of [WebSub](sources.md#websub) bring changes there. Empty = mail has no links, and no hub is asked.")
     mail: MailRules = group(MailRules)
     alerts: AlertRules = group(AlertRules)
-    alarms: AlarmRules = group(AlarmRules)
     annotation: AnnotationRules = group(AnnotationRules)
     project_components: tuple[str, ...] = setting("LCC_PROJECT_COMPONENTS", "", readers.components, "Which pipelines, middlewares, extensions, add-ons and feeds of the Scrapy project around it the LCC's spiders take: import paths separated by commas (`FEEDS` for the feeds), `all` or `none`. Empty: `lcc_push` and `lcc_spider` none, spiders of your own all.")
     component_pause: float = setting("LCC_COMPONENT_PAUSE", "60s", read.duration, "How long nothing is fetched after a component failed alike on 50 documents in a row; then one document is tried at a time, each so long after the other, until one passes. 0 = never pause.", LIVE)

@@ -1,17 +1,15 @@
 """The overview: whether fetching goes on, what waits, what fails, and what needs somebody."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from lcc_scrapy.alarms.watching import alarm_of
 from lcc_scrapy.dashboard import fetches
 from lcc_scrapy.dashboard.layout import facts, find_form, link, link_to_url, shown
 from lcc_scrapy.db.records import EVERYBODY
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.alarms import ADVICE, TITLES, Alarm, Rule
 from lcc_scrapy.domain.fetch_counts import DAY, HOUR, SPAN, Column, columns, since
 from lcc_scrapy.domain.shown import duration, moment, number, size
 from lcc_scrapy.ops import status
@@ -26,24 +24,29 @@ _LIST = "/dashboard/providers"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the overview tells: ``facts`` by the names of ``lcc status``. ``expected``: crawl processes."""
+    """What the overview tells: ``facts`` by the names of ``lcc status``. ``expected``: crawl processes.
+
+    ``troubles`` are those that apps know of.
+    """
 
     facts: Mapping[str, Any]
-    alarms: Mapping[Rule, Alarm]
+    troubles: list[str]
     hour: list[Column]
     day: list[Column]
     expected: int
 
 
-def read(store: Store, here: status.Here, expected: int, now: int) -> Shown:
+def read(
+    store: Store, here: status.Here, expected: int, of_apps: Iterable[status.Troubles], now: int
+) -> Shown:
     """Read what the overview tells."""
     with store.read() as tx:
-        alarms = {rule: alarm_of(tx, rule) for rule in Rule}
+        troubles = [trouble for part in of_apps for trouble in part(tx)]
         counts = tx.fetch_spans(since(now, DAY), EVERYBODY)
     of_hour = {key: count for key, count in counts.items() if key[0] >= since(now, HOUR)}
     return Shown(
         status.read(store, here, now),
-        {rule: alarm for rule, alarm in alarms.items() if alarm.on},
+        troubles,
         columns(of_hour, now, HOUR, SPAN, FAILING),
         columns(counts, now, DAY, HOUR, FAILING),
         expected,
@@ -66,7 +69,7 @@ def body(page: Shown, now: int) -> Markup:
 
 
 def _troubles(page: Shown) -> Iterator[str]:
-    """Say first what keeps fetching from going on, then which alarms are on."""
+    """Say first what keeps fetching from going on, then what apps know to be wrong."""
     told = page.facts
     if told["paused"]:
         yield "all fetching is paused: `lcc provider resume --all` resumes it"
@@ -76,8 +79,7 @@ def _troubles(page: Shown) -> Iterator[str]:
         yield f"{_crawls(told, page.expected)}: start `lcc crawl`"
     for worker in [one for one in told["workers"] if one["idle"]][:UNSES]:
         yield f"worker {worker['worker']} hands out no URL: {worker['idle']}"
-    for rule, alarm in page.alarms.items():
-        yield f"alarm since {moment(alarm.at)}: {TITLES[rule]}; {ADVICE[rule]}"
+    yield from page.troubles
 
 
 def _crawls(told: Mapping[str, Any], expected: int) -> str:

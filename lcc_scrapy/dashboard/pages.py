@@ -1,7 +1,7 @@
 """The pages of the dashboard, each a thin layer over what reads and words it. Blocking."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from http import HTTPStatus
@@ -31,7 +31,6 @@ from lcc_scrapy.dashboard.answers import DIGITS_MAX, NUMBER_MAX, NoSuchPage, Not
 from lcc_scrapy.dashboard.layout import FIND_MAX, find_form, page, shown
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.alarm_rules import AlarmRules
 from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.notations import Networks
@@ -43,7 +42,7 @@ from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
 from lcc_scrapy.feed.store_feed import head_of
 from lcc_scrapy.machine.data_directory import running_workers
-from lcc_scrapy.ops.status import Here
+from lcc_scrapy.ops.status import Here, Troubles
 from lcc_scrapy.providers.registration import NoSuchProvider, find
 from lcc_scrapy.queue.explanation import Surroundings
 from lcc_scrapy.web import html
@@ -59,7 +58,8 @@ class Terms(NamedTuple):
     """What the dashboard goes by.
 
     ``zone`` is that of providers without one of their own; ``here`` is what of the LCC lies on this machine.
-    ``paced``: how many bodies a worker may have under way that are behind a limit.
+    ``paced``: how many bodies a worker may have under way that are behind a limit. ``troubles`` are those of
+    apps.
     """
 
     rules: DashboardRules
@@ -70,8 +70,8 @@ class Terms(NamedTuple):
     proxies: Networks
     web_url: str
     here: Here
-    alarms: AlarmRules
     paced: int
+    troubles: Sequence[Troubles] = ()
 
 
 class Pages:
@@ -89,7 +89,8 @@ class Pages:
         if whose.user.pids is not None:
             return to(f"{PATH}/providers")
         now = now_of(request)
-        shown = overview.read(self._store, self._terms.here, self._terms.alarms.workers, now)
+        expected = self._terms.rules.crawls_expected
+        shown = overview.read(self._store, self._terms.here, expected, self._terms.troubles, now)
         return page("Overview", overview.body(shown, now), whose)
 
     def find(self, request: Request, whose: Visitor, values: Values) -> Response:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lcc_scrapy.content.identity import machine_identity
 from lcc_scrapy.db.records import NOT_ACCEPTED, PAUSED, REFUSED_TYPES
@@ -30,6 +30,13 @@ class Here:
     content_dir: Path
     spools: Sequence[Path]
     disks: Disks
+
+
+class Troubles(Protocol):
+    """What an app knows to be wrong with this LCC."""
+
+    def __call__(self, tx: Tx) -> Iterator[str]:
+        """Yield sentences for operators, each with what to do; commands stand in backticks."""
 
 
 def read(store: Store, here: Here, now: int) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class App:
     """``web.parts.PublicRoutes``: what strangers may ask of LCC_PUSH_ENDPOINTS."""
     api_routes: str = ""
     """``web.parts.ApiRoutes``: what content users and operators may ask of LCC_WEB_ENDPOINT."""
+    troubles: str = ""
+    """``ops.status.Troubles``: what is wrong, for the overview of the dashboard."""
     jobs: str = ""
     """``ops.housekeeping.Further``: work at the end of the daily sweep."""
     checks: str = ""

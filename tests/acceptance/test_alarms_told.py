@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.alarms.watching import alarm_of
+from lcc_scrapy.apps.alarms.rules import Rule
+from lcc_scrapy.apps.alarms.store import alarm_of
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.alarms import Rule
 from tests.alert_house import HookServer, hook_server
 from tests.forkserver import popen
 from tests.harness import BIN, Lcc, wait_for

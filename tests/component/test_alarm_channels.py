@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from lcc_scrapy.alarms import channels as channels_module
-from lcc_scrapy.alarms.channels import CommandChannel, channels_of
-from lcc_scrapy.alarms.webhooks import KINDS, NotTold, WebhookChannel, read_webhooks
-from lcc_scrapy.domain.alarm_rules import AlarmRules
-from lcc_scrapy.domain.alarms import Notice, Rule
+from lcc_scrapy.apps.alarms import channels as channels_module
+from lcc_scrapy.apps.alarms.channels import CommandChannel, channels_of
+from lcc_scrapy.apps.alarms.rules import Notice, Rule
+from lcc_scrapy.apps.alarms.settings import AlarmRules
+from lcc_scrapy.apps.alarms.webhooks import KINDS, NotTold, WebhookChannel, read_webhooks
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.mail.sending import smtp_mailer

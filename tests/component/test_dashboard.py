@@ -8,10 +8,13 @@ from urllib.parse import urlencode
 import pytest
 from argon2 import PasswordHasher
 
+from lcc_scrapy.apps.alarms.rules import Alarm
+from lcc_scrapy.apps.alarms.store import TROUBLES
+from lcc_scrapy.cli.web_api import dashboard_terms
+from lcc_scrapy.config.config import config_of
 from lcc_scrapy.dashboard import people
 from lcc_scrapy.dashboard.access import Access
 from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, LongFetch, TurnDelta, WorkerRow
-from lcc_scrapy.domain.alarms import Alarm
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.login_limits import ThrottleRules
@@ -432,7 +435,7 @@ def overview_of(house):
 
 
 def test_the_overview_says_first_what_keeps_fetching_from_going_on(tmp_path):
-    house = DashboardHouse(folder=tmp_path)
+    house = DashboardHouse(folder=tmp_path, troubles=[TROUBLES])
     assert "0 crawl processes are at work, 2 are expected: start `lcc crawl`" in html.unescape(
         overview_of(house)
     )
@@ -454,6 +457,15 @@ def test_the_overview_says_first_what_keeps_fetching_from_going_on(tmp_path):
         "Alarm since 2027-01-15 08",
     ]
     assert "removals are held" in alerts[2]
+
+
+@pytest.mark.parametrize(("apps", "troubles"), [("", (TROUBLES,)), ("-alarms", ())])
+def test_the_overview_asks_the_apps_that_are_at_work(tmp_path, apps, troubles):
+    terms = dashboard_terms(
+        config_of({"LCC_DATA_DIR": str(tmp_path), "LCC_APPS": apps, "LCC_ALARM_WORKERS": "3"})
+    )
+    assert terms.troubles == troubles
+    assert terms.rules.crawls_expected == 3
 
 
 def test_the_overview_counts_what_waits_and_what_is_held(tmp_path):

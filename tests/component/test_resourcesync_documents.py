@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_house import NOW, SITE, WebHouse
 
+from lcc_scrapy.apps.resourcesync import parts
+from lcc_scrapy.apps.resourcesync.publications import MOST, Publication, Span, noted
+from lcc_scrapy.apps.resourcesync.routes import make_router
+from lcc_scrapy.apps.resourcesync.store import StorePublications
+from lcc_scrapy.cli.web_api import routes_of_apps
+from lcc_scrapy.config.config import config_of
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.feed import reader
-from lcc_scrapy.resourcesync import parts
-from lcc_scrapy.resourcesync.publication_rows import StorePublications
-from lcc_scrapy.resourcesync.publications import MOST, Publication, Span, noted
-from lcc_scrapy.resourcesync.routes import make_router
 from tests.memory_store import MemoryStore
 
 LISTS = ["/resourcesync/resourcelist.xml", "/resourcesync/changelist.xml"]
@@ -233,3 +235,11 @@ def test_all_of_it_is_described(house):
     with house.client(token="") as nobody:
         described = nobody.get("/openapi.json").json()["paths"]
     assert {path for path in described if "resourcesync" in path} >= set(ALL)
+
+
+@pytest.mark.parametrize(("apps", "there"), [("", True), ("-resourcesync", False)])
+def test_the_routes_are_there_while_the_app_is_at_work(tmp_path, apps, there):
+    config = config_of({"LCC_DATA_DIR": str(tmp_path), "LCC_APPS": apps})
+    paths = {route.path for router in routes_of_apps(config, MemoryStore()) for route in router.routes}
+    assert paths.issuperset(ALL) == there
+    assert bool(paths.intersection(ALL)) == there

@@ -12,14 +12,14 @@ import pytest
 from harvested import Harvested, w3c
 from web_house import NOW, WebHouse
 
+from lcc_scrapy.apps.resourcesync import documents, packages, parts
+from lcc_scrapy.apps.resourcesync.documents import Site
+from lcc_scrapy.apps.resourcesync.parts import ChangesPart
+from lcc_scrapy.apps.resourcesync.publications import Publication, Span, noted
+from lcc_scrapy.apps.resourcesync.routes import make_router
+from lcc_scrapy.apps.resourcesync.store import StorePublications
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.feed.content import ContentGone, ContentLost
-from lcc_scrapy.resourcesync import documents, packages, parts
-from lcc_scrapy.resourcesync.documents import Site
-from lcc_scrapy.resourcesync.parts import ChangesPart
-from lcc_scrapy.resourcesync.publication_rows import StorePublications
-from lcc_scrapy.resourcesync.publications import Publication, Span, noted
-from lcc_scrapy.resourcesync.routes import make_router
 from tests.memory_store import MemoryStore
 
 DUMP = "/resourcesync/changedump.xml"
@@ -155,7 +155,7 @@ def test_packages_are_bounded_and_hold_everything_once_in_order(house, client, m
 
 def test_a_long_dump_is_an_index_whose_parts_tell_their_times(house, client, monkeypatch):
     monkeypatch.setattr(parts, "PART", 60)
-    monkeypatch.setattr("lcc_scrapy.resourcesync.routes.PART", 60)
+    monkeypatch.setattr("lcc_scrapy.apps.resourcesync.routes.PART", 60)
     rows = []
     for batch in range(5):
         rows += [house.shelf.add(f"d{batch}-{number}") for number in range(50)]
@@ -357,7 +357,7 @@ def test_memory_does_not_grow_with_what_a_package_holds(house):
 @pytest.mark.parametrize("seed", range(30))
 def test_harvesters_who_take_packages_younger_than_their_last_dump_miss_nothing(seed, monkeypatch):
     """They ask as seldom as they like; publications get merged, and packages are cut anywhere."""
-    monkeypatch.setattr("lcc_scrapy.resourcesync.publications.MOST", 10)
+    monkeypatch.setattr("lcc_scrapy.apps.resourcesync.publications.MOST", 10)
     monkeypatch.setattr(packages, "PACKAGE", 3)
     chance = random.Random(seed)
     known, now, feed, seq = noted([], 0, NOW), NOW, {}, 0

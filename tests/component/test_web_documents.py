@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from test_web_changes import names, problem
 from web_house import WebHouse
 
+from lcc_scrapy.apps.resourcesync.routes import make_router
+from lcc_scrapy.apps.resourcesync.store import StorePublications
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.tokens import METRICS, READ, new_secret
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost
 from lcc_scrapy.feed.reader import Look
 from lcc_scrapy.feed.row_formats import COLUMNS
-from lcc_scrapy.resourcesync.publication_rows import StorePublications
-from lcc_scrapy.resourcesync.routes import make_router
 from lcc_scrapy.web.ports import Measure
 from tests.memory_store import MemoryStore
 

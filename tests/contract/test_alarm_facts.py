@@ -6,14 +6,17 @@ from threading import Event
 import pytest
 from little_lcc import PID, START, update
 
-from lcc_scrapy.alarms.facts import FactsReader
-from lcc_scrapy.alarms.watching import Watch, alarm_of
-from lcc_scrapy.alarms.webhooks import NotTold
-from lcc_scrapy.domain.alarm_rules import AlarmRules
-from lcc_scrapy.domain.alarms import Rule
+from lcc_scrapy.apps.alarms.facts import FactsReader
+from lcc_scrapy.apps.alarms.rules import Rule
+from lcc_scrapy.apps.alarms.settings import AlarmRules
+from lcc_scrapy.apps.alarms.store import alarm_of
+from lcc_scrapy.apps.alarms.watching import Watch
+from lcc_scrapy.apps.alarms.webhooks import NotTold
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.providers.groups import pause_everything
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
 DAY = 86_400
 RULES = AlarmRules(steady=60, workers=0)

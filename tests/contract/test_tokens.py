@@ -5,6 +5,7 @@ from threading import Barrier
 
 import pytest
 
+from lcc_scrapy.apps.resourcesync.store import StorePublications
 from lcc_scrapy.db.records import FEED, Ledger, Uns
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.cursor import Position
@@ -26,7 +27,6 @@ from lcc_scrapy.feed.named_cursors import StoreCursors
 from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID
 from lcc_scrapy.feed.tokens import USES_APART, StoreTokens
 from lcc_scrapy.ops.metrics import measures
-from lcc_scrapy.resourcesync.publication_rows import StorePublications
 from tests.memory_store import MemoryStore
 
 NOW = 1_800_000_000

@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.alarm_rules import MAILS_MAX, AlarmRules, addresses
-from lcc_scrapy.domain.alarms import ADVICE, FEW_FETCHES, TITLES, Alarm, Facts, Fetching, Notice, Rule, wrong
+from lcc_scrapy.apps.alarms.rules import (
+    ADVICE,
+    FEW_FETCHES,
+    TITLES,
+    Alarm,
+    Facts,
+    Fetching,
+    Notice,
+    Rule,
+    wrong,
+)
+from lcc_scrapy.apps.alarms.settings import MAILS_MAX, AlarmRules, addresses
 
 RULES = AlarmRules()
 GOOD = Facts(workers=1, free={"/srv": 10**12})

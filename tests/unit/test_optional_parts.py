@@ -32,7 +32,7 @@ def test_an_import_that_fails_for_another_reason_is_told_as_it_is(error: ImportE
 
 def test_alarms_need_no_annotation() -> None:
     program = (
-        "import sys, lcc_scrapy.cli.alarms, lcc_scrapy.alarms.facts, lcc_scrapy.alarms.watching, lcc_scrapy.db.parts;"
+        "import sys, lcc_scrapy.apps.alarms.commands, lcc_scrapy.apps.alarms.facts, lcc_scrapy.apps.alarms.watching, lcc_scrapy.db.parts;"
         "print([name for name in sys.modules if name.startswith('lcc_scrapy.annotation')])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -80,18 +80,6 @@ class ProviderVerbs(OnConnection):
         query = select(p.pid).where(p.pid > after, p.narrowing.is_(True)).order_by(p.pid).limit(limit)
         return list(self._c.execute(query).scalars())
 
-    def silent_providers(self, now: int, times: int, least: int, logins: int) -> list[int]:
-        """Return active providers (rising) that have not logged in for so many times their usual interval.
-
-        That is the mean of all their logins, where there were ``logins`` of them; ``least`` seconds of
-        silence are always usual.
-        """
-        p = t.pidb.c
-        silence, known = now - p.lastconntime, p.lastconntime - p.created
-        unusual = and_(silence > least, silence * p.lastconnseq > times * known)
-        query = select(p.pid).where(p.state == State.ACTIVE, p.lastconnseq >= logins, unusual)
-        return list(self._c.execute(query.order_by(p.pid)).scalars())
-
     def unconfirmed(self, before: int, after: int, limit: int) -> list[Provider]:
         """Return providers by rising pid that have documents, and have confirmed none since ``before``."""
         p = t.pidb.c

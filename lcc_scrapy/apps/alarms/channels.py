@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lcc_scrapy.alarms.webhooks import NotTold, read_webhooks
-from lcc_scrapy.domain.alarm_rules import AlarmRules
-from lcc_scrapy.domain.alarms import Notice
+from lcc_scrapy.apps.alarms.rules import Notice
+from lcc_scrapy.apps.alarms.settings import AlarmRules
+from lcc_scrapy.apps.alarms.webhooks import NotTold, read_webhooks
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.mail.sending import Mailer, MailError

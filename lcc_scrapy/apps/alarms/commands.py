@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lcc_scrapy.apps.alarms.settings import AlarmRules
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from lcc_scrapy.alarms.channels import Channel
-    from lcc_scrapy.alarms.facts import FactsReader
+    from lcc_scrapy.apps.alarms.channels import Channel
+    from lcc_scrapy.apps.alarms.facts import FactsReader
     from lcc_scrapy.db.tx import Store
 
 
@@ -43,7 +44,7 @@ def watch(lcc: Lcc) -> None:
     lcc alarms watch
     lcc -s LCC_ALARM_MAIL=oncall@example.org alarms watch
     """  # noqa: D301
-    from lcc_scrapy.alarms.watching import Watch
+    from lcc_scrapy.apps.alarms.watching import Watch
     from lcc_scrapy.db.parts import Turns, run_all
     from lcc_scrapy.machine import logs
     from lcc_scrapy.machine.watchdog import SignsOfLife
@@ -54,7 +55,7 @@ def watch(lcc: Lcc) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with lcc.store() as store:
-        part = Watch(store, _facts(lcc, store).read, lambda: (lcc.config.alarms, _channels(lcc)), time.time)
+        part = Watch(store, _facts(lcc, store).read, lambda: (_rules(lcc), _channels(lcc)), time.time)
         turns = Turns(store, lcc.home.folder, f"{platform.node()[:64]} {lcc.home.folder}", time.time)
         SignsOfLife().begin()
         run_all(turns, [part], stop, once=False)
@@ -70,11 +71,12 @@ def list_(lcc: Lcc, *, as_json: bool) -> None:
     lcc alarms list
     lcc alarms list --json
     """  # noqa: D301
-    from lcc_scrapy.alarms.watching import alarm_of
-    from lcc_scrapy.domain.alarms import TITLES, Rule, wrong
+    from lcc_scrapy.apps.alarms.rules import TITLES, Rule, wrong
+    from lcc_scrapy.apps.alarms.store import alarm_of
 
+    rules = _rules(lcc)
     with lcc.store() as store:
-        found = wrong(_facts(lcc, store).read(lcc.config.alarms, int(time.time())), lcc.config.alarms)
+        found = wrong(_facts(lcc, store).read(rules, int(time.time())), rules)
         with store.read() as tx:
             alarms = {rule: alarm_of(tx, rule) for rule in Rule}
     if as_json:
@@ -100,8 +102,8 @@ def test(lcc: Lcc) -> None:
     \b
     lcc alarms test
     """  # noqa: D301
-    from lcc_scrapy.alarms.webhooks import NotTold
-    from lcc_scrapy.domain.alarms import Notice, Rule
+    from lcc_scrapy.apps.alarms.rules import Notice, Rule
+    from lcc_scrapy.apps.alarms.webhooks import NotTold
 
     now, failed = int(time.time()), 0
     notice = Notice(Rule.WORKERS, on=True, at=now, text="this is only a test", name=f"test-{now}")
@@ -117,12 +119,16 @@ def test(lcc: Lcc) -> None:
         raise Failure(f"{failed} of {len(channels)} channels were not told")
 
 
+def _rules(lcc: Lcc) -> AlarmRules:
+    return lcc.config.of(AlarmRules)
+
+
 def _channels(lcc: Lcc) -> "list[Channel]":
-    from lcc_scrapy.alarms.channels import channels_of
+    from lcc_scrapy.apps.alarms.channels import channels_of
     from lcc_scrapy.mail.sending import smtp_mailer
 
     config = lcc.config
-    found = channels_of(config.alarms, smtp_mailer(config.mail), lcc.home.lcc_id, config.agent)
+    found = channels_of(_rules(lcc), smtp_mailer(config.mail), lcc.home.lcc_id, config.agent)
     if not found:
         raise ConfigurationError(
             "nobody would be told: set LCC_ALARM_MAIL, LCC_ALARM_WEBHOOKS_FILE or LCC_ALARM_COMMAND"
@@ -131,8 +137,8 @@ def _channels(lcc: Lcc) -> "list[Channel]":
 
 
 def _facts(lcc: Lcc, store: "Store") -> "FactsReader":
-    from lcc_scrapy.alarms.facts import FactsReader
     from lcc_scrapy.app.opening import disks_of
+    from lcc_scrapy.apps.alarms.facts import FactsReader
 
     disks = disks_of(lcc.config, lcc.config.content_dir, lcc.config.spool_dir)
 

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
+from lcc_scrapy.apps.resourcesync.parts import ChangesPart, Keys
+from lcc_scrapy.apps.resourcesync.publications import Span
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.exports.names import name_of
-from lcc_scrapy.resourcesync.parts import ChangesPart, Keys
-from lcc_scrapy.resourcesync.publications import Span
 
 MEDIA_TYPE = "application/xml"
 PACKAGE_TYPE = "application/zip"

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
-from lcc_scrapy.alarms.channels import Channel
-from lcc_scrapy.alarms.webhooks import NotTold
+from lcc_scrapy.apps.alarms.channels import Channel
+from lcc_scrapy.apps.alarms.rules import Alarm, Facts, Notice, Rule, wrong
+from lcc_scrapy.apps.alarms.settings import AlarmRules
+from lcc_scrapy.apps.alarms.store import alarm_of, keep
+from lcc_scrapy.apps.alarms.webhooks import NotTold
 from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.alarm_rules import AlarmRules
-from lcc_scrapy.domain.alarms import Alarm, Facts, Notice, Rule, wrong
 from lcc_scrapy.domain.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
@@ -26,15 +27,6 @@ class Claim(Protocol):
 
     def hold(self, tx: Tx) -> None:
         """Make sure, inside a writing transaction, that nobody has taken over; raises if somebody has."""
-
-
-def alarm_of(tx: Tx, rule: Rule) -> Alarm:
-    """Return how an alarm stands."""
-    return Alarm.read(tx.info(_name(rule)) or "")
-
-
-def _name(rule: Rule) -> str:
-    return f"alarm {rule.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,7 @@ class Watch:
                 before = alarm_of(tx, rule)
                 after = before.seen(now, rules.steady, channels, bad=rule in found)
                 if after != before:
-                    tx.set_info(_name(rule), after.text)
+                    keep(tx, rule, after)
                 if after.number != before.number:
                     _log.warning("%s", _notice(rule, after, found.get(rule, "")).body.replace("\n", "; "))
                 alarms[rule] = after
@@ -92,7 +84,7 @@ class Watch:
     def _note_told(self, claim: Claim, rule: Rule, channel: int) -> None:
         with self.store.begin() as tx:
             claim.hold(tx)
-            tx.set_info(_name(rule), alarm_of(tx, rule).told(channel).text)
+            keep(tx, rule, alarm_of(tx, rule).told(channel))
 
 
 def _tell(channel: Channel, notice: Notice) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from lcc_scrapy.domain.alarms import Notice
+from lcc_scrapy.apps.alarms.rules import Notice
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, UrlRefused
 from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.domain.roots import HttpUrl

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from lcc_scrapy.domain.alarm_rules import AlarmRules
+from lcc_scrapy.apps.alarms.settings import AlarmRules
 
 FEW_FETCHES = 20
 """Fetches of an hour from which on a share of failures says something."""

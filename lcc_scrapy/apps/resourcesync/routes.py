@@ -8,10 +8,9 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import StreamingResponse
 
-from lcc_scrapy.domain.selection import Selection
-from lcc_scrapy.resourcesync import documents, packages
-from lcc_scrapy.resourcesync.documents import MEDIA_TYPE, PACKAGE_TYPE, Site
-from lcc_scrapy.resourcesync.parts import (
+from lcc_scrapy.apps.resourcesync import documents, packages
+from lcc_scrapy.apps.resourcesync.documents import MEDIA_TYPE, PACKAGE_TYPE, Site
+from lcc_scrapy.apps.resourcesync.parts import (
     BITS_MAX,
     PART,
     ChangesPart,
@@ -20,10 +19,15 @@ from lcc_scrapy.resourcesync.parts import (
     changes_parts,
     documents_parts,
 )
-from lcc_scrapy.resourcesync.publications import Publications, Span
+from lcc_scrapy.apps.resourcesync.publications import Publications, Span
+from lcc_scrapy.apps.resourcesync.store import StorePublications
+from lcc_scrapy.config.config import Config
+from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.web.access import Reading, TheLcc
 from lcc_scrapy.web.exporting import Threads
 from lcc_scrapy.web.own_address import needed_address
+from lcc_scrapy.web.parts import ApiRoutes
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import NotThere, as_bytes, told
 from lcc_scrapy.web.sharing import streaming
@@ -61,6 +65,13 @@ Bits = Annotated[int, Path(ge=0, le=BITS_MAX)]
 Number = Annotated[int, Path(ge=0)]
 Seq = Annotated[int, Path(ge=0, le=_SEQ_MAX)]
 Key = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="32 lower-case hex digits.")]
+
+
+def _api_routes(config: Config, store: Store) -> Iterator[APIRouter]:
+    yield make_router(StorePublications(store), config.web_url)
+
+
+ROUTES: ApiRoutes = _api_routes
 
 
 def make_router(publications: Publications, url: str) -> APIRouter:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lcc_scrapy.apps.alarms.rules import Facts, Fetching
+from lcc_scrapy.apps.alarms.settings import AlarmRules
+from lcc_scrapy.apps.alarms.store import rows_in
 from lcc_scrapy.db.records import EVERYBODY, PAUSED
 from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.alarm_rules import AlarmRules
-from lcc_scrapy.domain.alarms import LEAST_SILENCE, LOGINS, Facts, Fetching
 from lcc_scrapy.domain.fetch_counts import HOUR, since
 from lcc_scrapy.queue.fetch_counts import FAILING
 
@@ -31,7 +32,7 @@ class FactsReader:
         with self.store.read() as tx:
             counts = tx.fetch_counts(since(now, HOUR), EVERYBODY)
             held = sum(one.held for one in tx.ledger().values())
-            silent = tx.silent_providers(now, rules.silent, LEAST_SILENCE, LOGINS) if rules.silent else []
+            silent = rows_in(tx).silent_providers(now, rules.silent) if rules.silent else []
             workers = sum(one.expires > now for one in tx.workers())
         free, short = self.rooms()
         return Facts(

@@ -1,8 +1,8 @@
 """Publications of ResourceSync, kept among the facts about the LCC."""
 
+from lcc_scrapy.apps.resourcesync.publications import MOST, Publication, noted
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cursor import Position
-from lcc_scrapy.resourcesync.publications import MOST, Publication, noted
 
 _IN_A_FACT = 7
 _FACTS = range(-(-MOST // _IN_A_FACT))

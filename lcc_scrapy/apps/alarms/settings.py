@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcc_scrapy.domain import notations as read
+from lcc_scrapy.domain import shared_settings as shared
 from lcc_scrapy.domain.mail_addresses import address
 from lcc_scrapy.domain.settings import setting
 
@@ -41,5 +42,5 @@ class AlarmRules:
     free: int = setting("LCC_ALARM_FREE", "1G", read.size, "Alarm when a disk of the LCC has fewer bytes free, or intake has stopped for want of room.")
     held: int = setting("LCC_ALARM_HELD", "1", read.whole, "Alarm when so many removals are held; 0 = never.")
     silent: int = setting("LCC_ALARM_SILENT", "5", read.whole, "Alarm when an active provider has not logged in for so many times its usual interval (the mean of all its logins, 5 at least), and an hour; 0 = never.")
-    workers: int = setting("LCC_ALARM_WORKERS", "1", read.whole, "Alarm when fewer crawl processes are at work; 0 = never.")
+    workers: int = shared.crawls_expected()
 # fmt: on

@@ -1,0 +1,9 @@
+"""ResourceSync: how the core reaches it."""
+
+from lcc_scrapy.runtime.apps import App
+
+APP = App(
+    "resourcesync",
+    "standard harvesters follow lists and dumps over HTTP",
+    api_routes="lcc_scrapy.apps.resourcesync.routes:ROUTES",
+)

@@ -41,7 +41,7 @@ from lcc_scrapy.domain.queue import Failed
 from lcc_scrapy.intake import login_rows
 from lcc_scrapy.queue.leases import look_around
 from lcc_scrapy.queue.settlement import Settlement
-from lcc_scrapy.queue.window_rows import window_of
+from lcc_scrapy.queue.window_rows import Wanted, windows_of
 from lcc_scrapy.uns.spool import ReadySet
 
 SIZES = ((1_000, 1), (100_000, 1), (100_000, 1_000))
@@ -103,9 +103,8 @@ def choose(url: str, decisions: int) -> Choosing:
         while done < decisions:
             turn, begun = next(ring), time.perf_counter()
             with store.begin() as tx:
-                found = window_of(
-                    tx, turn.lease, turn.members, time.time(), zone=ZoneInfo("UTC"), limit=WINDOW, out=()
-                )
+                wanted = Wanted(turn.lease, tuple(turn.members), WINDOW, ())
+                (found,) = windows_of(tx, [wanted], time.time(), zone=ZoneInfo("UTC"))
             read = time.perf_counter()
             outcomes = [Failed(one, 404, "", int(time.time()), final=True) for one in found.tickets]
             with store.begin() as tx:

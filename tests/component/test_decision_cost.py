@@ -15,7 +15,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.intake import login_rows
 from lcc_scrapy.providers.registration import add as add_provider
 from lcc_scrapy.queue.leases import look_around
-from lcc_scrapy.queue.window_rows import window_of
+from lcc_scrapy.queue.window_rows import Wanted, windows_of
 from lcc_scrapy.uns.spool import ReadySet
 from tests.long_queue import lengthen
 
@@ -54,7 +54,8 @@ class Machine:
     def window(self) -> object:
         with self.store.begin() as tx:
             (granted,) = look_around(tx, ME, NOW, dead=(), limit=1, only=None, seen=0, drained={}).granted
-            found = window_of(tx, granted.lease, granted.members, NOW, zone=UTC, limit=32, out=())
+            wanted = Wanted(granted.lease, tuple(granted.members), 32, ())
+            (found,) = windows_of(tx, [wanted], NOW, zone=UTC)
             assert len(found.tickets) == 32
             tx.free_turns_of(ME.owner)
         return found

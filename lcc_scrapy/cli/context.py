@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Container, Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from lcc_scrapy.domain.cursor import BadCursor, StartOver
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, InUse, LccError
+from lcc_scrapy.runtime.apps import Apps
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -29,6 +30,8 @@ UNWORKABLE = 2
 START_OVER = 3
 PARTIAL = 4
 _WHO_MAX = 64
+_APPS = "lcc_scrapy.apps"
+"""Where click's contexts keep the apps."""
 NOT_FOR_OTHERS = 0o027
 """What ``lcc`` takes away from the rights of every file and folder that it makes."""
 
@@ -88,6 +91,15 @@ class LccGroup(click.Group):
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
             raise Failure(f"{error.strerror or error}{place}") from error
+
+
+def apps_at_work(ctx: click.Context) -> Apps:
+    """Return the apps at work here, as -s, the environment and the project say."""
+    from lcc_scrapy.config.config import apps_of, given_settings
+
+    if _APPS not in ctx.meta:
+        ctx.meta[_APPS] = apps_of(given_settings(ctx.find_root().params.get("settings", {})))
+    return cast("Apps", ctx.meta[_APPS])
 
 
 @contextmanager

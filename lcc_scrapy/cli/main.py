@@ -7,11 +7,11 @@ from typing import Any, cast
 import click
 
 from lcc_scrapy import __version__
-from lcc_scrapy.cli.context import Lcc, LccGroup
+from lcc_scrapy.cli.context import Lcc, LccGroup, apps_at_work
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.machine.garbage_collection import spare_imports
 from lcc_scrapy.push.password import hide_passwords_of_urls
-from lcc_scrapy.runtime.apps import Apps, load
+from lcc_scrapy.runtime.apps import load
 
 
 def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -37,17 +37,13 @@ _COMMANDS = {
 """The commands, each with the module of this package in which it is found under its name."""
 
 
-_APPS = "lcc_scrapy.apps"
-"""Where click's context keeps the apps."""
-
-
 class Commands(LccGroup):
     """A group whose commands are imported when they are needed: one begins before all others were read."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands; those of the core, and a warning, where LCC_APPS is wrong."""
         try:
-            of_apps = _apps(ctx).commands()
+            of_apps = apps_at_work(ctx).commands()
         except LccError as error:
             click.echo(f"lcc: warning: {error}", err=True)
             of_apps = {}
@@ -56,22 +52,13 @@ class Commands(LccGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, None where there is none of this name."""
         module = _COMMANDS.get(cmd_name)
-        part = f"lcc_scrapy.cli.{module}:{cmd_name}" if module else _apps(ctx).commands().get(cmd_name)
+        part = f"lcc_scrapy.cli.{module}:{cmd_name}" if module else apps_at_work(ctx).commands().get(cmd_name)
         if part is not None:
             return cast("click.Command", load(part))
-        app = _apps(ctx).without(cmd_name)
+        app = apps_at_work(ctx).without(cmd_name)
         if app is not None:
             ctx.fail(f"{cmd_name!r} is a command of the app {app.name}, which LCC_APPS leaves out.")
         return None
-
-
-def _apps(ctx: click.Context) -> Apps:
-    """Return the apps at work here, as -s, the environment and the project say."""
-    from lcc_scrapy.config.config import apps_of, given_settings
-
-    if _APPS not in ctx.meta:
-        ctx.meta[_APPS] = apps_of(given_settings(ctx.params.get("settings", {})))
-    return cast("Apps", ctx.meta[_APPS])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -41,6 +41,12 @@ def alert_routes(config: "Config", store: Store) -> Iterator[APIRouter]:
     yield make_pages(store, recipients, config.web_url)
 
 
+def routes_of_apps(config: "Config", store: Store) -> Iterator[APIRouter]:
+    """Yield the routes of the apps at work."""
+    for part in config.apps.parts("api_routes"):
+        yield from part(config, store)
+
+
 def dashboard_terms(config: "Config") -> Terms:
     """Return what the dashboard goes by."""
     return Terms(
@@ -90,7 +96,7 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
         urd_routes.make_router(store),
         *alert_routes(config, store),
         make_dashboard(store, dashboard_terms(config)),
-        *(router for part in config.apps.parts("api_routes") for router in part(config, store)),
+        *routes_of_apps(config, store),
     ]
     made = app.make_app(lcc, routers)
     return Api(made, lambda: None if others is None else others.close())

@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from lcc_scrapy.db.schema import tables_of
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.errors import CODES
 from lcc_scrapy.engine.ignored_settings import REASONS
-from lcc_scrapy.runtime.apps import ours
+from lcc_scrapy.runtime.apps import App, ours
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -35,6 +36,7 @@ NOT_SETTINGS = {
     "LCC_FUZZ_SECONDS",
     "LCC_TEST_PROCESSES",
     "LCC_SLOW_PROCESSES",
+    "LCC_TITLES",
 }
 """Names from the environment that only the provider commands or these tests read."""
 DECISION_PAGES = sorted((DOCS / "decisions").glob("[0-9]*.md"))
@@ -61,6 +63,11 @@ def script(name):
 
 def without_code(text: str) -> str:
     return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_every_part_of_an_app_is_documented():
+    table = text_of("apps.md").partition("## What an app can have")[2]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == {one.name for one in fields(App)}
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
 from importlib import import_module
 
 import click
@@ -13,7 +12,7 @@ from sqlalchemy import MetaData
 from lcc_scrapy.cli.main import _COMMANDS, lcc
 from lcc_scrapy.config.config import SETTINGS, load, settings_of, unknown_settings
 from lcc_scrapy.config.project import PlainSettings
-from lcc_scrapy.domain import notations, shared_settings
+from lcc_scrapy.domain import notations
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.settings import setting
 from lcc_scrapy.runtime import apps
@@ -24,8 +23,8 @@ NO_PARTS = {"name", "summary"}
 NO_SETTINGS = PlainSettings({}, {})
 
 
-SHARED = {one.args[0] for one in vars(shared_settings).values() if isinstance(one, partial)}
-"""The settings that several groups take part in."""
+SHARED = {one.name for one in SETTINGS} & {one.name for app in OURS for one in settings_of(app)}
+"""The settings that the core and apps take part in."""
 
 
 @dataclass(frozen=True)

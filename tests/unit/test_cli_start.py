@@ -107,7 +107,7 @@ def test_commands_of_an_app_stand_in_the_group_that_they_name_unless_it_is_left_
         Started(tmp_path, "front", "query", LCC_APPS="-query"),
     ):
         assert left_out.done.returncode == 2
-        assert "No such command 'query'" in left_out.done.stderr
+        assert "'query' is a command of the app query, which LCC_APPS leaves out" in left_out.done.stderr
 
 
 def test_what_was_imported_is_not_looked_through_for_garbage(folder):

@@ -5,7 +5,7 @@ from lcc_scrapy.runtime.apps import App
 APP = App(
     "query",
     "content users ask over a socket, and get XML",
-    prefixes=("QUERY", "LINGER"),
+    prefixes=("QUERY",),
     settings="lcc_scrapy.apps.query.settings:QuerySettings",
     commands={
         "query": "lcc_scrapy.apps.query.commands:query",

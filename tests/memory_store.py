@@ -960,9 +960,6 @@ class MemoryTx:
         _drop(self._t.outcomes, old)
         return len(old)
 
-    def delete_outcomes(self, keys: Sequence[bytes]) -> None:
-        _drop(self._t.outcomes, keys)
-
     # --- a root that moves -----------------------------------------------------------------------
 
     def rekey_documents(self, keys: Mapping[bytes, bytes]) -> None:
@@ -974,19 +971,6 @@ class MemoryTx:
                     del rows[place]
                     named = replace(row, urlkey=keys[row.urlkey])
                     rows[_renamed_place(place, row.urlkey, named.urlkey)] = named
-
-    def links_among(self, keys: Iterable[bytes]) -> dict[bytes, list[DocumentLink]]:
-        return {key: list(self._t.links[key]) for key in keys if self._t.links.get(key)}
-
-    def relist(self, places: Mapping[bytes, bytes]) -> None:
-        for (fileid, key), stamp in list(self._t.sourceurls.items()):
-            if key in places:
-                del self._t.sourceurls[fileid, key]
-                self._t.sourceurls[fileid, places[key]] = stamp
-
-    def irrelevant_rows(self, pid: int, after: bytes, limit: int) -> list[Irrelevant]:
-        rows = sorted(self._t.irrelevant.items())
-        return [row for key, row in rows if row.pid == pid and key > after][:limit]
 
     # --- alerts ----------------------------------------------------------------------------------
 

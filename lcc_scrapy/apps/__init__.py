@@ -3,6 +3,7 @@
 APPS = (
     "lcc_scrapy.apps.registration.app",
     "lcc_scrapy.apps.tracker.app",
+    "lcc_scrapy.apps.renaming.app",
     "lcc_scrapy.apps.indexnow.app",
     "lcc_scrapy.apps.query.app",
     "lcc_scrapy.apps.alarms.app",

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lcc_scrapy.cli import fetch_counts, password, printing, push_misses, site_access
-from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
+from lcc_scrapy.cli.context import Failure, Lcc, OpenGroup, pass_lcc
 from lcc_scrapy.cli.provider_options import columns, from_options, provider_options, roots, warn_of_private
-from lcc_scrapy.cli.provider_rename import rename_root
 from lcc_scrapy.cli.provider_roots import apply_roots
 from lcc_scrapy.domain.audit import EVERYBODY
 from lcc_scrapy.domain.mail_addresses import is_address
@@ -37,7 +36,7 @@ _LISTED = (
 _SHOWN = tuple(field.name for field in fields(Provider) if field.name != "password")
 
 
-@click.group(cls=LccGroup)
+@click.group(cls=OpenGroup)
 def provider() -> None:
     """Add, show, change and remove content providers.
 
@@ -375,9 +374,6 @@ def _changed(
     if not after:
         raise Failure("a provider needs a root: everything it pushes would be refused")
     return after
-
-
-provider.add_command(rename_root)
 
 
 @provider.command()

@@ -16,7 +16,6 @@ from lcc_scrapy.db.sql.move_verbs import MoveVerbs
 from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
-from lcc_scrapy.db.sql.rename_verbs import RenameVerbs
 from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
@@ -36,7 +35,6 @@ class Tx(
     OwnerVerbs,
     MissVerbs,
     MoveVerbs,
-    RenameVerbs,
     MailVerbs,
     UserVerbs,
     DashboardVerbs,

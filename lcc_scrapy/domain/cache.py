@@ -302,3 +302,17 @@ def _whole(text: str, width: int) -> str:
 
 def _storable(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+_RENAMED = "renamed to "
+
+
+def renamed_to(docid: str) -> str:
+    """Return the reason that the tombstone of a renamed document gives."""
+    return _RENAMED + docid
+
+
+def key_after(reason: str) -> bytes | None:
+    """Return the key that a document has now of whose tombstone this is the reason; None = it has none."""
+    docid = reason.removeprefix(_RENAMED)
+    return bytes.fromhex(docid) if docid != reason else None

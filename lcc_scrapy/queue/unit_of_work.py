@@ -16,12 +16,11 @@ from lcc_scrapy.db.records import CONFIRMED, FEED, OUTCOME_STORED, Irrelevant, L
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain import convergence, queue, removal_guard
 from lcc_scrapy.domain.arrivals import MASK, NewRow
-from lcc_scrapy.domain.cache import IRRELEVANT, OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta
+from lcc_scrapy.domain.cache import IRRELEVANT, OUTSIDE_ROOTS, CachedUrl, Tombstone, UrlMeta, renamed_to
 from lcc_scrapy.domain.entries import ANY_TYPE, Operation, Origin, UrlEntry, urlkey
 from lcc_scrapy.domain.misses import DAY
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place, QueuedUrl
-from lcc_scrapy.domain.renaming import renamed_to
 from lcc_scrapy.domain.rendering import is_rendered, rendition_key
 
 if TYPE_CHECKING:

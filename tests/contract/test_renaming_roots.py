@@ -8,6 +8,10 @@ import pytest
 from little_lcc import MACHINE, PID, SITE, START, Crash, dump, key, removal, update, url
 from sqlalchemy import event
 
+from lcc_scrapy.apps.renaming import service as renaming
+from lcc_scrapy.apps.renaming.rules import RenameRefused, Renaming
+from lcc_scrapy.apps.renaming.service import RootRenaming
+from lcc_scrapy.apps.renaming.store import rows_in
 from lcc_scrapy.db.records import (
     OUTCOME_FAILED,
     DocumentLink,
@@ -21,16 +25,16 @@ from lcc_scrapy.db.records import (
 )
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.acis import Aci
-from lcc_scrapy.domain.cache import Tombstone
+from lcc_scrapy.domain.cache import Tombstone, renamed_to
 from lcc_scrapy.domain.entries import furlkey, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import State
-from lcc_scrapy.domain.renaming import RenameRefused, Renaming, renamed_to
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.versions import Keep
-from lcc_scrapy.providers import portions, registration, renaming
-from lcc_scrapy.providers.renaming import RootRenaming
+from lcc_scrapy.providers import portions, registration
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
 NEW = "https://new.example.org/docs/"
 
@@ -267,7 +271,7 @@ def test_all_that_is_known_of_them_follows(lcc):
     }  # fmt: skip
     at, far = furlkey(PID, NEW + "b"), furlkey(PID, NEW + "x")
     with lcc.store.read() as tx:
-        assert tx.links_among([key("a"), named("a"), key("gone"), named("gone")]) == {
+        assert rows_in(tx).links_among([key("a"), named("a"), key("gone"), named("gone")]) == {
             named("a"): [DocumentLink(NEW + "b", "a"), DocumentLink("http://else.org/", "a")],
             named("gone"): [DocumentLink(NEW + "b", "a")],
         }
@@ -286,7 +290,7 @@ def test_all_that_is_known_of_them_follows(lcc):
         assert (tx.outcome(key("x")), tx.outcome(b"k" * 16).code) == (None, 404)
         assert [one.url for one in (*tx.sources(PID), *tx.source_files(1))] == [NEW + "sitemap.xml"] * 2
         assert tx.source_urls(1, b"", 10) == [(at, 5)]
-        assert [(row.urlkey, row.furl) for row in tx.irrelevant_rows(PID, b"", 10)] == [
+        assert [(row.urlkey, row.furl) for row in rows_in(tx).irrelevant_rows(PID, b"", 10)] == [
             (named("gone"), NEW + "gone")
         ]
 
@@ -364,7 +368,7 @@ class Dying:
             raise Crash
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite"], indirect=True)
+@pytest.mark.soak_of("mariadb", "postgresql")
 @pytest.mark.parametrize("late", [False, True])
 def test_killed_at_any_commit_the_same_call_goes_on_and_nothing_is_told_twice(lcc, late):
     put_all_kinds(lcc)
@@ -468,7 +472,7 @@ def test_a_paused_provider_is_paused_afterwards_and_a_fetch_under_way_is_not_sto
 # --- cost ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@pytest.mark.soak_of("mariadb", "postgresql")
 def test_statements_grow_with_the_documents_alone(lcc, monkeypatch):
     monkeypatch.setattr(portions, "CHUNK", 5)
     assert isinstance(lcc.store, SqlStore)

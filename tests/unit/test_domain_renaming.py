@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.apps.renaming.rules import RenameRefused, Renaming
+from lcc_scrapy.domain.cache import key_after, renamed_to
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.renaming import RenameRefused, Renaming, key_after, renamed_to
 from lcc_scrapy.domain.roots import URL_MAX, Root
 
 

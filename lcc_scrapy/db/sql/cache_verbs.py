@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
@@ -52,6 +52,12 @@ _ONE_BLOCK = (_B.machineid == bindparam("machine"), _B.block == bindparam("numbe
 
 _LOCK_BLOCK = _BLOCKS.select().where(*_ONE_BLOCK).with_for_update()
 _DROP_BLOCK = delete(t.fileblocks).where(*_ONE_BLOCK)
+
+_KEYED_BY_DOCUMENTS = (t.versions, t.suspects, t.aci)
+"""The tables with keys of documents that nothing else of them follows from."""
+
+_REKEYED = 100
+"""Keys that one statement changes."""
 
 _PUSHED = Origin.PUSH.value
 _RENDERED = Origin.RENDERED.value
@@ -237,6 +243,26 @@ class CacheVerbs(CounterVerbs):
             for seq, move, was in many.select(self._c, t.moved.name, names, "seq", part):
                 found.setdefault(int(seq), []).append((int(move), int(was)))
         return {seq: tuple(sorted(came)) for seq, came in found.items()}
+
+    def rekey_documents(self, keys: Mapping[bytes, bytes]) -> None:
+        """Give what belongs to documents their new keys, by the former ones: versions, suspects and ACIs.
+
+        That they concerned nobody is forgotten: the annotation engine is told of them anew.
+        """
+        for part in chunks(keys):
+            self._c.execute(delete(t.unwanted).where(t.unwanted.c.urlkey.in_(part)))
+        for table in _KEYED_BY_DOCUMENTS:
+            for part in chunks(keys, _REKEYED):
+                self._rekey(table.name, {key: keys[key] for key in part})
+
+    def _rekey(self, table: str, keys: Mapping[bytes, bytes]) -> None:
+        """Change keys in one statement; the driver of MariaDB would send one for each row."""
+        mark = "?" if self._c.dialect.name == "sqlite" else "%s"
+        cast = "::bytea" if self._c.dialect.name == "postgresql" else ""
+        cases = f" WHEN {mark} THEN {mark}{cast}" * len(keys)
+        places = ",".join([mark] * len(keys))
+        statement = f"UPDATE {table} SET urlkey = CASE urlkey{cases} END WHERE urlkey IN ({places})"  # noqa: S608 - names of ours
+        self._c.exec_driver_sql(statement, (*chain.from_iterable(keys.items()), *keys))
 
     def put_moved(self, came: Mapping[int, Came]) -> None:
         """Note how changes came here, by the seqs that they have here."""

@@ -7,12 +7,14 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lcc_scrapy.apps.renaming.rules import Renaming
+from lcc_scrapy.apps.renaming.store import rows_in
 from lcc_scrapy.cache.last_outcomes import storable
 from lcc_scrapy.db.records import DocumentLink, Irrelevant, LastOutcome, Ownership, Spidered
 from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.cache import key_after, renamed_to
 from lcc_scrapy.domain.entries import furlkey, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
-from lcc_scrapy.domain.renaming import Renaming, key_after, renamed_to
 from lcc_scrapy.providers.registration import NoSuchProvider, lock
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
@@ -61,7 +63,7 @@ class RenamedRows:
     def _links(self, tx: Tx, keys: Mapping[bytes, bytes]) -> dict[bytes, list[DocumentLink]]:
         """Return the links of documents (new keys, by former ones) that are to be stored anew."""
         found: dict[bytes, list[DocumentLink]] = {}
-        for key, links in tx.links_among(keys).items():
+        for key, links in rows_in(tx).links_among(keys).items():
             renamed = [replace(one, url=self.renaming.url(one.url)) for one in links]
             if renamed != links or keys[key] != key:
                 found[keys[key]] = renamed
@@ -77,7 +79,7 @@ class RenamedRows:
         there = tx.ownerships([(row.furlkey, row.owner) for row in moved])
         tx.put_owners([_together(row, there.get((row.furlkey, row.owner))) for row in moved])
         tx.delete_owners([(row.furlkey, row.owner) for row in interests])
-        tx.relist(places)
+        rows_in(tx).relist(places)
 
     # --- waiting URLs ----------------------------------------------------------------------------
 
@@ -136,7 +138,7 @@ class RenamedRows:
             return 0
         with self.store.begin() as tx:
             lock(tx, self.pid)
-            tx.delete_outcomes(list(renamed))
+            rows_in(tx).delete_outcomes(list(renamed))
             tx.put_outcomes(list(renamed.values()))
         return len(renamed)
 

@@ -15,7 +15,6 @@ from lcc_scrapy.domain.queue import QueuedUrl
 from lcc_scrapy.domain.roots import URL_MAX, HttpUrl, Root
 from lcc_scrapy.domain.sent import as_sent, form_of, values_of
 
-_RENAMED = "renamed to "
 NAMED = 3
 """URLs that a refusal names."""
 
@@ -126,18 +125,7 @@ def _with_plain_host(text: str) -> str:
     return f"{scheme.lower()}{colon}{host.lower()}{slash}{path}" if colon else text
 
 
-def renamed_to(docid: str) -> str:
-    """Return the reason that the tombstone of a renamed document gives."""
-    return _RENAMED + docid
-
-
 def some_of(urls: Sequence[str], count: int) -> str:
     """Name some URLs in a refusal, of so many."""
     more = count - len(urls)
     return ", ".join(urls) + (f" and {more} more" if more > 0 else "")
-
-
-def key_after(reason: str) -> bytes | None:
-    """Return the key that a document has now of whose tombstone this is the reason; None = it has none."""
-    docid = reason.removeprefix(_RENAMED)
-    return bytes.fromhex(docid) if docid != reason else None

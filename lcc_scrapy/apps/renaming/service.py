@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 
+from lcc_scrapy.apps.renaming.portions import RenamedRows
+from lcc_scrapy.apps.renaming.rules import NAMED, RenameRefused, Renaming, some_of
+from lcc_scrapy.apps.renaming.store import rows_in
 from lcc_scrapy.db.records import (
     LAST_NUMBER,
     OUTCOME_FAILED,
@@ -27,13 +30,11 @@ from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.renaming import NAMED, RenameRefused, Renaming, some_of
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
 from lcc_scrapy.providers import portions
 from lcc_scrapy.providers.at_rest import LOOK, sets_under_way, why_busy
 from lcc_scrapy.providers.narrowing import Narrowing
 from lcc_scrapy.providers.registration import change_locked, find, lock, renaming_fact
-from lcc_scrapy.providers.renamed_rows import RenamedRows
 
 _SHOWN = 60
 """Characters of a root in the fact that a renaming is under way: it has to fit its column."""
@@ -240,7 +241,7 @@ class RootRenaming:
         ):
             yield Counter(found=repeated(self._rows.spidered, [row.furlkey for row in found]))
         for dropped in portions.by_key(
-            store, lambda tx, after: tx.irrelevant_rows(pid, after, limit), lambda row: row.urlkey
+            store, lambda tx, after: rows_in(tx).irrelevant_rows(pid, after, limit), lambda row: row.urlkey
         ):
             yield Counter(irrelevant=repeated(self._rows.irrelevant, dropped))
         for state in _STATES:

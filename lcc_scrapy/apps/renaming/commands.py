@@ -44,10 +44,10 @@ def rename_root(
     lcc provider rename-root 7 http://www.example.org/ https://www.example.org/
     lcc provider rename-root 7 http://www.example.org/ https://www.example.org/ --give-up
     """  # noqa: D301
-    from lcc_scrapy.domain.renaming import Renaming
+    from lcc_scrapy.apps.renaming.rules import Renaming
+    from lcc_scrapy.apps.renaming.service import RootRenaming
     from lcc_scrapy.domain.roots import Root
     from lcc_scrapy.providers.registration import find
-    from lcc_scrapy.providers.renaming import RootRenaming
 
     if dry_run and give_up:
         raise click.UsageError("--dry-run and --give-up do not go together")

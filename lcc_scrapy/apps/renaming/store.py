@@ -1,7 +1,6 @@
-"""Verbs for a root that moves: what hangs on the keys of documents and URLs gets their new ones."""
+"""What hangs on the names of URLs, as rows, for a root that gets another one."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 
 from sqlalchemy import delete, select
 
@@ -12,36 +11,14 @@ from lcc_scrapy.db.sql.irrelevant_verbs import DROPPED
 from lcc_scrapy.db.sql.link_bodies import unpacked
 from lcc_scrapy.db.sql.provider_verbs import OUTCOMES
 from lcc_scrapy.db.sql.rows import OnConnection, chunks
+from lcc_scrapy.db.tx import Tx
 
 KEYS = 100
 """Keys that one statement changes."""
 
-OF_DOCUMENTS = (t.versions, t.suspects, t.aci)
-"""The tables with keys of documents that nothing else of them follows from."""
 
-
-class RenameVerbs(OnConnection):
-    """Verbs for a root that moves."""
-
-    def rekey_documents(self, keys: Mapping[bytes, bytes]) -> None:
-        """Give what belongs to documents their new keys, by the former ones: versions, suspects and ACIs.
-
-        That they concerned nobody is forgotten: the annotation engine is told of them anew.
-        """
-        for part in chunks(keys):
-            self._c.execute(delete(t.unwanted).where(t.unwanted.c.urlkey.in_(part)))
-        for table in OF_DOCUMENTS:
-            for part in chunks(keys, KEYS):
-                self._rekey(table.name, {key: keys[key] for key in part})
-
-    def _rekey(self, table: str, keys: Mapping[bytes, bytes]) -> None:
-        """Change keys in one statement; the driver of MariaDB would send one for each row."""
-        mark = "?" if self._c.dialect.name == "sqlite" else "%s"
-        cast = "::bytea" if self._c.dialect.name == "postgresql" else ""
-        cases = f" WHEN {mark} THEN {mark}{cast}" * len(keys)
-        places = ",".join([mark] * len(keys))
-        statement = f"UPDATE {table} SET urlkey = CASE urlkey{cases} END WHERE urlkey IN ({places})"  # noqa: S608 - names of ours
-        self._c.exec_driver_sql(statement, (*chain.from_iterable(keys.items()), *keys))
+class RenamingRows(OnConnection):
+    """What one transaction can do for a root that gets another URL."""
 
     def links_among(self, keys: Iterable[bytes]) -> dict[bytes, list[DocumentLink]]:
         """Return the links of those of these documents that have any, in the order of their pages."""
@@ -71,3 +48,8 @@ class RenameVerbs(OnConnection):
     def delete_outcomes(self, keys: Sequence[bytes]) -> None:
         """Forget the last outcomes of URLs."""
         OUTCOMES.delete(self._c, keys)
+
+
+def rows_in(tx: Tx) -> RenamingRows:
+    """Return the rows of this app in a transaction."""
+    return RenamingRows.over(tx)

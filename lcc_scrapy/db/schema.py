@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import URL, Connection, MetaData, Table, inspect
 
 from lcc_scrapy.db.sql.store import READING, SILENCE, SqlStore, named_errors
 from lcc_scrapy.db.sql.urls import read_url
-from lcc_scrapy.db.tables import metadata, views
+from lcc_scrapy.db.tables import views
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.runtime.apps import Apps, load, ours
+from lcc_scrapy.runtime.apps import App, Apps, load, ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,13 @@ class Line:
 
     name: str
     folder: Path
-    metadata: MetaData
+    tables: str
+    """Where its ``MetaData`` is, ``module:attribute``: who only looks for revisions does not import it."""
+
+    @property
+    def metadata(self) -> MetaData:
+        """Return its tables."""
+        return cast("MetaData", load(self.tables))
 
     @property
     def table(self) -> str:
@@ -52,17 +58,17 @@ class Line:
         return [f"{self.name} {one}".strip() for one in revisions]
 
 
-CORE = Line("", _MIGRATIONS / "versions", metadata)
+CORE = Line("", _MIGRATIONS / "versions", "lcc_scrapy.db.tables:metadata")
 
 
 def lines_of(apps: Apps | None = None) -> list[Line]:
     """Return the core's line and those of the installed apps (None = ours), in the order of upgrades."""
     installed = (ours() if apps is None else apps).installed
-    return [CORE, *(_line(app.name, app.migrations, app.tables) for app in installed if app.migrations)]
+    return [CORE, *(_line(app) for app in installed if app.migrations)]
 
 
-def _line(name: str, migrations: str, tables: str) -> Line:
-    return Line(name, Path(import_module(migrations).__path__[0]), load(tables))
+def _line(app: App) -> Line:
+    return Line(app.name, Path(import_module(app.migrations).__path__[0]), app.tables)
 
 
 def tables_of(apps: Apps | None = None) -> list[Table]:

@@ -39,9 +39,10 @@ def upgrade() -> None:
         sa.Column("address", _ascii(45), nullable=False),
         sa.Column("created", sa.BigInteger(), nullable=False),
         sa.Column("expires", sa.BigInteger(), nullable=False),
+        if_not_exists=True,
     )
-    op.create_index("ix_registrations_pid", "registrations", ["pid"])
-    op.create_index("registrations_expires", "registrations", ["expires"])
+    op.create_index("ix_registrations_pid", "registrations", ["pid"], if_not_exists=True)
+    op.create_index("registrations_expires", "registrations", ["expires"], if_not_exists=True)
 
 
 def downgrade() -> None:

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lcc_scrapy.config.config import SETTINGS
+from lcc_scrapy.config.config import SETTINGS, every_setting
 from lcc_scrapy.domain import addresses
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.notations import duration
+from lcc_scrapy.runtime.apps import ours
 from tests.harness import missing, wait_for
 from tests.systemd_machine import UNITS, Machine, skip_unless_possible
 
@@ -48,7 +49,7 @@ def test_a_service_that_is_told_to_stop_has_longer_for_it_than_it_takes():
 
 
 def test_every_server_has_a_unit_that_names_settings_that_there_are():
-    known = {each.name for each in SETTINGS}
+    known = {each.name for each in every_setting(ours())}
     for unit in SERVERS:
         command = unit.removeprefix("lcc-").removesuffix(".service")
         assert settings_of(unit)["ExecStart"][0].split()[:2] == ["/opt/lcc/bin/lcc", command]

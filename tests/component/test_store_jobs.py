@@ -5,10 +5,7 @@ paces of the machine, for one that shares its processors computes half as fast.
 """
 
 import gc
-import sqlite3
-import time
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -45,6 +42,7 @@ from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.turn_leases import Identity
 from tests import crowd
 from tests.contract.little_lcc import FakeSet
+from tests.pace import slowness
 
 pytestmark = pytest.mark.slow
 
@@ -54,10 +52,7 @@ MANY = 20_000
 """Rows of one kind that one provider, or the books, may have."""
 
 LONGEST = 0.5
-"""CPU seconds of a job, on a machine whose pace is ``PACE``."""
-
-PACE = 0.025
-"""CPU seconds of the work that tells how fast a machine is, where this was written."""
+"""CPU seconds of a job, on a machine that is as fast as ``tests.pace`` says."""
 
 BUDGET = 0.05
 """CPU seconds after which a step of intake takes no further chunk."""
@@ -76,17 +71,6 @@ class Watched(ByHand):
 
     def run(self, job: Callable[..., Any], *args: Any) -> Any:
         return super().run(self.watch.run, job, *args)
-
-
-def pace() -> float:
-    """Return the CPU seconds of work like that of a job: rows into SQLite and out again, as objects."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        began = time.thread_time()
-        connection.execute("create table t (id integer primary key, name text, number integer)")
-        connection.executemany("insert into t values (?, ?, ?)", ((n, f"name {n}", n) for n in range(10_000)))
-        rows = [{"id": row[0], "name": row[1]} for row in connection.execute("select * from t order by name")]
-        assert len(rows) == 10_000
-        return time.thread_time() - began
 
 
 class House:
@@ -170,7 +154,7 @@ class House:
     def longest(self) -> dict[str, int]:
         """Return the jobs that computed for too long, in milliseconds."""
         jobs = self.watch.longest_by_name
-        bound = LONGEST * max(1, *(pace() / PACE for _ in range(5)))
+        bound = LONGEST * slowness()
         return {name: round(job.cpu * 1000) for name, job in jobs.items() if job.cpu > bound}
 
 

@@ -23,6 +23,8 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
+from tests.pace import slowness
+
 STEEPEST = 2.8
 """Growth for a doubled input."""
 
@@ -30,7 +32,7 @@ CPU_FACTOR, MEMORY_FACTOR = 100.0, 40.0
 """Of what a harmless input costs, or where that is more: of ``FAIR_CPU``, and for memory of the input's size."""
 
 FAIR_CPU = 10e-9
-"""Seconds for a byte. What is harmless to a parser in C would make everything else look expensive."""
+"""Seconds for a byte, on a machine that is as fast as ``tests.pace`` says. What is harmless to a parser in C would make everything else look expensive."""
 
 LEAST_CPU = 0.001
 """Seconds of a measurement: what takes less is repeated."""
@@ -189,6 +191,8 @@ def measure(parser: Parser, dimension: Dimension, times: int = 1) -> Finding:
     cost = Cost(cpu_of(parser.read, given), memory_of(parser, given))
     slope = (cost.cpu / first) ** (1 / log2(large / small))
     factor = cost.cpu / max(_harmless_cpu(parser, large), parser.fair_cpu * large)
+    if factor > CPU_FACTOR:
+        factor /= slowness()
     fair = _fair_memory(parser, large, cost.memory)
     goes_on = 2 * large <= parser.bound
     wrong = (

@@ -343,7 +343,7 @@ class Worker:
             config.policy,
             owner=self._slot.owner,
             swept=self._announce,
-            further=tuple(config.apps.parts("jobs")),
+            further=partial(config.apps.parts, "jobs"),
         )
         self._housekeeper.start()
         self._mailing = Mailing(self._mail_thread, self._reactor, self._make_post)

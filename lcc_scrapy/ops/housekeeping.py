@@ -7,7 +7,7 @@ sweeps (``Sweeps``). Should two do so, nothing is lost: every transaction looks 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from typing import Any, Protocol, TypeVar
@@ -245,7 +245,8 @@ class Housekeeper:
     """Sweeps when a day is over since the last sweep of any process. ``swept`` is told what a step removed.
 
     Changes of roots that a command left half done are finished whenever it looks. ``policy`` may be
-    replaced; the next sweep goes by it. ``further`` work is done at the end of each sweep.
+    replaced; the next sweep goes by it. ``further`` gives work for the end of each sweep, and is not asked
+    before: a process that sweeps nothing imports none of it.
     """
 
     def __init__(
@@ -257,7 +258,7 @@ class Housekeeper:
         *,
         owner: str,
         swept: Callable[[Step], None],
-        further: Sequence[Further] = (),
+        further: Callable[[], Iterable[Further]] = tuple,
         now: Callable[[], float] = time.time,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -301,7 +302,7 @@ class Housekeeper:
         self._sweeps.end(int(self._now()))
 
     def _of_others(self, now: int) -> Iterator[Step]:
-        for work in self._further:
+        for work in self._further():
             for _ in work(self._store, now):
                 yield _nothing(NOBODY)
 

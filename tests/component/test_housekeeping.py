@@ -62,7 +62,7 @@ def house(store, clock, work):
     def make(owner="1/0", thread=None, further=()):
         told = []
         made = Housekeeper(
-            store, thread or SameThread(), clock, QueuePolicy(), owner=owner, swept=told.append, further=further,
+            store, thread or SameThread(), clock, QueuePolicy(), owner=owner, swept=told.append, further=lambda: further,
             now=lambda: 1_000_000 + clock.seconds(), timer=lambda: work.spent,
         )  # fmt: skip
         made.told = told

@@ -183,11 +183,6 @@ def _pending(connection: Connection, lines: Iterable[Line]) -> Iterator[tuple[Li
             yield line, _after(line, current)
 
 
-def newest() -> str:
-    """Return the core's revision of a database that is up to date."""
-    return CORE.newest()
-
-
 def _after(line: Line, current: str | None) -> list[str]:
     from alembic.script import ScriptDirectory  # noqa: PLC0415 - see above
 

@@ -400,7 +400,7 @@ def test_a_backup_of_an_earlier_version_is_brought_up_to_date(small, tmp_path_fa
     shutil.copytree(schema._MIGRATIONS, newer)
     (newer / "versions" / "9999_newest.py").write_text(
         '"""The newest schema."""\n\nfrom alembic import op\n\nrevision = "9999"\n'
-        f'down_revision = "{schema.newest()}"\n\n\n'
+        f'down_revision = "{schema.CORE.newest()}"\n\n\n'
         "def upgrade() -> None:\n    op.execute(\"UPDATE machines SET note = 'upgraded'\")\n"
     )
     monkeypatch.setattr(schema, "_MIGRATIONS", newer)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from lcc_scrapy.app.opening import (
     machine_number,
     open_store,
 )
+from lcc_scrapy.app.worker_parts import MakeWorkerPart, WorkerPart
 from lcc_scrapy.cache.delete_manager import DeleteManager
 from lcc_scrapy.cache.file_ids import FILEID, FileIds
 from lcc_scrapy.cache.leftovers import Leftovers
@@ -40,6 +41,7 @@ from lcc_scrapy.content.files import ContentFiles
 from lcc_scrapy.content.store import ContentStore, content_store
 from lcc_scrapy.db.job_watch import JobWatch
 from lcc_scrapy.db.thread import StoreThread, keep_timers_steady
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.breaker import Breaker
 from lcc_scrapy.domain.errors import ConfigurationError, DiskFailed, LccError, StoreUnavailable
 from lcc_scrapy.domain.queue import Outcome
@@ -55,9 +57,7 @@ from lcc_scrapy.machine.resources import Resources, provide_descriptors
 from lcc_scrapy.machine.wake_file import WakeFile, Waking
 from lcc_scrapy.machine.wake_redis import Publisher, Subscriber
 from lcc_scrapy.machine.watchdog import SignsOfLife
-from lcc_scrapy.mail.post import Post
 from lcc_scrapy.ops.housekeeping import Housekeeper
-from lcc_scrapy.ops.mailing import Mailing, post_of
 from lcc_scrapy.queue.committing import Commits, Committer, Holder
 from lcc_scrapy.queue.group_commit import GroupCommit
 from lcc_scrapy.queue.heartbeat import Heartbeat
@@ -67,9 +67,6 @@ from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.settling_process.messages import Beginning
 from lcc_scrapy.queue.settling_process.parent import SettlingProcess
 from lcc_scrapy.queue.turn_leases import Identity
-from lcc_scrapy.sources.opening import rules_of, runner_of
-from lcc_scrapy.sources.runner import DueSources
-from lcc_scrapy.sources.work import in_thread
 from lcc_scrapy.spidering.sampler import Sampler
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Reader, Scanner, Visits, start_pages, terms_of
@@ -140,7 +137,6 @@ class Worker:
         self._visits = visits
         self._scanner: Scanner | None = None
         self._sampler: Sampler | None = None
-        self._sources: DueSources | None = None
         self._intake_service: IntakeService | None = None
         self._opened = False
         self._fetch_log: FetchLog | None = None
@@ -149,6 +145,8 @@ class Worker:
         self._subscriber: Subscriber | None = None
         self._signs_of_life = SignsOfLife(health_file=config.health_file)
         self._publisher: Publisher | None = None
+        self._own_threads: list[StoreThread] = []
+        self._parts: list[WorkerPart] = []
 
     def now(self) -> int:
         """Return the time in epoch seconds."""
@@ -173,6 +171,53 @@ class Worker:
         """Leave a site alone for so long after the fetch under way, as far as the operator lets it."""
         self.manager.space(turn, min(seconds, self.config.crawl_delay_max))
 
+    # --- what its parts see of it ----------------------------------------------------------------
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of Scrapy."""
+        return self._crawler.settings
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self._store
+
+    @property
+    def thread(self) -> StoreThread:
+        """Its thread."""
+        return self._thread
+
+    @property
+    def reactor(self) -> Any:
+        """The reactor."""
+        return self._reactor
+
+    @property
+    def lcc_id(self) -> str:
+        """The name of this LCC, which no other has."""
+        return self._home.lcc_id
+
+    @property
+    def owner(self) -> str:
+        """The name of this process among the workers."""
+        return self._slot.owner
+
+    @property
+    def verifies(self) -> bool:
+        """Whether certificates of sites are verified."""
+        return self._crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
+
+    def own_thread(self, name: str) -> StoreThread:
+        """Return another thread for jobs with the database, which ends with the worker."""
+        thread = StoreThread(self._reactor, name=name)
+        self._own_threads.append(thread)
+        return thread
+
+    def is_short(self) -> bool:
+        """Tell whether disk or memory are too short now to begin anything."""
+        return self.resources.short
+
     # --- life ------------------------------------------------------------------------------------
 
     @inlineCallbacks
@@ -190,11 +235,10 @@ class Worker:
         self._thread = StoreThread(reactor, self.resources.notice, JobWatch(config.store_job_warn))
         self._window_reader = StoreThread(reactor, self.resources.notice, name="lcc-windows")
         self._hearts = StoreThread(reactor, name="lcc-heartbeat")
-        self._mail_thread = StoreThread(reactor, name="lcc-mail")
         self._reloader = Reloader(reactor, self._crawler.settings, self)
         self._reloader.install()
         try:
-            self.credentials = Credentials(config.credentials_file, verify=self._verifies())
+            self.credentials = Credentials(config.credentials_file, verify=self.verifies)
             if config.settling_process:
                 self._settling_process = SettlingProcess()  # it imports while all else is opened
             yield self._thread.run(self._open_store)
@@ -223,8 +267,8 @@ class Worker:
             self._scanner.start()
         if self._sampler is not None:
             self._sampler.start()
-        if self._sources is not None:
-            self._sources.start()
+        for part in self._parts:
+            part.start()
         if self._stop_when_done:
             self._reactor.callLater(self.config.poll, self._watch)
 
@@ -302,7 +346,7 @@ class Worker:
             wake=wake,
             steady=time.monotonic,
             only=self._visits.pid if self._visits is not None else None,
-            short=lambda: self.resources.short,
+            short=self.is_short,
             heartbeat=Heartbeat(
                 self._store,
                 self._hearts,
@@ -346,18 +390,13 @@ class Worker:
             further=partial(config.apps.parts, "jobs"),
         )
         self._housekeeper.start()
-        self._mailing = Mailing(self._mail_thread, self._reactor, self._make_post)
-        if self._visits is None:
-            self._mailing.start()
         if self._visits is not None and not self._visits.sample:
             self._scanner = self._make_scanner(self._visits)
         if self._visits is not None and (self._visits.sample or self._visits.every):
             self._sampler = self._make_sampler(self._visits)
         if self._visits is None:
-            self._sources = self._make_sources()
-
-    def _make_post(self) -> Post | None:
-        return post_of(self.config, self._store, self._home.lcc_id, self._slot.owner)
+            makers: Iterator[MakeWorkerPart] = config.apps.parts("worker")
+            self._parts = [make(self) for make in makers]
 
     def _make_scanner(self, visits: Visits) -> Scanner:
         config, settings = self.config, self._crawler.settings
@@ -372,7 +411,7 @@ class Worker:
             self._reactor,
             visits=visits,
             poll=config.poll,
-            touched=lambda: self._touched(visits.pid),
+            touched=lambda: self.touched(visits.pid),
             count=self._count,
             removed=lambda removed: self._announce(Step(visits.pid, finished=False, removed=removed)),
         )
@@ -391,22 +430,8 @@ class Worker:
             self._reactor,
             visits=visits,
             poll=config.poll,
-            touched=lambda: self._touched(visits.pid),
+            touched=lambda: self.touched(visits.pid),
         )
-
-    def _verifies(self) -> bool:
-        return self._crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES", default=True)
-
-    def _make_sources(self) -> DueSources:
-        config, settings = self.config, self._crawler.settings
-        work, verify = in_thread(self._thread), self._verifies()
-        agent = settings["USER_AGENT"]
-        runner = runner_of(
-            config, self._store, work, agent, settings, credentials=self.credentials, verify=verify
-        )
-        runner.touched = self._touched
-        short = lambda: self.resources.short  # noqa: E731 - it is looked at each time
-        return DueSources(runner, self._thread, self._reactor, config.poll, short)
 
     @staticmethod
     def _listen(intake_service: IntakeService) -> Any:
@@ -446,8 +471,9 @@ class Worker:
             return all(part.is_done() for part in parts if part is not None)
         with self._store.read() as tx:
             queued = tx.queued_total()
-        resting = self._sources is None or self._sources.is_done()
-        return resting and not queued and not any(map(has_sets_coming, self.config.spool_dirs))
+        if queued or any(map(has_sets_coming, self.config.spool_dirs)):
+            return False
+        return all(part.is_done() for part in self._parts)
 
     def apply(self, config: Config) -> None:
         """Go on with other settings; those that need a restart are as they were."""
@@ -464,8 +490,8 @@ class Worker:
                 self._scanner.apply(config)
             if self._sampler is not None:
                 self._sampler.apply(config)
-            if self._sources is not None:
-                self._sources.apply(rules_of(config))
+            for part in self._parts:
+                part.apply(config)
             self._delete_manager.outcomes_kept = config.outcomes_kept
 
     def renew_certificates(self) -> Deferred[int]:
@@ -493,7 +519,7 @@ class Worker:
         self.aborting = True
         for cut_off in self.on_abort:
             cut_off()
-        for thread in (self._thread, self._window_reader, self._hearts, self._mail_thread):
+        for thread in (self._thread, self._window_reader, self._hearts, *self._own_threads):
             self._reactor.callLater(STOP_GRACE, thread.abandon)
         if self._settling_process is not None:
             self._reactor.callLater(STOP_GRACE, self._settling_process.kill)
@@ -516,11 +542,10 @@ class Worker:
             self._delete_manager.stop()
             self._leftovers.stop()
             self._housekeeper.stop()
-            yield self._mailing.stop()
             if self._sampler is not None:
                 yield self._sampler.stop()
-            if self._sources is not None:
-                yield self._sources.stop()
+            for part in self._parts:
+                yield part.stop()
             if self._scanner is not None:
                 yield self._scanner.stop()
                 self._readers.close()
@@ -536,7 +561,8 @@ class Worker:
         elif self._settling_process is not None:
             self._settling_process.close()
         self._window_reader.close()
-        self._mail_thread.close()
+        for thread in self._own_threads:
+            thread.close()
         self._thread.close()
         self._signs_of_life.end()
         self._reloader.restore()
@@ -562,9 +588,9 @@ class Worker:
 
     def _absorbed(self, step: Step) -> None:
         self._announce(step)
-        self._touched(step.pid)
+        self.touched(step.pid)
 
-    def _touched(self, pid: int) -> None:
+    def touched(self, pid: int) -> None:
         """URLs of a provider were queued: tell the queue, and other machines."""
         self.manager.touched(pid)
         if self._publisher is not None:

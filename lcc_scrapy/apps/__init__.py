@@ -8,5 +8,7 @@ APPS = (
     "lcc_scrapy.apps.query.app",
     "lcc_scrapy.apps.alarms.app",
     "lcc_scrapy.apps.resourcesync.app",
+    "lcc_scrapy.apps.mail.app",
+    "lcc_scrapy.apps.sources.app",
 )  # fmt: skip
 """The modules that define them, in the order in which their parts are called."""

@@ -59,13 +59,10 @@ def web(lcc: Lcc) -> None:
 
 def unserved(config: "Config") -> list[str]:
     """Return the settings that have an effect at LCC_PUSH_ENDPOINTS only, where there is none."""
-    effective = {
-        "LCC_PUBLIC_URL": bool(config.public_url),
-    }
     if config.push_endpoints:
         return []
-    of_apps = [name for part in config.apps.parts("public_routes") for name in part.settings(config)]
-    return [name for name, is_set in effective.items() if is_set] + of_apps
+    own = ["LCC_PUBLIC_URL"] if config.public_url else []
+    return own + [name for part in config.apps.parts("public_routes") for name in part.settings(config)]
 
 
 def _serve_content_users(lcc: Lcc) -> None:

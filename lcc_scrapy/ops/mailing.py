@@ -68,6 +68,13 @@ class Mailing:
             self._timer.cancel()
         return self._running or succeed(None)
 
+    def apply(self, config: Config) -> None:
+        """Go on: each post is made by the settings of its time."""
+
+    def is_done(self) -> bool:
+        """Tell that no crawl has to wait for mail: the next one sends what is left."""
+        return True
+
     def _run(self) -> Report:
         """Write to whom it may concern (in the thread)."""
         self._post = self._make_post()

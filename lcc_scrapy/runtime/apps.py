@@ -45,6 +45,8 @@ class App:
     """``ops.status.Troubles``: what is wrong, for the overview of the dashboard."""
     jobs: str = ""
     """``ops.housekeeping.Further``: work at the end of the daily sweep."""
+    worker: str = ""
+    """``app.worker_parts.MakeWorkerPart``: what runs in each crawl process beside its fetching."""
     checks: str = ""
     """``ops.doctor.Check``: what ``lcc doctor`` looks at."""
 

@@ -19,7 +19,7 @@ from lcc_scrapy.sources.fetching import CONNECTIONS, Fetcher
 from lcc_scrapy.sources.redis_key import client_of
 from lcc_scrapy.sources.registry import Registry, this_process
 from lcc_scrapy.sources.runner import AT_A_TIME, Runner
-from lcc_scrapy.sources.submitting import Rules
+from lcc_scrapy.sources.submitting import rules_of
 from lcc_scrapy.sources.subscribing import Subscriber
 from lcc_scrapy.sources.work import Work, in_executor
 
@@ -79,8 +79,3 @@ def _client(settings: Mapping[str, Any], url: str, encoding: str) -> Any:
 def callback_service(config: Config, store: Store, agent: str) -> CallbackService:
     """Return what answers hubs in a process on asyncio; its database jobs have a thread of their own."""
     return CallbackService(runner_of(config, store, in_executor(ThreadPoolExecutor(1, "lcc-websub")), agent))
-
-
-def rules_of(config: Config) -> Rules:
-    """Return what holds for what is submitted."""
-    return Rules(config.policy, config.queue_max, config.source_urls)

@@ -11,6 +11,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.sources import CLAIM, Kind, Report, Source
@@ -18,7 +19,7 @@ from lcc_scrapy.sources.draining import Drain, Redis
 from lcc_scrapy.sources.fetching import CannotFetch, Fetcher
 from lcc_scrapy.sources.registry import Registry
 from lcc_scrapy.sources.running import Run, Stopped
-from lcc_scrapy.sources.submitting import Rules
+from lcc_scrapy.sources.submitting import Rules, rules_of
 from lcc_scrapy.sources.subscribing import Subscriber
 from lcc_scrapy.sources.work import Work
 from lcc_scrapy.spidering.rounds import Rounds
@@ -129,9 +130,9 @@ class DueSources:
             yield Deferred.fromFuture(asyncio.gather(*running, return_exceptions=True))
         yield Deferred.fromFuture(asyncio.ensure_future(self._runner.fetcher.close()))
 
-    def apply(self, rules: Rules) -> None:
+    def apply(self, config: Config) -> None:
         """Go on with other rules; runs under way keep theirs."""
-        self._runner.rules = rules
+        self._runner.rules = rules_of(config)
 
     def is_done(self) -> bool:
         """Tell whether nothing runs and nothing is due (in the store's thread)."""

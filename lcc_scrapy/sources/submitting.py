@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.records import ABSORBED, ProviderSet
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain import queue, removal_guard
@@ -39,6 +40,11 @@ class Rules:
     policy: QueuePolicy = field(default_factory=QueuePolicy)
     queue_max: int = 0
     most: int = 1_000_000
+
+
+def rules_of(config: Config) -> Rules:
+    """Return what holds by the settings."""
+    return Rules(config.policy, config.queue_max, config.source_urls)
 
 
 def checked(

@@ -1,0 +1,1 @@
+"""Mail: providers are told of errors, silence and full sets (decision 145)."""

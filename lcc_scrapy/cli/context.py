@@ -121,7 +121,7 @@ class OpenGroup(LccGroup):
             return cast("click.Command", load(part))
         app = apps.without(self.path(cmd_name))
         if app is not None:
-            ctx.fail(f"{cmd_name!r} is a command of the app {app.name}, which LCC_APPS leaves out.")
+            ctx.fail(f"{cmd_name!r} is a command of the app {app}.")
         return None
 
 

@@ -79,8 +79,10 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
 
 
 def _of_apps(config: "Config", store: "SqlStore | None") -> Iterator["Finding"]:
-    from lcc_scrapy.ops.doctor import problem
+    from lcc_scrapy.ops.doctor import Finding, State, problem
 
+    for line in config.apps.lacking():
+        yield Finding("apps", State.WARNING, line)
     for check in config.apps.parts("checks"):
         try:
             yield from check(config, store)

@@ -25,6 +25,8 @@ class App:
     name: str
     """A word of a-z, 0-9 and _: that of its folder, of its table ``lcc_version_NAME``, and of ``-NAME``."""
     summary: str
+    needs: tuple[str, ...] = ()
+    """Names of apps that it imports, which stand before it: without one of them it is left out, too."""
     prefixes: tuple[str, ...] = ()
     """Of its settings: ``TRACKER`` for ``LCC_TRACKER`` and ``LCC_TRACKER_...``."""
     settings: str = ""
@@ -58,9 +60,10 @@ def load(part: str) -> Any:
 
 
 class Apps:
-    """The apps that are ``installed``, and of these the ones at work: all but those ``left_out`` by name.
+    """The apps that are ``installed``, and of these the ones at work.
 
-    The tables, migrations and settings of an app that is left out stay; it has no command, route or job.
+    Not at work are those that are ``left_out`` by name, and those that need one which is not at work. The
+    tables, migrations and settings of an app that is left out stay; it has no command, route or job.
     """
 
     def __init__(self, installed: Iterable[App], left_out: Iterable[str] = ()) -> None:
@@ -70,9 +73,24 @@ class Apps:
         if unknown:
             known = ", ".join(app.name for app in self.installed)
             raise ConfigurationError(f"LCC_APPS: there is no app {min(unknown)}; there are {known or 'none'}")
+        self._at_work, self._absent = self._sorted()
+
+    def _sorted(self) -> tuple[dict[str, App], dict[str, str]]:
+        """Return the apps at work, and why the others are not, by name."""
+        at_work: dict[str, App] = {}
+        absent = dict.fromkeys(self.left_out, "LCC_APPS leaves out")
+        names = {app.name for app in self.installed}
+        for app in self.installed:
+            needed = next((name for name in app.needs if name not in at_work), None)
+            if needed is not None:
+                why = absent.get(needed) or ("comes after it" if needed in names else "is not installed")
+                absent.setdefault(app.name, f"needs {needed}, which {why}")
+            elif app.name not in absent:
+                at_work[app.name] = app
+        return at_work, absent
 
     def __iter__(self) -> Iterator[App]:
-        return (app for app in self.installed if app.name not in self.left_out)
+        return iter(self._at_work.values())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Apps):
@@ -96,10 +114,16 @@ class Apps:
                     found[name] = part
         return found
 
-    def without(self, command: str) -> App | None:
-        """Return the app that is left out, and would have a command."""
-        missing = (app for app in self.installed if app.name in self.left_out)
-        return next((app for app in missing if command in app.commands), None)
+    def lacking(self) -> Iterator[str]:
+        """Yield a line for each app that is left out because of one that it needs."""
+        for app in self.installed:
+            if app.name in self._absent.keys() - self.left_out:
+                yield f"{app.name} is left out: it {self._absent[app.name]}"
+
+    def without(self, command: str) -> str | None:
+        """Return the app that would have a command, and why it is not at work; None = none has it."""
+        missing = (app.name for app in self.installed if command in app.commands and app.name in self._absent)
+        return next((f"{name}, which {self._absent[name]}" for name in missing), None)
 
     def owner_of(self, setting: str) -> App | None:
         """Return the installed app that a setting belongs to by its prefix, the longest that fits."""

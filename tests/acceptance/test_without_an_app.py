@@ -1,4 +1,4 @@
-"""Each app is a folder and a line: without them, the rest of the LCC works."""
+"""Each app is a folder and a line: without them and the apps that need them, the rest of the LCC works."""
 
 import shutil
 import subprocess
@@ -31,6 +31,15 @@ def compiled(tmp_path_factory):
     return source
 
 
+def with_those_that_need_it(name: str) -> list[str]:
+    """Return the names of an app and of all that cannot be without it; they stand after it."""
+    found = [name]
+    for app in ours().installed:
+        if {*found} & {*app.needs}:
+            found.append(app.name)
+    return found
+
+
 def delete(source: Path, names: list[str]) -> None:
     """Delete the folders of apps and their lines."""
     listed = source / "lcc_scrapy/apps/__init__.py"
@@ -46,7 +55,7 @@ def commands_of(names: list[str]) -> set[str]:
     return {path for app in ours().installed if app.name in names for path in app.commands if " " not in path}
 
 
-@pytest.fixture(params=[*([name] for name in NAMES), NAMES], ids=[*NAMES, "all"])
+@pytest.fixture(params=[*map(with_those_that_need_it, NAMES), NAMES], ids=[*NAMES, "all"])
 def names(request):
     return request.param
 

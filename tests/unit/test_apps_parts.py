@@ -1,14 +1,17 @@
 """Apps: what each of ours consists of, and how LCC_APPS is read."""
 
+import re
 import sys
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import MetaData
 
+import lcc_scrapy.apps
 from lcc_scrapy.cli.main import _COMMANDS, lcc
 from lcc_scrapy.config.config import SETTINGS, load, settings_of, unknown_settings
 from lcc_scrapy.config.project import PlainSettings
@@ -19,7 +22,7 @@ from lcc_scrapy.runtime import apps
 from lcc_scrapy.runtime.apps import App, Apps, ours, read_apps
 
 OURS = ours().installed
-NO_PARTS = {"name", "summary"}
+NO_PARTS = {"name", "summary", "needs"}
 NO_SETTINGS = PlainSettings({}, {})
 
 
@@ -98,6 +101,13 @@ def test_an_app_is_the_folder_of_its_name(app):
     assert {part.partition(":")[0].split(".")[2] for part in parts_of(app).values()} == {app.name}
 
 
+@pytest.mark.parametrize("app", OURS, ids=lambda app: app.name)
+def test_an_app_imports_no_other_but_those_that_it_needs(app):
+    folder = Path(lcc_scrapy.apps.__file__).parent / app.name
+    text = "".join(module.read_text() for module in folder.rglob("*.py"))
+    assert {*re.findall(r"lcc_scrapy\.apps\.(\w+)", text)} - {app.name} == {*app.needs}
+
+
 def test_no_two_apps_have_a_name_or_a_table_and_none_a_command_of_the_core():
     names = [app.name for app in OURS]
     assert len(names) == len(set(names))
@@ -143,7 +153,7 @@ def test_a_module_is_added_and_a_name_left_out(packages, given):
 def test_each_of_ours_can_be_left_out(app):
     found = read_apps(f"-{app.name}")
     assert found.installed == OURS
-    assert [*found] == [one for one in OURS if one is not app]
+    assert [*found] == [one for one in OURS if one is not app and app.name not in one.needs]
 
 
 def test_every_mistake_is_one_clear_line(packages):
@@ -183,8 +193,37 @@ def test_commands_are_those_of_a_group():
     assert both.commands("front") == {"query": "m:query", "web": "m:web"}
     assert both.commands("nosuch") == {}
     assert Apps([front, query], ["query"]).commands("front") == {}
-    assert Apps([front, query], ["query"]).without("query") is query
+    assert Apps([front, query], ["query"]).without("query") == "query, which LCC_APPS leaves out"
+    assert Apps([front, query], ["query"]).without("front query") == "query, which LCC_APPS leaves out"
+    assert Apps([front, query], ["query"]).without("one") is None
     assert both.without("query") is None
+
+
+def test_an_app_without_one_that_it_needs_is_left_out():
+    base, middle = App("base", ""), App("middle", "", needs=("base",), commands={"middle": "m:middle"})
+    top = App("top", "", needs=("base", "middle"), commands={"top": "m:top"}, jobs="json:loads")
+    every = Apps([base, middle, top])
+    assert ([*every], [*every.lacking()], every.without("top")) == ([base, middle, top], [], None)
+    for installed, left_out, why in (
+        ([base, middle, top], ["base"], "needs base, which LCC_APPS leaves out"),
+        ([middle, top], [], "needs base, which is not installed"),
+        ([base, top], [], "needs middle, which is not installed"),
+        ([middle, top, base], [], "needs base, which comes after it"),
+        ([base, middle, top], ["middle"], "needs middle, which LCC_APPS leaves out"),
+    ):
+        found = Apps(installed, left_out)
+        assert top not in found
+        assert found.without("top") == f"top, which {why}"
+        assert f"top is left out: it {why}" in found.lacking()
+        assert [*found.parts("jobs")] == []
+        assert found.installed == tuple(installed), "its tables stay"
+    found = Apps([base, middle, App("top", "", needs=("middle",))], ["base"])
+    assert [*found.lacking()] == [
+        "middle is left out: it needs base, which LCC_APPS leaves out",
+        "top is left out: it needs middle, which needs base, which LCC_APPS leaves out",
+    ]
+    both = Apps([base, middle], ["base", "middle"])
+    assert ([*both.lacking()], both.without("middle")) == ([], "middle, which LCC_APPS leaves out")
 
 
 def test_parts_are_those_of_the_apps_at_work_in_their_order():

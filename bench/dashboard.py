@@ -27,6 +27,8 @@ from crawling.site import Site
 from sqlalchemy import select
 from web import web
 
+from lcc_scrapy.apps.exports.indexers.fts5 import Fts5
+from lcc_scrapy.apps.exports.interface import Item
 from lcc_scrapy.content.files import relative_name
 from lcc_scrapy.dashboard import people
 from lcc_scrapy.db import tables as t
@@ -37,8 +39,6 @@ from lcc_scrapy.db.sql.rows import RowsOf
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.users import Role, User
-from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.indexers.fts5 import Fts5
 from lcc_scrapy.feed.store_feed import head_of
 from lcc_scrapy.login.passwords import hash_password
 

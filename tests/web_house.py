@@ -7,6 +7,7 @@ from hashlib import md5, sha256
 
 from starlette.testclient import TestClient
 
+from lcc_scrapy.apps.exports.routes import ROUTES as EXPORTS
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import urlkey
@@ -121,7 +122,7 @@ class WebHouse:
             self.shelf, self.shelf.open, self.tokens, self.cursors, lambda: self.measures,
             Bounds(**{"poll": 0.02, "refusal_delay": 0.0, **bounds}), lambda: self.now,
         )  # fmt: skip
-        self.app = make_app(self.lcc)
+        self.app = make_app(self.lcc, EXPORTS(None, store))
 
     def token(self, label="indexer", scopes=READ, providers="", mimetypes="", expires=0):
         secret = new_secret()

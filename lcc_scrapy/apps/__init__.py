@@ -7,6 +7,7 @@ APPS = (
     "lcc_scrapy.apps.indexnow.app",
     "lcc_scrapy.apps.query.app",
     "lcc_scrapy.apps.alarms.app",
+    "lcc_scrapy.apps.exports.app",
     "lcc_scrapy.apps.resourcesync.app",
     "lcc_scrapy.apps.mail.app",
     "lcc_scrapy.apps.sources.app",

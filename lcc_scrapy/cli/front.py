@@ -12,7 +12,7 @@ from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, OpenGroup, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.front_moving import move, split
 from lcc_scrapy.cli.front_providers import provider_add
-from lcc_scrapy.cli.front_reading import export, follow, select, web
+from lcc_scrapy.cli.front_reading import follow, select, web
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front import FrontError, SubLcc, SubState, place
 
@@ -309,5 +309,4 @@ front.add_command(move)
 front.add_command(split)
 front.add_command(select)
 front.add_command(follow)
-front.add_command(export)
 front.add_command(web)

@@ -1,7 +1,6 @@
-"""``lcc front select``, ``follow`` and ``export``: what changed in all sub-LCCs."""
+"""``lcc front select``, ``follow`` and ``web``: what changed in all sub-LCCs."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,6 @@ import click
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import CannotGoOn, Lcc, Partial, never_to_be_tried_again, pass_lcc
 from lcc_scrapy.cli.exec_command import as_lines
-from lcc_scrapy.cli.export_output import tidy_when_told_to_stop
-from lcc_scrapy.cli.export_writing import check, chosen_format, outlet_of, outputs, write
 from lcc_scrapy.cli.feed_options import filters, place, places
 from lcc_scrapy.cli.following import follow_changes
 from lcc_scrapy.cli.select_output import CHANGES, printer
@@ -21,14 +18,13 @@ from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.front_cursor import FrontPosition
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.following import Batch
-from lcc_scrapy.feed.indexers.interface import IndexFormat
 from lcc_scrapy.feed.row_formats import FORMATS
 
 if TYPE_CHECKING:
     from lcc_scrapy.front.feed import FrontFeed, FrontReader
 
 
-_ANEW = click.option(
+ANEW = click.option(
     "--anew",
     metavar="NAME",
     multiple=True,
@@ -39,7 +35,7 @@ _ANEW = click.option(
 @click.command()
 @places
 @filters
-@_ANEW
+@ANEW
 @click.option(
     "--format",
     "form",
@@ -84,13 +80,13 @@ def select(
             position = print_changes(reader, where, reader.records, printer(form, CHANGES, raw=False))
         where.keep(position)
     click.echo(f"cursor: {position}", err=True)
-    _end(reader)
+    end(reader)
 
 
 @click.command()
 @places
 @filters
-@_ANEW
+@ANEW
 @click.option("--exec", "command", metavar="CMD", help="Give the changes to CMD, as JSON lines on its stdin.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N changes.")
 @click.option("--once", is_flag=True, help="Stop at the newest change.")
@@ -122,63 +118,7 @@ def follow(
     if position is not None:
         click.echo(f"cursor: {position}", err=True)
     if once and source.reader is not None:
-        _end(source.reader)
-
-
-@click.command()
-@outputs
-@places
-@filters
-@_ANEW
-@click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="Stop after N changes; the cursor says where."
-)
-@pass_lcc
-def export(
-    lcc: Lcc,
-    *,
-    form: str,
-    output: Path | None,
-    command: str | None,
-    force: bool,
-    text: bool,
-    no_content: bool,
-    cursor: str | None,
-    cursor_file: Path | None,
-    selection: Selection,
-    anew: tuple[str, ...],
-    limit: int | None,
-) -> None:
-    """Write documents of all sub-LCCs with their contents to a file.
-
-    It is `lcc export` over all of them, without indexes. Exit statuses are those of `lcc front
-    select`.
-
-    \b
-    lcc front export --format tar.gz -o everything.tar.gz
-    lcc front export --format warc --cursor-file position -o monday.warc.gz
-    lcc front export --format jsonl --cursor-file position -o - | my-pipeline
-    """  # noqa: D301
-    from lcc_scrapy.feed.exports.writing import Writing
-    from lcc_scrapy.front.content_user import FrontContentUser
-    from lcc_scrapy.front.feed import FrontReader
-
-    chosen = chosen_format(form, text=text, no_content=no_content)
-    if isinstance(chosen, IndexFormat):
-        raise click.UsageError(f"a front has no {form}: only a sub-LCC itself exports it")
-    check(chosen, form, output, command, keeps=cursor or cursor_file)
-    with (
-        tidy_when_told_to_stop(),
-        place(cursor, cursor_file, parse=FrontPosition.parse) as where,
-        FrontContentUser(lcc.config) as user,
-    ):
-        reader = FrontReader(user.feed, selection, where.since, limit or 0, anew=anew, whole=chosen.answers)
-        outlet = outlet_of(lcc, output, command, force=force)
-        read = user.text if text else None
-        write(partial(Writing, form=chosen, feed=reader, opened=user.open, read=read), reader, where, outlet)
-        where.keep(reader.position)
-    click.echo(f"cursor: {reader.position}", err=True)
-    _end(reader)
+        end(source.reader)
 
 
 @click.command()
@@ -252,7 +192,7 @@ class _Source:
         self._silent = set(failed)
 
 
-def _end(reader: "FrontReader") -> None:
+def end(reader: "FrontReader") -> None:
     """End with the status that tells what is missing."""
     _refuse(reader.start_over)
     if reader.failed:

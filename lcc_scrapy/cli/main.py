@@ -26,7 +26,7 @@ def _named_value(_ctx: click.Context, _param: click.Parameter, given: tuple[str,
 _COMMANDS = {
     "alerts": "alerts", "annotate": "annotate", "audit": "audit",
     "crawl": "crawl", "db": "database", "directives": "directives", "doctor": "doctor", "errors": "status",
-    "explain": "explain", "export": "export", "fetch": "fetch", "files": "files", "follow": "follow",
+    "explain": "explain", "fetch": "fetch", "files": "files", "follow": "follow",
     "front": "front", "health": "health", "init": "initialise", "log": "log",
     "mail": "mail", "meta": "meta", "path": "path", "provider": "provider",
     "recipient": "recipient", "refetch": "again", "retry": "again",

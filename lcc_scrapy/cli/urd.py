@@ -289,7 +289,7 @@ def export(lcc: Lcc, *, form: str, owner: str | None, output: Path) -> None:
     lcc urd export --owner anna --format xml
     lcc urd export --format opensearch -o percolator.ndjson
     """  # noqa: D301
-    from lcc_scrapy.cli.export_output import tidy_when_told_to_stop, to_file
+    from lcc_scrapy.cli.output_file import tidy_when_told_to_stop, to_file
 
     with _interests(lcc) as interests, tidy_when_told_to_stop(), to_file(output) as out:
         for piece in _written(form, _all(interests, owner)):

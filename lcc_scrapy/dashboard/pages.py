@@ -39,7 +39,7 @@ from lcc_scrapy.domain.roots import URL_MAX
 from lcc_scrapy.domain.shown import number as plain
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
+from lcc_scrapy.feed.fts5_search import Fts5Search
 from lcc_scrapy.feed.store_feed import head_of
 from lcc_scrapy.machine.data_directory import running_workers
 from lcc_scrapy.ops.status import Here, Troubles

@@ -14,7 +14,7 @@ from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.search_words import fts5_query, phrases
 from lcc_scrapy.domain.shown import moment, number
 from lcc_scrapy.domain.users import User
-from lcc_scrapy.feed.indexers.fts5_search import (
+from lcc_scrapy.feed.fts5_search import (
     MOST,
     Age,
     Excerpt,

@@ -20,7 +20,7 @@ from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.domain.tokens import Tokens
 from lcc_scrapy.feed.content import ContentElsewhere
-from lcc_scrapy.feed.exports.names import name_of
+from lcc_scrapy.feed.names import name_of
 from lcc_scrapy.feed.row_formats import Record
 from lcc_scrapy.front.feed import FrontFeed, FrontReader
 from lcc_scrapy.front.silent import Silent

@@ -28,7 +28,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below, root_to_add
-from lcc_scrapy.feed.indexers.fts5_search import Fts5Search
+from lcc_scrapy.feed.fts5_search import Fts5Search
 from lcc_scrapy.http.credentials import Credentials, providers_in
 from lcc_scrapy.listeners.tls import tls_endpoint
 from lcc_scrapy.machine.free_space import Disks

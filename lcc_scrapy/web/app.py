@@ -15,7 +15,6 @@ from lcc_scrapy.web import (
     document_parts,
     documents,
     events,
-    exporting,
     health,
     page,
     problems,
@@ -35,7 +34,7 @@ BODY_BYTES = 16 * 1024
 
 _ROUTERS = (
     changes.router, events.router, confirmations.router, documents.router, document_parts.router,
-    exporting.router, cursors.router, health.router, page.router,
+    cursors.router, health.router, page.router,
 )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.directives import OWNER_MAX
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.versions import Version
-from lcc_scrapy.feed.exports.names import name_of
 from lcc_scrapy.feed.meta_information import FACTS, MetaInfo, facts
+from lcc_scrapy.feed.names import name_of
 from lcc_scrapy.feed.reader import PAGE
 from lcc_scrapy.feed.row_formats import VERSION_TYPES, Facts, version_record
 from lcc_scrapy.web import contents

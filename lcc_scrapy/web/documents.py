@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.feed.content import ContentGone
-from lcc_scrapy.feed.exports.names import name_of
+from lcc_scrapy.feed.names import name_of
 from lcc_scrapy.web import contents, ranges
 from lcc_scrapy.web.access import Reading, TheLcc
 from lcc_scrapy.web.contents import Asked, Conditions

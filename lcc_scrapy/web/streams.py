@@ -3,15 +3,20 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from io import BufferedWriter, RawIOBase
-from typing import IO, Any, TypeVar
+from typing import IO, Annotated, Any, TypeVar
 
 import anyio
 from anyio import CapacityLimiter, from_thread, to_thread
 from anyio.streams.memory import MemoryObjectSendStream
+from fastapi import Depends, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
 from lcc_scrapy.domain.errors import LccError
+from lcc_scrapy.domain.shares import Kind
+from lcc_scrapy.web.access import Reading
+from lcc_scrapy.web.problems import Busy
+from lcc_scrapy.web.sharing import visit_of
 from lcc_scrapy.web.working import Slot, current
 
 PIECE = 64 * 1024
@@ -57,6 +62,22 @@ def _skip(stream: IO[bytes], count: int) -> None:
         return
     while count and (data := stream.read(min(PIECE, count))):
         count -= len(data)
+
+
+async def _threads(request: Request, _: Reading) -> CapacityLimiter:
+    """Return where an export may be written; raises ``Busy`` when as many are as may be, ``ShareUsedUp`` when
+    as many are of the same client.
+    """
+    visit_of(request).begin(Kind.EXPORT)
+    threads: CapacityLimiter = request.app.state.exports
+    if threads.available_tokens < 1:
+        count = int(threads.total_tokens)
+        raise Busy(f"{count} exports or packages are being written already: ask again later")
+    return threads
+
+
+Threads = Annotated[CapacityLimiter, Depends(_threads)]
+"""In which something long is written."""
 
 
 class Written(StreamingResponse):

@@ -23,7 +23,7 @@ from lcc_scrapy.db.records import DocumentLink, UrlErrorRecord
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.users import MAY, Action, Role
-from lcc_scrapy.feed.indexers import fts5_search
+from lcc_scrapy.feed import fts5_search
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in, write_index
 from tests.web_house import NOW

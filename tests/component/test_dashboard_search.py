@@ -11,7 +11,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from lcc_scrapy.dashboard import search_page
-from lcc_scrapy.feed.indexers import fts5_search
+from lcc_scrapy.feed import fts5_search
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, write_index
 from tests.web_house import NOW

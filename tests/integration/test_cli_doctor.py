@@ -72,6 +72,16 @@ def test_a_wrong_setting_is_one_problem(house):
     assert "settings" in findings(house, "LCC_QUERY_BYTES=many", "LCC_APPS=-query")
 
 
+def test_an_app_without_one_that_it_needs_is_one_line(house):
+    assert "apps" not in findings(house)
+    assert "apps" not in findings(house, "LCC_APPS=-exports -resourcesync")
+    found = findings(house, "LCC_APPS=-exports")
+    assert found["apps"] == (
+        "warning",
+        "resourcesync is left out: it needs exports, which LCC_APPS leaves out",
+    )
+
+
 def test_the_index_in_which_the_dashboard_searches_is_checked(house, tmp_path):
     path = tmp_path / "search.db"
     setting = f"LCC_SEARCH_INDEX={path}"

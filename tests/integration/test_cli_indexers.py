@@ -155,6 +155,6 @@ def test_the_format_of_the_docs_is_found_and_writes(small):
 
 
 def test_every_format_is_in_the_table_of_the_page():
-    from lcc_scrapy.feed.indexers.formats import INDEXERS
+    from lcc_scrapy.apps.exports.indexers.formats import INDEXERS
 
     assert set(re.findall(r"^\| \[`([a-z0-9+-]+)`\]", PAGE, re.MULTILINE)) == set(INDEXERS)

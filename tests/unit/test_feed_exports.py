@@ -25,6 +25,10 @@ from test_cli_cursor import FakeFeed, document, tombstone
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
+from lcc_scrapy.apps.exports import archives
+from lcc_scrapy.apps.exports import parquet as parquet_format
+from lcc_scrapy.apps.exports.formats import FORMATS
+from lcc_scrapy.apps.exports.writing import Writing
 from lcc_scrapy.content.files import relative_path
 from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.domain.cache import UrlMeta
@@ -32,11 +36,7 @@ from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost, LocalContent
-from lcc_scrapy.feed.exports import archives
-from lcc_scrapy.feed.exports import parquet as parquet_format
-from lcc_scrapy.feed.exports.formats import FORMATS
-from lcc_scrapy.feed.exports.names import name_of
-from lcc_scrapy.feed.exports.writing import Writing
+from lcc_scrapy.feed.names import name_of
 from lcc_scrapy.feed.reader import Reader
 from lcc_scrapy.feed.text import NO_TEXT, PageText
 

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from lcc_scrapy.feed.exports.gzipping import Gzip
+from lcc_scrapy.apps.exports.gzipping import Gzip
 
 BLOCK = 256 * 1024
 

@@ -19,16 +19,16 @@ from google.protobuf.json_format import ParseDict, ParseError
 from opensearch.protobufs.schemas.common_pb2 import OperationContainer
 from test_feed_exports import Shelf
 
+from lcc_scrapy.apps.exports.choosing import choose
+from lcc_scrapy.apps.exports.indexers import htdig
+from lcc_scrapy.apps.exports.indexers.formats import INDEXERS
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.indexers.updating import Updating
+from lcc_scrapy.apps.exports.interface import ExportFormat
+from lcc_scrapy.apps.exports.writing import Writing
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
 from lcc_scrapy.domain.selection import Selection
-from lcc_scrapy.feed.exports.choosing import choose
-from lcc_scrapy.feed.exports.interface import ExportFormat
-from lcc_scrapy.feed.exports.writing import Writing
-from lcc_scrapy.feed.indexers import htdig
-from lcc_scrapy.feed.indexers.formats import INDEXERS
-from lcc_scrapy.feed.indexers.interface import IndexFormat
-from lcc_scrapy.feed.indexers.updating import Updating
 from lcc_scrapy.feed.reader import Reader
 
 STREAMS = [name for name, form in INDEXERS.items() if isinstance(form, ExportFormat)]
@@ -485,7 +485,9 @@ def test_what_is_no_format_is_refused_in_one_line(name, text):
 
 def test_a_format_of_ones_own_is_found_in_the_current_folder(tmp_path, monkeypatch):
     name = f"own_{time.monotonic_ns()}"
-    (tmp_path / f"{name}.py").write_text("from lcc_scrapy.feed.indexers.xapian import XAPIAN\nOWN = XAPIAN\n")
+    (tmp_path / f"{name}.py").write_text(
+        "from lcc_scrapy.apps.exports.indexers.xapian import XAPIAN\nOWN = XAPIAN\n"
+    )
     monkeypatch.chdir(tmp_path)
     assert choose(f"{name}:OWN") is INDEXERS["xapian"]
     assert Path.cwd() == tmp_path

@@ -5,5 +5,6 @@ from lcc_scrapy.runtime.apps import App
 APP = App(
     "resourcesync",
     "standard harvesters follow lists and dumps over HTTP",
+    needs=("exports",),
     api_routes="lcc_scrapy.apps.resourcesync.routes:ROUTES",
 )

@@ -14,7 +14,7 @@ from lcc_scrapy.apps.resourcesync.parts import ChangesPart, Keys
 from lcc_scrapy.apps.resourcesync.publications import Span
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.selection import Change
-from lcc_scrapy.feed.exports.names import name_of
+from lcc_scrapy.feed.names import name_of
 
 MEDIA_TYPE = "application/xml"
 PACKAGE_TYPE = "application/zip"

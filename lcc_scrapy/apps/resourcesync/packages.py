@@ -6,14 +6,14 @@ from contextlib import closing
 from itertools import chain, groupby, pairwise, starmap
 from typing import IO, TypeVar
 
+from lcc_scrapy.apps.exports.archives import Zip
+from lcc_scrapy.apps.exports.writing import Open, measured
 from lcc_scrapy.apps.resourcesync.parts import ChangesPart, Keys
 from lcc_scrapy.apps.resourcesync.publications import Span
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.content import ContentGone
-from lcc_scrapy.feed.exports.archives import Zip
-from lcc_scrapy.feed.exports.names import name_of
-from lcc_scrapy.feed.exports.writing import Open, measured
+from lcc_scrapy.feed.names import name_of
 
 PACKAGE = 10_000
 """Changes in one package."""

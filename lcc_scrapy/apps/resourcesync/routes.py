@@ -25,13 +25,12 @@ from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.selection import Selection
 from lcc_scrapy.web.access import Reading, TheLcc
-from lcc_scrapy.web.exporting import Threads
 from lcc_scrapy.web.own_address import needed_address
 from lcc_scrapy.web.parts import ApiRoutes
 from lcc_scrapy.web.ports import Lcc
 from lcc_scrapy.web.problems import NotThere, as_bytes, told
 from lcc_scrapy.web.sharing import streaming
-from lcc_scrapy.web.streams import Written, unless_broken
+from lcc_scrapy.web.streams import Threads, Written, unless_broken
 
 _SEQ_MAX = 2**63 - 1
 

@@ -14,7 +14,9 @@ from urllib.parse import quote
 
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.feed.indexers.fts5 import VERSION
+
+VERSION = 1
+"""Of the tables in an index: ``user_version`` of the file."""
 
 MOST = 2000
 """Documents that a search finds."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
-from lcc_scrapy.feed.exports.interface import Item
+from lcc_scrapy.apps.exports.interface import Item
 from lcc_scrapy.feed.row_formats import Record
 
 

@@ -6,11 +6,11 @@ import zipfile
 from datetime import UTC, datetime
 from typing import IO
 
-from lcc_scrapy.feed.exports.gzipping import Gzip
-from lcc_scrapy.feed.exports.interface import LEVEL, Archive, Item
-from lcc_scrapy.feed.exports.names import MANIFEST
+from lcc_scrapy.apps.exports.gzipping import Gzip
+from lcc_scrapy.apps.exports.interface import LEVEL, Archive, Item
 from lcc_scrapy.feed.row_formats import Record
 
+_MANIFEST = "manifest.jsonl"
 _BLOCK = 256 * 1024
 _ZIP_EPOCH = 315_532_800
 _MODE = 0o644
@@ -30,7 +30,7 @@ class TarGz(Archive):
     def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
         """Add the manifest."""
         del last
-        self._add(MANIFEST, size, 0, manifest)
+        self._add(_MANIFEST, size, 0, manifest)
 
     def close(self) -> None:
         """Write the end of the archive: two empty blocks, in a whole record."""
@@ -85,7 +85,7 @@ class Zip(Archive):
     def end(self, manifest: IO[bytes], size: int, last: Record) -> None:
         """Add the manifest."""
         del size, last
-        self.add(MANIFEST, 0, manifest)
+        self.add(_MANIFEST, 0, manifest)
 
     def close(self) -> None:
         """Write the directory."""

@@ -16,11 +16,11 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from lcc_scrapy import __version__
+from lcc_scrapy.apps.exports.gzipping import Gzip
+from lcc_scrapy.apps.exports.interface import Archive, Item
 from lcc_scrapy.content.decoding import is_decoded
 from lcc_scrapy.domain.cache import UrlMeta
 from lcc_scrapy.domain.errors import MissingExtra
-from lcc_scrapy.feed.exports.gzipping import Gzip
-from lcc_scrapy.feed.exports.interface import Archive, Item
 from lcc_scrapy.feed.row_formats import Record
 
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]+")

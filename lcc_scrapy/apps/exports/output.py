@@ -1,8 +1,10 @@
 """What ``lcc export`` does with a format and a place to write to, for one LCC or for a front."""
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,15 +12,15 @@ from typing import IO, TypeVar
 
 import click
 
+from lcc_scrapy.apps.exports.choosing import NAMES, choose
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.indexing import tell
+from lcc_scrapy.apps.exports.interface import ExportFormat
+from lcc_scrapy.apps.exports.writing import Writing
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc
-from lcc_scrapy.cli.export_index import tell
-from lcc_scrapy.cli.export_output import to_command, to_file
 from lcc_scrapy.cli.feed_options import Command, Place
-from lcc_scrapy.feed.exports.choosing import NAMES, choose
-from lcc_scrapy.feed.exports.interface import ExportFormat
-from lcc_scrapy.feed.exports.writing import Writing
-from lcc_scrapy.feed.indexers.interface import IndexFormat
+from lcc_scrapy.cli.output_file import to_file
 from lcc_scrapy.feed.reader import Reading
 
 P = TypeVar("P")
@@ -66,7 +68,32 @@ def outlet_of(
     """Return where to write: a file that is not there unless ``force`` says so, or a command."""
     if output and output.exists() and not force and output != Path("-"):
         raise Failure(f"{output} exists: name another file, or give --force")
-    return to_file(output) if output else to_command(command or "", {**os.environ, **lcc.given})
+    return to_file(output) if output else _to_command(command or "", {**os.environ, **lcc.given})
+
+
+@contextmanager
+def _to_command(command: str, environment: Mapping[str, str]) -> Iterator[IO[bytes]]:
+    """Start a user's command and write to its stdin; nothing counts unless it took all and ended with 0."""
+    with subprocess.Popen(  # noqa: S603 - what the user said
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,  # it ends with us, and never takes a part for the whole
+    ) as process:
+        stdin = process.stdin
+        assert stdin is not None
+        try:
+            yield stdin
+            stdin.close()
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(BrokenPipeError):
+                stdin.close()
+            if isinstance(error, BrokenPipeError):
+                raise Failure("the command did not read everything; nothing counts as exported") from None
+            raise
+    if process.returncode:
+        raise Failure(f"the command ended with status {process.returncode}; nothing counts as exported")
 
 
 def _with_rows(form: ExportFormat | IndexFormat, name: str, *, content: bool) -> ExportFormat:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import IO
 from urllib.parse import quote
 
-from lcc_scrapy.feed.exports.interface import Item, NoText
+from lcc_scrapy.apps.exports.interface import Item, NoText
 from lcc_scrapy.feed.plain_text import Text, html_of, text_of_html
 from lcc_scrapy.feed.row_formats import Record
 

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import IO
 
-from lcc_scrapy.feed.exports.interface import Item, text_fields
+from lcc_scrapy.apps.exports.interface import Item, text_fields
 from lcc_scrapy.feed.row_formats import Record
 
 _BLOCK = 3 * 64 * 1024

@@ -1,8 +1,6 @@
-"""Names inside archives: made of the docid and a fixed table, never of anything a site or provider said."""
+"""Names of documents as files: of the docid and a fixed table, never of what a site or provider said."""
 
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
-
-MANIFEST = "manifest.jsonl"
 
 _EXTENSIONS = {
     "application/atom+xml": "xml",

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.indexers.pages import page_of
+from lcc_scrapy.apps.exports.interface import Item
 from lcc_scrapy.domain.errors import LccError, MissingExtra
-from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.indexers.interface import IndexFormat
-from lcc_scrapy.feed.indexers.pages import page_of
 from lcc_scrapy.feed.row_formats import Record
 
 _HEAP = 64 * 1024 * 1024

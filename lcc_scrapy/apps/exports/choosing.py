@@ -3,11 +3,11 @@
 import sys
 from importlib import import_module
 
+from lcc_scrapy.apps.exports.formats import FORMATS
+from lcc_scrapy.apps.exports.indexers.formats import INDEXERS
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.interface import ExportFormat
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.feed.exports.formats import FORMATS
-from lcc_scrapy.feed.exports.interface import ExportFormat
-from lcc_scrapy.feed.indexers.formats import INDEXERS
-from lcc_scrapy.feed.indexers.interface import IndexFormat
 
 NAMES = (*FORMATS, *INDEXERS)
 

@@ -8,8 +8,8 @@ import shutil
 import tempfile
 from typing import IO
 
-from lcc_scrapy.feed.exports.interface import ExportFormat, Item
-from lcc_scrapy.feed.indexers.pages import Page, Stream, page_of
+from lcc_scrapy.apps.exports.indexers.pages import Page, Stream, page_of
+from lcc_scrapy.apps.exports.interface import ExportFormat, Item
 from lcc_scrapy.feed.row_formats import Record
 
 _IN_MEMORY = 1 << 20

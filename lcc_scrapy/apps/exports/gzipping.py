@@ -3,7 +3,7 @@
 import zlib
 from typing import IO, Any
 
-from lcc_scrapy.feed.exports.interface import LEVEL
+from lcc_scrapy.apps.exports.interface import LEVEL
 
 
 class Gzip:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.indexers.updating import Updating
+from lcc_scrapy.apps.exports.writing import Written
 from lcc_scrapy.cli import printing
 from lcc_scrapy.domain.cursor import BadCursor, Position, StartOver
 from lcc_scrapy.domain.selection import Selection
-from lcc_scrapy.feed.exports.writing import Written
-from lcc_scrapy.feed.indexers.interface import IndexFormat
-from lcc_scrapy.feed.indexers.updating import Updating
 from lcc_scrapy.feed.reader import Reader
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, Protocol, TypeVar
 
+from lcc_scrapy.apps.exports.interface import Export, ExportFormat, Item, NoText
 from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
 from lcc_scrapy.domain.directives import Owners
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.content import ContentGone, ContentLost
-from lcc_scrapy.feed.exports.interface import Export, ExportFormat, Item, NoText
-from lcc_scrapy.feed.exports.names import name_of
+from lcc_scrapy.feed.names import name_of
 from lcc_scrapy.feed.reader import Reading
 from lcc_scrapy.feed.row_formats import Record, record
 from lcc_scrapy.feed.text import PageText

@@ -8,8 +8,8 @@ memory as a whole, so that one larger than ``CONTENT_MAX`` is null, and ``len`` 
 from itertools import chain
 from typing import IO, Any
 
+from lcc_scrapy.apps.exports.interface import Item, text_fields
 from lcc_scrapy.domain.errors import MissingExtra
-from lcc_scrapy.feed.exports.interface import Item, text_fields
 from lcc_scrapy.feed.row_formats import COLUMNS, TYPES, Record
 
 GROUP = 16_000_000

@@ -9,8 +9,8 @@ import tarfile
 import tempfile
 from typing import IO
 
-from lcc_scrapy.feed.exports.interface import ExportFormat, Item
-from lcc_scrapy.feed.indexers.pages import Stream, page_of
+from lcc_scrapy.apps.exports.indexers.pages import Stream, page_of
+from lcc_scrapy.apps.exports.interface import ExportFormat, Item
 from lcc_scrapy.feed.plain_text import as_ascii
 from lcc_scrapy.feed.row_formats import Record
 

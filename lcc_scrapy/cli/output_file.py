@@ -1,10 +1,9 @@
-"""The output of an export: a file, stdout, or a command."""
+"""Output into a file that is there when it is complete, or to stdout."""
 
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -52,28 +51,3 @@ def to_file(output: Path) -> Iterator[IO[bytes]]:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-@contextmanager
-def to_command(command: str, environment: Mapping[str, str]) -> Iterator[IO[bytes]]:
-    """Start a user's command and write to its stdin; nothing counts unless it took all and ended with 0."""
-    with subprocess.Popen(  # noqa: S603 - what the user said
-        ["/bin/sh", "-c", command],
-        stdin=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,  # it ends with us, and never takes a part for the whole
-    ) as process:
-        stdin = process.stdin
-        assert stdin is not None
-        try:
-            yield stdin
-            stdin.close()
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGTERM)
-            with suppress(BrokenPipeError):
-                stdin.close()
-            if isinstance(error, BrokenPipeError):
-                raise Failure("the command did not read everything; nothing counts as exported") from None
-            raise
-    if process.returncode:
-        raise Failure(f"the command ended with status {process.returncode}; nothing counts as exported")

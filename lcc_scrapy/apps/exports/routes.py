@@ -4,24 +4,25 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Annotated
 
-from anyio import CapacityLimiter, from_thread
-from fastapi import APIRouter, Depends, Query, Request, Response
+from anyio import from_thread
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator
 
+from lcc_scrapy.apps.exports.formats import FORMATS
+from lcc_scrapy.apps.exports.writing import Writing
+from lcc_scrapy.config.config import Config
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.selection import Change
-from lcc_scrapy.domain.shares import Kind
-from lcc_scrapy.feed.exports.formats import FORMATS
-from lcc_scrapy.feed.exports.writing import Writing
 from lcc_scrapy.feed.reader import Reader
-from lcc_scrapy.web.access import Reading, TheLcc
+from lcc_scrapy.web.access import TheLcc
 from lcc_scrapy.web.parameters import Selected, Since
+from lcc_scrapy.web.parts import ApiRoutes
 from lcc_scrapy.web.ports import Lcc
-from lcc_scrapy.web.problems import BINARY, Busy, as_bytes, told
-from lcc_scrapy.web.sharing import visit_of
-from lcc_scrapy.web.streams import Written
+from lcc_scrapy.web.problems import BINARY, as_bytes, told
+from lcc_scrapy.web.streams import Threads, Written
 
-router = APIRouter(prefix="/v1", tags=["feed"])
+_router = APIRouter(prefix="/v1", tags=["feed"])
 
 _LIMIT_MAX = 10**9
 
@@ -32,23 +33,7 @@ def _known(name: str) -> str:
     return name
 
 
-async def _threads(request: Request, _: Reading) -> CapacityLimiter:
-    """Return where an export may be written; raises ``Busy`` when as many are as may be, ``ShareUsedUp`` when
-    as many are of the same client.
-    """
-    visit_of(request).begin(Kind.EXPORT)
-    threads: CapacityLimiter = request.app.state.exports
-    if threads.available_tokens < 1:
-        count = int(threads.total_tokens)
-        raise Busy(f"{count} exports or packages are being written already: ask again later")
-    return threads
-
-
-Threads = Annotated[CapacityLimiter, Depends(_threads)]
-"""In which something is written that is long."""
-
-
-@router.get(
+@_router.get(
     "/export",
     response_class=StreamingResponse,
     responses={
@@ -95,3 +80,11 @@ class _ForSomebody(Reader):
 
 def _write(lcc: Lcc, reader: Reader, form: str, out: IO[bytes]) -> None:
     Writing(out, FORMATS[form], lcc.feed, lcc.open).run(reader, lambda _seq: None)
+
+
+def _api_routes(config: Config, store: Store) -> Iterator[APIRouter]:
+    del config, store
+    yield _router
+
+
+ROUTES: ApiRoutes = _api_routes

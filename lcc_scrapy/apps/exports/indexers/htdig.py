@@ -13,12 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.indexers.pages import Page, page_of
+from lcc_scrapy.apps.exports.interface import Item
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.feed.cursor_file import CursorFile
-from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.indexers.interface import IndexFormat
-from lcc_scrapy.feed.indexers.pages import Page, page_of
 from lcc_scrapy.feed.plain_text import MOST, as_ascii
 from lcc_scrapy.feed.row_formats import Record
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
+from lcc_scrapy.apps.exports.indexers.interface import Index
+from lcc_scrapy.apps.exports.interface import Item, NoText
+from lcc_scrapy.apps.exports.writing import Open, Written, measured
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.selection import Change
 from lcc_scrapy.feed.content import ContentGone
-from lcc_scrapy.feed.exports.interface import Item, NoText
-from lcc_scrapy.feed.exports.names import name_of
-from lcc_scrapy.feed.exports.writing import Open, Written, measured
-from lcc_scrapy.feed.indexers.interface import Index
+from lcc_scrapy.feed.names import name_of
 from lcc_scrapy.feed.reader import Reader
 from lcc_scrapy.feed.row_formats import record
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.indexing import update
+from lcc_scrapy.apps.exports.output import check, chosen_format, outlet_of, outputs, write
+from lcc_scrapy.apps.exports.writing import Writing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
-from lcc_scrapy.cli.export_index import update
-from lcc_scrapy.cli.export_output import tidy_when_told_to_stop
-from lcc_scrapy.cli.export_writing import check, chosen_format, outlet_of, outputs, write
 from lcc_scrapy.cli.feed_options import filters, place, places
+from lcc_scrapy.cli.output_file import tidy_when_told_to_stop
 from lcc_scrapy.domain.selection import Selection
-from lcc_scrapy.feed.exports.writing import Writing
-from lcc_scrapy.feed.indexers.interface import IndexFormat
 from lcc_scrapy.feed.reader import Reader
 
 

@@ -6,17 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from lcc_scrapy.apps.exports.indexers.interface import IndexFormat
+from lcc_scrapy.apps.exports.indexers.pages import Page, page_of
+from lcc_scrapy.apps.exports.interface import Item
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.feed.exports.interface import Item
-from lcc_scrapy.feed.indexers.interface import IndexFormat
-from lcc_scrapy.feed.indexers.pages import Page, page_of
+from lcc_scrapy.feed.fts5_search import VERSION
 from lcc_scrapy.feed.plain_text import Text
 from lcc_scrapy.feed.row_formats import Record
 
 _PATIENCE = 30.0
 """Seconds to wait for others who use the file."""
 
-_SCHEMA = """
+_SCHEMA = f"""
 create table documents (
   id integer primary key,
   docid text not null unique,
@@ -27,9 +28,8 @@ create table documents (
 create virtual table pages using fts5 (title, body);
 create table place (cursor text not null);
 insert into place values ('');
-pragma user_version = 1;
-"""
-VERSION = 1
+pragma user_version = {VERSION};
+"""  # noqa: S608 - a number of ours
 
 
 class Fts5:

@@ -28,8 +28,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from crawling.command_line import parser
 
-from lcc_scrapy.content.objects import AT_A_TIME, split_url
-from lcc_scrapy.content.store import ContentStore, content_store
+from lcc_scrapy.apps.object_storage.objects import AT_A_TIME, ContentObjects, split_url
+from lcc_scrapy.content.files import ContentFiles
+from lcc_scrapy.content.store import ContentStore
 from lcc_scrapy.domain.cache import LazyBody
 
 COMMIT, ROUNDS, SIZE = 200, 7, 10_000
@@ -55,7 +56,10 @@ def rate(contents: ContentStore, first: int) -> float:
 def compare_commits(url: str, rounds: int) -> None:
     """Measure both places, interleaved."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        stores = {"disk": content_store("", Path(folder), 1), "objects": content_store(url, Path(folder), 1)}
+        stores: dict[str, ContentStore] = {
+            "disk": ContentFiles(Path(folder), 1),
+            "objects": ContentObjects(url, 1),
+        }
         rates: dict[str, list[float]] = {name: [] for name in stores}
         for number in range(1, rounds + 1):
             for name, contents in stores.items():

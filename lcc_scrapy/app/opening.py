@@ -14,7 +14,7 @@ from lcc_scrapy.cache.file_ids import FILEID
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.content.files import highest_fileid
 from lcc_scrapy.content.identity import machine_identity
-from lcc_scrapy.content.store import content_store
+from lcc_scrapy.content.store import ContentStore, content_store, factory_of
 from lcc_scrapy.db import schema
 from lcc_scrapy.db.closed import refuse_closed
 from lcc_scrapy.db.sql.store import SqlStore
@@ -171,7 +171,13 @@ def contents_of(config: Config, store: Store, others: Content | None = None) -> 
     """Return where content users read: content files, those of other machines from ``others``, or objects."""
     if not config.content_url:
         return LocalContent(config.content_dir, others, partial(_is_here, config, store))
-    return StoredContent(content_store(config.content_url, config.content_dir, 0))
+    return StoredContent(contents_of_machine(config, 0))
+
+
+def contents_of_machine(config: Config, number: int) -> ContentStore:
+    """Return the contents of a machine; 0 = of none, to read those of all."""
+    factory = factory_of(config.content_url, config.apps)
+    return content_store(config.content_url, config.content_dir, number, factory)
 
 
 def _is_here(config: Config, store: Store, number: int) -> bool:

@@ -27,6 +27,7 @@ from lcc_scrapy.app.opening import (
     check_files,
     check_owner,
     contents_of,
+    contents_of_machine,
     disks_of,
     machine_number,
     open_store,
@@ -38,7 +39,7 @@ from lcc_scrapy.cache.leftovers import Leftovers
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.config.reloading import Reloader
 from lcc_scrapy.content.files import ContentFiles
-from lcc_scrapy.content.store import ContentStore, content_store
+from lcc_scrapy.content.store import ContentStore, factory_of
 from lcc_scrapy.db.job_watch import JobWatch
 from lcc_scrapy.db.thread import StoreThread, keep_timers_steady
 from lcc_scrapy.db.tx import Store
@@ -296,7 +297,7 @@ class Worker:
         self._slot = WorkerSlot(config.data_dir, self._machineid)
         self.content = ContentFiles(config.content_dir, self._machineid, self._slot.number)
         self.content.prepare()
-        self._contents = content_store(config.content_url, config.content_dir, self._machineid)
+        self._contents = contents_of_machine(config, self._machineid)
         self._fileids = FileIds(self._store, self._machineid, self._slot.owner)
         self._committer = self._begin_to_commit()
 
@@ -307,7 +308,8 @@ class Worker:
             return Commits(self._store, self._contents, holder)
         config = self.config
         folder, pause = str(config.content_dir), config.turns.lease / 2
-        process.begin(Beginning(config.database_url, folder, holder, config.content_url, pause))
+        url, factory = config.content_url, factory_of(config.content_url, config.apps)
+        process.begin(Beginning(config.database_url, folder, holder, url, factory, pause))
         return process
 
     def _idle(self) -> str:

@@ -11,5 +11,6 @@ APPS = (
     "lcc_scrapy.apps.resourcesync.app",
     "lcc_scrapy.apps.mail.app",
     "lcc_scrapy.apps.sources.app",
+    "lcc_scrapy.apps.object_storage.app",
 )  # fmt: skip
 """The modules that define them, in the order in which their parts are called."""

@@ -260,10 +260,8 @@ class Lcc:
     def content(self, store: "SqlStore") -> "ContentStore":
         """Return this machine's contents."""
         from lcc_scrapy.app import opening
-        from lcc_scrapy.content.store import content_store
 
-        config = self.config
-        return content_store(config.content_url, config.content_dir, opening.machine_number(config, store))
+        return opening.contents_of_machine(self.config, opening.machine_number(self.config, store))
 
     def path_of(self) -> Callable[[int, int], str]:
         """Return what gives the path of (machine, file), or its URL in object storage."""

@@ -137,7 +137,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
     lcc db restore lcc-monday.sqlite --yes
     lcc verify --repair
     """  # noqa: D301
-    from lcc_scrapy.content.store import highest_id
+    from lcc_scrapy.app.opening import contents_of_machine
     from lcc_scrapy.db.sql.urls import read_url
     from lcc_scrapy.ops import restoring
     from lcc_scrapy.ops.backups import opened_backup
@@ -156,7 +156,7 @@ def restore(lcc: Lcc, file: Path, *, yes: bool) -> None:
                 source,
                 home.folder,
                 config.apps,
-                fileid=highest_id(config.content_url, config.content_dir),
+                fileid=contents_of_machine(config, 0).highest_id(),
                 logins=_logins(waiting for spool in spools for waiting in spool.ready()),
                 now=int(time.time()),
                 progress=progress,

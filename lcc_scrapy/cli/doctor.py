@@ -52,10 +52,12 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
 
 
 def _findings(lcc: Lcc) -> Iterator["Finding"]:
+    from lcc_scrapy.content.store import factory_of
     from lcc_scrapy.ops.doctor import Finding, State, certificates, problem
 
     try:
         config = lcc.config
+        factory_of(config.content_url, config.apps)
         for group in config.apps.parts("settings"):
             config.of(group)
     except LccError as error:
@@ -100,8 +102,6 @@ def _of_machine(config: "Config") -> Iterator["Finding"]:
     yield from checks.credentials(config.credentials_file, time.time())
     if config.data_dir.is_dir():
         yield from checks.disks(disks_of(config, config.content_dir, config.spool_dir))
-    if config.content_url:
-        yield checks.objects(config.content_url)
     yield checks.open_files(config.uns_listen.connections_max)
 
 

@@ -182,13 +182,13 @@ def _opened(source: SubLcc) -> Iterator["SqlStore"]:
 
 def _contents(lcc: Lcc, source: "SqlStore", place: str | None, token_file: Path | None) -> "Content":
     """Return what reads the contents of the source: at a place, and else from its machines."""
-    from lcc_scrapy.content.store import content_store
+    from lcc_scrapy.content.store import content_store, factory_of
     from lcc_scrapy.feed.content import LocalContent, StoredContent
     from lcc_scrapy.feed.remote_content import OtherMachines
     from lcc_scrapy.ops.machines import MachineAddresses
 
     if place and "://" in place:
-        return StoredContent(content_store(place, Path(), 0))
+        return StoredContent(content_store(place, Path(), 0, factory_of(place, lcc.config.apps)))
     if place and not Path(place).is_dir():
         raise click.BadParameter(f"{place!r} is no folder", param_hint="--content")
     if place is None and token_file is None:

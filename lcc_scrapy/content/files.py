@@ -190,6 +190,10 @@ class ContentFiles:
                     found = sorted((int(e.name), e.stat().st_size) for e in entries if e.name.isdigit())
                 yield from found
 
+    def highest_id(self) -> int:
+        """Return the highest file id of all machines' content files; 0 = there is none."""
+        return highest_fileid(self.folder)
+
 
 def _link(body: str, path: str) -> None:
     """Give a finished file a second name; the body keeps its own, in case this settlement fails, too."""

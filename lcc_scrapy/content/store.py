@@ -1,11 +1,15 @@
-"""The seam of where contents lie: files of this machine (``files.py``) or objects of S3 (``objects.py``)."""
+"""The seam of where contents lie: files of this machine (``files.py``), or where an app has them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
-from lcc_scrapy.content.files import ContentFiles, Stored, highest_fileid
+from lcc_scrapy.content.files import ContentFiles, Stored
 from lcc_scrapy.domain.cache import Body
+from lcc_scrapy.domain.errors import ConfigurationError
+from lcc_scrapy.runtime.apps import Apps, load
+
+_KIND = "contents"
 
 
 class ContentStore(Protocol):
@@ -45,23 +49,49 @@ class ContentStore(Protocol):
     def all_files(self) -> Iterator[tuple[int, int]]:
         """Yield (file id, size) of every content."""
 
+    def highest_id(self) -> int:
+        """Return the highest file id of all machines' contents; 0 = there is none."""
 
-def content_store(url: str, folder: Path, machineid: int) -> ContentStore:
-    """Return the contents of a machine: at ``url`` (``s3://…``), or below ``folder`` where it is empty.
+
+class MakeContents(Protocol):
+    """Makes the contents of a machine at a URL: ``App.factories["contents"]``, by the scheme of URLs."""
+
+    def __call__(self, url: str, machineid: int) -> ContentStore:
+        """Return them.
+
+        Raises ``ConfigurationError`` for a wrong URL; its text holds nothing of it.
+        """
+
+
+def content_store(url: str, folder: Path, machineid: int, factory: str) -> ContentStore:
+    """Return the contents of a machine: below ``folder``, or at ``url`` if it is set, by its ``factory_of``.
 
     Raises ``ConfigurationError`` for a URL that cannot be used.
     """
     if not url:
         return ContentFiles(folder, machineid)
-    from lcc_scrapy.content.objects import ContentObjects  # noqa: PLC0415 - most LCCs have files
+    make: MakeContents = load(factory)
+    return make(url, machineid)
 
-    return ContentObjects(url, machineid)
 
+def factory_of(url: str, apps: Apps) -> str:
+    """Return the part of an app that makes the contents at a URL; an empty URL needs none.
 
-def highest_id(url: str, folder: Path) -> int:
-    """Return the highest file id of all machines' contents; 0 = there is none."""
+    Raises ``ConfigurationError``, whose text holds nothing of the URL: there may be a password in it.
+    """
     if not url:
-        return highest_fileid(folder)
-    from lcc_scrapy.content.objects import highest_object  # noqa: PLC0415 - most LCCs have files
+        return ""
+    known, scheme = apps.factories(_KIND), scheme_of(url)
+    if scheme in known:
+        return known[scheme]
+    missing = apps.without_factory(_KIND, scheme)
+    if missing is not None:
+        raise ConfigurationError(f"LCC_CONTENT_URL: {scheme}:// is of the app {missing}")
+    if not known:
+        raise ConfigurationError("LCC_CONTENT_URL: there is no app that has contents at URLs")
+    raise ConfigurationError(f"LCC_CONTENT_URL: expected {' or '.join(f'{one}://…' for one in known)}")
 
-    return highest_object(url)
+
+def scheme_of(url: str) -> str:
+    """Return what says whose contents are at a URL."""
+    return url.partition("://")[0].lower()

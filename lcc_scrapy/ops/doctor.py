@@ -20,7 +20,6 @@ from typing import Any, Protocol
 from cryptography.x509 import load_pem_x509_certificate
 
 from lcc_scrapy.config.config import Config
-from lcc_scrapy.content.objects import ContentObjects
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.convergence import NOT_TRIED_AGAIN, is_mismatching
@@ -68,7 +67,7 @@ class Finding:
 class Check(Protocol):
     """What an app adds to ``lcc doctor``. An ``LccError`` that it raises is a problem, too."""
 
-    def __call__(self, config: Config, store: Store | None) -> Iterator[Finding]:
+    def __call__(self, config: Config, store: Store | None, /) -> Iterator[Finding]:
         """Yield what was found; ``store`` is None where the database cannot be used."""
 
 
@@ -129,16 +128,6 @@ def credentials(path: str, now: float) -> Iterator[Finding]:
 
 def _expires(path: str) -> float:
     return load_pem_x509_certificate(Path(path).read_bytes()).not_valid_after_utc.timestamp()
-
-
-def objects(url: str) -> Finding:
-    """Check that small objects can be put, read, listed and deleted in the object storage."""
-    try:
-        contents = ContentObjects(url, 0)
-        contents.check()
-    except LccError as error:
-        return problem("object storage", error)
-    return Finding("object storage", State.OK, url.partition("?")[0])
 
 
 def redis(setting: str, client: Any) -> Finding:

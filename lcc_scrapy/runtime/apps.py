@@ -5,7 +5,7 @@ of the apps that are at work here, in the order of ``lcc_scrapy.apps.APPS``.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -51,6 +51,8 @@ class App:
     """``app.worker_parts.MakeWorkerPart``: what runs in each crawl process beside its fetching."""
     checks: str = ""
     """``ops.doctor.Check``: what ``lcc doctor`` looks at."""
+    factories: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    """By kind and name. ``contents``: ``content.store.MakeContents``, by the scheme of LCC_CONTENT_URL."""
 
 
 def load(part: str) -> Any:
@@ -122,7 +124,18 @@ class Apps:
 
     def without(self, command: str) -> str | None:
         """Return the app that would have a command, and why it is not at work; None = none has it."""
-        missing = (app.name for app in self.installed if command in app.commands and app.name in self._absent)
+        return self._missing(lambda app: command in app.commands)
+
+    def factories(self, kind: str) -> dict[str, str]:
+        """Return the factories of a kind, by their names."""
+        return {name: part for app in self for name, part in app.factories.get(kind, {}).items()}
+
+    def without_factory(self, kind: str, name: str) -> str | None:
+        """Return the app that would have a factory, and why it is not at work; None = none has it."""
+        return self._missing(lambda app: name in app.factories.get(kind, {}))
+
+    def _missing(self, has_it: Callable[[App], bool]) -> str | None:
+        missing = (app.name for app in self.installed if app.name in self._absent and has_it(app))
         return next((f"{name}, which {self._absent[name]}" for name in missing), None)
 
     def owner_of(self, setting: str) -> App | None:
@@ -157,6 +170,8 @@ def read_apps(text: Any) -> Apps:
     every = (*ours().installed, *added)
     _refuse_twice("apps", [app.name for app in every])
     _refuse_twice("commands", [command for app in every for command in app.commands])
+    kinds = ((kind, name) for app in every for kind, made in app.factories.items() for name in made)
+    _refuse_twice("factories of", [" ".join(one) for one in kinds])
     return Apps(every, (word[1:] for word in words if word.startswith("-")))
 
 

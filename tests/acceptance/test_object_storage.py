@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lcc_scrapy.content.objects import RETRYING, ContentObjects
+from lcc_scrapy.apps.object_storage.objects import RETRYING, ContentObjects
 from tests.acceptance.mortals import settling_of
 from tests.harness import BIN, answers, free_port, missing, wait_for
 from tests.s3_server import CREDENTIALS, s3_on_disk, s3_server

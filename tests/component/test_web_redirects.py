@@ -19,8 +19,8 @@ import pytest
 from test_web_changes import problem
 from web_house import WebHouse
 
-from lcc_scrapy.content import objects
-from lcc_scrapy.content.objects import ContentObjects
+from lcc_scrapy.apps.object_storage import objects
+from lcc_scrapy.apps.object_storage.objects import ContentObjects
 from lcc_scrapy.domain.cache import LazyBody
 from lcc_scrapy.domain.front import SubLcc
 from lcc_scrapy.feed.content import ContentElsewhere, StoredContent

@@ -5,15 +5,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from lcc_scrapy.content import objects
+from lcc_scrapy.apps.object_storage import objects
+from lcc_scrapy.apps.object_storage.checks import CHECK
+from lcc_scrapy.apps.object_storage.objects import ContentObjects, split_url
+from lcc_scrapy.config.config import load
+from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.content.files import ContentFiles
-from lcc_scrapy.content.objects import ContentObjects, highest_object, split_url
-from lcc_scrapy.content.store import content_store
+from lcc_scrapy.content.store import content_store, factory_of
 from lcc_scrapy.domain.cache import Body, LazyBody
 from lcc_scrapy.domain.errors import ConfigurationError, NotDurable, StoreUnavailable
 from lcc_scrapy.feed.content import StoredContent
-from lcc_scrapy.ops.doctor import State
-from lcc_scrapy.ops.doctor import objects as look_at_objects
+from lcc_scrapy.ops.doctor import Finding, State
+from lcc_scrapy.runtime.apps import NO_APPS, App, Apps, ours, read_apps
 from tests.s3_server import CREDENTIALS, s3_server
 
 
@@ -35,9 +38,13 @@ def contents(request, tmp_path):
     url = ""
     if request.param == "objects":
         url = request.getfixturevalue("server").url.replace("/contents", f"/{tmp_path.name}")
-    made = content_store(url, tmp_path, 1)
-    made.of_machine = lambda number: content_store(url, tmp_path, number)
+    made = stored(url, tmp_path, 1)
+    made.of_machine = lambda number: stored(url, tmp_path, number)
     return made
+
+
+def stored(url, folder, machineid):
+    return content_store(url, folder, machineid, factory_of(url, ours()))
 
 
 def read(contents, *which):
@@ -92,6 +99,13 @@ def test_all_contents_of_a_machine_are_listed_and_none_of_another(contents):
     contents.of_machine(11).keep([(2, LazyBody(b"other"))])
     assert sorted(contents.all_files()) == [(1, 1), (20, 20), (1000, 1000)]
     assert read(contents, 2, 11) == b"other"
+
+
+def test_the_highest_id_is_that_of_any_machine(contents):
+    assert contents.highest_id() == 0
+    contents.keep([(9, LazyBody(b"x"))])
+    contents.of_machine(2).keep([(10, LazyBody(b"x"))])
+    assert contents.highest_id() == contents.of_machine(0).highest_id() == 10
 
 
 def test_more_than_a_thousand_are_kept_listed_and_removed(contents):
@@ -149,20 +163,21 @@ def test_a_bucket_that_is_not_there_is_not_taken_for_contents_that_are_lost(serv
     assert not isinstance(raised.value, FileNotFoundError)
 
 
-def test_the_highest_id_is_that_of_any_machine(server, tmp_path):
-    url = server.url.replace("/contents", f"/{tmp_path.name}")
-    assert highest_object(url) == 0
-    ContentObjects(url, 1).keep([(9, LazyBody(b"x"))])
-    ContentObjects(url, 2).keep([(10, LazyBody(b"x"))])
-    assert highest_object(url) == 10
+def findings(url):
+    return list(CHECK(load(PlainSettings({"LCC_DATA_DIR": "/x", "LCC_CONTENT_URL": url}, {}), {}), None))
 
 
 def test_doctor_puts_gets_and_deletes_an_object(server, nobody):
-    assert look_at_objects(server.url).state is State.OK
+    assert findings(server.url) == [Finding("object storage", State.OK, server.url.partition("?")[0])]
     assert list(ContentObjects(server.url, 0).all_files()) == []
-    found = look_at_objects(nobody)
+    (found,) = findings(nobody)
     assert found.state is State.PROBLEM
     assert "cannot put an object" in found.text
+
+
+@pytest.mark.parametrize("url", ["", "elsewhere://lcc"])
+def test_doctor_looks_at_no_contents_of_others(url):
+    assert findings(url) == []
 
 
 def test_an_object_is_called_by_its_url(server):
@@ -184,4 +199,32 @@ def test_a_url_that_cannot_be_used_is_refused_without_being_repeated(url):
 
 
 def test_contents_are_files_where_no_url_is_set(tmp_path):
-    assert isinstance(content_store("", tmp_path, 1), ContentFiles)
+    assert isinstance(stored("", tmp_path, 1), ContentFiles)
+    assert factory_of("", NO_APPS) == ""
+
+
+# --- whose contents are at a URL ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["s3://b", "S3://b"])
+def test_the_scheme_of_a_url_says_what_makes_its_contents(url):
+    assert isinstance(stored(f"{url}?endpoint=http://127.0.0.1:1", None, 1), ContentObjects)
+
+
+def refusal(url, apps):
+    with pytest.raises(ConfigurationError) as raised:
+        factory_of(url, apps)
+    return str(raised.value)
+
+
+def test_a_url_of_an_app_that_is_left_out_names_the_app():
+    told = "LCC_CONTENT_URL: s3:// is of the app object_storage, which LCC_APPS leaves out"
+    assert refusal("s3://b", read_apps("-object_storage")) == told
+
+
+@pytest.mark.parametrize("url", ["gs://b", "lcc", "k:hunter2@s3://b", "/var/lib/content"])
+def test_a_url_that_no_app_knows_is_refused_without_being_repeated(url):
+    assert refusal(url, ours()) == "LCC_CONTENT_URL: expected s3://…"
+    both = Apps([*ours().installed, App("other", "", factories={"contents": {"gcs": "x:y"}})])
+    assert refusal(url, both) == "LCC_CONTENT_URL: expected s3://… or gcs://…"
+    assert refusal(url, NO_APPS) == "LCC_CONTENT_URL: there is no app that has contents at URLs"

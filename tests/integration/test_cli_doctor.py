@@ -70,6 +70,9 @@ def test_a_wrong_setting_is_one_problem(house):
     assert list(found) == ["settings"]
     assert "LCC_QUERY_BYTES" in found["settings"][1]
     assert "settings" in findings(house, "LCC_QUERY_BYTES=many", "LCC_APPS=-query")
+    found = findings(house, "LCC_CONTENT_URL=s3://b", "LCC_APPS=-object_storage", status=1)
+    assert list(found) == ["settings"]
+    assert "object_storage, which LCC_APPS leaves out" in found["settings"][1]
 
 
 def test_an_app_without_one_that_it_needs_is_one_line(house):

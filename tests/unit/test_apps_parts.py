@@ -46,6 +46,8 @@ def parts_of(app: App) -> dict[str, str]:
             found[one.name] = value
         elif one.name == "commands":
             found |= value
+        elif one.name == "factories":
+            found |= {f"{kind} {name}": part for kind, made in value.items() for name, part in made.items()}
     return found
 
 
@@ -170,6 +172,8 @@ def test_every_mistake_is_one_clear_line(packages):
     assert refusal("team_a team_a") == "there are two apps a"
     packages("team_b", name="b", commands={"titles": "x:y"})
     assert refusal("team_a team_b") == "there are two commands titles"
+    packages("team_c", name="c", factories={"contents": {"s3": "x:y"}})
+    assert refusal("team_c") == "there are two factories of contents s3"
     packages("team_named", name="my-titles")
     assert "is named 'my-titles'" in refusal("team_named")
     packages("team_bare", name="bare", tables="x:y")
@@ -224,6 +228,17 @@ def test_an_app_without_one_that_it_needs_is_left_out():
     ]
     both = Apps([base, middle], ["base", "middle"])
     assert ([*both.lacking()], both.without("middle")) == ([], "middle, which LCC_APPS leaves out")
+
+
+def test_factories_are_those_of_a_kind_and_of_the_apps_at_work():
+    first = App("first", "", factories={"contents": {"s3": "m:s3"}, "export": {"zip": "m:zip"}})
+    second = App("second", "", factories={"contents": {"gcs": "m:gcs"}})
+    both, alone = Apps([first, second]), Apps([first, second], ["second"])
+    assert both.factories("contents") == {"s3": "m:s3", "gcs": "m:gcs"}
+    assert both.factories("nosuch") == {}
+    assert alone.factories("contents") == {"s3": "m:s3"}
+    assert alone.without_factory("contents", "gcs") == "second, which LCC_APPS leaves out"
+    assert alone.without_factory("contents", "s3") is alone.without_factory("export", "gcs") is None
 
 
 def test_parts_are_those_of_the_apps_at_work_in_their_order():

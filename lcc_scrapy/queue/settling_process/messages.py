@@ -3,7 +3,7 @@
 Messages are those of ``machine.framed_pipes``. Parts are bodies on the way there; on the way back there is
 one, all cached rows. Bodies in files are told by their path.
 
-    ["begin", url, folder, holder, content url, pause]  → ["ready"]
+    ["begin", url, folder, holder, content url, factory, pause]  → ["ready"]
     ["commit", now, policy or null, outcomes]    → ["settled", results, logs]
                                                  → ["failed", kind, text, blocks, traceback, logs]
 """
@@ -46,24 +46,27 @@ BEGIN, READY, COMMIT, SETTLED, FAILED = "begin", "ready", "commit", "settled", "
 class Beginning:
     """What a settling process has to know: the database, where contents lie, and who it settles for.
 
-    ``pause``: seconds that it may stand still within a commit.
+    ``content_factory``: the part of an app that makes the contents at ``content_url``. ``pause``: seconds
+    that it may stand still within a commit.
     """
 
     url: str
     folder: str
     holder: Holder
     content_url: str = ""
+    content_factory: str = ""
     pause: float = LONGEST_SILENCE
 
     def said(self) -> list[Any]:
         """Return it as a message."""
-        return [BEGIN, self.url, self.folder, asdict(self.holder), self.content_url, self.pause]
+        contents = self.content_url, self.content_factory
+        return [BEGIN, self.url, self.folder, asdict(self.holder), *contents, self.pause]
 
 
 def beginning_of(said: Sequence[Any]) -> Beginning:
     """Make it of what was said."""
-    _, url, folder, holder, content_url, pause = said
-    return Beginning(url, folder, Holder(**holder), content_url, pause)
+    _, url, folder, holder, content_url, content_factory, pause = said
+    return Beginning(url, folder, Holder(**holder), content_url, content_factory, pause)
 
 
 # --- outcomes ------------------------------------------------------------------------------------

@@ -47,7 +47,8 @@ class Service:
 
     def __init__(self, begun: messages.Beginning, logs: "Logs") -> None:
         self._store = SqlStore(begun.url, pause=begun.pause)
-        content = content_store(begun.content_url, Path(begun.folder), begun.holder.machineid)
+        folder, machineid = Path(begun.folder), begun.holder.machineid
+        content = content_store(begun.content_url, folder, machineid, begun.content_factory)
         self._commits = Commits(self._store, content, begun.holder)
         self._policy = QueuePolicy()
         self._logs = logs

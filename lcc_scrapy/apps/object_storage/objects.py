@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from lcc_scrapy.content.files import ContentAway, Stored, relative_name
+from lcc_scrapy.content.store import MakeContents
 from lcc_scrapy.domain.cache import Body
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, MissingExtra, NotDurable
 
@@ -237,9 +238,15 @@ class ContentObjects:
             except OSError as error:
                 raise ConfigurationError(f"{self._url}: cannot {what} an object: {error.strerror}") from None
 
-    def all_machines(self) -> Iterator[tuple[int, int]]:
-        """Yield (file id, size) of every object of any machine."""
-        return self._listed(None)
+    def highest_id(self) -> int:
+        """Return the highest file id below the URL, whichever machine's; 0 = there is none."""
+        try:
+            return max((fileid for fileid, _ in self._listed(None)), default=0)
+        except OSError as error:
+            raise LccError(f"{error.strerror}") from None
+
+
+CONTENTS: MakeContents = ContentObjects
 
 
 def _error_of(sent: Future[None]) -> OSError | None:
@@ -274,11 +281,3 @@ class _Arriving(io.RawIOBase):
         target[: len(taken)] = taken
         self._rest = self._rest[len(taken) :]
         return len(taken)
-
-
-def highest_object(url: str) -> int:
-    """Return the highest file id below a URL, whichever machine's; 0 = there is none."""
-    try:
-        return max((fileid for fileid, _ in ContentObjects(url, 0).all_machines()), default=0)
-    except OSError as error:
-        raise LccError(f"{error.strerror}") from None

@@ -1,0 +1,1 @@
+"""Contents in object storage instead of files."""

@@ -39,15 +39,15 @@ class WebProcess(UnsProcess):
         from lcc_scrapy.app.opening import unchecked_reads
         from lcc_scrapy.cli.public_routes import public_routes
         from lcc_scrapy.cli.web_api import make_api
-        from lcc_scrapy.push_api.app import make_push_app
-        from lcc_scrapy.push_api.push_route import PushRoute
+        from lcc_scrapy.web.parts import Public
+        from lcc_scrapy.web.public import make_public_app
         from lcc_scrapy.web.server import Server
 
         config = self.config
-        push = PushRoute(self._intake_service.uns, config.web.proxies)
-        self._push_app = make_push_app(push, public_routes(config, self._store), config.web)
+        public = Public(config, self._store, self._intake_service.uns)
+        self._public_app = make_public_app(public_routes(public), config.web)
         for endpoint in config.push_endpoints:
-            yield Server(self._push_app, endpoint, config.http, lifespan=False)
+            yield Server(self._public_app, endpoint, config.http, lifespan=False)
         if config.web_endpoint is not None:
             self._reads = unchecked_reads(config, self._store)
             api = make_api(config, self._store, self._reads)
@@ -79,7 +79,7 @@ class WebProcess(UnsProcess):
     def _listen(self) -> "Deferred[Any]":
         async def listen() -> list[str]:
             await self._intake_service.listen()
-            await self._lives.enter_async_context(self._push_app.living())
+            await self._lives.enter_async_context(self._public_app.living())
             return await self._servers.begin()
 
         return Deferred.fromFuture(asyncio.ensure_future(listen()))

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from lcc_scrapy.domain.http_serving import Bounds
 from lcc_scrapy.domain.shares import Share
 from lcc_scrapy.domain.throttling import Rate
-from lcc_scrapy.push_api.app import BODY_BYTES, make_push_app
+from lcc_scrapy.web.public import BODY_BYTES, Unbounded, make_public_app
 
 
 def router():
@@ -35,7 +35,7 @@ async def push(scope, receive, send):
 
 def client(share=None, refusal_delay=0.0, peer=("192.0.2.1", 1)):
     bounds = Bounds(share=share or Share(), refusal_delay=refusal_delay)
-    return TestClient(make_push_app(push, [router()], bounds), client=peer)
+    return TestClient(make_public_app([Unbounded("/v1/push", push), router()], bounds), client=peer)
 
 
 def test_bodies_are_bounded_unless_their_route_says_another_bound():
@@ -63,7 +63,7 @@ def test_a_push_looks_after_the_time_of_its_body_itself(path):
 
     async def run():
         scope = {"type": "http", "method": "POST", "path": path, "headers": [], "client": ("192.0.2.1", 1)}
-        await make_push_app(push, [], Bounds(silence=0.01))(scope, slow, send)
+        await make_public_app([Unbounded("/v1/push", push)], Bounds(silence=0.01))(scope, slow, send)
 
     with ThreadPoolExecutor(1) as apart:
         apart.submit(asyncio.run, run()).result()
@@ -80,7 +80,7 @@ def test_unknown_paths_and_methods_are_told_as_problems():
 
 
 def test_without_a_push_service_there_is_no_such_route():
-    assert TestClient(make_push_app(None, [router()])).post("/v1/push").status_code == 404
+    assert TestClient(make_public_app([router()])).post("/v1/push").status_code == 404
 
 
 def test_a_client_has_its_share_of_all_routes_together():

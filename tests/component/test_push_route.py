@@ -11,12 +11,12 @@ from test_uns_protocol import House, nothing_is_spooled
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from lcc_scrapy.apps.push_http import body_codings
+from lcc_scrapy.apps.push_http.body_codings import Gzip, Undecodable
+from lcc_scrapy.apps.push_http.push_route import PushRoute
+from lcc_scrapy.apps.push_http.statuses import STATUSES
 from lcc_scrapy.domain.errors import Refusal, StoreUnavailable
 from lcc_scrapy.domain.uns_limits import Limits
-from lcc_scrapy.push_api import body_codings
-from lcc_scrapy.push_api.body_codings import Gzip, Undecodable
-from lcc_scrapy.push_api.push_route import PushRoute
-from lcc_scrapy.push_api.statuses import STATUSES
 from lcc_scrapy.uns.protocol import UnsProtocol
 
 SET = (

@@ -24,6 +24,7 @@ from lcc_scrapy.domain.roots import HttpUrl, Root
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.login.passwords import hash_password, verify_password
 from lcc_scrapy.providers import registration as providers
+from lcc_scrapy.web.parts import Public
 from tests.registration_site import NOW, Outbox, Registry, answer, little_site, redirect
 from tests.sqlite_store import sqlite_store
 
@@ -318,7 +319,7 @@ def test_whether_a_provider_exists_does_not_show(client, registry, owner):
 @pytest.mark.parametrize("mode", ["off", "approve", "open"])
 def test_registration_is_served_where_it_is_on(mode, tmp_path):
     config = load(PlainSettings({}, {}), {"LCC_DATA_DIR": str(tmp_path), "LCC_REGISTRATION": mode})
-    assert bool([*ROUTES.routes(config, sqlite_store())]) == (mode != "off")
+    assert bool([*ROUTES.routes(Public(config, sqlite_store(), uns=None))]) == (mode != "off")
 
 
 @pytest.mark.parametrize(

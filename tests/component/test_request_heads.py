@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 from web_house import WebHouse
 
 from lcc_scrapy.domain.http_serving import Bounds, Endpoint, Service
-from lcc_scrapy.push_api.app import make_push_app
 from lcc_scrapy.web.app import make_app
 from lcc_scrapy.web.guards import Guards
+from lcc_scrapy.web.public import make_public_app
 from lcc_scrapy.web.server import HEAD_BYTES, Server, fault_of
 
 HOST = b"Host: x\r\n"
@@ -184,7 +184,7 @@ def test_the_log_has_the_address_of_the_client_behind_our_proxies(peer, told, lo
 def test_every_server_traces_its_clients(caplog):
     proxies = (ip_network("10.0.0.0/8"),)
     house = WebHouse(proxies=proxies)
-    for app in (house.app, make_push_app(None, [], Bounds(proxies=proxies))):
+    for app in (house.app, make_public_app([], Bounds(proxies=proxies))):
         caplog.clear()
         with lines_of(caplog) as lines:
             client = TestClient(app, client=("10.0.0.1", 5))

@@ -4,10 +4,10 @@ import gzip
 import json
 from collections.abc import Callable
 
+from lcc_scrapy.apps.push_http.body_codings import Gzip, Undecodable
+from lcc_scrapy.apps.push_http.credentials import HEADER_MAX, BadCredentials, init_of
+from lcc_scrapy.apps.push_http.json_reader import JsonLines, JsonObject
 from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS
-from lcc_scrapy.push_api.body_codings import Gzip, Undecodable
-from lcc_scrapy.push_api.credentials import HEADER_MAX, BadCredentials, init_of
-from lcc_scrapy.push_api.json_reader import JsonLines, JsonObject
 from tests.faults.growth import Dimension, Parser, grown
 from tests.faults.growth_providers import LOOP, take
 

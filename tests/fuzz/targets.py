@@ -19,6 +19,7 @@ from xml.etree import ElementTree as ET
 import yarl
 from scrapy import Request
 
+from lcc_scrapy.apps.push_http.json_reader import JsonLines, JsonObject
 from lcc_scrapy.apps.query.wire import writing
 from lcc_scrapy.apps.query.wire.messages import Query, Said
 from lcc_scrapy.apps.query.wire.reading import NotUnderstood, QueryReader, ResultReader
@@ -33,7 +34,6 @@ from lcc_scrapy.domain.timeslots import HOURS_PER_DAY, HOURS_PER_WEEK, parse_mas
 from lcc_scrapy.domain.uns_limits import Limits
 from lcc_scrapy.http.answer import Answer, HttpError
 from lcc_scrapy.http.credentials import request_to
-from lcc_scrapy.push_api.json_reader import JsonLines, JsonObject
 from lcc_scrapy.uns import effects
 from lcc_scrapy.uns.codec import Codec, Malformed
 from lcc_scrapy.uns.ports import Login

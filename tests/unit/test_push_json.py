@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.apps.push_http.json_reader import JsonLines, JsonObject
+from lcc_scrapy.apps.push_http.json_values import type_by_name
 from lcc_scrapy.domain.uns_limits import DEFAULT_LIMITS, Limits
-from lcc_scrapy.push_api.json_reader import JsonLines, JsonObject
-from lcc_scrapy.push_api.json_values import type_by_name
 from lcc_scrapy.uns.codec import Malformed
 from lcc_scrapy.wire.messages import SetEnd, SetStart, Url
 

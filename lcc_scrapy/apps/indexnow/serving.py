@@ -15,7 +15,7 @@ from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.login.passwords import hash_made_up, made_up
 from lcc_scrapy.machine.wake_redis import waker
-from lcc_scrapy.web.parts import PublicRoutes
+from lcc_scrapy.web.parts import Public, PublicRoutes
 
 NAME_MAX = 255
 
@@ -40,8 +40,8 @@ class _Routes:
     def settings(self, config: Config) -> Sequence[str]:
         return ("LCC_INDEXNOW",) if config.of(IndexNowRules).mode != OFF else ()
 
-    def routes(self, config: Config, store: Store) -> Iterator[APIRouter]:
-        service = make_indexnow(config, store)
+    def routes(self, public: Public) -> Iterator[APIRouter]:
+        service = make_indexnow(public.config, public.store)
         if service is not None:
             yield make_router(service)
 

@@ -18,8 +18,8 @@ from lcc_scrapy.cli.http_servers import HttpServers
 from lcc_scrapy.cli.server_process import ServerProcess
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.open_subs import OpenSubs
-from lcc_scrapy.push_api.app import make_push_app
 from lcc_scrapy.web.app import THREADS
+from lcc_scrapy.web.public import make_public_app
 from lcc_scrapy.web.server import Server
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FrontRegistrationProcess(ServerProcess):
         self._subs = OpenSubs(self._directory, silence=max(1, round(config.front_patience)))
         self._registrations = FrontRegistrations(self._directory, self._subs, rules, fullsets=config.fullsets)
         routes = routes_of(config, self._registrations, Places(uns=rules.uns))
-        self._app = make_push_app(None, [routes], config.web)
+        self._app = make_public_app([routes], config.web)
         endpoints = config.push_endpoints
         self._servers = HttpServers(
             [Server(self._app, one, config.http, lifespan=False) for one in endpoints]

@@ -11,19 +11,19 @@ from lcc_scrapy.apps.registration.service import Registering, Registrations
 from lcc_scrapy.apps.registration.settings import RegistrationRules
 from lcc_scrapy.apps.registration.steps import Steps
 from lcc_scrapy.config.config import Config
-from lcc_scrapy.db.tx import Store
 from lcc_scrapy.mail.sending import smtp_mailer
-from lcc_scrapy.web.parts import PublicRoutes
+from lcc_scrapy.web.parts import Public, PublicRoutes
 
 
 class _Routes:
     def settings(self, config: Config) -> Sequence[str]:
         return ("LCC_REGISTRATION",) if config.of(RegistrationRules).mode != OFF else ()
 
-    def routes(self, config: Config, store: Store) -> Iterator[APIRouter]:
+    def routes(self, public: Public) -> Iterator[APIRouter]:
+        config = public.config
         rules = config.of(RegistrationRules)
         if rules.mode != OFF:
-            registrations = Registrations(store, rules, fullsets=config.fullsets)
+            registrations = Registrations(public.store, rules, fullsets=config.fullsets)
             yield routes_of(config, registrations, Places(config.public_url, rules.uns))
 
 

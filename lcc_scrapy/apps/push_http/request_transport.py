@@ -10,7 +10,7 @@ from typing import Any
 from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.python.failure import Failure
 
-from lcc_scrapy.push_api.ports import Conversation
+from lcc_scrapy.uns.protocol import UnsProtocol
 
 HOLD = 64 * 1024
 _MOST_WAITING = 64 * 1024
@@ -99,7 +99,7 @@ class RequestTransport:
             if self._producer is not None:
                 self._producer.resumeProducing()
 
-    def end(self, conversation: Conversation, *, answered: bool) -> None:
+    def end(self, conversation: UnsProtocol, *, answered: bool) -> None:
         """Tell the conversation that the request is over, and whether its answer was given."""
         why = ConnectionDone() if answered else ConnectionLost()
         conversation.connectionLost(Failure(why))  # type: ignore[no-untyped-call]

@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
-from lcc_scrapy.push_api.body_codings import Gzip, Plain, Undecodable
-from lcc_scrapy.push_api.ports import Conversation
-from lcc_scrapy.push_api.request_transport import RequestTransport
-from lcc_scrapy.push_api.statuses import status_of
+from lcc_scrapy.apps.push_http.body_codings import Gzip, Plain, Undecodable
+from lcc_scrapy.apps.push_http.request_transport import RequestTransport
+from lcc_scrapy.apps.push_http.statuses import status_of
+from lcc_scrapy.uns.protocol import UnsProtocol
 
 
 class Exchange:
@@ -20,7 +20,7 @@ class Exchange:
     """
 
     def __init__(
-        self, conversation: Conversation, coding: Plain | Gzip, answer_type: str, log_in: Mapping[str, str]
+        self, conversation: UnsProtocol, coding: Plain | Gzip, answer_type: str, log_in: Mapping[str, str]
     ) -> None:
         self._conversation = conversation
         self._coding = coding
@@ -33,7 +33,7 @@ class Exchange:
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Serve the request to its end."""
-        self._conversation.makeConnection(self._transport)
+        self._conversation.makeConnection(self._transport)  # type: ignore[no-untyped-call]
         reading = asyncio.ensure_future(self._read(receive))
         answered = False
         try:

@@ -7,16 +7,16 @@ from http import HTTPStatus
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from lcc_scrapy.apps.push_http.body_codings import CODINGS, Gzip, Plain
+from lcc_scrapy.apps.push_http.credentials import BadCredentials, init_of
+from lcc_scrapy.apps.push_http.exchange import Exchange
+from lcc_scrapy.apps.push_http.json_answers import JsonAnswers
+from lcc_scrapy.apps.push_http.json_reader import JsonLines, JsonObject
+from lcc_scrapy.apps.push_http.whole_body import WholeBody
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.uns_limits import Limits
-from lcc_scrapy.push_api.body_codings import CODINGS, Gzip, Plain
-from lcc_scrapy.push_api.credentials import BadCredentials, init_of
-from lcc_scrapy.push_api.exchange import Exchange
-from lcc_scrapy.push_api.json_answers import JsonAnswers
-from lcc_scrapy.push_api.json_reader import JsonLines, JsonObject
-from lcc_scrapy.push_api.ports import Uns
-from lcc_scrapy.push_api.whole_body import WholeBody
 from lcc_scrapy.uns.dialect import Answers, Dialect, Reader
+from lcc_scrapy.uns.service import UnsService
 from lcc_scrapy.web.problems import problem
 from lcc_scrapy.web.sharing import address_of
 from lcc_scrapy.wire import writing
@@ -58,7 +58,7 @@ class _Terms:
 class PushRoute:
     """The ASGI application of the path. ``proxies`` are believed about the client's address."""
 
-    def __init__(self, uns: Uns, proxies: Networks) -> None:
+    def __init__(self, uns: UnsService, proxies: Networks) -> None:
         self._uns = uns
         self._proxies = proxies
 

@@ -1,7 +1,8 @@
-"""The application of the public endpoint: ``POST /v1/push``, and the routers that are handed to it."""
+"""The application of the public endpoint: what strangers may ask, by the routes that are handed to it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,29 +15,35 @@ from lcc_scrapy.web.own_address import take_either_spelling
 from lcc_scrapy.web.sharing import ShareOut
 
 BODY_BYTES = 64 * 1024
-"""Of a request to any other route, unless its router or route says its own ``max_body_size``."""
-
-PUSH = "/v1/push"
-_PUSHES = frozenset({PUSH, f"{PUSH}/"})
+"""Of a request to a router, unless it or its route says its own ``max_body_size``."""
 
 
-def make_push_app(
-    push: ASGIApp | None, routers: Iterable[APIRouter] = (), bounds: Bounds | None = None
-) -> "PushApp":
+@dataclass(frozen=True, slots=True)
+class Unbounded:
+    """A path whose application bounds bodies, and the time for them, itself."""
+
+    path: str
+    app: ASGIApp
+
+
+def make_public_app(routes: Iterable[APIRouter | Unbounded], bounds: Bounds | None = None) -> "PublicApp":
     """Return the application.
 
-    ``push`` serves ``POST /v1/push`` and bounds its body and time itself; None = there is no such route.
-    For ``routers`` every body is bounded, and has to come within ``LCC_HTTP_SILENCE``; each client has its
-    share, and each request a line in the log. Errors of ours are told as problem details.
+    For routers every body is bounded, and has to come within ``LCC_HTTP_SILENCE``. Each client has its
+    share of all routes, and each request a line in the log. Errors of ours are told as problem details.
     """
     bounds = bounds or Bounds()
-    others = _make_others(list(routers))
-    routed = others if push is None else _Routed(push, others)
-    unhurried = _PUSHES if push else ()
-    return PushApp(Guards(ShareOut(routed, bounds), bounds, unhurried), others)
+    routers, apart = list[APIRouter](), dict[str, ASGIApp]()
+    for one in routes:
+        if isinstance(one, Unbounded):
+            apart |= {one.path: one.app, f"{one.path}/": one.app}
+        else:
+            routers.append(one)
+    others = _make_others(routers)
+    return PublicApp(Guards(ShareOut(_Routed(apart, others), bounds), bounds, apart), others)
 
 
-class PushApp:
+class PublicApp:
     """The application, and the life of what its routers need, which several servers of it share."""
 
     def __init__(self, app: ASGIApp, others: FastAPI) -> None:
@@ -69,12 +76,12 @@ def _make_others(routers: list[APIRouter]) -> FastAPI:
 
 
 class _Routed:
-    """Pushes go past what bounds the bodies of all other requests."""
+    """Some paths go past what bounds the bodies of all other requests."""
 
-    def __init__(self, push: ASGIApp, others: ASGIApp) -> None:
-        self._push = push
+    def __init__(self, apart: Mapping[str, ASGIApp], others: ASGIApp) -> None:
+        self._apart = apart
         self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_push = scope["type"] == "http" and scope["path"] in _PUSHES
-        await (self._push if is_push else self._others)(scope, receive, send)
+        app = self._apart.get(scope["path"], self._others) if scope["type"] == "http" else self._others
+        await app(scope, receive, send)

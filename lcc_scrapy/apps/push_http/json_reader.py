@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from lcc_scrapy.apps.push_http.json_cutter import Cutter
+from lcc_scrapy.apps.push_http.json_values import URLS, check_field, set_of, url_of, value_of
 from lcc_scrapy.domain.uns_limits import Limits
-from lcc_scrapy.push_api.json_cutter import Cutter
-from lcc_scrapy.push_api.json_values import URLS, check_field, set_of, url_of, value_of
 from lcc_scrapy.uns.charsets import Unreadable
 from lcc_scrapy.uns.codec import Malformed
 from lcc_scrapy.wire.messages import Message, SetEnd

@@ -1,0 +1,1 @@
+"""Pushes over HTTP: ``POST /v1/push`` is one conversation with the UNS."""

@@ -30,7 +30,6 @@ from web import web
 from lcc_scrapy.apps.exports.indexers.fts5 import Fts5
 from lcc_scrapy.apps.exports.interface import Item
 from lcc_scrapy.content.files import relative_name
-from lcc_scrapy.dashboard import people
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import EVERYBODY, DocumentLink, Fetched, ProviderSet
 from lcc_scrapy.db.sql import many
@@ -40,6 +39,7 @@ from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.users import Role, User
 from lcc_scrapy.feed.store_feed import head_of
+from lcc_scrapy.login import people
 from lcc_scrapy.login.passwords import hash_password
 
 HEADINGS = ("database", "page", "ms: median", "longest", "KB", "n")

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 from lcc_scrapy.apps.exports.indexers.fts5 import Fts5
 from lcc_scrapy.apps.exports.interface import Item
-from lcc_scrapy.dashboard import people
 from lcc_scrapy.dashboard.pages import Terms
 from lcc_scrapy.dashboard.routes import make_dashboard
 from lcc_scrapy.db.records import DocumentLink, ProviderSet, UrlErrorRecord
@@ -28,6 +27,7 @@ from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import User
 from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.feed.store_feed import GENERATION, LCC_ID, head_of
+from lcc_scrapy.login import people
 from lcc_scrapy.login.passwords import hash_password
 from lcc_scrapy.machine.ballast import Ballast
 from lcc_scrapy.machine.free_space import Disks

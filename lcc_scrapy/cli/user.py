@@ -54,7 +54,7 @@ def add(
     lcc user add example.org --role provider-owner --provider 7 --password-file -
     lcc user add otto --role viewer --no-password
     """  # noqa: D301
-    from lcc_scrapy.dashboard import people
+    from lcc_scrapy.login import people
 
     secret = _secret(password_file, no_password=no_password)
     if secret is None:
@@ -86,7 +86,7 @@ def list_(lcc: Lcc, *, as_json: bool) -> None:
     lcc user list
     lcc user list --json
     """  # noqa: D301
-    from lcc_scrapy.dashboard import people
+    from lcc_scrapy.login import people
 
     with lcc.store() as store:
         found = people.everybody(store)
@@ -135,7 +135,7 @@ def set_(
     lcc user set anna --password-file -
     lcc user set example.org --provider 7 --provider 8
     """  # noqa: D301
-    from lcc_scrapy.dashboard import people
+    from lcc_scrapy.login import people
 
     secret = _secret(password_file, no_password=no_password)
     if role is None and not pids and secret is None:
@@ -155,7 +155,7 @@ def remove(lcc: Lcc, name: str) -> None:
     \b
     lcc user remove anna
     """  # noqa: D301
-    from lcc_scrapy.dashboard import people
+    from lcc_scrapy.login import people
 
     with lcc.audited("user remove", detail=name) as store:
         people.remove(store, name)

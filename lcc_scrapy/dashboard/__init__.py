@@ -1,4 +1,4 @@
 """The dashboard of ``lcc web``: pages and actions for operators, thin layers over what the commands do.
 
-``routes.make_dashboard`` makes it; ``people`` has the verbs of ``lcc user``.
+``routes.make_dashboard`` makes it.
 """

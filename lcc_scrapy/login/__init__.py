@@ -1,4 +1,4 @@
-"""Who may push: passwords, the throttle for failed logins, the service that the UNS asks.
+"""Who may push or sign in: passwords, people, sessions, the throttle, the service that the UNS asks.
 
 No sockets, no parsing.
 """

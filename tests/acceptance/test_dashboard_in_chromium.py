@@ -21,7 +21,6 @@ import pytest
 from harness import PATIENCE, missing, wait_for
 
 from lcc_scrapy.cache.last_outcomes import of_fetch
-from lcc_scrapy.dashboard import people
 from lcc_scrapy.db.records import (
     EVERYBODY,
     DocumentLink,
@@ -40,6 +39,7 @@ from lcc_scrapy.domain.queue import FETCH, QueuedUrl
 from lcc_scrapy.domain.users import Role, User
 from lcc_scrapy.domain.versions import version_of
 from lcc_scrapy.feed.store_feed import head_of
+from lcc_scrapy.login import people
 from lcc_scrapy.login.passwords import hash_password
 from tests.dashboard_house import write_index
 from tests.web_process import serving

@@ -12,7 +12,6 @@ from lcc_scrapy.apps.alarms.rules import Alarm
 from lcc_scrapy.apps.alarms.store import TROUBLES
 from lcc_scrapy.cli.web_api import dashboard_terms
 from lcc_scrapy.config.config import config_of
-from lcc_scrapy.dashboard import people
 from lcc_scrapy.dashboard.access import Access
 from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, LongFetch, TurnDelta, WorkerRow
 from lcc_scrapy.domain.entries import urlkey
@@ -20,7 +19,7 @@ from lcc_scrapy.domain.fetch_counts import span_of
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.users import Action, digest_of
-from lcc_scrapy.login import passwords
+from lcc_scrapy.login import passwords, people
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
 from tests.web_house import NOW
 

@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 import pytest
 from harness import PATIENCE
 
-from lcc_scrapy.dashboard import people
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.users import Role, User
+from lcc_scrapy.login import people
 from lcc_scrapy.login.passwords import hash_password
 from tests.web_process import serving
 

@@ -1,4 +1,4 @@
-"""Users of the dashboard: one transaction for each change; a change ends the sessions of its user."""
+"""People who may sign in: one transaction for each change; a change ends the sessions of its user."""
 
 from collections.abc import Collection
 from dataclasses import replace

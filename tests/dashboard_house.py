@@ -11,13 +11,13 @@ from ipaddress import ip_network
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from lcc_scrapy.apps.dashboard.pages import Terms
+from lcc_scrapy.apps.dashboard.routes import make_dashboard
+from lcc_scrapy.apps.dashboard.settings import DashboardRules
 from lcc_scrapy.apps.exports.indexers.fts5 import Fts5
 from lcc_scrapy.apps.exports.interface import Item
-from lcc_scrapy.dashboard.pages import Terms
-from lcc_scrapy.dashboard.routes import make_dashboard
 from lcc_scrapy.db.records import DocumentLink, ProviderSet, UrlErrorRecord
 from lcc_scrapy.domain.cache import CachedUrl, UrlMeta
-from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.free_space import Reserve
 from lcc_scrapy.domain.login_limits import ThrottleRules
@@ -50,14 +50,14 @@ class DashboardHouse(WebHouse):
     ):
         super().__init__()
         networks = tuple(map(ip_network, proxies.split()))
-        self.rules = DashboardRules(header, 3600.0, str(index), 2)
+        self.rules = DashboardRules(header, 3600.0, str(index))
         with self.store.begin() as tx:
             tx.set_info(LCC_ID, "an-lcc")
             tx.set_info(GENERATION, "1")
         disks = Disks([folder], Reserve(0, 0), Ballast(folder, 0))
         terms = Terms(
             self.rules, login or ThrottleRules(), QueuePolicy(), 1000, ZoneInfo("UTC"), networks, web_url,
-            Here(folder, folder, [folder / "spool"], disks), 0, troubles,
+            Here(folder, folder, [folder / "spool"], disks), 0, 2, troubles,
         )  # fmt: skip
         self.dashboard = make_dashboard(self.store, terms)
         self.app = make_app(self.lcc, [self.dashboard])

@@ -13,5 +13,6 @@ APPS = (
     "lcc_scrapy.apps.sources.app",
     "lcc_scrapy.apps.object_storage.app",
     "lcc_scrapy.apps.push_http.app",
+    "lcc_scrapy.apps.dashboard.app",
 )  # fmt: skip
 """The modules that define them, in the order in which their parts are called."""

@@ -72,7 +72,6 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
             store = opened.enter_context(lcc.store())
             yield from _of_database(lcc, store)
             yield from _browser(lcc.config, store)
-            yield from _search_index(lcc.config, store)
         except LccError as error:
             store = None
             yield problem("database", error)
@@ -157,16 +156,6 @@ def _of_database(lcc: Lcc, store: "SqlStore") -> Iterator["Finding"]:
     yield from checks.names(_hosts(store))
     yield from checks.mismatches(all_providers(store))
     yield from _former_names(store)
-
-
-def _search_index(config: "Config", store: "SqlStore") -> Iterator["Finding"]:
-    from lcc_scrapy.feed.store_feed import head_of
-    from lcc_scrapy.ops import doctor as checks
-
-    if config.dashboard.search_index:
-        with store.read() as tx:
-            head = head_of(tx)
-        yield checks.search_index(config.dashboard.search_index, head)
 
 
 def _browser(config: "Config", store: "SqlStore") -> Iterator["Finding"]:

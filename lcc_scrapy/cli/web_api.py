@@ -11,9 +11,7 @@ from fastapi import APIRouter, FastAPI
 from lcc_scrapy.annotation import aci_routes, recipient_routes, urd_routes
 from lcc_scrapy.annotation.owner_pages import make_pages
 from lcc_scrapy.annotation.recipients import Recipients
-from lcc_scrapy.app.opening import contents_of, here, other_machines
-from lcc_scrapy.dashboard.pages import Terms
-from lcc_scrapy.dashboard.routes import make_dashboard
+from lcc_scrapy.app.opening import contents_of, other_machines
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.versions import Version
@@ -43,14 +41,6 @@ def routes_of_apps(config: "Config", store: Store) -> Iterator[APIRouter]:
     """Yield the routes of the apps at work."""
     for part in config.apps.parts("api_routes"):
         yield from part(config, store)
-
-
-def dashboard_terms(config: "Config") -> Terms:
-    """Return what the dashboard goes by."""
-    return Terms(
-        config.dashboard, config.login, config.policy, config.queue_max, config.timezone, config.web.proxies,
-        config.web_url, here(config), config.turns.paced, tuple(config.apps.parts("troubles")),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +82,6 @@ def make_api(config: "Config", store: "SqlStore", reads: "SqlStore") -> Api:
     routers = [
         urd_routes.make_router(store),
         *alert_routes(config, store),
-        make_dashboard(store, dashboard_terms(config)),
         *routes_of_apps(config, store),
     ]
     made = app.make_app(lcc, routers)

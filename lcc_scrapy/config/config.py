@@ -20,7 +20,6 @@ from lcc_scrapy.domain import shared_settings as shared
 from lcc_scrapy.domain.alert_limits import AlertRules
 from lcc_scrapy.domain.annotation_limits import AnnotationRules
 from lcc_scrapy.domain.compression import GZIP, NONE, ZSTD
-from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.domain.http_serving import Bounds as WebBounds
 from lcc_scrapy.domain.http_serving import Endpoint
@@ -144,7 +143,7 @@ class Config:
     push_endpoints: tuple[Endpoint, ...] = setting("LCC_PUSH_ENDPOINTS", "", readers.endpoints, "Where `lcc web` takes pushes over HTTP, [one page](http-push.md), and where `lcc front registration` listens; written like LCC_WEB_ENDPOINT; several are separated by blanks, empty = nowhere.")
     push_spool_dir: Path = setting("LCC_PUSH_SPOOL_DIR", "", _resolved, "Folder of the sets that `lcc web` accepted at LCC_PUSH_ENDPOINTS. Default: `spool-push` inside the data directory.")
     web: WebBounds = group(WebBounds)
-    dashboard: DashboardRules = group(DashboardRules)
+    crawls_expected: int = shared.crawls_expected()
     files_endpoint: Endpoint | None = setting("LCC_FILES_ENDPOINT", "", readers.endpoint, "Where `lcc files` listens, written like LCC_WEB_ENDPOINT; empty = nowhere.")
     files_address: str = setting("LCC_FILES_ADDRESS", "", readers.address, "How other machines reach this machine's `lcc files`, for example `https://m2.example.org:8081`: it notes that in the database. Empty = the name of this host (or the address of LCC_FILES_ENDPOINT, without a certificate) and its port; nothing where it listens for this machine only.")
     files_machines: Mapping[int, str] = setting("LCC_FILES_MACHINES", "", readers.machines, "Where the content files of other machines are to be had, if not where these say themselves (LCC_FILES_ADDRESS): `2=https://m2.example.org:8081`, separated by blanks; the numbers are those that `lcc init` gave. Private addresses are good.")

@@ -23,11 +23,9 @@ from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.addresses import is_public
 from lcc_scrapy.domain.convergence import NOT_TRIED_AGAIN, is_mismatching
-from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below, root_to_add
-from lcc_scrapy.feed.fts5_search import Fts5Search
 from lcc_scrapy.http.credentials import Credentials, providers_in
 from lcc_scrapy.listeners.tls import tls_endpoint
 from lcc_scrapy.machine.free_space import Disks
@@ -69,15 +67,6 @@ class Check(Protocol):
 
     def __call__(self, config: Config, store: Store | None, /) -> Iterator[Finding]:
         """Yield what was found; ``store`` is None where the database cannot be used."""
-
-
-def search_index(path: str, head: Position) -> Finding:
-    """Say whether the dashboard can search in LCC_SEARCH_INDEX, and what the index lacks."""
-    try:
-        age = Fts5Search(Path(path)).age(head)
-    except LccError as error:
-        return Finding("search index", State.PROBLEM, f"{path}: {error}")
-    return Finding("search index", State.OK, f"{path} has changes up to {age.seq} of {head.seq}")
 
 
 def problem(check: str, error: object) -> Finding:

@@ -7,12 +7,14 @@ from urllib.parse import urlencode
 
 import pytest
 from argon2 import PasswordHasher
+from starlette.testclient import TestClient
 
 from lcc_scrapy.apps.alarms.rules import Alarm
 from lcc_scrapy.apps.alarms.store import TROUBLES
-from lcc_scrapy.cli.web_api import dashboard_terms
+from lcc_scrapy.apps.dashboard.access import Access
+from lcc_scrapy.apps.dashboard.routes import terms_of
+from lcc_scrapy.cli.web_api import make_api
 from lcc_scrapy.config.config import config_of
-from lcc_scrapy.dashboard.access import Access
 from lcc_scrapy.db.records import EVERYBODY, PAUSED, Fetched, LongFetch, TurnDelta, WorkerRow
 from lcc_scrapy.domain.entries import urlkey
 from lcc_scrapy.domain.fetch_counts import span_of
@@ -21,6 +23,7 @@ from lcc_scrapy.domain.throttling import Rate
 from lcc_scrapy.domain.users import Action, digest_of
 from lcc_scrapy.login import passwords, people
 from tests.dashboard_house import EVIL, DashboardHouse, key_of, post, sign_in
+from tests.sqlite_store import sqlite_store
 from tests.web_house import NOW
 
 OUR_SCRIPT = '<script src="/dashboard/changes.js" defer></script>'
@@ -460,11 +463,18 @@ def test_the_overview_says_first_what_keeps_fetching_from_going_on(tmp_path):
 
 @pytest.mark.parametrize(("apps", "troubles"), [("", (TROUBLES,)), ("-alarms", ())])
 def test_the_overview_asks_the_apps_that_are_at_work(tmp_path, apps, troubles):
-    terms = dashboard_terms(
-        config_of({"LCC_DATA_DIR": str(tmp_path), "LCC_APPS": apps, "LCC_ALARM_WORKERS": "3"})
-    )
+    terms = terms_of(config_of({"LCC_DATA_DIR": str(tmp_path), "LCC_APPS": apps, "LCC_ALARM_WORKERS": "3"}))
     assert terms.troubles == troubles
-    assert terms.rules.crawls_expected == 3
+    assert terms.crawls_expected == 3
+
+
+@pytest.mark.parametrize(("apps", "there"), [("", 200), ("-dashboard", 404)])
+def test_the_http_api_is_there_with_the_dashboard_and_without_it(tmp_path, apps, there):
+    config, store = config_of({"LCC_DATA_DIR": str(tmp_path), "LCC_APPS": apps}), sqlite_store()
+    with TestClient(make_api(config, store, store).app, client=("127.0.0.1", 50_000)) as client:
+        assert client.get("/openapi.json").status_code == 200
+        assert client.get("/v1/changes").status_code == 401
+        assert client.get("/dashboard/sign-in").status_code == there
 
 
 def test_the_overview_counts_what_waits_and_what_is_held(tmp_path):

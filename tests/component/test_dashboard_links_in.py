@@ -6,7 +6,7 @@ import re
 import pytest
 from argon2 import PasswordHasher
 
-from lcc_scrapy.dashboard import links_in
+from lcc_scrapy.apps.dashboard import links_in
 from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from lcc_scrapy.dashboard import live
-from lcc_scrapy.dashboard.live import BUFFER, RETRY, ROWS, SKIP, SKIPPED, Live, Viewer
+from lcc_scrapy.apps.dashboard import live
+from lcc_scrapy.apps.dashboard.live import BUFFER, RETRY, ROWS, SKIP, SKIPPED, Live, Viewer
 from lcc_scrapy.domain.cache import Tombstone
 from lcc_scrapy.domain.errors import StoreUnavailable
 from lcc_scrapy.domain.users import User

@@ -18,7 +18,7 @@ from argon2 import PasswordHasher
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from lcc_scrapy.dashboard.actions import FIELDS
+from lcc_scrapy.apps.dashboard.actions import FIELDS
 from lcc_scrapy.db.records import DocumentLink, UrlErrorRecord
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.throttling import Rate

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from argon2 import PasswordHasher
 
-from lcc_scrapy.dashboard import search_page
+from lcc_scrapy.apps.dashboard import search_page
 from lcc_scrapy.feed import fts5_search
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, DashboardHouse, write_index

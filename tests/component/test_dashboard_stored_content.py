@@ -7,8 +7,8 @@ import re
 import pytest
 from argon2 import PasswordHasher
 
+from lcc_scrapy.apps.dashboard import content_page, stored_page
 from lcc_scrapy.content.decoding import BadCoding
-from lcc_scrapy.dashboard import content_page, stored_page
 from lcc_scrapy.feed.content import ContentGone
 from lcc_scrapy.login import passwords
 from tests.dashboard_house import EVIL, PNG, DashboardHouse

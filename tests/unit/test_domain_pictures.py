@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from lcc_scrapy.domain.pictures import Picture, picture_of
+from lcc_scrapy.apps.dashboard.rules.pictures import Picture, picture_of
 
 SEGMENT = b"\xff\xe1\x00\x06exif"
 FRAME = b"\xff\xc2\x00\x0b\x08" + struct.pack(">HH", 480, 640) + b"\x01\x01\x11\x00"

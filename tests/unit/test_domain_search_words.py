@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcc_scrapy.domain.search_words import CHARACTERS, WORDS, fts5_query, phrases
+from lcc_scrapy.apps.dashboard.rules.search_words import CHARACTERS, WORDS, fts5_query, phrases
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import link, paired, table
+from lcc_scrapy.apps.dashboard.layout import link, paired, table
 from lcc_scrapy.db.records import FAILURES, ProviderPage, ProviderSet, StoredTurn
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.fetch_counts import HOUR, since

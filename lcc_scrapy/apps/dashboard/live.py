@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from lcc_scrapy.dashboard.changes import event_text
+from lcc_scrapy.apps.dashboard.changes import event_text
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.users import User

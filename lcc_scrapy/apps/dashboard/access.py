@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from fastapi import Request, Response
 
+from lcc_scrapy.apps.dashboard.settings import DashboardRules
 from lcc_scrapy.db.secret_facts import secret_fact
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.users import User, digest_of, is_name

@@ -7,8 +7,8 @@ from anyio import to_thread
 from fastapi import Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from lcc_scrapy.dashboard.access import Access, NotPrivate, NotSignedIn, session_digest
-from lcc_scrapy.dashboard.live import Live, Viewer
+from lcc_scrapy.apps.dashboard.access import Access, NotPrivate, NotSignedIn, session_digest
+from lcc_scrapy.apps.dashboard.live import Live, Viewer
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone

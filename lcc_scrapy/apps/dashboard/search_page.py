@@ -6,12 +6,12 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import find_form, link, shown, table
+from lcc_scrapy.apps.dashboard.layout import find_form, link, shown, table
+from lcc_scrapy.apps.dashboard.rules.search_words import fts5_query, phrases
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.cursor import Position
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.domain.search_words import fts5_query, phrases
 from lcc_scrapy.domain.shown import moment, number
 from lcc_scrapy.domain.users import User
 from lcc_scrapy.feed.fts5_search import (

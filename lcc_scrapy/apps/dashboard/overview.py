@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import fetches
-from lcc_scrapy.dashboard.layout import facts, find_form, link, link_to_url, shown
+from lcc_scrapy.apps.dashboard import fetches
+from lcc_scrapy.apps.dashboard.layout import facts, find_form, link, link_to_url, shown
 from lcc_scrapy.db.records import EVERYBODY
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.fetch_counts import DAY, HOUR, SPAN, Column, columns, since

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from fastapi import Request, Response
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import (
+from lcc_scrapy.apps.dashboard import (
     audit_log,
     changes,
     content_page,
@@ -25,13 +25,21 @@ from lcc_scrapy.dashboard import (
     url_page,
     workers,
 )
-from lcc_scrapy.dashboard.access import PATH, Visitor
-from lcc_scrapy.dashboard.actions import Actions, Wish
-from lcc_scrapy.dashboard.answers import DIGITS_MAX, NUMBER_MAX, NoSuchPage, NotForYou, now_of, number, to
-from lcc_scrapy.dashboard.layout import FIND_MAX, find_form, page, shown
+from lcc_scrapy.apps.dashboard.access import PATH, Visitor
+from lcc_scrapy.apps.dashboard.actions import Actions, Wish
+from lcc_scrapy.apps.dashboard.answers import (
+    DIGITS_MAX,
+    NUMBER_MAX,
+    NoSuchPage,
+    NotForYou,
+    now_of,
+    number,
+    to,
+)
+from lcc_scrapy.apps.dashboard.layout import FIND_MAX, find_form, page, shown
+from lcc_scrapy.apps.dashboard.settings import DashboardRules
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.dashboard_rules import DashboardRules
 from lcc_scrapy.domain.login_limits import ThrottleRules
 from lcc_scrapy.domain.notations import Networks
 from lcc_scrapy.domain.policy import QueuePolicy
@@ -58,8 +66,8 @@ class Terms(NamedTuple):
     """What the dashboard goes by.
 
     ``zone`` is that of providers without one of their own; ``here`` is what of the LCC lies on this machine.
-    ``paced``: how many bodies a worker may have under way that are behind a limit. ``troubles`` are those of
-    apps.
+    ``paced``: how many bodies a worker may have under way that are behind a limit. ``crawls_expected``: crawl
+    processes, 0 = any number. ``troubles`` are those of apps.
     """
 
     rules: DashboardRules
@@ -71,6 +79,7 @@ class Terms(NamedTuple):
     web_url: str
     here: Here
     paced: int
+    crawls_expected: int
     troubles: Sequence[Troubles] = ()
 
 
@@ -89,8 +98,8 @@ class Pages:
         if whose.user.pids is not None:
             return to(f"{PATH}/providers")
         now = now_of(request)
-        expected = self._terms.rules.crawls_expected
-        shown = overview.read(self._store, self._terms.here, expected, self._terms.troubles, now)
+        terms = self._terms
+        shown = overview.read(self._store, terms.here, terms.crawls_expected, terms.troubles, now)
         return page("Overview", overview.body(shown, now), whose)
 
     def find(self, request: Request, whose: Visitor, values: Values) -> Response:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import Name, link, shown, table
+from lcc_scrapy.apps.dashboard.layout import Name, link, shown, table
 from lcc_scrapy.domain.cache import CachedUrl, Tombstone
 from lcc_scrapy.domain.selection import happened
 from lcc_scrapy.domain.shown import moment

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.access import PATH
-from lcc_scrapy.dashboard.layout import link, link_to_url, table
+from lcc_scrapy.apps.dashboard.access import PATH
+from lcc_scrapy.apps.dashboard.layout import link, link_to_url, table
 from lcc_scrapy.db.records import LinkingPages
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import CachedUrl

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import Response
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.access import FORM_KEY, Visitor
+from lcc_scrapy.apps.dashboard.access import FORM_KEY, Visitor
 from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.domain.shown import BLANK, number
 from lcc_scrapy.web import html

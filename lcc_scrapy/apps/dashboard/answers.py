@@ -7,8 +7,8 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.access import COOKIE, NotPrivate, Visitor
-from lcc_scrapy.dashboard.layout import page
+from lcc_scrapy.apps.dashboard.access import COOKIE, NotPrivate, Visitor
+from lcc_scrapy.apps.dashboard.layout import page
 from lcc_scrapy.domain.errors import LccError, StoreUnavailable
 from lcc_scrapy.domain.shares import ShareUsedUp
 from lcc_scrapy.feed.content import ContentElsewhere, ContentGone, ContentLost

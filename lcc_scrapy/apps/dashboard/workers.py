@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import Name, link, shown, table
+from lcc_scrapy.apps.dashboard.layout import Name, link, shown, table
 from lcc_scrapy.db.records import LongFetch, StoredTurn
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.shown import duration, moment, number, size

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import link, table
+from lcc_scrapy.apps.dashboard.layout import link, table
 from lcc_scrapy.domain.audit import AuditEntry
 from lcc_scrapy.domain.shown import moment
 

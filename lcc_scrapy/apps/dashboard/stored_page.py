@@ -12,11 +12,11 @@ from io import BytesIO
 from fastapi import Response
 from markupsafe import Markup, escape
 
-from lcc_scrapy.dashboard.answers import NoSuchPage
-from lcc_scrapy.dashboard.content_page import Open, head, opening
-from lcc_scrapy.dashboard.layout import shown
+from lcc_scrapy.apps.dashboard.answers import NoSuchPage
+from lcc_scrapy.apps.dashboard.content_page import Open, head, opening
+from lcc_scrapy.apps.dashboard.layout import shown
+from lcc_scrapy.apps.dashboard.rules.pictures import Picture, picture_of
 from lcc_scrapy.domain.entries import plain_mimetype
-from lcc_scrapy.domain.pictures import Picture, picture_of
 from lcc_scrapy.domain.shown import number
 from lcc_scrapy.domain.versions import Version
 from lcc_scrapy.feed.plain_text import characters_of

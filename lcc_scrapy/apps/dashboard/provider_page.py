@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import audit_log, fetches
-from lcc_scrapy.dashboard.access import Visitor
-from lcc_scrapy.dashboard.layout import Name, facts, form_key, link, link_to_url, paired, shown, table
-from lcc_scrapy.dashboard.provider_list import next_slot, used
+from lcc_scrapy.apps.dashboard import audit_log, fetches
+from lcc_scrapy.apps.dashboard.access import Visitor
+from lcc_scrapy.apps.dashboard.layout import Name, facts, form_key, link, link_to_url, paired, shown, table
+from lcc_scrapy.apps.dashboard.provider_list import next_slot, used
 from lcc_scrapy.db.records import PAUSED, FailingHost, Head, ProviderSet, StoredTurn, UrlErrorRecord
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.audit import EVERYBODY, AuditEntry

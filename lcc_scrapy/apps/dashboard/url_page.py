@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard import links_in
-from lcc_scrapy.dashboard.layout import Name, facts, link, link_to_url, shown, table
+from lcc_scrapy.apps.dashboard import links_in
+from lcc_scrapy.apps.dashboard.layout import Name, facts, link, link_to_url, shown, table
 from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.shown import moment, number

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import table
+from lcc_scrapy.apps.dashboard.layout import table
 from lcc_scrapy.domain.errors import text_of
 from lcc_scrapy.domain.fetch_counts import Column
 from lcc_scrapy.domain.shown import number

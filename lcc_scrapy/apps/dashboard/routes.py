@@ -1,20 +1,26 @@
 """``/dashboard``: the pages of operators in ``lcc web``, and who is let in. They need no script."""
 
+from collections.abc import Iterator
+
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 
-from lcc_scrapy.dashboard import changes
-from lcc_scrapy.dashboard.access import FORM_KEY, PATH, Access, NotSignedIn, Visitor, check_form
-from lcc_scrapy.dashboard.actions import FIELDS
-from lcc_scrapy.dashboard.answers import now_of, sign_in_page, to, trouble
-from lcc_scrapy.dashboard.events import Events
-from lcc_scrapy.dashboard.pages import Handler, Pages, Terms, Values
-from lcc_scrapy.dashboard.password_checks import PasswordChecks
+from lcc_scrapy.app.opening import here
+from lcc_scrapy.apps.dashboard import changes
+from lcc_scrapy.apps.dashboard.access import FORM_KEY, PATH, Access, NotSignedIn, Visitor, check_form
+from lcc_scrapy.apps.dashboard.actions import FIELDS
+from lcc_scrapy.apps.dashboard.answers import now_of, sign_in_page, to, trouble
+from lcc_scrapy.apps.dashboard.events import Events
+from lcc_scrapy.apps.dashboard.pages import Handler, Pages, Terms, Values
+from lcc_scrapy.apps.dashboard.password_checks import PasswordChecks
+from lcc_scrapy.apps.dashboard.settings import DashboardRules
+from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.users import Action
 from lcc_scrapy.listeners.peers import neighbourhood
 from lcc_scrapy.web.forms import check_origin, read_form
+from lcc_scrapy.web.parts import ApiRoutes
 from lcc_scrapy.web.sharing import address_of
 
 BODY_BYTES = 16 * 1024
@@ -22,6 +28,22 @@ BODY_BYTES = 16 * 1024
 
 ACTING = 2
 """Actions at a time: some take long, and pages have the other threads."""
+
+
+def terms_of(config: Config) -> Terms:
+    """Return what the dashboard goes by."""
+    return Terms(
+        config.of(DashboardRules), config.login, config.policy, config.queue_max, config.timezone,
+        config.web.proxies, config.web_url, here(config), config.turns.paced, config.crawls_expected,
+        tuple(config.apps.parts("troubles")),
+    )  # fmt: skip
+
+
+def _api_routes(config: Config, store: Store) -> Iterator[APIRouter]:
+    yield make_dashboard(store, terms_of(config))
+
+
+ROUTES: ApiRoutes = _api_routes
 
 
 def make_dashboard(store: Store, terms: Terms) -> APIRouter:

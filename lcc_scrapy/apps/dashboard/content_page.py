@@ -6,7 +6,7 @@ from typing import IO
 
 from markupsafe import Markup
 
-from lcc_scrapy.dashboard.layout import link, link_to_url, shown
+from lcc_scrapy.apps.dashboard.layout import link, link_to_url, shown
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.changes import changes_between, sentences_of

@@ -1,0 +1,1 @@
+"""The rules of the dashboard: what browsers show safely, and what somebody searches for."""

@@ -1,4 +1,4 @@
-"""The dashboard on a store in memory: users, providers with hostile names, and a browser for each user."""
+"""The dashboard of an LCC on SQLite: users, providers with hostile names, and a browser for each user."""
 
 import json
 import re
@@ -33,6 +33,7 @@ from lcc_scrapy.machine.ballast import Ballast
 from lcc_scrapy.machine.free_space import Disks
 from lcc_scrapy.ops.status import Here
 from lcc_scrapy.web.app import make_app
+from tests.sqlite_store import sqlite_store
 from tests.web_house import NOW, WebHouse
 
 PASSWORD = "correct horse battery"
@@ -48,7 +49,7 @@ class DashboardHouse(WebHouse):
     def __init__(
         self, proxies="", header="", web_url="", login=None, folder=NOWHERE, *, index="", troubles=()
     ):
-        super().__init__()
+        super().__init__(sqlite_store())
         networks = tuple(map(ip_network, proxies.split()))
         self.rules = DashboardRules(header, 3600.0, str(index))
         with self.store.begin() as tx:

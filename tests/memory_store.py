@@ -14,7 +14,6 @@ from typing import Any
 from lcc_scrapy.db.records import (
     ABSORBED,
     ACI_NUMBER,
-    FAILURES,
     FEED,
     LAST_KEY,
     LAST_NUMBER,
@@ -32,7 +31,6 @@ from lcc_scrapy.db.records import (
     Irrelevant,
     LastOutcome,
     Ledger,
-    LinkingPages,
     Login,
     LongFetch,
     MailState,
@@ -41,7 +39,6 @@ from lcc_scrapy.db.records import (
     OpenLogin,
     Overtaking,
     Ownership,
-    ProviderPage,
     ProviderSet,
     Queue,
     Scan,
@@ -474,21 +471,6 @@ class MemoryTx:
     def links_of(self, key: bytes) -> list[DocumentLink]:
         return list(self._t.links.get(key, ()))
 
-    def linking_pages(
-        self, urls: Collection[str], pid: int | None, after: bytes, limit: int, most: int
-    ) -> LinkingPages:
-        of_provider = {key for key, row in self._t.lccurl.items() if row.pid == pid}
-        keys = sorted(key for key in (self._t.links if pid is None else of_provider) if key > after)[:limit]
-        found, read = [], 0
-        for key in keys:
-            its = self._t.links.get(key, ())
-            found += [key] if any(one.url in urls for one in its) else []
-            read += bool(its)
-            most -= sum(len(one.url) for one in its)
-            if most <= 0:
-                return LinkingPages(found, key, read)
-        return LinkingPages(found, keys[-1] if len(keys) == limit else None, read)
-
     def delete_links(self, keys: Iterable[bytes]) -> None:
         _drop(self._t.links, list(keys))
 
@@ -517,13 +499,6 @@ class MemoryTx:
         last = self.peek(FEED) if upto is None else upto
         new = [row for row in rows if after < row.seq <= last and pid in {None, row.pid}]
         return sorted(new, key=lambda row: row.seq)[:limit]
-
-    def newest_changes(
-        self, limit: int, among: int, pids: Collection[int] | None = None
-    ) -> list[CachedUrl | Tombstone]:
-        last = self.peek(FEED)
-        rows = (row for row in self.changes(last - among, among) if pids is None or row.pid in pids)
-        return list(rows)[::-1][:limit]
 
     def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
         return {seq: self._t.moved[seq] for seq in seqs if seq in self._t.moved}
@@ -1275,7 +1250,7 @@ class MemoryTx:
     def delete_token(self, digest: str) -> None:
         self._t.tokens.pop(digest, None)
 
-    # --- the dashboard ---------------------------------------------------------------------------
+    # --- people, sessions, the audit log ---------------------------------------------------------
 
     def user(self, name: str) -> User | None:
         return self._t.users.get(name)
@@ -1327,53 +1302,6 @@ class MemoryTx:
         old = [number for number, one in self._t.audit.items() if one.at < before][:limit]
         _drop(self._t.audit, old)
         return len(old)
-
-    def provider_page(self, page: ProviderPage) -> list[Provider]:
-        def found(one: Provider) -> bool:
-            text = page.search.lower()
-            named = text in one.name.lower() or text in one.contact.lower() or page.search == str(one.pid)
-            return named or any(page.search in root for root in self.roots(one.pid))
-
-        rows = [
-            one
-            for one in self._t.pidb.values()
-            if (page.pids is None or one.pid in page.pids) and page.state in {"", one.state} and found(one)
-        ]
-        failures = self.count_failures([one.pid for one in rows], page.since, page.failing)
-        if page.order == FAILURES:
-            rows = [one for one in rows if one.pid in failures]
-
-        def value_of(one: Provider) -> Any:
-            return failures[one.pid] if page.order == FAILURES else getattr(one, page.order)
-
-        rows.sort(key=lambda one: one.pid)
-        rows.sort(key=value_of, reverse=page.falling)
-        if page.after is not None:
-            value, pid = page.after
-
-            def behind(one: Provider) -> bool:
-                its = value_of(one)
-                return (its == value and one.pid > pid) or (its < value if page.falling else its > value)
-
-            rows = [one for one in rows if behind(one)]
-        return rows[: page.limit]
-
-    def last_sets(self, pids: Iterable[int]) -> dict[int, ProviderSet]:
-        wanted = set(pids)
-        return {one.pid: one for _, one in sorted(self._t.psets.items()) if one.pid in wanted}
-
-    def newest_sets(self, pid: int, limit: int) -> list[ProviderSet]:
-        return [one for _, one in sorted(self._t.psets.items(), reverse=True) if one.pid == pid][:limit]
-
-    def turns_of(self, turnkeys: Iterable[str]) -> dict[str, StoredTurn]:
-        return {key: self._t.turns[key] for key in turnkeys if key in self._t.turns}
-
-    def count_failures(self, pids: Iterable[int], since: int, results: Collection[str]) -> dict[int, int]:
-        wanted, counts = set(pids), Counter[int]()
-        for (pid, result, _code, begun), count in self._t.fetchcounts.items():
-            if pid in wanted and begun >= since and result in results:
-                counts[pid] += count
-        return dict(counts)
 
     def named_cursors(self, owner: str | None = None, limit: int = 1000) -> list[NamedCursor]:
         rows = (cursor for _, cursor in sorted(self._t.cursors.items()))
@@ -1533,13 +1461,6 @@ class MemoryTx:
 
     def long_fetch(self, turnkey: str) -> LongFetch | None:
         return self._t.fetches.get(turnkey)
-
-    def long_fetches(self, turnkeys: Iterable[str]) -> dict[str, LongFetch]:
-        return {key: one for key in turnkeys if (one := self.long_fetch(key))}
-
-    def busiest_turns(self, owner: str, limit: int) -> list[StoredTurn]:
-        held = (row for row in self._t.turns.values() if row.owner == owner)
-        return sorted(held, key=lambda row: (-row.waiting, row.turnkey))[:limit]
 
     def count_above(self, owner: str, priority: int) -> int:
         rows = self._t.turns.values()

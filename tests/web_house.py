@@ -112,9 +112,9 @@ class Shelf:
 class WebHouse:
     """An application, its shelf, and tokens for it."""
 
-    def __init__(self, **bounds):
+    def __init__(self, store=None, **bounds):
         self.shelf = Shelf()
-        self.store = store = MemoryStore()
+        self.store = store = store or MemoryStore()
         self.tokens, self.cursors = StoreTokens(store), StoreCursors(store)
         self.now = NOW
         self.measures = []

@@ -400,18 +400,6 @@ class DocumentLink:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkingPages:
-    """Documents that link to a URL, by rising key; ``read`` counts those whose links were looked at.
-
-    ``reached`` is the key behind which to go on, None = these were all.
-    """
-
-    keys: list[bytes]
-    reached: bytes | None
-    read: int
-
-
-@dataclass(frozen=True, slots=True)
 class Spidered:
     """A URL that a spider found (table ``spidered``), by ``furlkey``.
 
@@ -560,30 +548,6 @@ class Oldest:
 
     row: QueuedUrl
     since: int
-
-
-FAILURES = "failures"
-"""Not a column: the order of a list of providers by their failed fetches."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderPage:
-    """Which providers are wanted: ordered by a column and then by pid, behind (value, pid) of the last one.
-
-    ``pids`` None = of all; ``state`` and ``search`` empty = whatever they are. ``search`` is a pid, or a
-    part of a name or contact (in any case of letters) or of a root. ``FAILURES`` orders by fetches that ended
-    in one of the results ``failing`` in spans from ``since`` on; providers without one are left out.
-    """
-
-    order: str
-    limit: int
-    falling: bool = False
-    after: tuple[str | int, int] | None = None
-    search: str = ""
-    state: str = ""
-    pids: frozenset[int] | None = None
-    since: int = 0
-    failing: frozenset[str] = frozenset()
 
 
 Queue = tuple[int, str]

@@ -6,7 +6,6 @@ from typing import Protocol
 from lcc_scrapy.db.sql.aci_verbs import AciVerbs
 from lcc_scrapy.db.sql.alert_verbs import AlertVerbs
 from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
-from lcc_scrapy.db.sql.dashboard_verbs import DashboardVerbs
 from lcc_scrapy.db.sql.irrelevant_verbs import IrrelevantVerbs
 from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
@@ -14,6 +13,7 @@ from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.move_verbs import MoveVerbs
 from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
+from lcc_scrapy.db.sql.people_verbs import PeopleVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
 from lcc_scrapy.db.sql.source_verbs import SourceVerbs
@@ -37,7 +37,7 @@ class Tx(
     MoveVerbs,
     MailVerbs,
     UserVerbs,
-    DashboardVerbs,
+    PeopleVerbs,
     SourceVerbs,
     UrdVerbs,
     AciVerbs,

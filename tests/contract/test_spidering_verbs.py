@@ -33,29 +33,6 @@ def test_the_links_of_a_page_replace_those_that_it_had(lcc):
         assert tx.links_of(key("a")) == [DocumentLink(url("x"), "frame")]
 
 
-def test_pages_that_link_to_a_url_are_found_a_part_at_a_time(lcc):
-    lcc.store_pages(*"abcde")
-    to = DocumentLink(url('x"é'), "a")
-    near = [DocumentLink(url('x"é') + "1", "a"), DocumentLink("http://else.org/" + url('x"é'), "a")]
-    with lcc.store.begin() as tx:
-        tx.put_links({key("a"): [*near, to], key("b"): near, key("c"): [to, *near]}, PID)
-        tx.put_links({key("d"): [to]})
-    wanted, of_e = sorted(map(key, "acd")), sorted(map(key, "abcde"))
-    with lcc.store.read() as tx:
-        found = [tx.linking_pages({to.url, "http://never.org/"}, pid, b"", 9, 10**6) for pid in (PID, None)]
-        assert [(one.keys, one.reached, one.read) for one in found] == [(wanted, None, 4)] * 2
-        assert tx.linking_pages({to.url}, PID + 1, b"", 9, 10**6).keys == []
-        assert tx.linking_pages({"a", "http://never.org/"}, PID, b"", 9, 10**6).keys == []
-        parts = [tx.linking_pages({to.url}, PID, b"", 2, 10**6)]
-        while parts[-1].reached is not None:
-            parts.append(tx.linking_pages({to.url}, PID, parts[-1].reached, 2, 10**6))
-        assert [one.reached for one in parts] == [of_e[1], of_e[3], None]
-        assert [one for part in parts for one in part.keys] == wanted
-        first = tx.linking_pages({to.url}, None, b"", 9, 1)
-        assert (first.read, first.reached) == (1, min(map(key, "abcd")))
-        assert tx.linking_pages({to.url}, None, max(of_e), 9, 1).reached is None
-
-
 def test_the_links_of_a_document_go_with_it(lcc):
     lcc.store_pages("a", "b")
     with lcc.store.begin() as tx:

@@ -575,7 +575,6 @@ def test_long_fetches_are_told_of_by_turn_and_go_with_their_worker(lcc):
         assert tx.long_fetch("7") == replace(one, paced=START + 1, transferred=20, size=30)
         tx.drop_fetches("1/0", ["8", "9"])
         assert (tx.long_fetch("8"), tx.long_fetch("9").owner) == (None, "1/1")
-        assert tx.long_fetches(["7", "8", "9"]) == {key: tx.long_fetch(key) for key in ("7", "9")}
         tx.free_turns_of("1/0")
         assert (tx.long_fetch("7"), tx.long_fetch("9").owner) == (None, "1/1")
 

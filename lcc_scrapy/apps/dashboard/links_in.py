@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from lcc_scrapy.apps.dashboard.access import PATH
 from lcc_scrapy.apps.dashboard.layout import link, link_to_url, table
-from lcc_scrapy.db.records import LinkingPages
+from lcc_scrapy.apps.dashboard.store import LinkingPages, rows_in
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import CachedUrl
 from lcc_scrapy.domain.errors import LccError
@@ -53,7 +53,7 @@ class Found:
 
 def read(tx: Tx, asked: Asked, limit: int = LOOKED_AT) -> Found:
     """Look at some pages."""
-    looked = tx.linking_pages(_spellings(asked.url), asked.pid, asked.after, limit, BYTES)
+    looked = rows_in(tx).linking_pages(_spellings(asked.url), asked.pid, asked.after, limit, BYTES)
     if len(looked.keys) > SHOWN:
         keys = looked.keys[:SHOWN]
         looked = LinkingPages(keys, keys[-1], looked.read)

@@ -38,6 +38,7 @@ from lcc_scrapy.apps.dashboard.answers import (
 )
 from lcc_scrapy.apps.dashboard.layout import FIND_MAX, find_form, page, shown
 from lcc_scrapy.apps.dashboard.settings import DashboardRules
+from lcc_scrapy.apps.dashboard.store import rows_in
 from lcc_scrapy.db.records import FEED
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.login_limits import ThrottleRules
@@ -115,9 +116,10 @@ class Pages:
             raise NoSuchPage
         text = request.query_params.get("q", "").strip()[:FIND_MAX]
         wanted = provider_list.asked({"q": text}, whose.user, now_of(request))
+        few = replace(wanted, limit=search_page.PROVIDERS + 1)
         with self._store.read() as tx:
             head = head_of(tx)
-            providers = tx.provider_page(replace(wanted, limit=search_page.PROVIDERS + 1)) if text else []
+            providers = rows_in(tx).provider_page(few) if text else []
         found = search_page.read(self._store, self._index, text, head, whose.user)
         return page("Search", search_page.body(text, found, providers, head, whose.user), whose)
 
@@ -246,7 +248,7 @@ class Pages:
         del request, values
         with self._store.read() as tx:
             after = tx.peek(FEED)
-            found = tx.newest_changes(changes.LIMIT, changes.AMONG, whose.user.pids)
+            found = rows_in(tx).newest_changes(after, changes.LIMIT, changes.AMONG, whose.user.pids)
         return page("Changes", changes.body(found, after), whose, live=True)
 
     def audit(self, request: Request, whose: Visitor, values: Values) -> Response:

@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from lcc_scrapy.apps.dashboard.layout import link, paired, table
-from lcc_scrapy.db.records import FAILURES, ProviderPage, ProviderSet, StoredTurn
+from lcc_scrapy.apps.dashboard.store import FAILURES, ProviderPage, rows_in
+from lcc_scrapy.db.records import ProviderSet, StoredTurn
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.fetch_counts import HOUR, since
 from lcc_scrapy.domain.providers import Provider, State
@@ -80,15 +81,16 @@ class Listed:
 
 def read(tx: Tx, page: ProviderPage) -> Listed:
     """Read a page: a handful of statements, however many providers there are."""
-    found = tx.provider_page(page)
+    its = rows_in(tx)
+    found = its.provider_page(page)
     rows = found[:LIMIT]
     pids = [one.pid for one in rows]
     return Listed(
         rows,
         len(found) > LIMIT,
-        tx.last_sets(pids),
-        tx.turns_of([one.turnkey for one in rows]),
-        tx.count_failures(pids, page.since, page.failing),
+        its.last_sets(pids),
+        its.turns_of([one.turnkey for one in rows]),
+        its.count_failures(pids, page.since, page.failing),
     )
 
 

@@ -12,6 +12,7 @@ from lcc_scrapy.apps.dashboard import audit_log, fetches
 from lcc_scrapy.apps.dashboard.access import Visitor
 from lcc_scrapy.apps.dashboard.layout import Name, facts, form_key, link, link_to_url, paired, shown, table
 from lcc_scrapy.apps.dashboard.provider_list import next_slot, used
+from lcc_scrapy.apps.dashboard.store import rows_in
 from lcc_scrapy.db.records import PAUSED, FailingHost, Head, ProviderSet, StoredTurn, UrlErrorRecord
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.audit import EVERYBODY, AuditEntry
@@ -71,7 +72,7 @@ def read(tx: Tx, pid: int, now: int) -> Shown:
         tx.roots(pid),
         tx.turn(one.turnkey),
         host_waits.failing(tx, one.turnkey),
-        tx.newest_sets(pid, ROWS),
+        rows_in(tx).newest_sets(pid, ROWS),
         waiting[:ROWS],
         tx.errors(pid, ROWS)[::-1],
         of_late(tx, now, pid),

@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lcc_scrapy.apps.dashboard.layout import Name, link, shown, table
+from lcc_scrapy.apps.dashboard.store import rows_in
 from lcc_scrapy.db.records import LongFetch, StoredTurn
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.shown import duration, moment, number, size
@@ -28,10 +29,10 @@ class Shown:
 def read(store: Store, here: Here, now: int) -> Shown:
     """Read what the page tells."""
     with store.read() as tx:
-        workers = workers_of(tx, here, now)
+        its, workers = rows_in(tx), workers_of(tx, here, now)
         owners = [one["worker"] for one in workers[:WORKERS]]
-        turns = {owner: tx.busiest_turns(owner, TURNS) for owner in owners}
-        fetches = tx.long_fetches(turn.turnkey for its in turns.values() for turn in its)
+        turns = {owner: its.busiest_turns(owner, TURNS) for owner in owners}
+        fetches = its.long_fetches(turn.turnkey for some in turns.values() for turn in some)
     return Shown(workers, turns, fetches)
 
 

@@ -1,7 +1,7 @@
 """Verbs about cached documents, the feed, counters and files."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
@@ -217,23 +217,6 @@ class CacheVerbs(CounterVerbs):
                 query = query.where(c.pid == pid)
             rows.extend(kind.read(self._c, query.order_by(c.seq).limit(limit)))
         return sorted(rows, key=lambda row: row.seq)[:limit]
-
-    def newest_changes(
-        self, limit: int, among: int, pids: Collection[int] | None = None
-    ) -> list[CachedUrl | Tombstone]:
-        """Return the newest documents and tombstones, newest first, of some providers (None = of all).
-
-        No row is read whose seq is lower than that of the newest change by ``among`` or more.
-        """
-        rows: list[CachedUrl | Tombstone] = []
-        upto = self.peek(FEED)
-        for kind in (CACHED, _TOMBS):
-            c = kind.table.c
-            query = kind.select().where(c.seq > upto - among, c.seq <= upto)
-            if pids is not None:
-                query = query.where(c.pid.in_(sorted(pids)))
-            rows.extend(kind.read(self._c, query.order_by(c.seq.desc()).limit(limit)))
-        return sorted(rows, key=lambda row: -row.seq)[:limit]
 
     def moved(self, seqs: Sequence[int]) -> dict[int, Came]:
         """Return how changes with these seqs came here from other sub-LCCs, of those that did."""

@@ -1,22 +1,16 @@
 """Verbs about the links of documents."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import DocumentLink, LinkingPages
+from lcc_scrapy.db.records import DocumentLink
 from lcc_scrapy.db.sql import many
-from lcc_scrapy.db.sql.link_bodies import grown, names_any, packed, unpacked
+from lcc_scrapy.db.sql.link_bodies import grown, packed, unpacked
 from lcc_scrapy.db.sql.rows import OnConnection, chunks
 
 _OF_LINKS = ("urlkey", "words", "body")
-_LOOKED_AT = 250
-"""Documents whose links are read at a time by ``linking_pages``."""
-
-_BODY_MAX = 64 * 1024
-"""Deflated bytes of the links of a document; of more it does not look at any."""
-
 NO_WORDS = 0
 """The number of no dictionary."""
 
@@ -42,51 +36,6 @@ class LinkVerbs(OnConnection):
         query = select(t.links.c.body, w.body).select_from(both).where(t.links.c.urlkey == key)
         row = self._c.execute(query).one_or_none()
         return unpacked(bytes(row[0]), bytes(row[1] or b"")) if row else []
-
-    def linking_pages(
-        self, urls: Collection[str], pid: int | None, after: bytes, limit: int, most: int
-    ) -> LinkingPages:
-        """Return which of the next documents behind a key link to one of some URLs.
-
-        At most ``limit`` documents are looked at, of one provider, or (None) of all that have links, and
-        about ``most`` bytes of links. A document with very many links is passed over.
-        """
-        keys = self._next_keys(pid, after, limit)
-        found: list[bytes] = []
-        words: dict[int, bytes] = {NO_WORDS: b""}
-        read = 0
-        for part in chunks(keys, _LOOKED_AT):
-            for key, number, body in self._bodies(part, words):
-                does, length = names_any(body, words[number], urls, most)
-                found += [key] if does else []
-                read += 1
-                most -= length
-                if most <= 0:
-                    return LinkingPages(found, key, read)
-        return LinkingPages(found, keys[-1] if len(keys) == limit else None, read)
-
-    def _bodies(self, keys: list[bytes], words: dict[int, bytes]) -> list[tuple[bytes, int, bytes]]:
-        """Return key, number of the dictionary and body of documents by rising key; adds to ``words``.
-
-        A dictionary is larger than most bodies, and most of them share one: each is read once.
-        """
-        c, w = t.links.c, t.linkwords.c
-        query = select(c.urlkey, c.words, c.body).where(func.length(c.body) <= _BODY_MAX)
-        rows = sorted(
-            (bytes(key), int(number), bytes(body)) for key, number, body in self._rows(query, c.urlkey, keys)
-        )
-        further = {number for _, number, _ in rows} - set(words)
-        its = self._rows(select(w.wordsid, w.body), w.wordsid, further)
-        words |= {number: bytes(body) for number, body in its}
-        return [row for row in rows if row[1] in words]
-
-    def _next_keys(self, pid: int | None, after: bytes, limit: int) -> list[bytes]:
-        u, of_links = t.lccurl.c, t.links.c.urlkey
-        if pid is None:
-            query = select(of_links).where(of_links > after).order_by(of_links)
-        else:
-            query = select(u.urlkey).where(u.pid == pid, u.urlkey > after).order_by(u.urlkey)
-        return [bytes(key) for key in self._c.execute(query.limit(limit)).scalars()]
 
     def delete_links(self, keys: Iterable[bytes]) -> None:
         """Forget the links of documents."""

@@ -210,16 +210,6 @@ class TurnVerbs(OnConnection):
         """Return what was told last of a fetch in a turn."""
         return next(iter(_FETCHES.by_keys(self._c, [turnkey])), None)
 
-    def long_fetches(self, turnkeys: Iterable[str]) -> dict[str, LongFetch]:
-        """Return the same of those of several turns of which something was told."""
-        return {one.turnkey: one for one in _FETCHES.by_keys(self._c, set(turnkeys))}
-
-    def busiest_turns(self, owner: str, limit: int) -> list[StoredTurn]:
-        """Return the turns of a worker with most URLs waiting, these first, without locking them."""
-        c = t.turns.c
-        query = _TURNS.select().where(c.owner == owner).order_by(c.waiting.desc(), c.turnkey)
-        return _TURNS.read(self._c, query.limit(limit))
-
     def count_above(self, owner: str, priority: int) -> int:
         """Count the turns of a worker that have URLs waiting and a higher priority."""
         c = t.turns.c

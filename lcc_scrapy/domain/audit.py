@@ -9,8 +9,8 @@ DETAIL_MAX = 255
 KEPT = 400 * 86_400
 """Seconds for which entries are kept."""
 
-DASHBOARD, COMMAND = "dashboard", "command"
-"""Where something was done: a page, or ``lcc`` on a machine of the LCC."""
+COMMAND = "command"
+"""Where something was done: by ``lcc`` on a machine of the LCC."""
 
 EVERYBODY = 0
 """The pid of what concerns no single provider."""
@@ -20,7 +20,7 @@ EVERYBODY = 0
 class AuditEntry:
     """One row of ``audit``. ``entryid`` 0 = the database gives one; ``at`` in epoch seconds.
 
-    ``who`` is a user of the dashboard, or, of a command, a user of the machine. ``action`` is named as the
+    ``who`` is a user who signed in, or, of a command, a user of the machine. ``action`` is named as the
     command is.
     """
 

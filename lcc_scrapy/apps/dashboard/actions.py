@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lcc_scrapy.db.auditing import Audited
 from lcc_scrapy.db.tx import Store
-from lcc_scrapy.domain.audit import DASHBOARD, DETAIL_MAX, AuditEntry
+from lcc_scrapy.domain.audit import DETAIL_MAX, AuditEntry
 from lcc_scrapy.domain.errors import BadField
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.printable import printable
@@ -26,6 +26,8 @@ FIELDS: Mapping[Action, frozenset[str]] = {
 """The fields of the form of each action."""
 
 _CODES = range(300, 800)
+_PLACE = "dashboard"
+"""Where something was done, in the audit log."""
 
 Values = Mapping[str, str]
 
@@ -61,7 +63,7 @@ class Actions:
         """Carry a wish out; returns how many URLs it concerned. Raises ``LccError``."""
         told = " ".join(f"{name}={value}" for name, value in sorted(wish.values.items()) if value)
         entry = AuditEntry(
-            0, wish.now, wish.user.name, DASHBOARD, wish.action, wish.pid, printable(told)[:DETAIL_MAX]
+            0, wish.now, wish.user.name, _PLACE, wish.action, wish.pid, printable(told)[:DETAIL_MAX]
         )
         return self._verbs[wish.action](Audited(self._store, entry), wish)
 

@@ -51,14 +51,14 @@ _LONGEST_NAME = max(map(len, KEPT))
 _NOTHING = "[]"
 
 
-def kept(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the headers to keep, as a JSON list of pairs in the order they came.
+def kept(fields: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the headers to keep, as a JSON list of pairs in the order they came, their octets as Latin-1.
 
     One that does not fit within ``LONGEST`` any more is left out as a whole.
     """
     wanted = [
-        f"[{written}, {encode_basestring_ascii(value)}]"
-        for name, value in pairs
+        f"[{written}, {encode_basestring_ascii(value.decode('latin-1'))}]"
+        for name, value in fields
         if len(name) <= _LONGEST_NAME and (written := _written(name))
     ]
     text = f"[{', '.join(wanted)}]"
@@ -66,9 +66,10 @@ def kept(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 @lru_cache(maxsize=1000)
-def _written(name: str) -> str:
+def _written(name: bytes) -> str:
     """Return the name of a header as JSON; empty for one that is not kept."""
-    return encode_basestring_ascii(name) if name.lower() in KEPT else ""
+    text = name.decode("latin-1")
+    return encode_basestring_ascii(text) if text.lower() in KEPT else ""
 
 
 def _fitting(pairs: Sequence[str]) -> list[str]:

@@ -135,7 +135,7 @@ class Getter:
         access, pid = self._access(url, headers, turn, proxy), turn.pid if turn else 0
         self._under_way.add(task)
         try:
-            digest = None if brings_own(headers) else access.digest
+            digest = None if access.digest is None or brings_own(headers) else access.digest
             exchange = partial(
                 self._exchange,
                 private=url.netloc in private_hosts,
@@ -207,7 +207,9 @@ class Getter:
                 return _reply(connection, peer, *await self._drained(connection, turn))
             _check_type(types, answer)
             coded = _coded(answer, request.target, row)
-            body = await self._read_body(connection, turn, in_memory, paced=paced, coded=coded, types=types)
+            body = await self._read_body(
+                connection, turn, in_memory, row=row, paced=paced, coded=coded, types=types
+            )
             reply = _reply(connection, peer, body)
             _check_looks(types, reply.head)
             return reply
@@ -243,6 +245,7 @@ class Getter:
         turn: TurnPass | None,
         in_memory: int,
         *,
+        row: QueuedUrl | None,
         paced: bool,
         coded: CodedBody | None,
         types: tuple[str, ...] | None,
@@ -260,14 +263,14 @@ class Getter:
             decoder = _Watched(decoder, types)
         try:
             pacer = Pacer(self._worker, turn, connection, sink, waits=paced or not in_memory)
-            unclosed = await self._poured(connection, sink, pacer, decoder)
+            unclosed = await pour(connection, sink, pacer, decoder)
             body = await _finished(sink)
         except BaseException:
             sink.discard()
             raise
         if coded is not None and as_it_comes:
             body = await coded.content(body, lambda body, coding: _undone(body, coding, make(stored)))
-        if unclosed is not None and not _is_declared(body, turn):
+        if unclosed is not None and not _is_declared(body, row):
             raise unclosed
         return body
 
@@ -276,30 +279,26 @@ class Getter:
         coding = self._worker.config.content_compression
         return "" if coding == NONE else coding_for(coding, _mimetype(answer))
 
-    async def _poured(
-        self, connection: Connection, sink: Sink, pacer: Pacer, decoder: decoding.Decoder
-    ) -> Unclosed | None:
-        """Read a body; returns the error of one that may be cut, for it may be all that was declared."""
-        try:
-            await self._pour(connection, sink, pacer, decoder)
-        except Unclosed as error:
-            return error
-        return None
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._outgoing.close()
 
-    async def _pour(
-        self, connection: Connection, sink: Sink, pacer: Pacer, decoder: decoding.Decoder
-    ) -> None:
+
+async def pour(
+    connection: Connection, sink: Sink, pacer: Pacer, decoder: decoding.Decoder
+) -> Unclosed | None:
+    """Read a body; returns the error of one that may be cut, for it may be all that was declared."""
+    try:
         while pieces := await connection.more():
             for chunk in pieces:
                 pacer.charge(len(chunk))
                 sink.come(len(chunk))
                 await _fill(sink, decoder, chunk)
             await pacer.rest()
-        decoder.end()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._outgoing.close()
+    except Unclosed as error:
+        return error
+    decoder.end()
+    return None
 
 
 async def _fill(sink: Sink, decoder: decoding.Decoder, chunk: bytes) -> None:
@@ -362,9 +361,9 @@ def _brings_body(status: int, in_memory: int) -> bool:
     return status in DOCUMENT or (in_memory > 0 and status in _SUCCESS)
 
 
-def _is_declared(body: Body, turn: TurnPass | None) -> bool:
+def _is_declared(body: Body, row: QueuedUrl | None) -> bool:
     """Tell whether a body that may be cut is all that its provider declared."""
-    return turn is not None and (turn.declared.md5, turn.declared.length) == (body.md5, body.length)
+    return row is not None and (row.md5, row.len) == (body.md5, body.length)
 
 
 def _mimetype(answer: Answer) -> str:

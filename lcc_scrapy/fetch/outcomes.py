@@ -78,17 +78,16 @@ def answer_of(  # noqa: PLR0917
     ``fields`` are its headers in the order they came; ``line`` is its status line (``status_line``);
     ``untyped`` is the mimetype that counts where the site says none.
     """
-    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
-    first = {name.lower(): value for name, value in reversed(pairs)}
+    first = {name.lower(): value for name, value in reversed(fields)}
     served = type_of(fields)
     return Answer(
         status,
         url,
         (served.mimetype or untyped)[:MIMETYPE_MAX],
         served.charset.lower()[:CHARSET_MAX],
-        first.get("etag", ""),
-        first.get("last-modified", ""),
-        headers.kept(pairs),
+        first.get(b"etag", b"").decode("latin-1"),
+        first.get(b"last-modified", b"").decode("latin-1"),
+        headers.kept(fields),
         line,
         peer,
         now(),

@@ -13,7 +13,6 @@ request, but before its program answers it.
 
 import asyncio
 import fcntl
-import select
 import socket
 import ssl
 import sys
@@ -41,6 +40,12 @@ Accepts = Callable[[bytes], bool]
 """Says of the digest of a body whether that is good though it is ``Unclosed``."""
 
 _NEVER = float("inf")
+
+_AMOUNT = bytearray(1025)
+"""Where the system writes an amount. With 1,024 bytes or less, each question would let other threads run."""
+
+_TCP_INFO, _ESTABLISHED = getattr(socket, "TCP_INFO", -1), 1
+"""The option of Linux whose first byte is the state of a connection, and the state of one that is open."""
 
 
 class Unclosed(BadBody):
@@ -73,6 +78,7 @@ class Connection(asyncio.Protocol):
         self._unread = UNREAD
         self._taken = 0
         self._fd = -1
+        self._socket: Any = None
         self._tls: Any = None
         self._may_be_cut = False
         self._digest: Any = None
@@ -172,7 +178,7 @@ class Connection(asyncio.Protocol):
         """Tell whether another request may follow: it is usable, and nothing came since the last answer."""
         if not self.usable:
             return False
-        if self._fd < 0 or not _has_input(self._fd):
+        if self._fd < 0 or not (_waiting(self._fd, termios.FIONREAD) or _has_ended(self._socket)):
             return True
         self._note_waiting()
         return False
@@ -238,8 +244,7 @@ class Connection(asyncio.Protocol):
             self._bounded = True
             self._unread = min(UNREAD, (window or largest) // 2)
             if self._transport is not None:
-                inner = self._transport.get_extra_info("socket")
-                inner.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window or largest)
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window or largest)
 
     def _pause(self) -> None:
         self._paused = True
@@ -267,7 +272,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]).partition("%")[0] if peer else ""
-        inner = transport.get_extra_info("socket")
+        self._socket = inner = transport.get_extra_info("socket")
         self._fd = inner.fileno() if inner is not None else -1
         self._tls = transport.get_extra_info("ssl_object")
         self._may_be_cut = self._tls is not None
@@ -311,7 +316,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End: for some answers that is how they are complete."""
-        self._transport, self._fd = None, -1
+        self._transport, self._socket, self._fd = None, None, -1
         self._hang_up(exc)
         self._gone(self)
 
@@ -333,21 +338,22 @@ def _never(_: bytes) -> bool:
     return False
 
 
-def _has_input(fd: int) -> bool:
-    """Tell whether there is something to be read: bytes, or the end."""
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))
+def _has_ended(tcp: Any) -> bool:
+    """Tell whether nothing more can come."""
+    try:
+        state: int = tcp.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 1)[0]
+    except OSError:  # not every system says this of every socket
+        return False
+    return state != _ESTABLISHED
 
 
 def _waiting(fd: int, which: int) -> int:
     """Return the bytes that wait to be read (FIONREAD), or to be acknowledged (TIOCOUTQ)."""
-    amount = bytearray(4)
     try:
-        fcntl.ioctl(fd, which, amount)
+        fcntl.ioctl(fd, which, _AMOUNT)
     except OSError:  # not every system says this of every socket
         return 0
-    return int.from_bytes(amount, sys.byteorder)
+    return int.from_bytes(_AMOUNT[:4], sys.byteorder)
 
 
 def _said_goodbye(tls: Any) -> bool:

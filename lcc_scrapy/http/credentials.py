@@ -120,11 +120,9 @@ def request_to(
     """
     proxy, target = access.proxy, url.target
     origin = Origin(url.host, url.port, url.scheme == "https", proxy, access.identity, pid)
-    if brings_own(fields):
-        said = b""
-    else:
+    if (access.digest or access.authorization) and not brings_own(fields):
         said = access.digest.answer(method, target) if access.digest else access.authorization
-    fields = [*fields, (b"Authorization", said)] if said else fields
+        fields = [*fields, (b"Authorization", said)] if said else fields
     if proxy is None:
         return Request(origin, target, fields, method, data)
     fields = [field for field in fields if field[0].lower() != _PROXY_AUTHORIZATION]

@@ -18,7 +18,7 @@ from lcc_scrapy.domain.turn import NEVER
 from lcc_scrapy.domain.turns import Turns
 from lcc_scrapy.queue import settlement
 from lcc_scrapy.queue.group_commit import Done, GroupCommit
-from lcc_scrapy.queue.held_turn import HeldTurn, TurnPass
+from lcc_scrapy.queue.held_turn import HeldTurn, TurnPass, key_of
 from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.queue.settlement import Settled
 from lcc_scrapy.queue.turn_leases import TurnLeases
@@ -75,7 +75,7 @@ class Dispatcher:
             if turn is None or not self._hand_out(ticket, turn, now):
                 self.turns.done(ticket, now)
             elif ticket.row.operation != NOTHING:
-                self.slots.begin(Fetch(TurnPass.of(ticket).key, turn.priority, now))
+                self.slots.begin(Fetch(key_of(ticket), turn.priority, now))
                 return ticket
             else:
                 self._end(ticket, turn)
@@ -151,7 +151,7 @@ class Dispatcher:
 
     def charged(self, ticket: Ticket) -> int:
         """Return the bytes that were charged so far for the fetch under way."""
-        fetch = self.slots.get(TurnPass.of(ticket).key)
+        fetch = self.slots.get(key_of(ticket))
         return fetch.charged if fetch is not None else 0
 
     def expect(self, pass_: TurnPass | None, size: int) -> float:
@@ -249,7 +249,7 @@ class Dispatcher:
         Returns the bytes that were charged for it.
         """
         charged = self.charged(ticket)
-        self.slots.end(TurnPass.of(ticket).key)
+        self.slots.end(key_of(ticket))
         turn = self.leases.of(ticket)
         if turn is not None:
             self._end(ticket, turn)

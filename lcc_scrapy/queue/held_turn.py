@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.db.records import StoredTurn
-from lcc_scrapy.domain.entries import Declared
 from lcc_scrapy.domain.queue import Ticket
 from lcc_scrapy.domain.retries import Backoff, Blamed
 from lcc_scrapy.domain.slots import Key
@@ -13,33 +12,33 @@ from lcc_scrapy.domain.turn_states import Event, State, TurnState
 from lcc_scrapy.queue.leases import Member
 from lcc_scrapy.queue.window_rows import Reach
 
-NOTHING = Declared()
 FOREVER = float(1 << 40)
 """A moment that never comes: a turn waits for news."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPass:
-    """What a request carries to show whose turn pays for its bytes, for which URL of which provider.
-
-    ``declared`` is what that says of its content.
-    """
+    """What a request carries to show whose turn pays for its bytes, for which URL of which provider."""
 
     turnkey: str
     token: int
     urlkey: bytes
     pid: int
-    declared: Declared = NOTHING
 
     @classmethod
     def of(cls, ticket: Ticket) -> "TurnPass":
         """Return the pass of a ticket."""
-        return cls(ticket.turnkey, ticket.token, ticket.row.urlkey, ticket.row.pid, ticket.row.declared)
+        return cls(ticket.turnkey, ticket.token, ticket.row.urlkey, ticket.row.pid)
 
     @property
     def key(self) -> Key:
         """Return under which key its fetch is found among those under way."""
         return self.turnkey, self.token, self.urlkey
+
+
+def key_of(ticket: Ticket) -> Key:
+    """Return the same for the fetch of a ticket."""
+    return ticket.turnkey, ticket.token, ticket.row.urlkey
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -12,7 +12,7 @@ import pytest
 from lcc_scrapy.content.decoding import decoder
 from lcc_scrapy.content.sink import Sink
 from lcc_scrapy.domain.errors import NotDurable
-from lcc_scrapy.fetch.client import Getter
+from lcc_scrapy.fetch.client import pour
 from lcc_scrapy.fetch.pacing import Pacer
 
 
@@ -45,7 +45,6 @@ class Bringing:
 def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(
     tmp_path: Any, coding: str
 ) -> None:
-    getter = Getter.__new__(Getter)
     worker: Any = SimpleNamespace(
         aborting=False, manager=Unlimited(), config=SimpleNamespace(pace_deadline=0.0)
     )
@@ -66,7 +65,7 @@ def test_a_small_body_that_decodes_to_a_large_one_does_not_stop_the_event_loop(
         await asyncio.sleep(0.05)
         sink = Sink(content, 1_000_000, 2_000_000_000, coding)
         pacer = Pacer(worker, None, connection, sink)
-        await getter._pour(connection, sink, pacer, decoder("br"))
+        await pour(connection, sink, pacer, decoder("br"))
         sink.discard()
         await asyncio.sleep(0.05)
         beating.cancel()

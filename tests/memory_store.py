@@ -18,9 +18,7 @@ from lcc_scrapy.db.records import (
     LAST_KEY,
     LAST_NUMBER,
     OUTCOME_FAILED,
-    OUTCOME_REFUSED,
     OUTCOME_RETRYING,
-    OUTCOME_STORED,
     OUTCOME_WITHDRAWN,
     DocumentLink,
     FailingHost,
@@ -33,7 +31,6 @@ from lcc_scrapy.db.records import (
     Ledger,
     Login,
     LongFetch,
-    MailState,
     Missed,
     Oldest,
     OpenLogin,
@@ -116,7 +113,6 @@ class _Tables:
     audit: dict[int, AuditEntry] = field(default_factory=dict)
     cursors: dict[tuple[str, str], NamedCursor] = field(default_factory=dict)
     fetchcounts: dict[tuple[int, str, int, int], int] = field(default_factory=dict)
-    mailstates: dict[int, MailState] = field(default_factory=dict)
     tallies: dict[str, int] = field(default_factory=dict)
     recipients: dict[int, Recipient] = field(default_factory=dict)
     standings: dict[int, Standing] = field(default_factory=dict)
@@ -234,7 +230,6 @@ class MemoryTx:
         its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
         for table in (*its_own, t.overtaking, t.irrelevant):
             _drop_where(table, lambda row: row.pid == pid)
-        t.mailstates.pop(pid, None)
         for one in self.sources(pid):
             self.delete_source(one.sourceid)
         _drop(t.misses, [key for key in t.misses if key[0] == pid])
@@ -1053,30 +1048,6 @@ class MemoryTx:
         _drop(self._t.aci, gone)
         return len(gone)
 
-    # --- mail ------------------------------------------------------------------------------------
-
-    def mail_state(self, pid: int) -> MailState | None:
-        return self._t.mailstates.get(pid)
-
-    def put_mail_states(self, rows: Sequence[MailState]) -> None:
-        self._t.mailstates.update({row.pid: row for row in rows})
-
-    def mail_pids(self, now: int, after: int, limit: int) -> list[int]:
-        addressed = (p for pid, p in sorted(self._t.pidb.items()) if pid > after and "@" in p.contact)
-        return [p.pid for p in addressed if _may_get_mail(p, self._t.mailstates.get(p.pid), now)][:limit]
-
-    def count_url_errors(self, pid: int, since: int, upto: int) -> dict[int, int]:
-        return dict(Counter(row.code for row in self._url_errors(pid, since, upto)))
-
-    def newest_url_errors(self, pid: int, since: int, upto: int, limit: int) -> list[LastOutcome]:
-        return self._url_errors(pid, since, upto)[:limit]
-
-    def _url_errors(self, pid: int, since: int, upto: int) -> list[LastOutcome]:
-        states = {OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED}
-        rows = (row for row in self._t.outcomes.values() if row.pid == pid and row.state in states)
-        found = (row for row in rows if since < row.at <= upto)
-        return sorted(found, key=lambda row: (row.at, row.urlkey), reverse=True)
-
     # --- sets ------------------------------------------------------------------------------------
 
     def pset_of(self, pid: int, connseq: int) -> ProviderSet | None:
@@ -1686,13 +1657,6 @@ def _drop(table: dict[Any, Any], keys: Iterable[Any]) -> None:
 
 def _drop_where(table: dict[Any, Any], condition: Any) -> None:
     _drop(table, [key for key, row in table.items() if condition(row)])
-
-
-def _may_get_mail(p: Provider, state: MailState | None, now: int) -> bool:
-    if state is None:
-        return True
-    changed = state.due <= now or state.wanted != p.fullsetwanted or state.held != p.heldremovals
-    return not state.off and state.not_before <= now and state.refused != p.contact and changed
 
 
 @dataclass(frozen=True)

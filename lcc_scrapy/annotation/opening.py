@@ -1,7 +1,10 @@
 """What alerts need, made of the settings."""
 
+from functools import partial
+
 from lcc_scrapy.annotation.couriers import Courier, HookCourier, MailCourier
 from lcc_scrapy.annotation.delivery import Delivery, Terms
+from lcc_scrapy.annotation.recipients import SUBSCRIBERS
 from lcc_scrapy.annotation.webhooks import Webhooks
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
@@ -31,7 +34,7 @@ def delivery_of(config: Config, store: Store, lcc_id: str) -> Delivery:
         config.poll,
         pages=f"{config.web_url}{PAGES}" if config.web_url else "",
         operator=config.contact,
-        ending=Unsubscribing(store, config.public_url).recipient_link,
+        ending=partial(Unsubscribing(store, config.public_url).link, SUBSCRIBERS),
     )
     return Delivery(store, couriers_of(config), terms)
 

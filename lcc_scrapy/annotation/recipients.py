@@ -7,6 +7,7 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.acis import Channel, Recipient
 from lcc_scrapy.domain.alerts import BadRecipient, NoSuchRecipient, TooManyRecipients, address_for, format_for
 from lcc_scrapy.domain.directives import checked_owner
+from lcc_scrapy.mail.unsubscribing import Subscribers
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +115,14 @@ def _found(tx: Tx, recipientid: int, owner: str | None) -> Recipient:
     if found is None or owner not in {None, found.owner}:
         raise NoSuchRecipient(f"there is no recipient {recipientid}{f' of {owner}' if owner else ''}")
     return found
+
+
+def _end(tx: Tx, recipientid: int) -> bool:
+    tx.lock_recipient(recipientid)
+    found = tx.recipient(recipientid)
+    if found is not None:
+        tx.update_recipient(replace(found, off=True))
+    return found is not None
+
+
+SUBSCRIBERS = Subscribers("r", "recipient", "pages of interest", _end)

@@ -28,7 +28,7 @@ _COMMANDS = {
     "crawl": "crawl", "db": "database", "directives": "directives", "doctor": "doctor", "errors": "status",
     "explain": "explain", "fetch": "fetch", "files": "files", "follow": "follow",
     "front": "front", "health": "health", "init": "initialise", "log": "log",
-    "mail": "mail", "meta": "meta", "path": "path", "provider": "provider",
+    "meta": "meta", "path": "path", "provider": "provider",
     "recipient": "recipient", "refetch": "again", "retry": "again",
     "select": "select", "source": "source", "status": "status", "token": "token",
     "uns": "uns", "urd": "urd", "user": "user", "verify": "verify", "versions": "meta", "web": "web",

@@ -11,17 +11,24 @@ import click
 
 from lcc_scrapy.cli import fetch_counts, password, printing, push_misses, site_access
 from lcc_scrapy.cli.context import Failure, Lcc, OpenGroup, pass_lcc
-from lcc_scrapy.cli.provider_options import columns, from_options, provider_options, roots, warn_of_private
+from lcc_scrapy.cli.provider_options import (
+    OpenCommand,
+    columns,
+    from_options,
+    provider_options,
+    roots,
+    warn_of_private,
+)
 from lcc_scrapy.cli.provider_roots import apply_roots
 from lcc_scrapy.domain.audit import EVERYBODY
-from lcc_scrapy.domain.mail_addresses import is_address
 from lcc_scrapy.domain.providers import Provider, Render, State, Wanted, checked_reason
 from lcc_scrapy.domain.revisits import bounds_of
 from lcc_scrapy.domain.users import Action
 
 if TYPE_CHECKING:
+    from lcc_scrapy.cli.provider_options import ProviderOptions
     from lcc_scrapy.config.config import Config
-    from lcc_scrapy.db.records import MailState, Scan
+    from lcc_scrapy.db.records import Scan
     from lcc_scrapy.db.tx import Store
 
 _PID = click.IntRange(1, 10**18 - 1)
@@ -194,7 +201,9 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         one = find(tx, pid)
         its = tx.roots(pid)
         scan, found = tx.scan(pid), tx.count_spidered(pid)
-        mail = tx.mail_state(pid)
+        of_apps: dict[str, str] = {}
+        for part in lcc.config.apps.parts("provider_options"):
+            of_apps |= part.shown(lcc.config, tx, one)
         missed = push_misses.facts_of(tx, one, int(time.time()), lcc.config.policy.push_grace)
         fetched_of_late = of_late(tx, int(time.time()), pid)
         hosts = host_waits.failing(tx, one.turnkey)
@@ -205,16 +214,14 @@ def show(lcc: Lcc, pid: int, *, as_json: bool) -> None:
         more = {"roots": its, "fullsetsleft": left, "spidered": spidered, "not_pushed": missed}
         more["fetched"] = fetched_of_late
         more["failing_hosts"] = list(map(host_waits.as_dict, hosts))
-        more["mail"] = _mail(lcc, one, mail)
-        more["access"] = site_access.facts(access)
-        printing.as_json(_public(one) | more)
+        printing.as_json(_public(one) | more | of_apps | {"access": site_access.facts(access)})
     else:
         samples = [("not pushed", push_misses.in_words(missed))] if missed else []
         printing.facts(
             [
                 *_lines(lcc, one, its, left),
                 *site_access.lines(access),
-                ("mail", _mail(lcc, one, mail)),
+                *of_apps.items(),
                 *(("waits", line) for line in host_waits.lines(hosts, now)),
                 *fetch_counts.lines(fetched_of_late),
                 *_spidered(scan, found),
@@ -277,17 +284,6 @@ def _fallback(one: Provider) -> str:
     return f"visited while it misses more than {one.fallback:.4g} of its changes{now}"
 
 
-def _mail(lcc: Lcc, one: Provider, state: "MailState | None") -> str:
-    """Say whether a provider gets mail: on, off or why not."""
-    if not lcc.config.mail.sender:
-        return "off (LCC_MAIL_FROM)"
-    if not is_address(one.contact):
-        return "off: the contact is no address"
-    if state is None or not (state.off or state.refused == one.contact):
-        return "on"
-    return "off" if state.off else "off: the mail server refused the address"
-
-
 def _used(used: object, limit: object) -> str:
     return f"{used} of {limit}" if limit else f"{used}, no limit"
 
@@ -298,13 +294,12 @@ def _connection(one: Provider) -> str:
     return f"{printing.moment(one.lastconntime)} from {one.lastconnip} (number {one.lastconnseq})"
 
 
-@provider.command("set")
+@provider.command("set", cls=OpenCommand)
 @click.argument("pid", type=_PID)
 @click.option("--password-file", metavar="FILE", help="Give it a new password: the first line; - is stdin.")
 @click.option("--root", "root_urls", multiple=True, metavar="URL", help="Replace all roots; may be repeated.")
 @click.option("--add-root", multiple=True, metavar="URL", help="Add a root; may be repeated.")
 @click.option("--remove-root", multiple=True, metavar="URL", help="Take a root away; may be repeated.")
-@click.option("--mail", type=click.Choice(["on", "off"]), help="Whether its contact address gets mail.")
 @provider_options
 @pass_lcc
 def set_(
@@ -316,7 +311,6 @@ def set_(
     root_urls: tuple[str, ...],
     add_root: tuple[str, ...],
     remove_root: tuple[str, ...],
-    mail: str | None,
     **given: Any,
 ) -> None:
     """Change a provider; what is not named stays. Running crawls follow within seconds.
@@ -330,17 +324,18 @@ def set_(
     lcc provider set 7 --password-file -
     """  # noqa: D301
     from lcc_scrapy.login.passwords import hash_password
-    from lcc_scrapy.mail.unsubscribing import want_mail
     from lcc_scrapy.providers import registration
     from lcc_scrapy.providers.groups import regroup
 
+    of_apps = _taken(given, lcc.config)
     values = columns(given, lcc.config)
     replaced, added, removed = roots(root_urls), roots(add_root), roots(remove_root)
-    if not (values or replaced or added or removed or password_file or mail):
+    if not (values or replaced or added or removed or password_file or of_apps):
         raise click.UsageError("nothing to change: name at least one option")
 
-    more = {"roots": replaced or added or removed, "password": password_file, "mail": mail}
+    more = {"roots": replaced or added or removed, "password": password_file}
     told = [*values, *(name for name, is_given in more.items() if is_given)]
+    told += [name for _, its in of_apps for name in its]
     with lcc.audited("provider set", pid, " ".join(told)) as store:
         if "turngroup" in values:
             regroup(store, pid, values.pop("turngroup"), time.time())
@@ -352,15 +347,25 @@ def set_(
         def changed(before: list[str]) -> list[str]:
             return _changed(before, replaced, added, removed, again=again)
 
-        if mail is not None:
+        for part, its in of_apps:
             with store.begin() as tx:
-                want_mail(tx, pid, wanted=mail == "on")
+                part.change(tx, pid, its)
         registration.change(store, pid, values, changed if replaced or added or removed else None)
         click.echo(f"provider {pid} changed")
         apply_roots(store, pid, lcc.config.policy)
         with store.read() as tx:
             allowed = registration.find(tx, pid).allowprivate
     warn_of_private([*replaced, *added], allowed=allowed)
+
+
+def _taken(given: dict[str, Any], config: "Config") -> list[tuple["ProviderOptions", dict[str, Any]]]:
+    """Take options of apps out of all that is given; return those that are said, by app."""
+    found = []
+    for part in config.apps.parts("provider_options"):
+        its = {option.name: given.pop(option.name) for option in part.options}
+        if said := {name: value for name, value in its.items() if value is not None}:
+            found.append((part, said))
+    return found
 
 
 def _changed(

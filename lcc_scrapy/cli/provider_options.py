@@ -1,16 +1,16 @@
-"""The options of ``lcc provider add`` and ``set``, and the columns they stand for."""
+"""The options of ``lcc provider add`` and ``set``: the columns they stand for, and what apps add."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from lcc_scrapy.cli import printing
-from lcc_scrapy.cli.context import Failure
+from lcc_scrapy.cli.context import Failure, apps_at_work
 from lcc_scrapy.domain import addresses, timeslots
 from lcc_scrapy.domain.entries import is_type_pattern
 from lcc_scrapy.domain.errors import UrlRefused
@@ -19,6 +19,8 @@ from lcc_scrapy.domain.roots import Root
 
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.tx import Tx
+    from lcc_scrapy.domain.providers import Provider
 
 _DEFAULT = "default"
 _GROUP = re.compile(r"[A-Za-z][\w.-]{0,62}", re.ASCII)
@@ -235,6 +237,31 @@ def provider_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+class ProviderOptions(Protocol):
+    """What an app knows of each provider: ``App.provider_options``."""
+
+    @property
+    def options(self) -> Sequence[click.Option]:
+        """Those of ``lcc provider set``; the value of one that is not given is None."""
+
+    def change(self, tx: "Tx", pid: int, given: Mapping[str, Any]) -> None:
+        """Change a provider by some of these options, by their names, of which there is one at least."""
+
+    def shown(self, config: "Config", tx: "Tx", provider: "Provider") -> Mapping[str, str]:
+        """Return what ``lcc provider show`` says besides: words by what they are about."""
+
+
+class OpenCommand(click.Command):
+    """A command that has the options of apps, too."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return all arguments and options; raises ``ConfigurationError`` where LCC_APPS is wrong."""
+        params = super().get_params(ctx)
+        for part in apps_at_work(ctx).parts("provider_options"):
+            params[-1:-1] = part.options  # before --help
+        return params
 
 
 _FROM_OPTIONS = (

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
+from lcc_scrapy.annotation.recipients import SUBSCRIBERS
 from lcc_scrapy.mail import routes as mail
 from lcc_scrapy.mail.unsubscribing import Unsubscribing
 from lcc_scrapy.sources import routes as websub
@@ -19,4 +20,5 @@ def public_routes(public: Public) -> Iterator[APIRouter | Unbounded]:
         yield from part.routes(public)
     if config.public_url:
         yield websub.make_router(callback_service(config, store, config.agent))
-        yield mail.make_router(Unsubscribing(store, config.public_url))
+        kinds = (SUBSCRIBERS, *config.apps.parts("subscribers"))
+        yield mail.make_router(Unsubscribing(store, config.public_url, kinds))

@@ -162,28 +162,6 @@ class Uns:
     seen: int
 
 
-@dataclass(frozen=True, slots=True)
-class MailState:
-    """What a provider was told by mail (table ``mailstates``). Times are epoch seconds, 0 = not yet.
-
-    Errors up to ``since`` were told; the next digest is ``due``. ``wanted`` is the reason for a full set, and
-    ``held`` the number of held removals, that it was told. ``refused`` is the address that its mail server
-    refused. ``off``: it wants no mail. After ``tries`` failures it gets nothing before ``not_before``.
-    """
-
-    pid: int
-    since: int = 0
-    due: int = 0
-    wanted: str = ""
-    wanted_at: int = 0
-    held: int = 0
-    held_at: int = 0
-    refused: str = ""
-    off: bool = False
-    tries: int = 0
-    not_before: int = 0
-
-
 REFUSED_TYPES: Final = "refused 703"
 """The tally of URLs that were refused for their type when they were pushed."""
 NOT_ACCEPTED: Final = "failed 703"

@@ -9,7 +9,6 @@ from lcc_scrapy.db.sql.cache_verbs import CacheVerbs
 from lcc_scrapy.db.sql.irrelevant_verbs import IrrelevantVerbs
 from lcc_scrapy.db.sql.link_verbs import LinkVerbs
 from lcc_scrapy.db.sql.login_verbs import LoginVerbs
-from lcc_scrapy.db.sql.mail_verbs import MailVerbs
 from lcc_scrapy.db.sql.miss_verbs import MissVerbs
 from lcc_scrapy.db.sql.move_verbs import MoveVerbs
 from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
@@ -35,7 +34,6 @@ class Tx(
     OwnerVerbs,
     MissVerbs,
     MoveVerbs,
-    MailVerbs,
     UserVerbs,
     PeopleVerbs,
     SourceVerbs,

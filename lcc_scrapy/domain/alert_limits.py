@@ -5,7 +5,6 @@ from datetime import time
 from typing import Any, NamedTuple
 
 from lcc_scrapy.domain import notations as read
-from lcc_scrapy.domain.mail_rules import clock_time
 from lcc_scrapy.domain.settings import LIVE, setting
 
 
@@ -25,7 +24,7 @@ def _deadlines(text: Any) -> Deadlines:
 
 
 def _hour(text: Any) -> time:
-    hour = clock_time(text)
+    hour = read.clock_time(text)
     if hour is None:
         raise ValueError(f"{text!r}, expected an hour like 07:00")
     return hour

@@ -13,8 +13,8 @@ from lcc_scrapy.domain.acis import Aci, Alert, AlertState, Channel, Recipient
 from lcc_scrapy.domain.alert_limits import Deadlines
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.mail_addresses import address
-from lcc_scrapy.domain.mail_digests import next_digest
 from lcc_scrapy.domain.roots import HttpUrl
+from lcc_scrapy.domain.timeslots import next_at
 
 DIGEST_LEVEL, SOON, AT_ONCE = 0, 1, 2
 """Service levels: the ``urgency`` of a URD and its ACIs."""
@@ -104,7 +104,7 @@ def is_told(recipient: Recipient) -> bool:
 
 
 def _alert(number: int, recipient: Recipient, level: int, now: int, *, since: int, by: Schedule) -> Alert:
-    digest = next_digest(now // 1000 + MARGIN, by.digest, by.zone) * 1000 if level == DIGEST_LEVEL else 0
+    digest = next_at(by.digest, now // 1000 + MARGIN, by.zone) * 1000 if level == DIGEST_LEVEL else 0
     # never before now: what is told of late is tried as long as other alerts
     deadline = max(since + int(by.deadlines[level] * 1000), digest, now)
     return Alert(

@@ -1,7 +1,6 @@
 """How mail is sent. Without a sender there is none."""
 
 from dataclasses import dataclass
-from datetime import time
 from typing import Any
 
 from lcc_scrapy.domain import notations as read
@@ -49,16 +48,6 @@ def _is_v6(host: str) -> bool:
     return ":" in host and all(c in "0123456789abcdefABCDEF:.%" for c in host)
 
 
-def clock_time(text: Any) -> time | None:
-    """Read an hour like ``06:00``; None for an empty text."""
-    given = str(text).strip()
-    hour, _, minute = given.partition(":")
-    try:
-        return time(int(hour), int(minute or 0)) if given else None
-    except ValueError:
-        raise ValueError(f"{text!r}, expected an hour like 06:00") from None
-
-
 def _secret(text: Any) -> str:
     return Secret(text)
 
@@ -76,5 +65,4 @@ class MailRules:
     password: str = setting("LCC_MAIL_PASSWORD", "", _secret, "The password for it; over a network with LCC_MAIL_TLS only.", LIVE)
     password_file: str = setting("LCC_MAIL_PASSWORD_FILE", "", str, "File that holds this password; read before each mail when LCC_MAIL_PASSWORD is not set.", LIVE)
     timeout: float = setting("LCC_MAIL_TIMEOUT", "60s", read.period, "Longest time for handing one mail to the mail server; then it is tried again later.", LIVE)
-    digest: time | None = setting("LCC_MAIL_DIGEST", "06:00", clock_time, "When providers with an address get their daily digest of URL errors, in their time zone, or else LCC_TIMEZONE; empty = no digests.", LIVE)
 # fmt: on

@@ -7,6 +7,7 @@ All readers raise ``ValueError`` with what was expected. Numbers and lists may a
 import math
 import re
 from collections.abc import Callable, Mapping
+from datetime import time
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
@@ -181,3 +182,13 @@ def flag(text: Any) -> bool:
     if str(text).lower() not in {"0", "1", "yes", "no", "true", "false", "on", "off"}:
         raise ValueError(f"{text!r}, expected yes or no")
     return str(text).lower() in {"1", "yes", "true", "on"}
+
+
+def clock_time(text: Any) -> time | None:
+    """Read an hour like ``06:00``; None for an empty text."""
+    given = str(text).strip()
+    hour, _, minute = given.partition(":")
+    try:
+        return time(int(hour), int(minute or 0)) if given else None
+    except ValueError:
+        raise ValueError(f"{text!r}, expected an hour like 06:00") from None

@@ -7,7 +7,7 @@ look, in the provider's time zone, so that daylight-saving changes need no bookk
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 
 from lcc_scrapy.domain.errors import UrlRefused
 
@@ -154,3 +154,14 @@ def next_permitted(mask: str, now: float, zone: tzinfo) -> float:
         into_quarter = local.minute % 15 * 60 + local.second + local.microsecond / 1e6
         moment = round(moment - into_quarter) + _QUARTER
     return float("inf")
+
+
+def next_at(hour: time, now: int, zone: tzinfo) -> int:
+    """Return when an hour next comes, by the clock of a time zone; all in epoch seconds.
+
+    An hour that a change of the clock leaves out comes an hour later, one that comes twice counts once.
+    """
+    today = datetime.fromtimestamp(now, zone).date()
+    days = (today + timedelta(days=number) for number in (0, 1, 2))
+    times = (int(datetime.combine(day, hour, zone).timestamp()) for day in days)
+    return next(at for at in times if at > now)

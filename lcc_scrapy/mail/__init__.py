@@ -1,4 +1,4 @@
 """Mail: one message to one address over the operator's mail server.
 
-It knows no providers; what is written to them is in modules of its own.
+It does not know what is written, nor to whom: a subscriber ends it by the link in a mail.
 """

@@ -4,13 +4,13 @@ A GET changes nothing: programs that look for viruses open every link of a mail.
 """
 
 from html import escape
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.mail.unsubscribing import PATH
+from lcc_scrapy.mail.unsubscribing import PATH, Subscribers, Unsubscribing
 
 TOKEN_MAX = 80
 
@@ -23,22 +23,11 @@ _HEADERS = {
 }
 _STYLE = "body{font:16px/1.5 sans-serif;max-width:40em;margin:2em auto;padding:0 1em}button{font:inherit}"
 _UNKNOWN = "This link is not valid. Please take the whole link of the newest mail, or ask the operator."
-_ABOUT = {"provider": " about its URLs", "recipient": " about pages of interest"}
 
 Given = Annotated[str, Query(alias="t", max_length=TOKEN_MAX)]
 
 
-class Unsubscribes(Protocol):
-    """Who honours the tokens in links. Blocking; raises ``StoreUnavailable``."""
-
-    def whose(self, token: str) -> str:
-        """Return whose token it is, as in "provider 7"; "" = it is not valid."""
-
-    def end(self, token: str) -> bool:
-        """Let who has it get no more mail; tells whether the token is valid."""
-
-
-def make_router(service: Unsubscribes) -> APIRouter:
+def make_router(service: Unsubscribing) -> APIRouter:
     """Return the route ``/mail/unsubscribe``."""
     router = APIRouter()
 
@@ -46,10 +35,10 @@ def make_router(service: Unsubscribes) -> APIRouter:
     def ask(token: Given = "") -> HTMLResponse:
         """Show what the button does."""
         try:
-            whose = service.whose(token)
+            found = service.find(token)
         except StoreUnavailable:
             return _later()
-        return _page(_question(whose, token), 200) if whose else _page(_UNKNOWN, 404)
+        return _page(_question(*found, token), 200) if found else _page(_UNKNOWN, 404)
 
     @router.post(PATH, include_in_schema=False)
     def end(token: Given = "") -> HTMLResponse:
@@ -63,10 +52,9 @@ def make_router(service: Unsubscribes) -> APIRouter:
     return router
 
 
-def _question(whose: str, token: str) -> str:
-    about = _ABOUT[whose.partition(" ")[0]]
+def _question(kind: Subscribers, number: int, token: str) -> str:
     return (
-        f"Press the button, and {whose} gets no more mail{about}.</p>"
+        f"Press the button, and {kind.name} {number} gets no more mail about {kind.about}.</p>"
         f'<form method="post" action="?t={escape(token)}"><button>Unsubscribe</button></form><p>'
     )
 

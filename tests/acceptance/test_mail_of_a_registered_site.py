@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from lcc_scrapy.apps.mail.rules import MARGIN
 from lcc_scrapy.db.sql.store import SqlStore
-from lcc_scrapy.domain.mail_digests import MARGIN
 from tests.harness import wait_for
 from tests.mail_server import mail_server
 from tests.ports import free_port

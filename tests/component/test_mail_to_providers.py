@@ -4,22 +4,24 @@ import itertools
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, time
+from functools import partial
 
 import pytest
 
+from lcc_scrapy.apps.mail import post as posts
+from lcc_scrapy.apps.mail.letters import Terms
+from lcc_scrapy.apps.mail.post import Post, Sender
+from lcc_scrapy.apps.mail.rules import DAY, MARGIN
+from lcc_scrapy.apps.mail.store import SUBSCRIBERS, rows_in
 from lcc_scrapy.db.records import LastOutcome
 from lcc_scrapy.domain.entries import urlkey
-from lcc_scrapy.domain.mail_digests import DAY, MARGIN
 from lcc_scrapy.domain.mail_rules import MailRules
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.mail import post as posts
-from lcc_scrapy.mail.letters import Terms
-from lcc_scrapy.mail.post import Post, Sender
 from lcc_scrapy.mail.sending import smtp_mailer
-from lcc_scrapy.mail.unsubscribing import Unsubscribing, want_mail
+from lcc_scrapy.mail.unsubscribing import Unsubscribing
 from tests.mail_server import mail_server
-from tests.memory_store import MemoryStore
 from tests.ports import free_port
+from tests.sqlite_store import sqlite_store
 
 NOON = int(datetime(2027, 3, 1, 12, tzinfo=UTC).timestamp())
 MORNING = int(datetime(2027, 3, 2, 6, tzinfo=UTC).timestamp())
@@ -34,7 +36,7 @@ def server():
 
 @pytest.fixture
 def store():
-    return MemoryStore()
+    return sqlite_store()
 
 
 class House:
@@ -46,7 +48,7 @@ class House:
     def post(self, owner="1/0", *, urgent=False, timeout=60.0, url="https://push.example.org"):
         mailer = smtp_mailer(MailRules(sender="lcc@example.org", port=self.port, timeout=timeout))
         terms = Terms(time(6), UTC, "ops@example.org", urgent)
-        link = Unsubscribing(self.store, url).link
+        link = partial(Unsubscribing(self.store, url).link, SUBSCRIBERS)
         sender = Sender(mailer, "lcc-1", "example.org", timeout)
         return Post(self.store, sender, terms, owner=owner, link=link, now=lambda: self.now)
 
@@ -71,7 +73,7 @@ class House:
 
     def state(self, pid):
         with self.store.read() as tx:
-            return tx.mail_state(pid)
+            return rows_in(tx).state(pid)
 
 
 @pytest.fixture
@@ -158,12 +160,12 @@ def test_unsubscribed_is_unsubscribed_and_back_again(house, server):
     link = header["List-Unsubscribe"].strip("<>")
     assert header["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     assert link in server.mails[0].text
-    service = Unsubscribing(house.store, "")
+    service = Unsubscribing(house.store, "", [SUBSCRIBERS])
     assert service.end(link.partition("?t=")[2])
     house.change(7, heldremovals=30)
     assert house.run(NOON + 60).sent == 0
     with house.store.begin() as tx:
-        want_mail(tx, 7, wanted=True)
+        rows_in(tx).want(7, wanted=True)
     assert house.run(NOON + 120).sent == 1
 
 
@@ -177,10 +179,10 @@ def test_without_a_public_url_the_mail_says_whom_to_ask(house, server):
 
 
 def test_a_token_is_good_for_its_provider_only(store):
-    service = Unsubscribing(store, "https://x.example")
-    token = service.link(7).partition("?t=")[2]
-    assert service.whose(token) == "provider 7"
-    assert Unsubscribing(store, "").whose(token) == "provider 7"
+    service = Unsubscribing(store, "https://x.example", [SUBSCRIBERS])
+    token = service.link(SUBSCRIBERS, 7).partition("?t=")[2]
+    assert service.find(token) == (SUBSCRIBERS, 7)
+    assert Unsubscribing(store, "", [SUBSCRIBERS]).find(token) == (SUBSCRIBERS, 7)
     proof = token.partition("-")[2]
     for forged in (
         f"8-{proof}",
@@ -192,8 +194,8 @@ def test_a_token_is_good_for_its_provider_only(store):
         f"{token}\n",
         "7-" + "é" * 40,
     ):
-        assert service.whose(forged) == "", forged
-    assert Unsubscribing(MemoryStore(), "").whose(token) == ""
+        assert service.find(forged) is None, forged
+    assert Unsubscribing(sqlite_store(), "", [SUBSCRIBERS]).find(token) is None
 
 
 def test_a_refused_address_gets_no_more_until_it_changes(house, server):
@@ -323,7 +325,7 @@ def test_somebody_who_unsubscribes_while_a_mail_goes_out_stays_unsubscribed(hous
 
     async def unsubscribe(_to):
         with house.store.begin() as tx:
-            want_mail(tx, 7, wanted=False)
+            rows_in(tx).want(7, wanted=False)
 
     server.before_answer = unsubscribe
     house.run()

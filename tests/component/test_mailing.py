@@ -1,14 +1,17 @@
 """When a crawl looks whom it has to write to, and that it waits longer while the mail server is away."""
 
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from same_thread import SameThread
 from twisted.internet.task import Clock
 
+from lcc_scrapy.apps.mail.post import Report
+from lcc_scrapy.apps.mail.worker import LONGEST, LOOK, PART, Mailing
+from lcc_scrapy.config.config import load
+from lcc_scrapy.config.project import PlainSettings
 from lcc_scrapy.domain.errors import ConfigurationError
-from lcc_scrapy.mail.post import Report
-from lcc_scrapy.ops.mailing import LONGEST, LOOK, Mailing
 
 
 class Posts:
@@ -73,3 +76,9 @@ def test_nothing_begins_after_the_end(mailing, clock, posts):
     assert ended
     assert posts.stopped.is_set()
     assert clock.getDelayedCalls() == []
+
+
+def test_a_wrong_hour_of_digests_ends_a_crawl_at_its_start():
+    config = load(PlainSettings({"LCC_DATA_DIR": "/x", "LCC_MAIL_DIGEST": "25:00"}, {}), {})
+    with pytest.raises(ConfigurationError, match="LCC_MAIL_DIGEST: '25:00', expected an hour"):
+        PART(SimpleNamespace(config=config))

@@ -9,14 +9,15 @@ from zoneinfo import ZoneInfo
 import pytest
 from little_lcc import PID, SITE, START, key, removal, update, url
 
-from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_RETRYING, OUTCOME_STORED, MailState
+from lcc_scrapy.apps.mail.letters import Terms as MailTerms
+from lcc_scrapy.apps.mail.letters import letter
+from lcc_scrapy.apps.mail.rules import MARGIN, MailState
+from lcc_scrapy.apps.mail.store import rows_in
+from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_RETRYING, OUTCOME_STORED
 from lcc_scrapy.domain.entries import Declared, Origin
-from lcc_scrapy.domain.mail_digests import MARGIN
 from lcc_scrapy.domain.policy import STRICT
 from lcc_scrapy.domain.queue import DUE
 from lcc_scrapy.domain.selection import Selection
-from lcc_scrapy.mail.letters import Terms as MailTerms
-from lcc_scrapy.mail.letters import letter
 from lcc_scrapy.ops.doctor import mismatches
 from lcc_scrapy.ops.fetch_again import Again, Terms
 from lcc_scrapy.queue.explained import as_dict, lines
@@ -483,16 +484,18 @@ def test_explain_says_that_what_is_held_is_not_what_was_declared(held):
     assert known.since_then == "stored"
 
 
+@pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 def test_the_mail_counts_what_differs_and_says_when_it_is_not_tried_again_any_more(held):
     held.change(contact="owner@example.org", mismatched=19)
     held.push(update("a", NEW))
     run_out(held, lambda ticket: held.served(ticket, OLD))
     with held.store.read() as tx:
-        assert tx.count_url_errors(PID, START, held.now) == {608: 1}
+        rows = rows_in(tx)
+        assert rows.count_url_errors(PID, START, held.now) == {608: 1}
         provider = tx.provider(PID)
         state = MailState(PID, since=START, due=held.now)
         rules = MailTerms(hour=time(6), zone=ZoneInfo("UTC"), operator="ops", urgent=True)
-        written = letter(tx, provider, state, terms=rules, link="", now=held.now + MARGIN).written
+        written = letter(rows, provider, state, terms=rules, link="", now=held.now + MARGIN).written
     assert written is not None
     assert "1 x 608 md5 or len differs from the declared one" in written.text
     assert "Until it does so for one document, we ask for each only once." in written.text

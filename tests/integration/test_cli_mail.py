@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from lcc_scrapy.apps.mail.store import rows_in
 from lcc_scrapy.db.records import LastOutcome
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.entries import urlkey
@@ -77,7 +78,7 @@ def test_what_cannot_be_is_said_in_a_line(house):
         (("-s", "LCC_MAIL_FROM=", "mail", "test", "you@example.org"), "mail is off: set LCC_MAIL_FROM"),
         (("mail", "send", "--provider", "9"), "9"),
         (("-s", "LCC_MAIL_FROM=x", "status"), "LCC_MAIL_FROM"),
-        (("-s", "LCC_MAIL_DIGEST=25:00", "status"), "expected an hour like 06:00"),
+        (("-s", "LCC_MAIL_DIGEST=25:00", "mail", "send"), "expected an hour like 06:00"),
     ):
         done = house.lcc(*words, check=False)
         assert done.returncode != 0, words
@@ -122,7 +123,7 @@ def all_noted(house, count):
     store = SqlStore(house.shared_url)
     try:
         with store.read() as tx:
-            states = [tx.mail_state(pid) for pid in range(1, count + 1)]
+            states = [rows_in(tx).state(pid) for pid in range(1, count + 1)]
     finally:
         store.close()
     return all(state is not None and state.wanted for state in states)

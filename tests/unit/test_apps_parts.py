@@ -334,3 +334,11 @@ def test_a_command_of_an_app_that_is_left_out_is_told_from_one_that_is_none(run,
     assert done.exit_code == 2
     assert done.output.endswith("'titles' is a command of the app titles, which LCC_APPS leaves out.\n")
     assert run("nosuch", LCC_APPS=team).output.endswith("No such command 'nosuch'.\n")
+
+
+def test_a_command_has_the_options_of_the_apps_at_work(run):
+    assert "--mail [on|off]" in run("provider", "set", "--help").output
+    assert "--mail" not in run("provider", "set", "--help", LCC_APPS="-mail").output
+    done = run("provider", "set", "7", "--mail", "off", LCC_APPS="-mail")
+    assert (done.exit_code, "No such option" in done.output) == (2, True)
+    assert run("provider", "set", "--help", LCC_APPS="nosuch").exit_code == 1

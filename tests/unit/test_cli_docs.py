@@ -22,7 +22,9 @@ def commands(command=lcc, name="lcc"):
 
 
 def options_of(command):
-    options = [param for param in command.params if isinstance(param, click.Option)]
+    context = click.Context(command)
+    params = [param for param in command.get_params(context) if param is not command.get_help_option(context)]
+    options = [param for param in params if isinstance(param, click.Option)]
     return {text for option in options for text in (*option.opts, *option.secondary_opts)}
 
 

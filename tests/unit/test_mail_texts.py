@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.apps.mail import texts
+from lcc_scrapy.apps.mail.rules import DAY, Told, is_news, still_told, wait
+from lcc_scrapy.apps.mail.texts import Around
 from lcc_scrapy.db.records import LastOutcome
 from lcc_scrapy.domain.errors import CODES
-from lcc_scrapy.domain.mail_digests import DAY, Told, is_news, next_digest, still_told, wait
-from lcc_scrapy.mail import texts
-from lcc_scrapy.mail.texts import Around
+from lcc_scrapy.domain.timeslots import next_at
 
 AROUND = Around(7, "Example", "https://push.example.org/mail/unsubscribe?t=7-ab", "ops@example.org")
 
@@ -104,7 +105,7 @@ def at(text, zone="Europe/Amsterdam"):
     ],
 )
 def test_the_hour_follows_the_clock_of_the_zone(now, hour, comes):
-    assert next_digest(at(now), hour, ZoneInfo("Europe/Amsterdam")) == at(comes)
+    assert next_at(hour, at(now), ZoneInfo("Europe/Amsterdam")) == at(comes)
 
 
 @given(
@@ -112,8 +113,8 @@ def test_the_hour_follows_the_clock_of_the_zone(now, hour, comes):
     st.times(),
     st.sampled_from(["UTC", "Europe/Amsterdam", "Pacific/Apia", "America/Sao_Paulo"]),
 )
-def test_the_next_digest_is_within_two_days(now, hour, zone):
-    assert now < next_digest(now, hour.replace(microsecond=0), ZoneInfo(zone)) <= now + 2 * DAY + 3 * 3600
+def test_the_hour_comes_within_two_days(now, hour, zone):
+    assert now < next_at(hour.replace(microsecond=0), now, ZoneInfo(zone)) <= now + 2 * DAY + 3 * 3600
 
 
 def test_what_stands_is_news_once_and_more_of_it_the_next_day():

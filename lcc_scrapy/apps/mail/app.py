@@ -5,5 +5,10 @@ from lcc_scrapy.runtime.apps import App
 APP = App(
     "mail",
     "providers are told by mail what went wrong with their URLs",
+    prefixes=("MAIL_DIGEST",),
+    settings="lcc_scrapy.apps.mail.settings:DigestRules",
+    commands={"mail": "lcc_scrapy.apps.mail.commands:mail"},
+    subscribers="lcc_scrapy.apps.mail.store:SUBSCRIBERS",
+    provider_options="lcc_scrapy.apps.mail.commands:OPTIONS",
     worker="lcc_scrapy.apps.mail.worker:PART",
 )

@@ -5,13 +5,13 @@ from datetime import time, tzinfo
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from lcc_scrapy.db.records import MailState
-from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.apps.mail import texts
+from lcc_scrapy.apps.mail.rules import DAY, MARGIN, MailState, Told, is_news, still_told
+from lcc_scrapy.apps.mail.store import MailRows
+from lcc_scrapy.apps.mail.texts import Around, Written
 from lcc_scrapy.domain.convergence import is_mismatching
-from lcc_scrapy.domain.mail_digests import DAY, MARGIN, Told, is_news, next_digest, still_told
 from lcc_scrapy.domain.providers import Provider
-from lcc_scrapy.mail import texts
-from lcc_scrapy.mail.texts import Around, Written
+from lcc_scrapy.domain.timeslots import next_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ def known(provider: Provider, state: MailState | None, terms: Terms, now: int) -
     return stored if stored.since else replace(stored, since=now - DAY, due=_next(provider, terms, now))
 
 
-def letter(tx: Tx, provider: Provider, state: MailState, *, terms: Terms, link: str, now: int) -> Letter:
+def letter(
+    rows: MailRows, provider: Provider, state: MailState, *, terms: Terms, link: str, now: int
+) -> Letter:
     """Return what a provider has to be told first, when it knows what ``state`` says."""
     around = Around(provider.pid, provider.name, link, terms.operator)
     if is_news(provider.fullsetwanted, Told(state.wanted, state.wanted_at), now):
@@ -61,15 +63,15 @@ def letter(tx: Tx, provider: Provider, state: MailState, *, terms: Terms, link: 
     if terms.hour is None or not (state.due <= now or terms.urgent):
         return Letter("", "", None, state, quiet)
     upto = max(state.since, (now if terms.urgent else state.due) - MARGIN)
-    return _digest(tx, provider, state, replace(quiet, since=upto), around)
+    return _digest(rows, provider, state, replace(quiet, since=upto), around)
 
 
-def _digest(tx: Tx, provider: Provider, state: MailState, after: MailState, around: Around) -> Letter:
+def _digest(rows: MailRows, provider: Provider, state: MailState, after: MailState, around: Around) -> Letter:
     """Word the errors between two moments that a second attempt would find too."""
-    counts = tx.count_url_errors(state.pid, state.since, after.since)
+    counts = rows.count_url_errors(state.pid, state.since, after.since)
     if not counts:
         return Letter("", "", None, state, after)
-    newest = tx.newest_url_errors(state.pid, state.since, after.since, texts.URLS)
+    newest = rows.newest_url_errors(state.pid, state.since, after.since, texts.URLS)
     mismatching = is_mismatching(provider.mismatched)
     written = texts.digest(around, counts, newest, state.since, mismatching=mismatching)
     return Letter("digest", f"digest-{state.pid}-{state.since}-{after.since}", written, state, after)
@@ -88,4 +90,4 @@ def _quiet(provider: Provider, state: MailState, terms: Terms, now: int) -> Mail
 def _next(provider: Provider, terms: Terms, now: int) -> int:
     if terms.hour is None:
         return now + DAY
-    return next_digest(now, terms.hour, ZoneInfo(provider.timezone) if provider.timezone else terms.zone)
+    return next_at(terms.hour, now, ZoneInfo(provider.timezone) if provider.timezone else terms.zone)

@@ -1,6 +1,6 @@
 """When a provider is written to: a digest a day, and a note when something new waits for it."""
 
-from datetime import datetime, time, timedelta, tzinfo
+from dataclasses import dataclass
 from typing import NamedTuple
 
 DAY = 86400
@@ -14,22 +14,33 @@ _FIRST_WAIT, _LONGEST_WAIT = 600, 6 * 3600
 _DOUBLINGS = 10
 
 
+@dataclass(frozen=True, slots=True)
+class MailState:
+    """What a provider was told by mail (table ``mailstates``). Times are epoch seconds, 0 = not yet.
+
+    Errors up to ``since`` were told; the next digest is ``due``. ``wanted`` is the reason for a full set, and
+    ``held`` the number of held removals, that it was told. ``refused`` is the address that its mail server
+    refused. ``off``: it wants no mail. After ``tries`` failures it gets nothing before ``not_before``.
+    """
+
+    pid: int
+    since: int = 0
+    due: int = 0
+    wanted: str = ""
+    wanted_at: int = 0
+    held: int = 0
+    held_at: int = 0
+    refused: str = ""
+    off: bool = False
+    tries: int = 0
+    not_before: int = 0
+
+
 class Told(NamedTuple):
     """What a provider was last told of something that stands, and when (epoch seconds, 0 = never)."""
 
     what: str | int
     at: int
-
-
-def next_digest(now: int, hour: time, zone: tzinfo) -> int:
-    """Return when the hour next comes, by the clock of a time zone; all in epoch seconds.
-
-    An hour that a change of the clock leaves out comes an hour later, one that comes twice counts once.
-    """
-    today = datetime.fromtimestamp(now, zone).date()
-    days = (today + timedelta(days=number) for number in (0, 1, 2))
-    times = (int(datetime.combine(day, hour, zone).timestamp()) for day in days)
-    return next(at for at in times if at > now)
 
 
 def is_news(stands: str | int, told: Told, now: int) -> bool:

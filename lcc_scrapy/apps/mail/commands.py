@@ -1,13 +1,22 @@
-"""``lcc mail``: mail to providers, tried and sent by hand."""
+"""``lcc mail``: mail to providers, tried and sent by hand; what ``lcc provider`` says of it."""
 
 import os
 import platform
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Failure, Lcc, LccGroup, pass_lcc
-from lcc_scrapy.domain.mail_addresses import address
+from lcc_scrapy.cli.provider_options import ProviderOptions
+from lcc_scrapy.domain.mail_addresses import address, is_address
+
+if TYPE_CHECKING:
+    from lcc_scrapy.apps.mail.rules import MailState
+    from lcc_scrapy.config.config import Config
+    from lcc_scrapy.db.tx import Tx
+    from lcc_scrapy.domain.providers import Provider
 
 _OFF = "mail is off: set LCC_MAIL_FROM"
 
@@ -35,7 +44,7 @@ def send(lcc: Lcc, *, dry_run: bool, pid: int | None) -> None:
     lcc mail send --dry-run --provider 7
     lcc mail send
     """  # noqa: D301
-    from lcc_scrapy.ops.mailing import post_of
+    from lcc_scrapy.apps.mail.worker import post_of
     from lcc_scrapy.providers.registration import find
 
     owner = f"{platform.node()[:32]} {os.getpid()}"
@@ -80,3 +89,35 @@ def test(lcc: Lcc, *, to: str) -> None:
         raise Failure(_OFF)
     mailer.send(recipient, "Test mail of a Local Content Cache", "The mail settings work.\n")
     printing.note(f"the mail server took the mail to {recipient} over")
+
+
+class _Options:
+    options = (
+        click.Option(
+            ["--mail"], type=click.Choice(["on", "off"]), help="Whether its contact address gets mail."
+        ),
+    )
+
+    def change(self, tx: "Tx", pid: int, given: Mapping[str, Any]) -> None:
+        from lcc_scrapy.apps.mail.store import rows_in
+
+        rows_in(tx).want(pid, wanted=given["mail"] == "on")
+
+    def shown(self, config: "Config", tx: "Tx", provider: "Provider") -> dict[str, str]:
+        from lcc_scrapy.apps.mail.store import rows_in
+
+        return {"mail": _shown(config, provider, rows_in(tx).state(provider.pid))}
+
+
+OPTIONS: ProviderOptions = _Options()
+
+
+def _shown(config: "Config", one: "Provider", state: "MailState | None") -> str:
+    """Say whether a provider gets mail: on, off or why not."""
+    if not config.mail.sender:
+        return "off (LCC_MAIL_FROM)"
+    if not is_address(one.contact):
+        return "off: the contact is no address"
+    if state is None or not (state.off or state.refused == one.contact):
+        return "on"
+    return "off" if state.off else "off: the mail server refused the address"

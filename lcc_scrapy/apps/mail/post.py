@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from threading import Event
 
-from lcc_scrapy.db.records import MailState
+from lcc_scrapy.apps.mail.letters import Letter, Terms, known, letter
+from lcc_scrapy.apps.mail.rules import MailState, wait
+from lcc_scrapy.apps.mail.store import rows_in
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.mail_addresses import is_address
-from lcc_scrapy.domain.mail_digests import wait
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.mail.letters import Letter, Terms, known, letter
 from lcc_scrapy.mail.sending import MailDelayed, Mailer, MailRefused, MailServerAway
 
 PAGE = 100
@@ -117,7 +117,7 @@ class Post:
         if self._terms.urgent:
             rows = tx.providers(after, PAGE)
             return [one.pid for one in rows], rows[-1].pid if len(rows) == PAGE else None
-        pids = tx.mail_pids(int(self._now()), after, PAGE)
+        pids = rows_in(tx).due(int(self._now()), after, PAGE)
         return pids, pids[-1] if len(pids) == PAGE else None
 
     def _write(self, pid: int, report: Report) -> None:
@@ -140,7 +140,8 @@ class Post:
         now = int(self._now())
         link = self._link(pid)
         with self._store.read() as tx:
-            provider, state = tx.provider(pid), tx.mail_state(pid)
+            rows = rows_in(tx)
+            provider, state = tx.provider(pid), rows.state(pid)
             if provider is None or provider.state not in _GETS_MAIL or not is_address(provider.contact):
                 return None
             if state is not None and (state.off or state.refused == provider.contact):
@@ -149,7 +150,7 @@ class Post:
                 provider,
                 state,
                 letter(
-                    tx,
+                    rows,
                     provider,
                     known(provider, state, self._terms, now),
                     terms=self._terms,
@@ -201,8 +202,9 @@ class Post:
         with self._store.begin() as tx:
             if not tx.lock_providers([state.pid]):
                 return
-            stored = tx.mail_state(state.pid)
-            tx.put_mail_states([replace(state, off=stored.off if stored else False)])
+            rows = rows_in(tx)
+            stored = rows.state(state.pid)
+            rows.put([replace(state, off=stored.off if stored else False)])
 
     # --- one process at a time -------------------------------------------------------------------
 

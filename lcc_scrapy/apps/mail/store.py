@@ -1,30 +1,40 @@
-"""Verbs about mail to providers: what each was told, and what happened since."""
+"""What each provider was told by mail, what happened since, and whether it wants mail, as rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import and_, func, or_, select
 
+from lcc_scrapy.apps.mail.rules import MailState
 from lcc_scrapy.db import tables as t
-from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED, LastOutcome, MailState
+from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED, LastOutcome
 from lcc_scrapy.db.sql.rows import NAMEHASHES, OnConnection, RowsOf
+from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.mail.unsubscribing import Subscribers
 
 _STATES = RowsOf(t.mailstates, MailState)
 _OUTCOMES = RowsOf(t.outcomes, LastOutcome, NAMEHASHES)
 _ERRORS = (OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED)
 
 
-class MailVerbs(OnConnection):
-    """Verbs about mail to providers: what each was told, and what happened since."""
+class MailRows(OnConnection):
+    """What one transaction can do with them."""
 
-    def mail_state(self, pid: int) -> MailState | None:
+    def state(self, pid: int) -> MailState | None:
         """Return what a provider was told by mail; None = nothing yet."""
         return next(iter(_STATES.by_keys(self._c, [pid])), None)
 
-    def put_mail_states(self, rows: Sequence[MailState]) -> None:
+    def put(self, rows: Sequence[MailState]) -> None:
         """Keep what providers were told."""
         _STATES.replace(self._c, rows)
 
-    def mail_pids(self, now: int, after: int, limit: int) -> list[int]:
+    def want(self, pid: int, *, wanted: bool) -> None:
+        """Switch a provider's mail on or off. Switched on, an address that was refused is tried again."""
+        state = self.state(pid) or MailState(pid)
+        fresh = replace(state, refused="", tries=0, not_before=0) if wanted else state
+        self.put([replace(fresh, off=not wanted)])
+
+    def due(self, now: int, after: int, limit: int) -> list[int]:
         """Return the providers (rising) that may have to be written to, or were not looked at before.
 
         They have an address that is not refused, and want mail. Their digest is due, or the wish for a full
@@ -53,3 +63,18 @@ class MailVerbs(OnConnection):
             newest = query.order_by(o.at.desc(), o.urlkey.desc()).limit(limit)
             found.extend(_OUTCOMES.read(self._c, newest))
         return sorted(found, key=lambda one: (one.at, one.urlkey), reverse=True)[:limit]
+
+
+def rows_in(tx: Tx) -> MailRows:
+    """Return the rows of this app in a transaction."""
+    return MailRows.over(tx)
+
+
+def _end(tx: Tx, pid: int) -> bool:
+    there = tx.provider(pid) is not None
+    if there:
+        rows_in(tx).want(pid, wanted=False)
+    return there
+
+
+SUBSCRIBERS = Subscribers("", "provider", "its URLs", _end)

@@ -10,7 +10,7 @@ from lcc_scrapy.apps.tracker.peering import Peering
 from lcc_scrapy.apps.tracker.peers import Peers
 from lcc_scrapy.apps.tracker.settings import ScanLimits
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.sources.work import at_once
+from lcc_scrapy.kit.work import at_once
 from tests.mirrors import NOW, Tracker, tree_of
 from tests.sqlite_store import sqlite_store
 

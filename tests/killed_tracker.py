@@ -12,7 +12,7 @@ from lcc_scrapy.apps.tracker.loading import Scan, load
 from lcc_scrapy.apps.tracker.tables import tr_digests
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.http.connection import Connection
-from lcc_scrapy.sources.registry import this_process
+from lcc_scrapy.kit.claims import this_process
 from tests.exchanges import fetch
 from tests.killed_steps import Mortal
 from tests.mirrors import listing

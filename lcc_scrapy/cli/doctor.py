@@ -2,12 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -65,7 +64,7 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
         return
     yield Finding("settings", State.OK, "all can be read")
     yield from _of_machine(config)
-    yield from _redis(lcc)
+    yield from _redis(config)
     store: SqlStore | None = None
     with ExitStack() as opened:
         try:
@@ -76,17 +75,17 @@ def _findings(lcc: Lcc) -> Iterator["Finding"]:
             store = None
             yield problem("database", error)
         yield from certificates(config.uns_listen.endpoints)
-        yield from _of_apps(config, store)
+        yield from _of_apps(lcc, store)
 
 
-def _of_apps(config: "Config", store: "SqlStore | None") -> Iterator["Finding"]:
+def _of_apps(lcc: Lcc, store: "SqlStore | None") -> Iterator["Finding"]:
     from lcc_scrapy.ops.doctor import Finding, State, problem
 
-    for line in config.apps.lacking():
+    for line in lcc.config.apps.lacking():
         yield Finding("apps", State.WARNING, line)
-    for check in config.apps.parts("checks"):
+    for check in lcc.config.apps.parts("checks"):
         try:
-            yield from check(config, store)
+            yield from check(lcc.config, store, lambda: lcc.settings)
         except LccError as error:
             yield problem("apps", error)
 
@@ -104,21 +103,15 @@ def _of_machine(config: "Config") -> Iterator["Finding"]:
     yield checks.open_files(config.uns_listen.connections_max)
 
 
-def _redis(lcc: Lcc) -> Iterator["Finding"]:
+def _redis(config: "Config") -> Iterator["Finding"]:
     from lcc_scrapy.machine import wake_redis
     from lcc_scrapy.ops import doctor as checks
-    from lcc_scrapy.sources import redis_key
 
-    named: list[tuple[str, str, Callable[[str], Any]]] = [
-        ("LCC_WAKE_REDIS", lcc.config.wake_redis, wake_redis.client_of),
-        ("LCC_REDIS_URL", lcc.config.redis_url, partial(redis_key.client_of, lcc.settings)),
-    ]
-    for setting, url, client_of in named:
-        if url:
-            try:
-                yield checks.redis(setting, client_of(url))
-            except LccError as error:
-                yield checks.problem("redis", error)
+    if config.wake_redis:
+        try:
+            yield checks.redis("LCC_WAKE_REDIS", wake_redis.client_of(config.wake_redis))
+        except LccError as error:
+            yield checks.problem("redis", error)
 
 
 def _secret_files(config: "Config") -> dict[str, str]:

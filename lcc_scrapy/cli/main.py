@@ -30,7 +30,7 @@ _COMMANDS = {
     "front": "front", "health": "health", "init": "initialise", "log": "log",
     "meta": "meta", "path": "path", "provider": "provider",
     "recipient": "recipient", "refetch": "again", "retry": "again",
-    "select": "select", "source": "source", "status": "status", "token": "token",
+    "select": "select", "status": "status", "token": "token",
     "uns": "uns", "urd": "urd", "user": "user", "verify": "verify", "versions": "meta", "web": "web",
 }  # fmt: skip
 """The commands, each with the module of this package in which it is found under its name."""

@@ -7,18 +7,15 @@ from fastapi import APIRouter
 from lcc_scrapy.annotation.recipients import SUBSCRIBERS
 from lcc_scrapy.mail import routes as mail
 from lcc_scrapy.mail.unsubscribing import Unsubscribing
-from lcc_scrapy.sources import routes as websub
-from lcc_scrapy.sources.opening import callback_service
 from lcc_scrapy.web.parts import Public
 from lcc_scrapy.web.public import Unbounded
 
 
 def public_routes(public: Public) -> Iterator[APIRouter | Unbounded]:
-    """Yield the routes of hubs of WebSub, links in mail, and those of apps."""
+    """Yield the routes of links in mail, and those of apps."""
     config, store = public.config, public.store
     for part in config.apps.parts("public_routes"):
         yield from part.routes(public)
     if config.public_url:
-        yield websub.make_router(callback_service(config, store, config.agent))
         kinds = (SUBSCRIBERS, *config.apps.parts("subscribers"))
         yield mail.make_router(Unsubscribing(store, config.public_url, kinds))

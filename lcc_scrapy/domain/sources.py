@@ -15,9 +15,6 @@ from lcc_scrapy.domain.roots import URL_MAX
 MOST_ENTRIES = 50_000
 """Entries of one file, as the Sitemaps protocol and ResourceSync have it; those behind are not read."""
 
-MOST_BYTES = 50_000_000
-"""Bytes of one file, as transferred and decoded: 50 MB, as the Sitemaps protocol has it."""
-
 MOST_FILES = 1000
 """Files of one source; an index that names more is read as far as this."""
 

@@ -10,7 +10,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,11 +62,18 @@ class Finding:
     text: str
 
 
+ReadSettings = Callable[[], Mapping[str, Any]]
+"""Reads the settings of Scrapy: not before somebody needs them."""
+
+
 class Check(Protocol):
     """What an app adds to ``lcc doctor``. An ``LccError`` that it raises is a problem, too."""
 
-    def __call__(self, config: Config, store: Store | None, /) -> Iterator[Finding]:
-        """Yield what was found; ``store`` is None where the database cannot be used."""
+    def __call__(self, config: Config, store: Store | None, settings: ReadSettings, /) -> Iterator[Finding]:
+        """Yield what was found.
+
+        ``store`` is None where the database cannot be used; ``settings`` reads those of Scrapy.
+        """
 
 
 def problem(check: str, error: object) -> Finding:

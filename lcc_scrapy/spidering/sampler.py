@@ -8,8 +8,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from lcc_scrapy.config.config import Config
+from lcc_scrapy.db.rounds import Rounds
 from lcc_scrapy.db.thread import Clock, StoreThread
-from lcc_scrapy.spidering.rounds import Rounds
 from lcc_scrapy.spidering.sampling import Sampling
 from lcc_scrapy.spidering.scanner import Visits
 

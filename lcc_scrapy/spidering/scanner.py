@@ -21,6 +21,7 @@ from lcc_scrapy.content.decoding import BadCoding
 from lcc_scrapy.content.files import ContentAway
 from lcc_scrapy.content.stored import decoded
 from lcc_scrapy.db.records import RELATION_MAX, DocumentLink
+from lcc_scrapy.db.rounds import Rounds
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.domain.cache import CachedUrl
@@ -37,7 +38,6 @@ from lcc_scrapy.links.parsing import together
 from lcc_scrapy.links.rules import LinkRules
 from lcc_scrapy.spidering.directives import Directives
 from lcc_scrapy.spidering.orphans import Removed
-from lcc_scrapy.spidering.rounds import Rounds
 from lcc_scrapy.spidering.submitting import Found, Look, Progress, Read, Reading, Spidering, Terms
 
 _log = logging.getLogger(__name__)

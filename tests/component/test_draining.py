@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 from redis import Redis as Client
 
+from lcc_scrapy.apps.sources import redis_key
+from lcc_scrapy.apps.sources.draining import Drain, Redis
+from lcc_scrapy.apps.sources.redis_key import RedisAway, RedisKey, client_of
+from lcc_scrapy.apps.sources.running import Stopped
+from lcc_scrapy.apps.sources.submitting import Rules
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.sources import Kind, Report, Source
-from lcc_scrapy.sources import redis_key
-from lcc_scrapy.sources.draining import Drain, Redis
-from lcc_scrapy.sources.fetching import CannotFetch
-from lcc_scrapy.sources.redis_key import RedisAway, RedisKey, client_of
-from lcc_scrapy.sources.running import Stopped
-from lcc_scrapy.sources.submitting import Rules
-from lcc_scrapy.sources.work import at_once
+from lcc_scrapy.kit.fetching import CannotFetch
+from lcc_scrapy.kit.work import at_once
 from tests.memory_store import MemoryStore
 from tests.redis_server import URL
 
@@ -138,7 +138,7 @@ def test_a_url_that_stands_in_a_batch_twice_is_queued_once(
 
 
 def test_a_run_is_bounded_and_the_next_one_goes_on(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcc_scrapy.sources.redis_key.ITEMS", 1)
-    monkeypatch.setattr("lcc_scrapy.sources.draining.BATCHES", 2)
+    monkeypatch.setattr("lcc_scrapy.apps.sources.redis_key.ITEMS", 1)
+    monkeypatch.setattr("lcc_scrapy.apps.sources.draining.BATCHES", 2)
     assert [case.run().queued, case.queued()] == [2, 2]
     assert [case.run().queued, case.queued()] == [1, 3]

@@ -21,7 +21,7 @@ from lcc_scrapy.domain.queue import Failed, Ticket
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch import outcomes, robots
 from lcc_scrapy.fetch.turn import TurnKeeper
-from lcc_scrapy.sources import fetching
+from lcc_scrapy.kit import fetching
 
 T = TypeVar("T")
 ODD = range(600, 1000)

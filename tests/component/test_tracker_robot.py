@@ -18,7 +18,7 @@ from lcc_scrapy.apps.tracker.settings import ScanLimits
 from lcc_scrapy.apps.tracker.spool import Files
 from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.apps.tracker.tasks import Tasks
-from lcc_scrapy.sources.work import at_once
+from lcc_scrapy.kit.work import at_once
 from tests.sqlite_store import sqlite_store
 
 NOW = 1000.0

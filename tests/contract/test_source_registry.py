@@ -5,10 +5,10 @@ from datetime import UTC
 
 import pytest
 
+from lcc_scrapy.apps.sources.registry import Registry
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 from lcc_scrapy.providers.registration import add
-from lcc_scrapy.sources.registry import Registry
 
 
 def source(number, pid=7, **values):

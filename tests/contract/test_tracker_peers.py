@@ -5,7 +5,7 @@ import pytest
 from lcc_scrapy.apps.tracker.peers import Peers
 from lcc_scrapy.apps.tracker.registry import NotTracked, Registry, ServerRefused
 from lcc_scrapy.apps.tracker.rules.scans import CLAIM
-from lcc_scrapy.sources.registry import this_process
+from lcc_scrapy.kit.claims import this_process
 from tests.mirrors import NOW
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)

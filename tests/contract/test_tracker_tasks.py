@@ -11,7 +11,7 @@ from lcc_scrapy.apps.tracker.registry import NotTracked, Registry, ServerRefused
 from lcc_scrapy.apps.tracker.rules.scans import CLAIM, BadRules, ScanRules
 from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.apps.tracker.tasks import ScannedElsewhere, Tasks
-from lcc_scrapy.sources.registry import this_process
+from lcc_scrapy.kit.claims import this_process
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 

@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
+from lcc_scrapy.apps.sources import running, websub
+from lcc_scrapy.apps.sources.callbacks import CallbackService
+from lcc_scrapy.apps.sources.grammar import HUBS
+from lcc_scrapy.apps.sources.links import HEADER_MAX
+from lcc_scrapy.apps.sources.running import Run
+from lcc_scrapy.apps.sources.submitting import Rules
+from lcc_scrapy.apps.sources.subscribing import Subscriber
+from lcc_scrapy.apps.sources.topics import read_topic
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.sources import Further, Listing, Role, Source, SourceFile
-from lcc_scrapy.sources import running, websub
-from lcc_scrapy.sources.callbacks import CallbackService
-from lcc_scrapy.sources.fetching import CannotFetch, Fetched
-from lcc_scrapy.sources.grammar import HUBS
-from lcc_scrapy.sources.links import HEADER_MAX
-from lcc_scrapy.sources.running import Run
-from lcc_scrapy.sources.submitting import Rules
-from lcc_scrapy.sources.subscribing import Subscriber
-from lcc_scrapy.sources.topics import read_topic
-from lcc_scrapy.sources.work import at_once
+from lcc_scrapy.kit.fetching import CannotFetch, Fetched
+from lcc_scrapy.kit.work import at_once
 from tests.memory_store import MemoryStore
 
 TOPIC = "http://www.example.org/feed"

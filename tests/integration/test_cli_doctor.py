@@ -3,6 +3,7 @@
 import json
 import socket
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from test_cli import House
@@ -177,15 +178,15 @@ def test_what_apps_check_is_checked_without_a_database_too(tmp_path):
 
 
 def test_a_check_of_an_app_that_fails_is_a_problem_and_the_others_go_on(monkeypatch):
-    def failing(config, store):
+    def failing(config, store, settings):
         raise ConfigurationError("no such thing")
         yield
 
-    def other(config, store):
+    def other(config, store, settings):
         yield Finding("other", State.OK, str(store))
 
     monkeypatch.setattr(Apps, "parts", lambda _self, kind: iter({"checks": [failing, other]}[kind]))
-    found = list(command._of_apps(Config(), None))
+    found = list(command._of_apps(SimpleNamespace(config=Config(), settings=None), None))
     assert [(one.check, one.state, one.text) for one in found] == [
         ("apps", "problem", "no such thing"),
         ("other", "ok", "None"),

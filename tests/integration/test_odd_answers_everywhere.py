@@ -21,7 +21,7 @@ from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import IN_MEMORY, PRIVATE_HOSTS, location_of
 from lcc_scrapy.fetch.robots import MOST_READ, RobotsAnswer, _rules
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.sources.fetching import Fetcher, Whose
+from lcc_scrapy.kit.fetching import Fetcher, Whose
 from tests.faults.handling import Handling
 from tests.integration.site import Site, raw
 from tests.odd_answers import AMBIGUOUS, CLOSED, LARGE_HEADS, ODD, OK

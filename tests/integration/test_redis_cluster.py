@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 from test_wake_redis import Woken
 
+from lcc_scrapy.apps.sources.redis_key import RedisAway, RedisKey, client_of
 from lcc_scrapy.machine import wake_redis
 from lcc_scrapy.machine.wake_redis import Publisher, Subscriber
-from lcc_scrapy.sources.redis_key import RedisAway, RedisKey, client_of
 from tests.harness import wait_for
 from tests.own_redis import OwnRedis, own_redis
 from tests.ports import free_port

@@ -6,11 +6,11 @@ import pytest
 from redis import Redis
 from scrapy.settings import Settings
 
+from lcc_scrapy.apps.sources import redis_key
+from lcc_scrapy.apps.sources.opening import redis_of
+from lcc_scrapy.apps.sources.redis_key import ITEMS, Batch, RedisAway, RedisKey, client_of
 from lcc_scrapy.config.config import load
 from lcc_scrapy.domain.errors import ConfigurationError, MissingExtra
-from lcc_scrapy.sources import redis_key
-from lcc_scrapy.sources.opening import redis_of
-from lcc_scrapy.sources.redis_key import ITEMS, Batch, RedisAway, RedisKey, client_of
 from tests.ports import free_port
 from tests.redis_server import URL
 

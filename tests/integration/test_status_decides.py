@@ -19,7 +19,7 @@ from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.fetch.download_handler import CUT, PRIVATE_HOSTS
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.sources.fetching import Fetcher, Whose
+from lcc_scrapy.kit.fetching import Fetcher, Whose
 from tests.faults.handling import Handling, run
 from tests.integration.site import Answer, Endless, Site, page
 from tests.integration.test_http_answers import Scene

@@ -2,10 +2,10 @@
 
 import pytest
 
+from lcc_scrapy.apps.sources import redis_key
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.machine import wake_redis
 from lcc_scrapy.machine.redis_urls import ClusterRedis, SentinelRedis, Servers, class_of, errors
-from lcc_scrapy.sources import redis_key
 
 SECRET = "canary"
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scrapy.http import Request
 from scrapy_redis.spiders import RedisSpider
 
+from lcc_scrapy.apps.sources.redis_items import ITEM_MAX, url_of
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.redis_items import ITEM_MAX, url_of
 
 
 class Shop(RedisSpider):

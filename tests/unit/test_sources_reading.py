@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcc_scrapy.apps.sources.links import link_headers
+from lcc_scrapy.apps.sources.pages import HeadLink, head_links
+from lcc_scrapy.apps.sources.reading import Unreadable, read
 from lcc_scrapy.domain.references import resolve
 from lcc_scrapy.domain.retries import due_after_failures
 from lcc_scrapy.domain.sources import MOST_ENTRIES, Change, Role, compare, stamp_of
-from lcc_scrapy.sources.links import link_headers
-from lcc_scrapy.sources.pages import HeadLink, head_links
-from lcc_scrapy.sources.reading import Unreadable, read
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 RS = 'xmlns:rs="http://www.openarchives.org/rs/terms/"'

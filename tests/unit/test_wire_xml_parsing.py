@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from lcc_scrapy.annotation.aci_formats import BadAci, aci_of_xml
 from lcc_scrapy.annotation.urd_xml import read_xml as read_urds
 from lcc_scrapy.apps.query.wire.reading import NotUnderstood, QueryReader
+from lcc_scrapy.apps.sources.reading import Unreadable, read
 from lcc_scrapy.domain.urd_rules import BadUrd
 from lcc_scrapy.links.listings import read_listing
 from lcc_scrapy.links.rules import LinkRules
 from lcc_scrapy.push import pipe
 from lcc_scrapy.push.answers import AnswerReader, NotAnAnswer
 from lcc_scrapy.push.sitemap import NotASitemap, SitemapReader
-from lcc_scrapy.sources.reading import Unreadable, read
 from lcc_scrapy.uns.codec import Codec
 from lcc_scrapy.wire.directives import Unreadable as UnreadableDirectives
 from lcc_scrapy.wire.directives import read_xml as read_directives

@@ -9,10 +9,10 @@ from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.feed.fts5_search import Fts5Search
 from lcc_scrapy.feed.store_feed import head_of
-from lcc_scrapy.ops.doctor import Check, Finding, State
+from lcc_scrapy.ops.doctor import Check, Finding, ReadSettings, State
 
 
-def _check(config: Config, store: Store | None) -> Iterator[Finding]:
+def _check(config: Config, store: Store | None, _settings: ReadSettings) -> Iterator[Finding]:
     """Say whether the index can be searched, and what it lacks."""
     path = config.of(DashboardRules).search_index
     if not path or store is None:

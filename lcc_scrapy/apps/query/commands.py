@@ -13,7 +13,7 @@ from lcc_scrapy.domain.errors import ConfigurationError
 if TYPE_CHECKING:
     from lcc_scrapy.config.config import Config
     from lcc_scrapy.db.tx import Store
-    from lcc_scrapy.ops.doctor import Check, Finding
+    from lcc_scrapy.ops.doctor import Check, Finding, ReadSettings
 
 
 _LISTEN = click.option(
@@ -92,9 +92,8 @@ def _reactor(lcc: Lcc, config: "Config") -> Any:
     return reactor
 
 
-def _check(config: "Config", store: "Store | None") -> Iterator["Finding"]:
+def _check(config: "Config", _store: "Store | None", _settings: "ReadSettings") -> Iterator["Finding"]:
     """Look at the certificates of the endpoints."""
-    del store
     from lcc_scrapy.ops.doctor import certificates
 
     yield from certificates(config.of(QuerySettings).listen.endpoints)

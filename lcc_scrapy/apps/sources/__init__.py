@@ -1,1 +1,4 @@
-"""Sources: sitemaps, feeds and the like, which are read for providers that do not push."""
+"""Sources: sitemaps, feeds and change lists of sites that do not push.
+
+What is new, changed or gone in them becomes sets of their provider.
+"""

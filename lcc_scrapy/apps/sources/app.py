@@ -5,5 +5,10 @@ from lcc_scrapy.runtime.apps import App
 APP = App(
     "sources",
     "sitemaps, feeds and the like are read for providers that do not push",
+    prefixes=("SOURCE", "REDIS"),
+    settings="lcc_scrapy.apps.sources.settings:SourceSettings",
+    commands={"source": "lcc_scrapy.apps.sources.commands:source"},
+    public_routes="lcc_scrapy.apps.sources.serving:ROUTES",
     worker="lcc_scrapy.apps.sources.worker:PART",
+    checks="lcc_scrapy.apps.sources.checks:CHECK",
 )

@@ -1,9 +1,9 @@
 """Sources in a crawl process."""
 
 from lcc_scrapy.app.worker_parts import MakeWorkerPart, WorkerPort
-from lcc_scrapy.sources.opening import runner_of
-from lcc_scrapy.sources.runner import DueSources
-from lcc_scrapy.sources.work import in_thread
+from lcc_scrapy.apps.sources.opening import runner_of
+from lcc_scrapy.apps.sources.runner import DueSources
+from lcc_scrapy.kit.work import in_thread
 
 
 def _due_sources(worker: WorkerPort) -> DueSources:

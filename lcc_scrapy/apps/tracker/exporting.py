@@ -23,8 +23,8 @@ from lcc_scrapy.apps.tracker.exchange import (
 from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import ConfigurationError, LccError
+from lcc_scrapy.kit.work import Work
 from lcc_scrapy.machine.sole_process import SoleProcess
-from lcc_scrapy.sources.work import Work
 
 _LOCK = "exports"
 _log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.outgoing import NoConnection
 from lcc_scrapy.http.request import Origin, Request
-from lcc_scrapy.sources.fetching import REDIRECTS, CannotFetch, Fetched, Fetcher, Whose, joined
+from lcc_scrapy.kit.fetching import REDIRECTS, CannotFetch, Fetched, Fetcher, Whose, joined
 
 PAGE_BYTES = 20_000_000
 """Bytes of one index page, as transferred and decoded."""

@@ -17,8 +17,8 @@ from lcc_scrapy.apps.tracker.tasks import Tasks
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
-from lcc_scrapy.sources.registry import this_process
-from lcc_scrapy.sources.work import Work, in_executor
+from lcc_scrapy.kit.claims import this_process
+from lcc_scrapy.kit.work import Work, in_executor
 
 _CONNECTIONS = 4 * AT_A_TIME
 

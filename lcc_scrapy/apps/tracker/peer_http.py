@@ -21,7 +21,7 @@ from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing
 from lcc_scrapy.http.request import Origin, Request
-from lcc_scrapy.sources.fetching import reason
+from lcc_scrapy.kit.fetching import reason
 
 PLACE = "exchange/"
 """Where a tracker serves its files, below its URL."""

@@ -25,7 +25,7 @@ from lcc_scrapy.apps.tracker.spool import Files
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.http.outgoing import Outgoing
-from lcc_scrapy.sources.work import Work
+from lcc_scrapy.kit.work import Work
 
 AT_A_TIME = 4
 """Domains that one process fetches at a time."""

@@ -21,7 +21,7 @@ from lcc_scrapy.apps.tracker.rules.tracked import Place, TrackedDomain
 from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.apps.tracker.tasks import fit
 from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.sources.registry import has_ended
+from lcc_scrapy.kit.claims import has_ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from lcc_scrapy.apps.tracker.scanning import Asked, Scanned, Scanner
 from lcc_scrapy.apps.tracker.tasks import Task, Tasks
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.sources.work import Work
+from lcc_scrapy.kit.work import Work
 
 AT_A_TIME = 4
 """Servers that one process scans at a time."""

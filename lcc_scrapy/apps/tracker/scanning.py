@@ -24,7 +24,7 @@ from lcc_scrapy.apps.tracker.rules.tracked import Place
 from lcc_scrapy.apps.tracker.settings import ScanLimits
 from lcc_scrapy.apps.tracker.spool import Files, visible
 from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing
-from lcc_scrapy.sources.fetching import Fetcher, Whose
+from lcc_scrapy.kit.fetching import Fetcher, Whose
 
 MANIFESTS = 100
 """Checksum files that are read of one server."""

@@ -16,7 +16,7 @@ from lcc_scrapy.apps.tracker.rules.tracked import Host, Place
 from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.retries import due_after_failures
-from lcc_scrapy.sources.registry import has_ended
+from lcc_scrapy.kit.claims import has_ended
 
 LOOKED_AT = 200
 """Due servers of a domain that are looked at in one transaction."""

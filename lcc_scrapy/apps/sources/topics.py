@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
+from lcc_scrapy.apps.sources.pages import LOOKED_AT, head_links
+from lcc_scrapy.apps.sources.reading import Unreadable, read
 from lcc_scrapy.domain.sources import Entry, Listing, Role, stamp_of
-from lcc_scrapy.sources.pages import LOOKED_AT, head_links
-from lcc_scrapy.sources.reading import Unreadable, read
 
 
 def read_topic(pieces: Iterable[bytes]) -> Listing:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.sources import Change, Difference, Role, Source, SourceFile
-from lcc_scrapy.sources.work import Work
+from lcc_scrapy.kit.work import Work
 
 FILEID = "sourcefile"
 """The counter of files."""

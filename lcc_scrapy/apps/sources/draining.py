@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lcc_scrapy.apps.sources.files import Files
+from lcc_scrapy.apps.sources.redis_items import url_of
+from lcc_scrapy.apps.sources.redis_key import Batch, RedisKey
+from lcc_scrapy.apps.sources.running import Stopped, active_provider, confirm
+from lcc_scrapy.apps.sources.submitting import OwnSet, Rules, checked
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.redis_items import url_of
 from lcc_scrapy.domain.roots import Root
 from lcc_scrapy.domain.sources import Change, Entry, Report, Role, Source, SourceFile
 from lcc_scrapy.feed.store_feed import LCC_ID
-from lcc_scrapy.sources.files import Files
-from lcc_scrapy.sources.redis_key import Batch, RedisKey
-from lcc_scrapy.sources.running import Stopped, active_provider, confirm
-from lcc_scrapy.sources.submitting import OwnSet, Rules, checked
-from lcc_scrapy.sources.work import Work
+from lcc_scrapy.kit.work import Work
 
 BATCHES = 200
 """Batches of one run; the next run goes on, so that a full key leaves room for other sources."""

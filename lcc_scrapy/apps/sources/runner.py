@@ -11,18 +11,18 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
+from lcc_scrapy.apps.sources.draining import Drain, Redis
+from lcc_scrapy.apps.sources.registry import Registry
+from lcc_scrapy.apps.sources.running import Run, Stopped
+from lcc_scrapy.apps.sources.submitting import Rules, rules_of
+from lcc_scrapy.apps.sources.subscribing import Subscriber
 from lcc_scrapy.config.config import Config
+from lcc_scrapy.db.rounds import Rounds
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.sources import CLAIM, Kind, Report, Source
-from lcc_scrapy.sources.draining import Drain, Redis
-from lcc_scrapy.sources.fetching import CannotFetch, Fetcher
-from lcc_scrapy.sources.registry import Registry
-from lcc_scrapy.sources.running import Run, Stopped
-from lcc_scrapy.sources.submitting import Rules, rules_of
-from lcc_scrapy.sources.subscribing import Subscriber
-from lcc_scrapy.sources.work import Work
-from lcc_scrapy.spidering.rounds import Rounds
+from lcc_scrapy.kit.fetching import CannotFetch, Fetcher
+from lcc_scrapy.kit.work import Work
 
 AT_A_TIME = 4
 """Sources that one process runs at a time: a slow site holds up no other."""

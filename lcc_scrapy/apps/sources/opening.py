@@ -7,21 +7,23 @@ from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
+from lcc_scrapy.apps.sources.callbacks import CallbackService
+from lcc_scrapy.apps.sources.draining import Redis
+from lcc_scrapy.apps.sources.redis_key import client_of
+from lcc_scrapy.apps.sources.registry import Registry
+from lcc_scrapy.apps.sources.runner import AT_A_TIME, Runner
+from lcc_scrapy.apps.sources.settings import SourceSettings
+from lcc_scrapy.apps.sources.submitting import rules_of
+from lcc_scrapy.apps.sources.subscribing import Subscriber
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import ConfigurationError
 from lcc_scrapy.http.credentials import Credentials
 from lcc_scrapy.http.outgoing import Outgoing, tls_context
+from lcc_scrapy.kit.claims import this_process
+from lcc_scrapy.kit.fetching import CONNECTIONS, Fetcher
+from lcc_scrapy.kit.work import Work, in_executor
 from lcc_scrapy.machine.wake_redis import waker
-from lcc_scrapy.sources.callbacks import CallbackService
-from lcc_scrapy.sources.draining import Redis
-from lcc_scrapy.sources.fetching import CONNECTIONS, Fetcher
-from lcc_scrapy.sources.redis_key import client_of
-from lcc_scrapy.sources.registry import Registry, this_process
-from lcc_scrapy.sources.runner import AT_A_TIME, Runner
-from lcc_scrapy.sources.submitting import rules_of
-from lcc_scrapy.sources.subscribing import Subscriber
-from lcc_scrapy.sources.work import Work, in_executor
 
 
 def fetcher_of(
@@ -64,7 +66,7 @@ def redis_of(config: Config, settings: Mapping[str, Any]) -> Redis:
     """Return how Redis is reached; nothing of it is imported or opened before it is needed."""
     encoding = str(settings.get("REDIS_ENCODING") or "utf-8")
     threads = ThreadPoolExecutor(AT_A_TIME, "lcc-redis")
-    client = cache(partial(_client, settings, config.redis_url, encoding))
+    client = cache(partial(_client, settings, config.of(SourceSettings).redis_url, encoding))
     return Redis(client, encoding, in_executor(threads))
 
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lcc_scrapy.apps.sources.settings import SourceSettings
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.records import ABSORBED, ProviderSet
 from lcc_scrapy.db.tx import Store, Tx
@@ -44,7 +45,7 @@ class Rules:
 
 def rules_of(config: Config) -> Rules:
     """Return what holds by the settings."""
-    return Rules(config.policy, config.queue_max, config.source_urls)
+    return Rules(config.policy, config.queue_max, config.of(SourceSettings).urls)
 
 
 def checked(

@@ -17,11 +17,11 @@ from lcc_scrapy.cli.context import FAILED, Lcc, LccGroup, pass_lcc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lcc_scrapy.apps.sources.discovery import Offer, Subject
+    from lcc_scrapy.apps.sources.registry import Registry
     from lcc_scrapy.domain.roots import HttpUrl
     from lcc_scrapy.domain.sources import Report, Source
     from lcc_scrapy.http.credentials import Credentials
-    from lcc_scrapy.sources.discovery import Offer, Subject
-    from lcc_scrapy.sources.registry import Registry
 
 _KINDS = {
     "sitemap": "sitemap",
@@ -189,9 +189,9 @@ def remove(lcc: Lcc, *, sourceid: int) -> None:
 
 def _tell_of_batch(lcc: Lcc, registry: "Registry", gone: "Source") -> None:
     """Say where items are that were taken from a Redis key and not queued."""
+    from lcc_scrapy.apps.sources.draining import key_of
+    from lcc_scrapy.apps.sources.opening import redis_of
     from lcc_scrapy.domain.errors import LccError
-    from lcc_scrapy.sources.draining import key_of
-    from lcc_scrapy.sources.opening import redis_of
 
     try:
         key = key_of(registry.store, redis_of(lcc.config, lcc.settings), gone)
@@ -205,12 +205,12 @@ def _tell_of_batch(lcc: Lcc, registry: "Registry", gone: "Source") -> None:
 
 async def _unsubscribe(lcc: Lcc, registry: "Registry", leaving: "Source") -> None:
     """Ask the hub of a source; where it cannot be asked, the source goes all the same."""
+    from lcc_scrapy.apps.sources.discovery import subject_of
+    from lcc_scrapy.apps.sources.opening import runner_of
+    from lcc_scrapy.apps.sources.websub import UNSUBSCRIBE
     from lcc_scrapy.domain.errors import LccError
     from lcc_scrapy.domain.roots import HttpUrl
-    from lcc_scrapy.sources.discovery import subject_of
-    from lcc_scrapy.sources.opening import runner_of
-    from lcc_scrapy.sources.websub import UNSUBSCRIBE
-    from lcc_scrapy.sources.work import at_once
+    from lcc_scrapy.kit.work import at_once
 
     runner = runner_of(
         lcc.config, registry.store, at_once, _agent(lcc), lcc.settings, credentials=_credentials(lcc)
@@ -240,8 +240,8 @@ def discover(lcc: Lcc, *, url: str, as_json: bool) -> None:
     lcc source discover http://www.example.org/
     lcc source discover http://www.example.org/ --json
     """  # noqa: D301
+    from lcc_scrapy.apps.sources.discovery import subject_of
     from lcc_scrapy.domain.roots import HttpUrl
-    from lcc_scrapy.sources.discovery import subject_of
 
     site = HttpUrl.parse(url)
     with lcc.store() as store:
@@ -259,8 +259,8 @@ def discover(lcc: Lcc, *, url: str, as_json: bool) -> None:
 
 
 async def _discover(lcc: Lcc, site: "HttpUrl", subject: "Subject") -> "list[Offer]":
-    from lcc_scrapy.sources.discovery import discover
-    from lcc_scrapy.sources.opening import fetcher_of
+    from lcc_scrapy.apps.sources.discovery import discover
+    from lcc_scrapy.apps.sources.opening import fetcher_of
 
     fetcher = fetcher_of(lcc.config, _agent(lcc), _credentials(lcc))
     try:
@@ -312,10 +312,10 @@ def _chosen(registry: "Registry", pid: int, sourceid: int | None) -> "list[Sourc
 async def _run(
     lcc: Lcc, registry: "Registry", chosen: "list[Source]", shown: printing.Progress
 ) -> "list[tuple[Source, Report, str]]":
+    from lcc_scrapy.apps.sources.opening import runner_of
+    from lcc_scrapy.apps.sources.registry import SourceRefused
     from lcc_scrapy.domain.sources import Report
-    from lcc_scrapy.sources.opening import runner_of
-    from lcc_scrapy.sources.registry import SourceRefused
-    from lcc_scrapy.sources.work import at_once
+    from lcc_scrapy.kit.work import at_once
 
     runner = runner_of(
         lcc.config, registry.store, at_once, _agent(lcc), lcc.settings, credentials=_credentials(lcc)
@@ -368,7 +368,8 @@ def _tell(one: "Source", report: "Report", why: str) -> None:
 
 @contextmanager
 def _registry(lcc: Lcc) -> "Iterator[Registry]":
-    from lcc_scrapy.sources.registry import Registry, this_process
+    from lcc_scrapy.apps.sources.registry import Registry
+    from lcc_scrapy.kit.claims import this_process
 
     with lcc.store() as store:
         yield Registry(store, this_process(), lcc.config.timezone, lcc.config.turns.backoff)

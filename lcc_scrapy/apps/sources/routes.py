@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
+from lcc_scrapy.apps.sources.callbacks import CONTENT_MAX, Busy, CallbackService
 from lcc_scrapy.domain.errors import StoreUnavailable
-from lcc_scrapy.sources.callbacks import CONTENT_MAX, Busy, CallbackService
 from lcc_scrapy.web.body_room import NoRoom, Place
 
 NAME_MAX = 64

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 
+from lcc_scrapy.apps.sources.reading import Unreadable
+from lcc_scrapy.apps.sources.registry import RunElsewhere
+from lcc_scrapy.apps.sources.runner import Runner
+from lcc_scrapy.apps.sources.running import Run
+from lcc_scrapy.apps.sources.websub import is_signed
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.domain.sources import Report, Source
-from lcc_scrapy.sources.fetching import CannotFetch, Fetched
-from lcc_scrapy.sources.reading import Unreadable
-from lcc_scrapy.sources.registry import RunElsewhere
-from lcc_scrapy.sources.runner import Runner
-from lcc_scrapy.sources.running import Run
-from lcc_scrapy.sources.websub import is_signed
+from lcc_scrapy.kit.fetching import CannotFetch, Fetched
 from lcc_scrapy.web.body_room import BodyRoom
 
 CONTENT_MAX = 5_000_000

@@ -12,6 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from lcc_scrapy.apps.sources.files import Files, steps
+from lcc_scrapy.apps.sources.grammar import HUBS
+from lcc_scrapy.apps.sources.links import link_headers
+from lcc_scrapy.apps.sources.reading import Unreadable, read
+from lcc_scrapy.apps.sources.submitting import STEP, OwnSet, Rules, checked, note_former_name
+from lcc_scrapy.apps.sources.topics import read_topic
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.providers import Provider, State, Wanted
@@ -33,14 +39,8 @@ from lcc_scrapy.domain.sources import (
     compare,
     in_order,
 )
-from lcc_scrapy.sources.fetching import CannotFetch, Fetched, Fetcher, Whose
-from lcc_scrapy.sources.files import Files, steps
-from lcc_scrapy.sources.grammar import HUBS
-from lcc_scrapy.sources.links import link_headers
-from lcc_scrapy.sources.reading import Unreadable, read
-from lcc_scrapy.sources.submitting import STEP, OwnSet, Rules, checked, note_former_name
-from lcc_scrapy.sources.topics import read_topic
-from lcc_scrapy.sources.work import T, Work
+from lcc_scrapy.kit.fetching import CannotFetch, Fetched, Fetcher, Whose
+from lcc_scrapy.kit.work import T, Work
 
 LEVELS = 1
 """Indexes of sitemaps inside of each other; ResourceSync has more kinds of lists, by its standard."""

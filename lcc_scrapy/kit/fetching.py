@@ -1,4 +1,4 @@
-"""Fetching files of sources: guarded, bounded, within robots.txt, at the pace of the provider's limit.
+"""Fetching files over HTTP: guarded, bounded, within robots.txt, at the pace of a provider's limit.
 
 Files lie on hosts of the provider's roots. So does every redirect on the way to them. Bodies go to a
 temporary file as they arrive.
@@ -23,7 +23,6 @@ from lcc_scrapy.domain.references import redirect
 from lcc_scrapy.domain.robots import MAX_BYTES as ROBOTS_BYTES
 from lcc_scrapy.domain.robots import Robots, product_token
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.domain.sources import MOST_BYTES
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.cookies import Cookies
@@ -32,6 +31,9 @@ from lcc_scrapy.http.digest import DigestSession
 from lcc_scrapy.http.draining import drained
 from lcc_scrapy.http.outgoing import NoConnection, NoProxy, NotPublic, Outgoing
 from lcc_scrapy.http.request import Request
+
+MOST_BYTES = 50_000_000
+"""Bytes of one file, as transferred and decoded: 50 MB, as the Sitemaps protocol has it."""
 
 REDIRECTS = 5
 IN_MEMORY = 256 * 1024

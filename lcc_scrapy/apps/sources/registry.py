@@ -4,8 +4,6 @@ One process runs a source at a time: it claims it, and says so again while it do
 ended, or was silent for too long, is taken over.
 """
 
-import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +11,7 @@ from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from lcc_scrapy.apps.sources import websub
 from lcc_scrapy.db.records import SOURCEID
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain import timeslots
@@ -31,7 +30,7 @@ from lcc_scrapy.domain.sources import (
     Source,
     SourceFile,
 )
-from lcc_scrapy.sources import websub
+from lcc_scrapy.kit.claims import has_ended
 
 LOOKED_AT = 50
 """Due sources that are looked at in one transaction."""
@@ -56,11 +55,6 @@ class SourceRefused(LccError):
 
 class RunElsewhere(SourceRefused):
     """Another process runs the source at this moment."""
-
-
-def this_process() -> str:
-    """Return the name under which this process claims sources."""
-    return f"{socket.gethostname()[:40]}/{os.getpid()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,20 +314,6 @@ def _key(name: str) -> str:
     if not name.strip() or not name.isprintable() or len(name) > KEY_MAX:
         raise SourceRefused(f"--redis-key: 1 to {KEY_MAX} printable characters, not blank")
     return name
-
-
-def has_ended(owner: str) -> bool:
-    """Tell whether a process on this host has ended; of those on other hosts nobody knows."""
-    host, _, number = owner.rpartition("/")
-    if host != socket.gethostname()[:40] or not number.isdigit():
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _fit(text: str) -> str:

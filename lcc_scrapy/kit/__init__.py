@@ -1,0 +1,1 @@
+"""What apps share and the core does not need."""

@@ -64,7 +64,6 @@ from lcc_scrapy.domain.front_moves import Came
 from lcc_scrapy.domain.named_cursors import NamedCursor
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.queue import DUE, FETCH, QueuedUrl
-from lcc_scrapy.domain.sources import CLAIM, Role, Source, SourceFile
 from lcc_scrapy.domain.timeslots import first_slot
 from lcc_scrapy.domain.tokens import Token
 from lcc_scrapy.domain.urd_rules import due_at
@@ -87,9 +86,6 @@ class _Tables:
     spidered: dict[bytes, Spidered] = field(default_factory=dict)
     owners: dict[tuple[bytes, str], Ownership] = field(default_factory=dict)
     scans: dict[int, Scan] = field(default_factory=dict)
-    sources: dict[int, Source] = field(default_factory=dict)
-    sourcefiles: dict[int, SourceFile] = field(default_factory=dict)
-    sourceurls: dict[tuple[int, bytes], int] = field(default_factory=dict)
     misses: dict[tuple[int, int], Missed] = field(default_factory=dict)
     suspects: dict[bytes, Suspect] = field(default_factory=dict)
     tombstones: dict[bytes, Tombstone] = field(default_factory=dict)
@@ -230,8 +226,6 @@ class MemoryTx:
         its_own = (t.urlerrors, t.outcomes, t.psets, t.logins, t.spidered, t.owners, t.scans, t.suspects)
         for table in (*its_own, t.overtaking, t.irrelevant):
             _drop_where(table, lambda row: row.pid == pid)
-        for one in self.sources(pid):
-            self.delete_source(one.sourceid)
         _drop(t.misses, [key for key in t.misses if key[0] == pid])
         _drop(t.fetchcounts, [key for key in t.fetchcounts if key[0] == pid])
 
@@ -552,68 +546,6 @@ class MemoryTx:
     def version_files(self, machineid: int, fileids: Sequence[int]) -> set[int]:
         rows = (row for row in self._t.versions.values() if row.fetched_machineid == machineid)
         return {row.fetched_fileid for row in rows} & set(fileids)
-
-    # --- sources ---------------------------------------------------------------------------------
-
-    def source(self, sourceid: int) -> Source | None:
-        return self._t.sources.get(sourceid)
-
-    def sources(self, pid: int | None = None) -> list[Source]:
-        return [row for _, row in sorted(self._t.sources.items()) if pid in {None, row.pid}]
-
-    def due_sources(self, now: int, limit: int) -> list[Source]:
-        due = (row for row in self._t.sources.values() if row.due <= now)
-        return sorted(due, key=lambda row: (row.due, row.sourceid))[:limit]
-
-    def startable_sources(self, now: int, limit: int) -> list[Source]:
-        of_sites = [row for row in self._t.sources.values() if row.kind != "redis"]
-        running = {row.pid for row in of_sites if row.owner and row.claimed > now}
-        due = self.due_sources(now, len(self._t.sources))
-        return [row for row in due if row.kind == "redis" or row.pid not in running][:limit]
-
-    def wake_sources(self, now: int) -> None:
-        for number, row in self._t.sources.items():
-            if (row.at > now + CLAIM or row.claimed > now + 2 * CLAIM) and row.due > now + CLAIM:
-                self._t.sources[number] = replace(row, due=now + CLAIM)
-
-    def source_called_back(self, callback: str) -> Source | None:
-        return next((row for row in self.sources() if callback and row.callback == callback), None)
-
-    def put_source(self, source: Source) -> None:
-        self._t.sources[source.sourceid] = source
-
-    def delete_source(self, sourceid: int) -> None:
-        self.delete_source_files([one.fileid for one in self.source_files(sourceid)])
-        self._t.sources.pop(sourceid, None)
-
-    def source_files(self, sourceid: int) -> list[SourceFile]:
-        return [row for _, row in sorted(self._t.sourcefiles.items()) if row.sourceid == sourceid]
-
-    def put_source_files(self, files: Sequence[SourceFile]) -> None:
-        self._t.sourcefiles.update({one.fileid: one for one in files})
-
-    def delete_source_files(self, fileids: Sequence[int]) -> None:
-        _drop(self._t.sourceurls, [key for key in self._t.sourceurls if key[0] in fileids])
-        _drop(self._t.sourcefiles, [one for one in self._t.sourcefiles if one in fileids])
-
-    def source_urls(self, fileid: int, after: bytes, limit: int) -> list[tuple[bytes, int]]:
-        rows = sorted((key, stamp) for (its, key), stamp in self._t.sourceurls.items() if its == fileid)
-        return [row for row in rows if row[0] > after][:limit]
-
-    def source_stamps(self, fileid: int, keys: Collection[bytes]) -> dict[bytes, int]:
-        found = {key: self._t.sourceurls.get((fileid, key)) for key in keys}
-        return {key: stamp for key, stamp in found.items() if stamp is not None}
-
-    def put_source_urls(self, fileid: int, stamps: Mapping[bytes, int]) -> None:
-        self._t.sourceurls.update({(fileid, key): stamp for key, stamp in stamps.items()})
-
-    def delete_source_urls(self, fileid: int, keys: Collection[bytes]) -> None:
-        for key in keys:
-            self._t.sourceurls.pop((fileid, key), None)
-
-    def listed_elsewhere(self, fileid: int, keys: Collection[bytes]) -> set[bytes]:
-        others = {one.fileid for one in self._t.sourcefiles.values() if one.role == Role.LIST} - {fileid}
-        return {key for key in keys for other in others if (other, key) in self._t.sourceurls}
 
     # --- spidering -------------------------------------------------------------------------------
 

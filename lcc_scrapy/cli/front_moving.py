@@ -125,14 +125,18 @@ def _mover(
     reached: tuple[str | None, Path | None],
 ) -> Iterator["Mover"]:
     """Give what moves providers; ``reached`` are the options that say how the source's files are."""
+    from lcc_scrapy.front.moved_rows import tables_of_apps
     from lcc_scrapy.front.moving import Mover
+    from lcc_scrapy.ops.copying import refuse_absent_apps
 
     _check_target(lcc, directory.sub(name))
     with _opened(directory.sub(source)) as store:
+        refuse_absent_apps(store, lcc.config.apps)
         contents = _contents(lcc, store, *reached)
         with lcc.store() as target, _files(lcc, target) as files:
             grace = int(lcc.config.policy.file_grace)
-            yield Mover(directory, store, target, contents, files, grace, printing.note)
+            tables, hooks = tables_of_apps(lcc.config.apps), list(lcc.config.apps.every("provider"))
+            yield Mover(directory, store, target, contents, files, grace, tables, hooks, printing.note)
 
 
 def _begun(directory: "Directory", pid: int, name: str) -> tuple[Moving | None, str]:

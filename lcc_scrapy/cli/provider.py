@@ -400,7 +400,9 @@ def remove(lcc: Lcc, pid: int, *, yes: bool) -> None:
             one = registration.find(tx, pid)
         _ask(one, yes=yes)
         with printing.progress("removing", one.fileused) as progress:
-            count = registration.remove(store, pid, int(time.time()), lcc.config.policy, progress)
+            now, policy = int(time.time()), lcc.config.policy
+            hooks = list(lcc.config.apps.every("provider"))
+            count = registration.remove(store, pid, now, policy, progress, hooks=hooks)
     click.echo(f"provider {pid} removed, with {count} documents")
 
 

@@ -20,6 +20,25 @@ MOVES = "moves"
 OF_THE_LCC = {MOVES: "stays"}
 """``info`` of an app's table whose rows stay when a provider moves away: they are a machine's or an LCC's."""
 
+OF_OTHER_ROWS = {MOVES: "goes"}
+"""``info`` of an app's table whose rows belong to rows of a provider, and are made anew where it moves to."""
+
+KEYS, THERE, COUNTER = "keys", "there", "counter"
+
+
+def of_a_provider(*keys: str, **there: object) -> dict[str, Any]:
+    """Return the ``info`` of an app's table whose rows move with their provider, whose column is ``pid``.
+
+    No two rows of it have the same ``keys``. In the other LCC they have the values ``there``.
+    """
+    return {MOVES: "moves", KEYS: keys, THERE: there}
+
+
+def numbers_of(counter: str) -> dict[str, Any]:
+    """Return the ``info`` of a column whose numbers a counter gives out: rows that move get other ones."""
+    return {COUNTER: counter}
+
+
 OF_A_PROCESS = {"of a process": True}
 """``info`` of a text column that names a running process: in a restored database it is empty."""
 

@@ -42,9 +42,6 @@ one. It stays locked until the commit, so that no later seq is seen before an ea
 CONFIRMED = "confirmed"
 """The counter of confirmations: of documents whose site was asked and that were unchanged."""
 
-SOURCEID = "source"
-"""The counter of sources, which whoever claims one locks."""
-
 FORGOTTEN = "forgotten"
 """The counter of the highest seq whose tombstone was dropped because of its age."""
 

@@ -42,9 +42,6 @@ from lcc_scrapy.domain.cursor import CURSOR_MAX
 from lcc_scrapy.domain.directives import OWNER_MAX
 from lcc_scrapy.domain.entries import MIMETYPE_MAX, SUBTYPE_MAX
 from lcc_scrapy.domain.named_cursors import NAME_MAX
-from lcc_scrapy.domain.sources import ERROR_MAX
-from lcc_scrapy.domain.sources import ETAG_MAX as SOURCE_ETAG_MAX
-from lcc_scrapy.domain.sources import MODIFIED_MAX as SOURCE_MODIFIED_MAX
 from lcc_scrapy.domain.tokens import LABEL_MAX, RESTRICTION_MAX
 from lcc_scrapy.domain.urds import KEYWORD_MAX
 from lcc_scrapy.domain.users import NAME_MAX as USER_MAX
@@ -673,63 +670,6 @@ audit = Table(
     column("detail", exact(DETAIL_MAX)),
     Index("audit_pid", "pid", "entryid"),
     sqlite_autoincrement=True,
-)
-
-sources = Table(
-    "sources",
-    metadata,
-    Column("sourceid", BigKey, primary_key=True, autoincrement=False),
-    column("pid", BigInteger),
-    column("kind", ascii_exact(16)),
-    column("url", Url),
-    column("every", BigInteger),
-    column("created", BigInteger),
-    column("due", BigInteger),
-    column("owner", exact(64), info=OF_A_PROCESS),
-    column("claimed", BigInteger),
-    column("failures", Integer),
-    column("error", exact(ERROR_MAX)),
-    column("at", BigInteger),
-    column("changed", BigInteger),
-    column("listed", BigInteger),
-    column("queued", BigInteger),
-    column("removed", BigInteger),
-    column("held", BigInteger),
-    column("refused", BigInteger),
-    column("callback", ascii_exact(64)),
-    column("secret", ascii_exact(64)),
-    column("hub", Url),
-    column("topic", Url),
-    column("lease", BigInteger),
-    column("asked", ascii_exact(16)),
-    Index("sources_pid", "pid"),
-    Index("sources_due", "due"),
-    Index("sources_callback", "callback"),
-)
-
-sourcefiles = Table(
-    "sourcefiles",
-    metadata,
-    Column("fileid", BigKey, primary_key=True, autoincrement=False),
-    column("sourceid", BigInteger),
-    column("url", Url),
-    column("parent", BigInteger),
-    column("role", ascii_exact(16)),
-    column("etag", exact(SOURCE_ETAG_MAX)),
-    column("modified", exact(SOURCE_MODIFIED_MAX)),
-    column("told", BigInteger),
-    column("read", BigInteger),
-    column("listed", BigInteger),
-    Index("sourcefiles_sourceid", "sourceid"),
-)
-
-sourceurls = Table(
-    "sourceurls",
-    metadata,
-    Column("fileid", BigInteger, primary_key=True, autoincrement=False),
-    Column("furlkey", Key, primary_key=True),
-    column("stamp", BigInteger),
-    Index("sourceurls_furlkey", "furlkey"),
 )
 
 urd = Table(

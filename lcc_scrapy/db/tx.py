@@ -15,7 +15,6 @@ from lcc_scrapy.db.sql.owner_verbs import OwnerVerbs
 from lcc_scrapy.db.sql.people_verbs import PeopleVerbs
 from lcc_scrapy.db.sql.provider_verbs import ProviderVerbs
 from lcc_scrapy.db.sql.queue_verbs import QueueVerbs
-from lcc_scrapy.db.sql.source_verbs import SourceVerbs
 from lcc_scrapy.db.sql.spider_verbs import SpiderVerbs
 from lcc_scrapy.db.sql.turn_verbs import TurnVerbs
 from lcc_scrapy.db.sql.urd_verbs import UrdVerbs
@@ -36,7 +35,6 @@ class Tx(
     MoveVerbs,
     UserVerbs,
     PeopleVerbs,
-    SourceVerbs,
     UrdVerbs,
     AciVerbs,
     AlertVerbs,

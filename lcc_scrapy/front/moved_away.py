@@ -6,11 +6,11 @@ from typing import Any
 
 from lcc_scrapy.db.records import PROVIDERS_CHANGED, FileToDelete
 from lcc_scrapy.db.retrying import repeated
-from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, TOLD, Record
+from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, TOLD, Record, keys_of
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.front.moved_documents import DOCUMENT
 from lcc_scrapy.front.moved_rows import LINKED, PORTION, key, place
-from lcc_scrapy.providers.registration import gone
+from lcc_scrapy.providers.registration import ProviderHook, gone
 
 _LARGE = {
     "lccurl": "urlkey",
@@ -36,6 +36,7 @@ class Removal:
     pid: int
     now: int
     grace: int
+    hooks: Sequence[ProviderHook]
 
     def run(self, say: Callable[[str], object]) -> None:
         """Remove all of it; nothing happens if there is no such provider."""
@@ -44,6 +45,8 @@ class Removal:
             while (more := repeated(self._remove_some, table, reached)) is not None:
                 reached = more
             say(f"source: {table} removed")
+        while repeated(self._remove_of_apps):
+            pass
         repeated(self._remove_provider)
 
     def _remove_some(self, table: str, reached: list[Any] | None) -> list[Any] | None:
@@ -61,7 +64,14 @@ class Removal:
             if table in TOLD:
                 tx.drop_records("unwanted", "urlkey", [row["urlkey"] for row in rows])
             tx.drop_records(table, _LARGE[table], [row[_LARGE[table]] for row in rows])
-            return place(table, rows[-1])
+            return place(rows[-1], keys_of(table))
+
+    def _remove_of_apps(self) -> bool:
+        """Let apps remove the next rows of theirs; tells whether there are more."""
+        with self.store.begin() as tx:
+            if tx.lock_moving(self.pid) is None:
+                return False
+            return any(one.removed(tx, self.pid, PORTION) for one in self.hooks)
 
     def _remove_contents(self, tx: Tx, rows: Sequence[Record]) -> None:
         keys = [row["urlkey"] for row in rows]

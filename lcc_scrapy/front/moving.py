@@ -8,13 +8,15 @@ Remove: the source forgets the provider. That leaves no tombstones: the target t
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from lcc_scrapy.db.records import FEED, PROVIDERS_CHANGED, SOURCEID
+from sqlalchemy import Table
+
+from lcc_scrapy.db.records import FEED, PROVIDERS_CHANGED
 from lcc_scrapy.db.retrying import repeated
-from lcc_scrapy.db.sql.move_verbs import KEYS, SET_NUMBERS, SOURCE_NUMBERS, TOLD
+from lcc_scrapy.db.sql.move_verbs import BY_PROVIDER, SET_NUMBERS, TOLD, keys_of
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.front import FrontError, MoveStep, Moving
 from lcc_scrapy.domain.providers import Provider, State
@@ -23,13 +25,14 @@ from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.moved_away import Removal
 from lcc_scrapy.front.moved_documents import DOCUMENT, Batch, Files, NotTheSame, Numbers
-from lcc_scrapy.front.moved_rows import LINKED, PORTION, Progress, changed, key
+from lcc_scrapy.front.moved_rows import LINKED, PORTION, Progress, changed, key, numbered
 from lcc_scrapy.intake.absorbing import PSETID
 from lcc_scrapy.providers.at_rest import LOOK, why_busy
 from lcc_scrapy.providers.recounting import miscount, put_right
 from lcc_scrapy.providers.registration import (
     Moves,
     NoSuchProvider,
+    ProviderHook,
     all_providers,
     change_locked,
     find,
@@ -46,7 +49,10 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """Moves providers from one sub-LCC to another; ``contents`` are the source's files."""
+    """Moves providers from one sub-LCC to another; ``contents`` are the source's files.
+
+    ``tables`` are those of apps whose rows move, ``hooks`` remove what apps keep in the source.
+    """
 
     directory: Directory
     source: Store
@@ -54,6 +60,8 @@ class Mover:
     contents: Content
     files: Files
     grace: int
+    tables: Mapping[str, Table]
+    hooks: Sequence[ProviderHook]
     say: Say = print
     now: Callable[[], float] = time.time
 
@@ -132,7 +140,7 @@ class Mover:
         if progress.table == _RESUMED:
             return
         numbers = Numbers(progress.number, progress.psets, {})
-        tables = list(KEYS)
+        tables = [*BY_PROVIDER, *self.tables, *TOLD]
         for table in tables[tables.index(progress.table) if progress.table else 0 :]:
             if table != _WORDS and not numbers.words:
                 numbers = replace(numbers, words=self._words(moving.pid))
@@ -146,7 +154,7 @@ class Mover:
         pid = moving.pid
         with self.source.read() as tx:
             (row,) = tx.records_among("pidb", "pid", [pid])[pid]
-            psets, sources = tx.span(SET_NUMBERS, pid), tx.span(SOURCE_NUMBERS, pid)
+            spans = {counter: tx.span(its, pid) for counter, its in self._numbers().items()}
         with self.target.begin() as tx:
             known = Progress.read(tx, pid)
             if known is not None:
@@ -155,9 +163,14 @@ class Mover:
             same = {"state": State.IN_TRANSIT, "revision": tx.take(PROVIDERS_CHANGED, 1)}
             tx.put_records("pidb", [row | same])
             tx.set_info(gone(pid), "")
-            made = Progress(moving.number, _offset(tx, PSETID, psets), _offset(tx, SOURCEID, sources))
+            offsets = {counter: _offset(tx, counter, span) for counter, span in spans.items()}
+            made = Progress(moving.number, offsets)
             made.write(tx, pid)
             return made
+
+    def _numbers(self) -> dict[str, Sequence[tuple[Table | str, str]]]:
+        """Return the columns with numbers that each LCC gives out itself, by their counters."""
+        return {PSETID: SET_NUMBERS, **numbered(self.tables.values())}
 
     def _words(self, pid: int) -> dict[int, int]:
         """Return the target's numbers of lists of words, by the source's: they were copied in their order."""
@@ -186,14 +199,14 @@ class Mover:
 
     def _copy_some(self, pid: int, progress: Progress, numbers: Numbers) -> Progress | None:
         """Copy the next rows of a table, None = there were no more."""
-        table = progress.table
+        table: Table | str = self.tables.get(progress.table, progress.table)
         with self.source.read() as tx:
             rows = tx.records(table, pid, key(progress.place), PORTION)
-            keys = [row["urlkey"] for row in rows] if table == LINKED else []
+            keys = [row["urlkey"] for row in rows] if progress.table == LINKED else []
             links = [one for some in tx.records_among("links", "urlkey", keys).values() for one in some]
         if not rows:
             return None
-        after = progress.at(rows[-1])
+        after = progress.at(rows[-1], keys_of(table))
         with self.target.begin() as tx:
             _locked(tx, pid)
             if progress.note(tx, pid, after):
@@ -208,7 +221,7 @@ class Mover:
                 batch = Batch.read(tx, progress.table, pid, key(progress.place))
             if not batch.rows:
                 return None
-            after = progress.at(batch.rows[-1])
+            after = progress.at(batch.rows[-1], keys_of(batch.table))
             bodies = batch.bodies(self.contents, self.files, closing)
             try:
                 with self.target.begin() as tx:
@@ -224,7 +237,9 @@ class Mover:
 
     def _compare(self, pid: int) -> None:
         """Raise ``NotTheSame`` where one has more rows than the other, of those that nobody clears away."""
-        for table in ("proots", "qdb", "linkwords", "spidered", "sources", DOCUMENT):
+        of_apps = [table for table in self.tables.values() if numbered([table])]
+        tables: list[Table | str] = ["proots", "qdb", "linkwords", "spidered", *of_apps, DOCUMENT]
+        for table in tables:
             with self.source.read() as tx:
                 there = tx.count_records(table, pid)
             with self.target.read() as tx:
@@ -255,7 +270,7 @@ class Mover:
             tell(tx, pid)
 
     def _remove(self, moving: Moving) -> None:
-        Removal(self.source, moving.pid, int(self.now()), self.grace).run(self.say)
+        Removal(self.source, moving.pid, int(self.now()), self.grace, self.hooks).run(self.say)
         repeated(self.directory.end_move, moving, repeated(self._forget_progress, moving.pid))
 
     def _forget_progress(self, pid: int) -> int:

@@ -6,7 +6,7 @@ that nobody reads a new provider's documents under an old one's number.
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Protocol, Self
 
 from lcc_scrapy.cache import full_set_requests
 from lcc_scrapy.cache.versions import drop_all
@@ -25,6 +25,13 @@ REMOVED = "provider removed"
 """The reason that its documents' tombstones give."""
 
 _GIVEN_OUT = "pid %d was given out by registration; a pid is never used again"
+
+
+class ProviderHook(Protocol):
+    """What an app does with its rows of a provider. It is asked also while the app is left out."""
+
+    def removed(self, tx: Tx, pid: int, limit: int) -> bool:
+        """Forget some ``limit`` rows of a provider that goes; True = more are left. A kill repeats it."""
 
 
 class NoSuchProvider(LccError):
@@ -231,7 +238,13 @@ def want_full_set(store: Store, pid: int, reason: str) -> str:
 
 
 def remove(
-    store: Store, pid: int, now: int, policy: QueuePolicy, progress: Callable[[int], None] = lambda _: None
+    store: Store,
+    pid: int,
+    now: int,
+    policy: QueuePolicy,
+    progress: Callable[[int], None] = lambda _: None,
+    *,
+    hooks: Sequence[ProviderHook] = (),
 ) -> int:
     """Remove a provider with its documents and queue; returns how many documents went.
 
@@ -240,13 +253,15 @@ def remove(
     """
     repeated(change, store, pid, {"state": State.DISABLED})
     documents = 0
-    while (count := repeated(_remove_some, store, pid, now, policy)) is not None:
+    while (count := repeated(_remove_some, store, pid, now, policy, hooks)) is not None:
         documents += count
         progress(documents)
     return documents
 
 
-def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int | None:
+def _remove_some(
+    store: Store, pid: int, now: int, policy: QueuePolicy, hooks: Sequence[ProviderHook]
+) -> int | None:
     """Remove some rows of a provider, or, when it has none, the provider itself (None).
 
     What alerts hold back of its documents goes before it.
@@ -260,7 +275,7 @@ def _remove_some(store: Store, pid: int, now: int, policy: QueuePolicy) -> int |
         tx.delete_links(dropped)
         tx.delete_irrelevant(dropped)
         if not cached and not queued and not dropped:
-            if drop_all(tx, pid, now, policy):
+            if drop_all(tx, pid, now, policy) or any(one.removed(tx, pid, CHUNK) for one in hooks):
                 return 0
             tx.delete_provider(pid)
             tx.set_info(gone(pid), str(now))

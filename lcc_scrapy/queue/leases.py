@@ -107,8 +107,6 @@ def look_around(
     """
     revision = tx.peek(PROVIDERS_CHANGED)
     lost = not register(tx, me)
-    if lost:
-        tx.wake_sources(int(now))
     if known is not None:
         _free_unknown(tx, me.owner, known)
     workers = reap(tx, me.owner, now, dead, lives)

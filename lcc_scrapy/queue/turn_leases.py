@@ -242,7 +242,6 @@ class TurnLeases:
             tell_of_fetches(tx, me.owner, *told)
             if self._wake_all:
                 tx.wake_turns()  # those that wait for an hour have been told another moment
-                tx.wake_sources(int(self.time.now()))
             return look_around(
                 tx,
                 me,

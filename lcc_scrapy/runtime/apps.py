@@ -53,6 +53,10 @@ class App:
     """``ops.housekeeping.Further``: work at the end of the daily sweep."""
     worker: str = ""
     """``app.worker_parts.MakeWorkerPart``: what runs in each crawl process beside its fetching."""
+    provider: str = ""
+    """``providers.registration.ProviderHook``: what becomes of its rows when a provider goes."""
+    renaming: str = ""
+    """``kit.renaming.RenamingHook``: what becomes of its rows when a root of a provider gets another URL."""
     checks: str = ""
     """``ops.doctor.Check``: what ``lcc doctor`` looks at."""
     factories: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
@@ -109,6 +113,10 @@ class Apps:
     def parts(self, kind: str) -> Iterator[Any]:
         """Yield the parts of a kind of the apps at work, imported."""
         return (load(part) for app in self if (part := getattr(app, kind)))
+
+    def every(self, kind: str) -> Iterator[Any]:
+        """Yield the parts of a kind of all installed apps: those that keep rows whole."""
+        return (load(part) for app in self.installed if (part := getattr(app, kind)))
 
     def commands(self, group: str = "") -> dict[str, str]:
         """Return the commands that stand in a group, by their names there."""

@@ -5,30 +5,35 @@ from dataclasses import replace
 
 import pytest
 from redis import Redis as Client
+from sqlalchemy import func, select
 
 from lcc_scrapy.apps.sources import redis_key
 from lcc_scrapy.apps.sources.draining import Drain, Redis
 from lcc_scrapy.apps.sources.redis_key import RedisAway, RedisKey, client_of
+from lcc_scrapy.apps.sources.rules import Kind, Report, Source
 from lcc_scrapy.apps.sources.running import Stopped
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.apps.sources.submitting import Rules
+from lcc_scrapy.db.tables import psets
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.sources import Kind, Report, Source
 from lcc_scrapy.kit.fetching import CannotFetch
 from lcc_scrapy.kit.work import at_once
-from tests.memory_store import MemoryStore
 from tests.redis_server import URL
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 
 ROOT = "http://a.example/"
 URLS = [f"{ROOT}{number}" for number in range(3)]
 
 
 class Case:
-    def __init__(self, key: str) -> None:
-        self.store = MemoryStore()
+    def __init__(self, store: Store, key: str) -> None:
+        self.store = store
         self.source = Source(1, 7, Kind.REDIS, key, 5, owner="me")
         with self.store.begin() as tx:
             tx.insert_provider(Provider(7, "", state=State.ACTIVE), [ROOT])
-            tx.put_source(self.source)
+            rows_in(tx).put_source(self.source)
 
     def run(self, source: Source | None = None, *, lost: bool = False) -> Report:
         redis = Redis(lambda: client_of({}, URL), "utf-8", at_once)
@@ -45,14 +50,14 @@ class Case:
 
     def received(self) -> int:
         with self.store.read() as tx:
-            return sum(one.received for one in tx._t.psets.values())
+            return int(tx._c.execute(select(func.sum(psets.c.received))).scalar_one() or 0)
 
 
 @pytest.fixture
-def case(redis_server: tuple[Client, str]) -> Case:
+def case(store: Store, redis_server: tuple[Client, str]) -> Case:
     client, key = redis_server
     client.rpush(key, *URLS)
-    return Case(key)
+    return Case(store, key)
 
 
 def test_a_batch_that_was_queued_and_not_acknowledged_is_not_queued_again(
@@ -105,7 +110,9 @@ def test_a_run_whose_source_is_gone_or_another_s_queues_nothing_and_leaves_the_b
 ) -> None:
     client, key = redis_server
     with case.store.begin() as tx:
-        tx.delete_source(1) if gone else tx.put_source(replace(case.source, owner="another"))
+        rows_in(tx).delete_source(1) if gone else rows_in(tx).put_source(
+            replace(case.source, owner="another")
+        )
     with nullcontext() if gone else pytest.raises(Stopped):
         case.run()
     assert case.queued() == 0

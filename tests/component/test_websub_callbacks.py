@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from lcc_scrapy.apps.sources.callbacks import CONTENT_MAX, WAITING, WAITING_EACH, Busy, CallbackService
-from lcc_scrapy.domain.sources import Source
+from lcc_scrapy.apps.sources.rules import Source
 from lcc_scrapy.web.body_room import NoRoom
 
 SIGNED = "sha256=" + hmac.new(b"secret", b"x", "sha256").hexdigest()

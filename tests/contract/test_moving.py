@@ -10,6 +10,9 @@ import pytest
 import sqlalchemy
 from little_lcc import MACHINE, PID, LittleLcc, assert_books_balance, key, removal, update, url
 
+from lcc_scrapy.apps.sources.rules import Role, Source, SourceFile
+from lcc_scrapy.apps.sources.store import rows_in
+from lcc_scrapy.apps.sources.tables import SOURCEID
 from lcc_scrapy.cache import misses
 from lcc_scrapy.cache.file_ids import FileIds
 from lcc_scrapy.content.files import ContentFiles
@@ -24,12 +27,18 @@ from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.front import moved_away, moved_documents, moving
 from lcc_scrapy.front.directory import Directory
 from lcc_scrapy.front.moved_documents import Files, NotTheSame
+from lcc_scrapy.front.moved_rows import tables_of_apps
 from lcc_scrapy.front.moving import Mover, give_up
+from lcc_scrapy.runtime.apps import ours
 from tests.made_databases import upgrade
 
+SOURCE = Source(
+    0, 0, "websub", "", 60, owner="here/1", claimed=99, hub="http://hub/", lease=999, asked="subscribe"
+)
 PAGES = [f"{number:02}" for number in range(12)]
 STAYS = 8
 LINKS = [DocumentLink(url("01"), "a"), DocumentLink("http://elsewhere.example/", "a", nofollow=True)]
+SOURCES = ["http://1.example/", "http://3.example/"]
 ROWS, BESIDE = 400, 600
 
 
@@ -98,6 +107,15 @@ class Two:
             tx.put_links({key(name): LINKS for name in PAGES[4:]}, PID)
             tx.put_links({key(name): LINKS for name in PAGES[4:6]})
             misses.suspect(tx, [key(PAGES[5])], PID, lcc.now)
+        for at, pids in ((lcc, (PID, STAYS, PID)), (self.target, (STAYS,))):
+            with at.store.begin() as tx:
+                for number, pid in enumerate(pids, tx.take(SOURCEID, len(pids))):
+                    rows = rows_in(tx)
+                    rows.put_source(
+                        replace(SOURCE, sourceid=number, pid=pid, url=f"http://{number}.example/")
+                    )
+                    rows.put_source_files([SourceFile(number, number, "", 0, Role.LIST)])
+                    rows.put_source_urls(number, {key(name): 1 for name in PAGES})
 
     @contextmanager
     def mover(self):
@@ -107,7 +125,7 @@ class Two:
         ids = FileIds(target, MACHINE, "mover")
         yield Mover(
             self.directory, source, target, Contents(self.source), Files(files, files, ids), 60,
-            self.said.append, lambda: self.source.now,
+            tables_of_apps(ours()), list(ours().every("provider")), self.said.append, lambda: self.source.now,
         )  # fmt: skip
 
     def move(self):
@@ -185,6 +203,21 @@ def assert_moved(two, before):
             left = sqlalchemy.select(sqlalchemy.func.count()).where(table.c.pid == PID)
             assert connection.scalar(left) == 0, name
         assert connection.scalar(sqlalchemy.text("select count(*) from links")) == 0
+    with two.source.store.read() as tx:
+        assert [one.pid for one in rows_in(tx).sources()] == [STAYS]
+        counts = [
+            (len(rows_in(tx).source_files(n)), len(rows_in(tx).source_urls(n, b"", 99))) for n in (1, 2, 3)
+        ]
+        assert counts == [(0, 0), (1, len(PAGES)), (0, 0)]
+    with two.target.store.read() as tx:
+        first, *its = rows_in(tx).sources()
+        assert (first.sourceid, first.pid, first.lease, first.owner) == (1, STAYS, 999, "here/1")
+        here = replace(SOURCE, pid=PID, owner="", claimed=0, lease=0, asked="")
+        assert its == [
+            replace(here, sourceid=one.sourceid, url=url) for one, url in zip(its, SOURCES, strict=True)
+        ]
+        assert its[0].sourceid > 1
+        assert its[1].sourceid - its[0].sourceid == 2
     assert two.source.documents(STAYS) == PAGES
     for lcc in (two.source, two.target):
         assert_books_balance(lcc.store)

@@ -12,6 +12,8 @@ from lcc_scrapy.apps.renaming import service as renaming
 from lcc_scrapy.apps.renaming.rules import RenameRefused, Renaming
 from lcc_scrapy.apps.renaming.service import RootRenaming
 from lcc_scrapy.apps.renaming.store import rows_in
+from lcc_scrapy.apps.sources.rules import Role, Source, SourceFile
+from lcc_scrapy.apps.sources.store import rows_in as source_rows
 from lcc_scrapy.db.records import (
     OUTCOME_FAILED,
     DocumentLink,
@@ -30,13 +32,14 @@ from lcc_scrapy.domain.entries import furlkey, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import State
 from lcc_scrapy.domain.roots import Root
-from lcc_scrapy.domain.sources import Role, Source, SourceFile
 from lcc_scrapy.domain.versions import Keep
 from lcc_scrapy.providers import portions, registration
+from lcc_scrapy.runtime.apps import ours
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
 NEW = "https://new.example.org/docs/"
+HOOKS = list(ours().every("renaming"))
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +54,7 @@ def rename(lcc, old=SITE, new=NEW, store=None):
         Renaming.between(Root.parse(old), Root.parse(new)),
         lcc.now,
         lcc.policy,
+        hooks=HOOKS,
     )
     for _ in work.check():
         pass
@@ -145,7 +149,7 @@ def test_who_follows_the_feed_meanwhile_has_in_the_end_what_is_there(lcc, page):
 
     follow()
     work = RootRenaming(
-        lcc.store, PID, Renaming.between(Root.parse(SITE), Root.parse(NEW)), lcc.now, lcc.policy
+        lcc.store, PID, Renaming.between(Root.parse(SITE), Root.parse(NEW)), lcc.now, lcc.policy, hooks=HOOKS
     )
     for _ in work.run(print):
         follow()
@@ -245,9 +249,9 @@ def put_all_kinds(lcc):
         tx.put_unwanted([Unwanted(key("a"), 1)])
         tx.put_acis([_aci("a")])
         tx.put_outcomes([_outcome("a"), _outcome("x"), LastOutcome(b"k" * 16, PID, 404, "", START)])
-        tx.put_source(Source(1, PID, "sitemap", url("sitemap.xml"), 60))
-        tx.put_source_files([SourceFile(1, 1, url("sitemap.xml"), 0, Role.LIST)])
-        tx.put_source_urls(1, {at: 5})
+        source_rows(tx).put_source(Source(1, PID, "sitemap", url("sitemap.xml"), 60))
+        source_rows(tx).put_source_files([SourceFile(1, 1, url("sitemap.xml"), 0, Role.LIST)])
+        source_rows(tx).put_source_urls(1, {at: 5})
         for name in ("gone", "lost"):
             tx.put_irrelevant([Irrelevant(key(name), PID, url(name), "e", "", "s", "t", START)])
         tx.put_tombstones(
@@ -288,8 +292,10 @@ def test_all_that_is_known_of_them_follows(lcc):
         assert (outcome.curl, outcome.furl) == (NEW + "x", NEW + "x")
         assert outcome.submitted == f'{{"burl": "{NEW}x", "len": 3}}'
         assert (tx.outcome(key("x")), tx.outcome(b"k" * 16).code) == (None, 404)
-        assert [one.url for one in (*tx.sources(PID), *tx.source_files(1))] == [NEW + "sitemap.xml"] * 2
-        assert tx.source_urls(1, b"", 10) == [(at, 5)]
+        assert [one.url for one in (*source_rows(tx).sources(PID), *source_rows(tx).source_files(1))] == [
+            NEW + "sitemap.xml"
+        ] * 2
+        assert source_rows(tx).source_urls(1, b"", 10) == [(at, 5)]
         assert [(row.urlkey, row.furl) for row in rows_in(tx).irrelevant_rows(PID, b"", 10)] == [
             (named("gone"), NEW + "gone")
         ]
@@ -406,7 +412,7 @@ def test_killed_at_any_commit_the_same_call_goes_on_and_nothing_is_told_twice(lc
 
 def _work(lcc, old=SITE, new=NEW):
     names = Renaming.between(Root.parse(old), Root.parse(new))
-    return RootRenaming(lcc.store, PID, names, lcc.now, lcc.policy)
+    return RootRenaming(lcc.store, PID, names, lcc.now, lcc.policy, hooks=HOOKS)
 
 
 @pytest.mark.parametrize("had_new", [False, True])

@@ -6,9 +6,9 @@ from lcc_scrapy.apps.sources.links import HEADER_MAX, link_headers
 from lcc_scrapy.apps.sources.pages import LOOKED_AT, head_links
 from lcc_scrapy.apps.sources.plain import JSON_MAX
 from lcc_scrapy.apps.sources.reading import PIECE, Unreadable, read
+from lcc_scrapy.apps.sources.rules import Entry, Report, compare
 from lcc_scrapy.apps.sources.submitting import checked
 from lcc_scrapy.domain.roots import Root
-from lcc_scrapy.domain.sources import Entry, Report, compare
 from lcc_scrapy.kit.fetching import MOST_BYTES
 from tests.faults.growth import Dimension, Parser, grown
 

@@ -16,16 +16,17 @@ from lcc_scrapy.apps.sources import running, websub
 from lcc_scrapy.apps.sources.callbacks import CallbackService
 from lcc_scrapy.apps.sources.grammar import HUBS
 from lcc_scrapy.apps.sources.links import HEADER_MAX
+from lcc_scrapy.apps.sources.rules import Further, Listing, Role, Source, SourceFile
 from lcc_scrapy.apps.sources.running import Run
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.apps.sources.submitting import Rules
 from lcc_scrapy.apps.sources.subscribing import Subscriber
 from lcc_scrapy.apps.sources.topics import read_topic
+from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.providers import Provider
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.domain.sources import Further, Listing, Role, Source, SourceFile
 from lcc_scrapy.kit.fetching import CannotFetch, Fetched
 from lcc_scrapy.kit.work import at_once
-from tests.memory_store import MemoryStore
 
 TOPIC = "http://www.example.org/feed"
 SUBSCRIBED = Source(
@@ -95,7 +96,7 @@ def hubs_asked(*hubs: str, failing: set[str] = frozenset()) -> list[str]:  # typ
 def test_an_answer_makes_us_ask_few_hubs_however_many_it_names() -> None:
     header = "".join(f"<http://h{number}/>;rel=hub," for number in range(1000))[:HEADER_MAX]
     fetched = Fetched(200, HttpUrl.parse(TOPIC), BytesIO(), {b"link": [header] * 16})
-    run = made_run(MemoryStore())
+    run = made_run(None)
     run._note_hubs(Listing(Role.NEWS), fetched)
     assert len(run.hubs) == HUBS
     assert len(hubs_asked(*run.hubs, failing=set(run.hubs))) == HUBS
@@ -105,18 +106,17 @@ def made_run(store: Any, most: int = 1000) -> Run:
     return Run(store, at_once, None, SUBSCRIBED, Rules(most=most))  # type: ignore[arg-type]
 
 
-def filled(urls: int) -> MemoryStore:
-    """Return a store with a subscribed source that remembers URLs."""
-    store = MemoryStore()
+def filled(store: Store, urls: int) -> Store:
+    """Give a store a subscribed source that remembers URLs."""
     with store.begin() as tx:
         tx.insert_provider(Provider(7, "x"), ["http://www.example.org/"])
-        tx.put_source(SUBSCRIBED)
-        tx.put_source_files([SourceFile(1, 1, TOPIC, 0, Role.NEWS, read=1, listed=urls)])
-        tx.put_source_urls(1, {number.to_bytes(16, "big"): 1 for number in range(urls)})
+        rows_in(tx).put_source(SUBSCRIBED)
+        rows_in(tx).put_source_files([SourceFile(1, 1, TOPIC, 0, Role.NEWS, read=1, listed=urls)])
+        rows_in(tx).put_source_urls(1, {number.to_bytes(16, "big"): 1 for number in range(urls)})
     return store
 
 
-def sent(store: MemoryStore, *names: str, most: int = 1000) -> Run:
+def sent(store: Store, *names: str, most: int = 1000) -> Run:
     """Take in what a hub sends."""
     body = "".join(f"<entry><link href='/{name}'/><id>{name}</id></entry>" for name in names)
     run = made_run(store, most)
@@ -125,24 +125,31 @@ def sent(store: MemoryStore, *names: str, most: int = 1000) -> Run:
     return run
 
 
-def test_a_ping_costs_what_it_names_and_not_all_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, read = filled(500), []
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_a_ping_costs_what_it_names_and_not_all_that_is_remembered(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = filled(store, 500), []
     monkeypatch.setattr(running.Files, "_page", lambda *_: read.append("a page of all"))
     assert sent(store, "a", "b").report.queued == 2
     assert sent(store, "a", "b").report.queued == 0
     assert read == []
 
 
-def test_pings_count_what_they_bring_and_stay_within_the_bound() -> None:
-    store = filled(500)
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_pings_count_what_they_bring_and_stay_within_the_bound(store: Store) -> None:
+    store = filled(store, 500)
     assert sent(store, "a", "b", most=503).report.queued == 2
     assert sent(store, "b", "c", "d", "e", most=503).report.queued == 1
     with store.read() as tx:
-        assert [one.listed for one in tx.source_files(1)] == [503]
-        assert len(tx.source_urls(1, b"", 1000)) == 503
+        assert [one.listed for one in rows_in(tx).source_files(1)] == [503]
+        assert len(rows_in(tx).source_urls(1, b"", 1000)) == 503
 
 
-def test_what_a_file_names_is_judged_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_what_a_file_names_is_judged_beside_the_event_loop(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """50 MB of odd URLs take seconds."""
     there: list[str] = []
 
@@ -155,7 +162,7 @@ def test_what_a_file_names_is_judged_beside_the_event_loop(monkeypatch: pytest.M
 
     for name in ("read_topic", "checked", "compare", "note_former_name"):
         monkeypatch.setattr(running, name, noting(getattr(running, name)))
-    store = filled(3)
+    store = filled(store, 3)
     sent(store, "a")
     index = Listing(Role.INDEX, files=(Further("http://xn--strae-oqa.example/"),))
     in_a_loop(made_run(store)._take_index(SourceFile(2, 1, TOPIC, 0, Role.INDEX), index, TOPIC, 0))

@@ -9,7 +9,8 @@ from ports import free_port
 from push_process import push_server
 from test_cli import House
 
-from lcc_scrapy.domain.sources import Source
+from lcc_scrapy.apps.sources.rules import Source
+from lcc_scrapy.apps.sources.store import rows_in
 
 SITE = "http://127.0.0.1:1/"
 KEY = "0123456789abcdef"
@@ -63,7 +64,7 @@ def subscribed(house):
     """Give a source a subscription; returns the path of its callback."""
     store = house.store()
     with store.begin() as tx:
-        tx.put_source(
+        rows_in(tx).put_source(
             Source(1, 7, "websub", f"{SITE}feed", 3600, callback="name", secret="secret", due=2**31)
         )
     store.close()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
 from lcc_scrapy.domain.providers import Provider
 from tests.harness import Lcc, wait_for
@@ -66,8 +67,8 @@ class Scene:
         store = SqlStore(self.lcc.shared_url)
         try:
             with store.begin() as tx:
-                (one,) = tx.sources()
-                tx.put_source(replace(one, owner="", due=0))
+                (one,) = rows_in(tx).sources()
+                rows_in(tx).put_source(replace(one, owner="", due=0))
         finally:
             store.close()
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.db.sql.store import SqlStore
 from tests.harness import Lcc, wait_for
 from tests.integration.hub import Hub, ask
@@ -208,8 +209,8 @@ def test_a_subscription_is_renewed_before_it_ends(scene: Subscribed) -> None:
         with store.begin() as tx:
             from dataclasses import replace
 
-            (one,) = tx.sources()
-            tx.put_source(replace(one, lease=one.at + 100))
+            (one,) = rows_in(tx).sources()
+            rows_in(tx).put_source(replace(one, lease=one.at + 100))
         store.close()
         scene.run()
         assert len(scene.hub.asked) == 2

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from lcc_scrapy.apps.sources.links import link_headers
 from lcc_scrapy.apps.sources.pages import HeadLink, head_links
 from lcc_scrapy.apps.sources.reading import Unreadable, read
+from lcc_scrapy.apps.sources.rules import MOST_ENTRIES, Change, Role, compare, stamp_of
 from lcc_scrapy.domain.references import resolve
 from lcc_scrapy.domain.retries import due_after_failures
-from lcc_scrapy.domain.sources import MOST_ENTRIES, Change, Role, compare, stamp_of
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 RS = 'xmlns:rs="http://www.openarchives.org/rs/terms/"'

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lcc_scrapy.apps.sources.rules import Kind, Report, Source
 from lcc_scrapy.apps.sources.runner import Runner
-from lcc_scrapy.domain.sources import Kind, Report, Source
 
 
 class Registry:

@@ -2,20 +2,21 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 
 from lcc_scrapy.cli import printing
 from lcc_scrapy.cli.context import Lcc, pass_lcc
 
-_KINDS = {
+_RENAMED = {
     "documents": "documents",
     "waiting": "waiting URLs",
     "found": "URLs that spiders found",
     "irrelevant": "documents that concerned nobody",
     "outcomes": "last outcomes",
-    "sources": "files of sources",
+}
+_OUTSIDE = {
     "dropped": "waiting URLs outside its roots dropped",
     "removed": "documents outside its roots removed",
     "held": "documents outside its roots held",
@@ -53,11 +54,13 @@ def rename_root(
         raise click.UsageError("--dry-run and --give-up do not go together")
     renaming = Renaming.between(Root.parse(old), Root.parse(new))
     detail = f"{old} {new} given up" if give_up else f"{old} {new}"
+    hooks = list(lcc.config.apps.every("renaming"))
+    kinds = {**_RENAMED, **{kind: words for one in hooks for kind, words in one.kinds.items()}, **_OUTSIDE}
     told = lcc.store() if dry_run else lcc.audited("provider rename-root", pid, detail)
     with told as store:
         with store.read() as tx:
             documents = find(tx, pid).fileused
-        work = RootRenaming(store, pid, renaming, int(time.time()), lcc.config.policy)
+        work = RootRenaming(store, pid, renaming, int(time.time()), lcc.config.policy, hooks=hooks)
         if give_up:
             counts = _counted("giving up", documents, work.give_up())
         else:
@@ -67,13 +70,13 @@ def rename_root(
     said = {"pid": pid, "old": str(renaming.old), "new": str(renaming.new), "dry_run": dry_run}
     said["given_up"] = give_up
     if as_json:
-        printing.as_json(said | {kind: counts[kind] for kind in _KINDS})
+        printing.as_json(said | {kind: counts[kind] for kind in kinds})
         return
     if give_up:
-        click.echo(f"{renaming.old} stays: {_in_words(counts)} changed")
+        click.echo(f"{renaming.old} stays: {_in_words(counts, kinds)} changed")
         return
     verb = "would be renamed" if dry_run else "renamed"
-    click.echo(f"{renaming.old} {verb} to {renaming.new}: {_in_words(counts)}")
+    click.echo(f"{renaming.old} {verb} to {renaming.new}: {_in_words(counts, kinds)}")
 
 
 def _counted(what: str, documents: int, steps: Iterator["Counter[str]"]) -> "Counter[str]":
@@ -85,6 +88,6 @@ def _counted(what: str, documents: int, steps: Iterator["Counter[str]"]) -> "Cou
     return counts
 
 
-def _in_words(counts: "Counter[str]") -> str:
-    others = [f"{counts[kind]} {words}" for kind, words in _KINDS.items() if counts[kind]]
+def _in_words(counts: "Counter[str]", kinds: Mapping[str, str]) -> str:
+    others = [f"{counts[kind]} {words}" for kind, words in kinds.items() if counts[kind]]
     return ", ".join(others) or "0 documents"

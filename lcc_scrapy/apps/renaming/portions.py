@@ -4,6 +4,7 @@ Each may be done twice: what is renamed does not begin with the old root any mor
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.cache import key_after, renamed_to
 from lcc_scrapy.domain.entries import furlkey, urlkey
 from lcc_scrapy.domain.policy import QueuePolicy
+from lcc_scrapy.kit.renaming import RenamingHook
 from lcc_scrapy.providers.registration import NoSuchProvider, lock
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
 
@@ -28,6 +30,7 @@ class RenamedRows:
     renaming: Renaming
     now: int
     policy: QueuePolicy
+    hooks: Sequence[RenamingHook]
 
     def _batch(self, tx: Tx, keys: Iterable[bytes]) -> UnitOfWork:
         batch = UnitOfWork(tx, [self.pid], keys, self.now, self.policy)
@@ -70,7 +73,7 @@ class RenamedRows:
         return found
 
     def _places(self, tx: Tx, furls: Mapping[str, str]) -> None:
-        """Let interests and files of sources follow URLs that are fetched from elsewhere now."""
+        """Let interests, and what apps keep, follow URLs that are fetched from elsewhere now."""
         places = {furlkey(self.pid, old): furlkey(self.pid, new) for old, new in furls.items() if old != new}
         if not places:
             return
@@ -79,7 +82,8 @@ class RenamedRows:
         there = tx.ownerships([(row.furlkey, row.owner) for row in moved])
         tx.put_owners([_together(row, there.get((row.furlkey, row.owner))) for row in moved])
         tx.delete_owners([(row.furlkey, row.owner) for row in interests])
-        rows_in(tx).relist(places)
+        for hook in self.hooks:
+            hook.moved(tx, places)
 
     # --- waiting URLs ----------------------------------------------------------------------------
 
@@ -182,21 +186,14 @@ class RenamedRows:
             self._places(tx, {row.furl: renamed[row.urlkey] for row in changed})
         return len(changed)
 
-    def sources(self) -> int:
-        """Rename the sitemaps and feeds of the provider, of which there are few; return how many files."""
-        count = 0
+    def of_apps(self) -> Counter[str]:
+        """Rename what apps keep; return how many of each kind."""
         with self.store.begin() as tx:
             lock(tx, self.pid)
-            for source in tx.sources(self.pid):
-                tx.put_source(replace(source, url=self.renaming.url(source.url)))
-                files = [
-                    (one, replace(one, url=self.renaming.url(one.url)))
-                    for one in tx.source_files(source.sourceid)
-                ]
-                changed = [named for one, named in files if named != one]
-                tx.put_source_files(changed)
-                count += len(changed)
-        return count
+            counts: Counter[str] = Counter()
+            for hook in self.hooks:
+                counts.update(hook.renamed(tx, self.pid, self.renaming.url))
+            return counts
 
 
 def _together(row: Ownership, there: Ownership | None) -> Ownership:

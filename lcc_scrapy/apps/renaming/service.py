@@ -31,6 +31,7 @@ from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.providers import Provider, State
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside
+from lcc_scrapy.kit.renaming import RenamingHook
 from lcc_scrapy.providers import portions
 from lcc_scrapy.providers.at_rest import LOOK, sets_under_way, why_busy
 from lcc_scrapy.providers.narrowing import Narrowing
@@ -101,11 +102,20 @@ class _Refused:
 class RootRenaming:
     """One root of one provider gets another URL; see the module."""
 
-    def __init__(self, store: Store, pid: int, renaming: Renaming, now: int, policy: QueuePolicy) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pid: int,
+        renaming: Renaming,
+        now: int,
+        policy: QueuePolicy,
+        *,
+        hooks: Sequence[RenamingHook],
+    ) -> None:
         self._store = store
         self._pid = pid
         self._renaming = renaming
-        self._rows = RenamedRows(store, pid, renaming, now, policy)
+        self._rows = RenamedRows(store, pid, renaming, now, policy, hooks)
 
     # --- check -----------------------------------------------------------------------------------
 
@@ -202,7 +212,7 @@ class RootRenaming:
             count = repeated(self._rows.documents, [row.urlkey for row in rows])
             yield Counter(looked_at=len(rows), documents=count)
         yield from self._run_found()
-        yield Counter(sources=repeated(self._rows.sources))
+        yield repeated(self._rows.of_apps)
         repeated(self._finish)
         for step in Narrowing(self._store, self._pid, self._rows.now, self._rows.policy).run():
             yield Counter(dropped=step.dropped, removed=len(step.removed), held=step.held)

@@ -1,20 +1,16 @@
 """What hangs on the names of URLs, as rows, for a root that gets another one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import DocumentLink, Irrelevant
-from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.irrelevant_verbs import DROPPED
 from lcc_scrapy.db.sql.link_bodies import unpacked
 from lcc_scrapy.db.sql.provider_verbs import OUTCOMES
-from lcc_scrapy.db.sql.rows import OnConnection, chunks
+from lcc_scrapy.db.sql.rows import OnConnection
 from lcc_scrapy.db.tx import Tx
-
-KEYS = 100
-"""Keys that one statement changes."""
 
 
 class RenamingRows(OnConnection):
@@ -27,17 +23,6 @@ class RenamingRows(OnConnection):
         query = select(c.urlkey, c.body, w.body).select_from(both)
         rows = self._rows(query, c.urlkey, keys)
         return {bytes(key): unpacked(bytes(body), bytes(words or b"")) for key, body, words in rows}
-
-    def relist(self, places: Mapping[bytes, bytes]) -> None:
-        """Let files of sources list URLs under their new ``furlkey`` instead of the former one."""
-        names = ("fileid", "furlkey", "stamp")
-        for part in chunks(places, KEYS):
-            rows = many.select(self._c, t.sourceurls.name, names, "furlkey", part)
-            self._c.execute(delete(t.sourceurls).where(t.sourceurls.c.furlkey.in_(part)))
-            moved = [(fileid, places[bytes(key)], stamp) for fileid, key, stamp in rows]
-            many.insert(
-                self._c, t.sourceurls.name, names, moved, keys=names[:2], changes={"stamp": many.REPLACE}
-            )
 
     def irrelevant_rows(self, pid: int, after: bytes, limit: int) -> list[Irrelevant]:
         """Return what is left of a provider's dropped documents behind a key, by rising key."""

@@ -10,12 +10,12 @@ from io import BytesIO
 
 from lcc_scrapy.apps.sources.reading import Unreadable
 from lcc_scrapy.apps.sources.registry import RunElsewhere
+from lcc_scrapy.apps.sources.rules import Report, Source
 from lcc_scrapy.apps.sources.runner import Runner
 from lcc_scrapy.apps.sources.running import Run
 from lcc_scrapy.apps.sources.websub import is_signed
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.domain.sources import Report, Source
 from lcc_scrapy.kit.fetching import CannotFetch, Fetched
 from lcc_scrapy.web.body_room import BodyRoom
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from lcc_scrapy.apps.sources.discovery import Offer, Subject
     from lcc_scrapy.apps.sources.registry import Registry
+    from lcc_scrapy.apps.sources.rules import Report, Source
     from lcc_scrapy.domain.roots import HttpUrl
-    from lcc_scrapy.domain.sources import Report, Source
     from lcc_scrapy.http.credentials import Credentials
 
 _KINDS = {
@@ -88,7 +88,7 @@ def add(lcc: Lcc, /, *, pid: int, every: int | None, **given: str | None) -> Non
     lcc source add 7 --feed http://www.example.org/news.rss --every 15m
     lcc source add 7 --redis-key myspider:start_urls
     """  # noqa: D301
-    from lcc_scrapy.domain.sources import Kind
+    from lcc_scrapy.apps.sources.rules import Kind
 
     named = [(Kind(_KINDS[option]), place) for option, place in given.items() if place]
     if len(named) != 1:
@@ -314,7 +314,7 @@ async def _run(
 ) -> "list[tuple[Source, Report, str]]":
     from lcc_scrapy.apps.sources.opening import runner_of
     from lcc_scrapy.apps.sources.registry import SourceRefused
-    from lcc_scrapy.domain.sources import Report
+    from lcc_scrapy.apps.sources.rules import Report
     from lcc_scrapy.kit.work import at_once
 
     runner = runner_of(

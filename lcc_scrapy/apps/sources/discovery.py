@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from lcc_scrapy.apps.sources.pages import head_links
 from lcc_scrapy.apps.sources.reading import Unreadable, read
+from lcc_scrapy.apps.sources.rules import Kind
 from lcc_scrapy.apps.sources.running import whose_is
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.references import http_url
 from lcc_scrapy.domain.roots import HttpUrl, Root, hosts, inside
-from lcc_scrapy.domain.sources import Kind
 from lcc_scrapy.kit.fetching import CannotFetch, Fetched, Fetcher, Whose
 
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from lcc_scrapy.apps.sources.files import Files
 from lcc_scrapy.apps.sources.redis_items import url_of
 from lcc_scrapy.apps.sources.redis_key import Batch, RedisKey
+from lcc_scrapy.apps.sources.rules import Change, Entry, Report, Role, Source, SourceFile
 from lcc_scrapy.apps.sources.running import Stopped, active_provider, confirm
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.apps.sources.submitting import OwnSet, Rules, checked
 from lcc_scrapy.db.tx import Store, Tx
 from lcc_scrapy.domain.errors import UrlRefused
 from lcc_scrapy.domain.roots import Root
-from lcc_scrapy.domain.sources import Change, Entry, Report, Role, Source, SourceFile
 from lcc_scrapy.feed.store_feed import LCC_ID
 from lcc_scrapy.kit.work import Work
 
@@ -81,7 +82,7 @@ class Drain:
         with self.store.read() as tx:
             active_provider(tx, self.source.pid)
             roots = tuple(map(Root.parse, tx.roots(self.source.pid)))
-            return tx.source_files(self.source.sourceid), roots
+            return rows_in(tx).source_files(self.source.sourceid), roots
 
     def _read(self, batch: Batch) -> tuple[list[Change], list[bytes]]:
         """Return what may be submitted of a batch, and the items of which nothing may."""
@@ -103,10 +104,10 @@ class Drain:
         """Queue a batch and note it; False = nothing was done, as the queue has no room."""
 
         def note(tx: Tx) -> None:
-            one = tx.source(self.source.sourceid)
+            one = rows_in(tx).source(self.source.sourceid)
             if one is None or one.owner != self.source.owner:
                 raise Stopped
-            tx.put_source_files([noted])
+            rows_in(tx).put_source_files([noted])
 
         return own.submit(changes, int(self.now()), note)
 

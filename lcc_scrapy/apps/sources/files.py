@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from lcc_scrapy.apps.sources.rules import Change, Difference, Role, Source, SourceFile
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.sources import Change, Difference, Role, Source, SourceFile
 from lcc_scrapy.kit.work import Work
 
 FILEID = "sourcefile"
@@ -49,9 +50,9 @@ class Files:
     def _numbered(self, url: str, parent: int, role: Role) -> SourceFile:
         with self.store.begin() as tx:
             number = tx.take(FILEID, 1)  # which locks: a ping and a crawl may come at the same time
-            there = (one for one in tx.source_files(self.source.sourceid) if one.url == url)
+            there = (one for one in rows_in(tx).source_files(self.source.sourceid) if one.url == url)
             made = next(there, None) or SourceFile(number, self.source.sourceid, url, parent, role)
-            tx.put_source_files([made])
+            rows_in(tx).put_source_files([made])
             return made
 
     async def remembered(self, file: SourceFile) -> dict[bytes, int]:
@@ -72,11 +73,11 @@ class Files:
 
     def _stamps(self, fileid: int, keys: Collection[bytes]) -> dict[bytes, int]:
         with self.store.read() as tx:
-            return tx.source_stamps(fileid, keys)
+            return rows_in(tx).source_stamps(fileid, keys)
 
     def _page(self, fileid: int, after: bytes) -> list[tuple[bytes, int]]:
         with self.store.read() as tx:
-            return tx.source_urls(fileid, after, PAGE)
+            return rows_in(tx).source_urls(fileid, after, PAGE)
 
     def count(self, file: SourceFile, remembered: Collection[bytes]) -> None:
         """Note how many URLs of a file are remembered: a run that was killed may have left some."""
@@ -95,17 +96,17 @@ class Files:
     async def put(self, file: SourceFile) -> None:
         """Note what is known of a file now."""
         self.known[file.url] = file
-        await self.work(self._change, lambda tx: tx.put_source_files([file]))
+        await self.work(self._change, lambda tx: rows_in(tx).put_source_files([file]))
 
     async def forget(self, file: SourceFile) -> None:
         """Forget a file."""
         del self.known[file.url]
-        await self.work(self._change, lambda tx: tx.delete_source_files([file.fileid]))
+        await self.work(self._change, lambda tx: rows_in(tx).delete_source_files([file.fileid]))
 
     def _change(self, change: Callable[[Tx], None]) -> None:
         """Change something, unless the source was removed meanwhile."""
         with self.store.begin() as tx:
-            if tx.source(self.source.sourceid) is not None:
+            if rows_in(tx).source(self.source.sourceid) is not None:
                 change(tx)
 
 

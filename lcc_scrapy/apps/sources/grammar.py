@@ -7,7 +7,7 @@ without their namespaces, which sites often get wrong.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lcc_scrapy.domain.sources import (
+from lcc_scrapy.apps.sources.rules import (
     MOST_ENTRIES,
     MOST_FILES,
     TEXT_MAX,

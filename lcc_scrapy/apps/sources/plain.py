@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from lcc_scrapy.domain.sources import MOST_ENTRIES, TEXT_MAX, Entry, Listing, Role, stamp_of
+from lcc_scrapy.apps.sources.rules import MOST_ENTRIES, TEXT_MAX, Entry, Listing, Role, stamp_of
 
 JSON_MAX = 5_000_000
 """Bytes of a JSON Feed: as objects in memory it takes many times as much."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from lcc_scrapy.apps.sources.grammar import Full, Grammar
 from lcc_scrapy.apps.sources.plain import read_json, read_lines
+from lcc_scrapy.apps.sources.rules import Listing
 from lcc_scrapy.content.decoding import BadCoding, decoder
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.sources import Listing
 from lcc_scrapy.kit.fetching import MOST_BYTES
 from lcc_scrapy.wire.xml_parsing import WIDE, BadXml, XmlParser
 

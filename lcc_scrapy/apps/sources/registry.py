@@ -12,14 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from lcc_scrapy.apps.sources import websub
-from lcc_scrapy.db.records import SOURCEID
-from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain import timeslots
-from lcc_scrapy.domain.errors import LccError, UrlRefused
-from lcc_scrapy.domain.providers import Provider, State
-from lcc_scrapy.domain.retries import due_after_failures
-from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
-from lcc_scrapy.domain.sources import (
+from lcc_scrapy.apps.sources.rules import (
     CLAIM,
     ERROR_MAX,
     KEY_MAX,
@@ -30,6 +23,14 @@ from lcc_scrapy.domain.sources import (
     Source,
     SourceFile,
 )
+from lcc_scrapy.apps.sources.store import rows_in
+from lcc_scrapy.apps.sources.tables import SOURCEID
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain import timeslots
+from lcc_scrapy.domain.errors import LccError, UrlRefused
+from lcc_scrapy.domain.providers import Provider, State
+from lcc_scrapy.domain.retries import due_after_failures
+from lcc_scrapy.domain.roots import HttpUrl, Root, hosts
 from lcc_scrapy.kit.claims import has_ended
 
 LOOKED_AT = 50
@@ -80,20 +81,20 @@ class Registry:
             if tx.lock_providers([pid]).get(pid) is None:
                 raise SourceRefused(f"there is no provider {pid}: see `lcc provider list`")
             place = _key(url) if kind is Kind.REDIS else _place(url, tx.roots(pid))
-            its = tx.sources(pid)
+            its = rows_in(tx).sources(pid)
             same = next((one for one in its if (one.kind, one.url) == (kind, place)), None)
             if same is not None:
                 raise SourceRefused(f"it is source {same.sourceid} already")
             if len(its) >= MOST:
                 raise SourceRefused(f"provider {pid} has {MOST} sources already")
             made = Source(tx.take(SOURCEID, 1), pid, str(kind), place, every, created=now, due=now)
-            tx.put_source(made)
+            rows_in(tx).put_source(made)
             return made
 
     def all(self, pid: int | None = None) -> list[Source]:
         """Return the sources of a provider, or all."""
         with self.store.read() as tx:
-            return tx.sources(pid)
+            return rows_in(tx).sources(pid)
 
     def get(self, sourceid: int) -> Source:
         """Return a source; raises ``NoSuchSource``."""
@@ -103,13 +104,13 @@ class Registry:
     def files(self, sourceid: int) -> list[SourceFile]:
         """Return what is known of the files of a source."""
         with self.store.read() as tx:
-            return tx.source_files(sourceid)
+            return rows_in(tx).source_files(sourceid)
 
     def remove(self, sourceid: int) -> Source:
         """Forget a source; its documents stay."""
         with self.store.begin() as tx:
             gone = _found(tx, sourceid)
-            tx.delete_source(sourceid)
+            rows_in(tx).delete_source(sourceid)
             return gone
 
     # --- who runs one ----------------------------------------------------------------------------
@@ -120,19 +121,24 @@ class Registry:
         Of one provider, one runs at a time: a slow site takes one place, and its bandwidth is not multiplied.
         """
         with self.store.read() as tx:
-            if not tx.startable_sources(now, 1):
+            if not rows_in(tx).startable_sources(now, 1):
                 return None
         with self._claiming() as tx:
-            for one in tx.startable_sources(now, LOOKED_AT):
+            for one in rows_in(tx).startable_sources(now, LOOKED_AT):
                 provider = tx.provider(one.pid)
                 later = self._not_before(provider, one, now)
                 if one.asked == websub.UNSUBSCRIBE:
-                    tx.delete_source(one.sourceid)
+                    rows_in(tx).delete_source(one.sourceid)
                 elif later:
-                    tx.put_source(replace(one, due=later))
+                    rows_in(tx).put_source(replace(one, due=later))
                 else:
                     return self._claimed(tx, one, now)
         return None
+
+    def wake(self, now: int) -> None:
+        """Make due what a machine whose clock was ahead has put off."""
+        with self._claiming() as tx:
+            rows_in(tx).wake_sources(now)
 
     def claim(self, sourceid: int, now: int) -> Source:
         """Claim a source, whether it is due or not; raises ``SourceRefused`` while another one runs it."""
@@ -147,7 +153,7 @@ class Registry:
     def keep(self, source: Source, now: int) -> bool:
         """Go on; tells whether the source is still this process's."""
         with self._claiming() as tx:
-            one = tx.source(source.sourceid)
+            one = rows_in(tx).source(source.sourceid)
             if one is None or one.owner != self.owner:
                 return False
             self._claimed(tx, one, now)
@@ -161,7 +167,7 @@ class Registry:
 
     def _claimed(self, tx: Tx, one: Source, now: int) -> Source:
         claimed = replace(one, owner=self.owner, claimed=now + CLAIM, due=now + CLAIM)
-        tx.put_source(claimed)
+        rows_in(tx).put_source(claimed)
         return claimed
 
     def _not_before(self, provider: Provider | None, one: Source, now: int) -> int:
@@ -180,57 +186,57 @@ class Registry:
         """Note that a hub is about to be asked for a subscription."""
         with self._claiming() as tx:
             one = websub.prepared(_found(tx, sourceid), hub, topic)
-            tx.put_source(one)
+            rows_in(tx).put_source(one)
             return one
 
     def called_back(self, callback: str) -> Source | None:
         """Return the source of a callback."""
         with self.store.read() as tx:
-            return tx.source_called_back(callback)
+            return rows_in(tx).source_called_back(callback)
 
     def verified(self, callback: str, said: Mapping[str, str], now: int) -> str:
         """Note what a hub verifies, and return what it is answered; "" = it was not asked for that."""
         if self.called_back(callback) is None:  # names that anybody makes up lock nothing
             return ""
         with self._claiming() as tx:
-            one = tx.source_called_back(callback)
+            one = rows_in(tx).source_called_back(callback)
             if one is None:
                 return ""
             verdict = websub.verified(one, said, now)
             if verdict.source is None:
-                tx.delete_source(one.sourceid)
+                rows_in(tx).delete_source(one.sourceid)
             elif verdict.source != one:
                 due = _before_lease_ends(one.due, verdict.source.lease, now)
-                tx.put_source(replace(verdict.source, due=due))
+                rows_in(tx).put_source(replace(verdict.source, due=due))
             return verdict.challenge
 
     def pinged(self, sourceid: int, report: Report, now: int) -> None:
         """Note what a hub's content brought; what the queue had no room for is looked at again soon."""
         with self._claiming() as tx:
-            one = tx.source(sourceid)
+            one = rows_in(tx).source(sourceid)
             if one is not None and (report.sets or report.refused):
                 one = replace(_with_counts(one, report), changed=now)
-                tx.put_source(one)
+                rows_in(tx).put_source(one)
             if one is not None and report.held_up:
-                tx.put_source(replace(one, due=min(one.due, now + SOON)))
+                rows_in(tx).put_source(replace(one, due=min(one.due, now + SOON)))
 
     def expect(self, sourceid: int, now: int) -> None:
         """Note that a source is to be looked at soon, also if this process ends before it does."""
         with self._claiming() as tx:
-            one = tx.source(sourceid)
+            one = rows_in(tx).source(sourceid)
             if one is not None and one.due > now + SOON:
-                tx.put_source(replace(one, due=now + SOON))
+                rows_in(tx).put_source(replace(one, due=now + SOON))
 
     def leave(self, sourceid: int, now: int) -> Source | None:
         """Note that a hub is asked to end its subscription; None = there is none, the source is gone."""
         with self._claiming() as tx:
             one = _found(tx, sourceid)
             if not one.hub or not one.lease or one.asked == websub.UNSUBSCRIBE:
-                tx.delete_source(sourceid)
+                rows_in(tx).delete_source(sourceid)
                 return None
             why = "waits for its hub to end the subscription"
             leaving = replace(one, asked=websub.UNSUBSCRIBE, error=why, due=now + LEAVING)
-            tx.put_source(leaving)
+            rows_in(tx).put_source(leaving)
             return leaving
 
     # --- how a run ended -------------------------------------------------------------------------
@@ -254,14 +260,14 @@ class Registry:
     def released(self, source: Source, now: int) -> None:
         """Give a source back, as this process stops: another may run it."""
         with self._claiming() as tx:
-            one = tx.source(source.sourceid)
+            one = rows_in(tx).source(source.sourceid)
             if one is not None and one.owner == self.owner:
-                tx.put_source(replace(one, owner="", claimed=0, due=now))
+                rows_in(tx).put_source(replace(one, owner="", claimed=0, due=now))
 
     def _end(self, source: Source, report: Report, values: dict[str, Any]) -> Source | None:
         """Note how a run ended, and what it did; None where the source is another's by now, or gone."""
         with self._claiming() as tx:
-            one = tx.source(source.sourceid)
+            one = rows_in(tx).source(source.sourceid)
             if one is None or one.owner != self.owner:
                 return None
             error = _fit(values.pop("error"))
@@ -269,7 +275,7 @@ class Registry:
             ended = replace(one, owner="", claimed=0, error=error, **values)
             if report.sets or report.refused:
                 ended = _with_counts(ended, report)
-            tx.put_source(ended)
+            rows_in(tx).put_source(ended)
             return ended
 
 
@@ -290,7 +296,7 @@ def _with_counts(ended: Source, report: Report) -> Source:
 
 
 def _found(tx: Tx, sourceid: int) -> Source:
-    one = tx.source(sourceid)
+    one = rows_in(tx).source(sourceid)
     if one is None:
         raise NoSuchSource(f"there is no source {sourceid}: see `lcc source list`")
     return one

@@ -13,19 +13,24 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from lcc_scrapy.apps.sources.draining import Drain, Redis
 from lcc_scrapy.apps.sources.registry import Registry
+from lcc_scrapy.apps.sources.rules import CLAIM, Kind, Report, Source
 from lcc_scrapy.apps.sources.running import Run, Stopped
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.apps.sources.submitting import Rules, rules_of
 from lcc_scrapy.apps.sources.subscribing import Subscriber
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.rounds import Rounds
 from lcc_scrapy.db.thread import Clock, StoreThread
 from lcc_scrapy.domain.errors import LccError
-from lcc_scrapy.domain.sources import CLAIM, Kind, Report, Source
+from lcc_scrapy.domain.steady_clock import SteadyClock
 from lcc_scrapy.kit.fetching import CannotFetch, Fetcher
 from lcc_scrapy.kit.work import Work
 
 AT_A_TIME = 4
 """Sources that one process runs at a time: a slow site holds up no other."""
+
+WAKE_EVERY = 600.0
+"""Seconds until it is looked anew for sources that clocks of other machines have put off."""
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +119,8 @@ class DueSources:
         self._short = short
         self._rounds = Rounds(clock, self._look, lambda: poll, "look at sources")
         self._running: set[asyncio.Task[None]] = set()
+        self._clock = SteadyClock(runner.now, clock.seconds)
+        self._wake_at = 0.0
 
     def start(self) -> None:
         """Look for the first time."""
@@ -137,11 +144,15 @@ class DueSources:
     def is_done(self) -> bool:
         """Tell whether nothing runs and nothing is due (in the store's thread)."""
         with self._runner.registry.store.read() as tx:
-            return not self._running and not tx.due_sources(int(self._runner.now()), 1)
+            return not self._running and not rows_in(tx).due_sources(int(self._runner.now()), 1)
 
     @inlineCallbacks
     def _look(self) -> Any:
         """Begin what is due, as far as there is a place."""
+        steady = self._clock.since_start()
+        if self._clock.follow() or steady >= self._wake_at:
+            yield self._thread.run(self._runner.registry.wake, int(self._runner.now()))
+            self._wake_at = steady + WAKE_EVERY
         while len(self._running) < AT_A_TIME and not self._rounds.stopping and not self._short():
             now = int(self._runner.now())
             source: Source | None = yield self._thread.run(self._runner.registry.claim_due, now)

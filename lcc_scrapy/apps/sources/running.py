@@ -16,14 +16,7 @@ from lcc_scrapy.apps.sources.files import Files, steps
 from lcc_scrapy.apps.sources.grammar import HUBS
 from lcc_scrapy.apps.sources.links import link_headers
 from lcc_scrapy.apps.sources.reading import Unreadable, read
-from lcc_scrapy.apps.sources.submitting import STEP, OwnSet, Rules, checked, note_former_name
-from lcc_scrapy.apps.sources.topics import read_topic
-from lcc_scrapy.db.tx import Store, Tx
-from lcc_scrapy.domain.errors import UrlRefused
-from lcc_scrapy.domain.providers import Provider, State, Wanted
-from lcc_scrapy.domain.references import http_url, resolve
-from lcc_scrapy.domain.roots import Root, hosts
-from lcc_scrapy.domain.sources import (
+from lcc_scrapy.apps.sources.rules import (
     ETAG_MAX,
     MODIFIED_MAX,
     MOST_FILES,
@@ -39,6 +32,14 @@ from lcc_scrapy.domain.sources import (
     compare,
     in_order,
 )
+from lcc_scrapy.apps.sources.store import rows_in
+from lcc_scrapy.apps.sources.submitting import STEP, OwnSet, Rules, checked, note_former_name
+from lcc_scrapy.apps.sources.topics import read_topic
+from lcc_scrapy.db.tx import Store, Tx
+from lcc_scrapy.domain.errors import UrlRefused
+from lcc_scrapy.domain.providers import Provider, State, Wanted
+from lcc_scrapy.domain.references import http_url, resolve
+from lcc_scrapy.domain.roots import Root, hosts
 from lcc_scrapy.kit.fetching import CannotFetch, Fetched, Fetcher, Whose
 from lcc_scrapy.kit.work import T, Work
 
@@ -132,7 +133,7 @@ class Run:
     def _known(self) -> tuple[Provider, list[str], list[SourceFile]]:
         with self.store.read() as tx:
             provider = active_provider(tx, self.source.pid)
-            return provider, tx.roots(self.source.pid), tx.source_files(self.source.sourceid)
+            return provider, tx.roots(self.source.pid), rows_in(tx).source_files(self.source.sourceid)
 
     # --- one file --------------------------------------------------------------------------------
 
@@ -343,15 +344,15 @@ def confirm(store: Store, pid: int, now: int) -> None:
 
 
 def _note_urls(file: SourceFile, changes: Sequence[Change], tx: Tx) -> None:
-    tx.put_source_urls(file.fileid, {one.key: one.stamp for one in changes})
+    rows_in(tx).put_source_urls(file.fileid, {one.key: one.stamp for one in changes})
 
 
 def _note_more_urls(file: SourceFile, changes: Sequence[Change], tx: Tx) -> None:
     """Note URLs beside those that are remembered, and how many that makes."""
-    more = len(changes) - len(tx.source_stamps(file.fileid, [one.key for one in changes]))
+    more = len(changes) - len(rows_in(tx).source_stamps(file.fileid, [one.key for one in changes]))
     _note_urls(file, changes, tx)
-    its = (one for one in tx.source_files(file.sourceid) if one.fileid == file.fileid)
-    tx.put_source_files([replace(one, listed=one.listed + more) for one in its])
+    its = (one for one in rows_in(tx).source_files(file.sourceid) if one.fileid == file.fileid)
+    rows_in(tx).put_source_files([replace(one, listed=one.listed + more) for one in its])
 
 
 def whose_is(provider: Provider, roots: tuple[Root, ...]) -> Whose:

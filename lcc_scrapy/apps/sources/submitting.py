@@ -9,7 +9,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lcc_scrapy.apps.sources.rules import Change, Entry, Report, Source
 from lcc_scrapy.apps.sources.settings import SourceSettings
+from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.config.config import Config
 from lcc_scrapy.db.records import ABSORBED, ProviderSet
 from lcc_scrapy.db.tx import Store, Tx
@@ -21,7 +23,6 @@ from lcc_scrapy.domain.policy import QueuePolicy
 from lcc_scrapy.domain.queue import Place
 from lcc_scrapy.domain.references import http_url
 from lcc_scrapy.domain.roots import HttpUrl, Root, inside, not_below, root_to_add
-from lcc_scrapy.domain.sources import Change, Entry, Report, Source
 from lcc_scrapy.intake.absorbing import PSETID
 from lcc_scrapy.queue.unit_of_work import UnitOfWork, keys_of
 
@@ -94,7 +95,7 @@ class OwnSet:
         ``note`` notes that in the same transaction.
         """
         with self._store.begin() as tx:
-            if not tx.lock_providers([self._pid]) or tx.source(self._source.sourceid) is None:
+            if not tx.lock_providers([self._pid]) or rows_in(tx).source(self._source.sourceid) is None:
                 return False
             if not self._admits(tx):
                 self._report.held_up = True
@@ -152,7 +153,7 @@ class OwnSet:
     def removable(self, fileid: int, keys: Sequence[bytes]) -> int:
         """Count the documents that go with URLs which a file does not list any more."""
         with self._store.read() as tx:
-            gone = set(keys) - tx.listed_elsewhere(fileid, keys)
+            gone = set(keys) - rows_in(tx).listed_elsewhere(fileid, keys)
             return sum(row.origin == Origin.SOURCE for rows in tx.cached_at(gone).values() for row in rows)
 
     def is_too_much(self, removing: int, now: int) -> bool:
@@ -168,10 +169,10 @@ class OwnSet:
         with self._store.begin() as tx:
             if removes and tx.lock_providers([self._pid]):
                 self._leave_out(tx, fileid, keys, now, hold=hold)
-            tx.delete_source_urls(fileid, keys)
+            rows_in(tx).delete_source_urls(fileid, keys)
 
     def _leave_out(self, tx: Tx, fileid: int, keys: Sequence[bytes], now: int, *, hold: bool) -> None:
-        gone = [key for key in keys if key not in tx.listed_elsewhere(fileid, keys)]
+        gone = [key for key in keys if key not in rows_in(tx).listed_elsewhere(fileid, keys)]
         documents = tx.cached_at(gone)
         going = [row.urlkey for rows in documents.values() for row in rows if row.origin == Origin.SOURCE]
         waiting = [] if hold else list(tx.waiting_at(gone).values())

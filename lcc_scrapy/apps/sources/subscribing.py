@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from lcc_scrapy.apps.sources import websub
 from lcc_scrapy.apps.sources.registry import Registry
+from lcc_scrapy.apps.sources.rules import Source
 from lcc_scrapy.apps.sources.running import Run
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.references import http_url
 from lcc_scrapy.domain.roots import HttpUrl
-from lcc_scrapy.domain.sources import Source
 from lcc_scrapy.kit.fetching import REDIRECTS, CannotFetch, Fetcher, Whose, joined
 from lcc_scrapy.kit.work import Work
 

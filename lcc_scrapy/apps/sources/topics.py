@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from lcc_scrapy.apps.sources.pages import LOOKED_AT, head_links
 from lcc_scrapy.apps.sources.reading import Unreadable, read
-from lcc_scrapy.domain.sources import Entry, Listing, Role, stamp_of
+from lcc_scrapy.apps.sources.rules import Entry, Listing, Role, stamp_of
 
 
 def read_topic(pieces: Iterable[bytes]) -> Listing:

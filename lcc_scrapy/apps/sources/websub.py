@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from lcc_scrapy.domain.sources import Source
+from lcc_scrapy.apps.sources.rules import Source
 
 LEASE = 864_000
 """Seconds for which a subscription is asked for; a hub may say otherwise."""

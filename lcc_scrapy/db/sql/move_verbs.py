@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Table, and_, delete, func, insert, literal, or_, select, tuple_
 
+from lcc_scrapy.db import columns
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.sql.many import MYSQL
 from lcc_scrapy.db.sql.rows import OnConnection, chunks
@@ -29,7 +30,6 @@ BY_PROVIDER: Mapping[str, tuple[str, ...]] = {
     "outcomes": ("state", "at", "urlkey"),
     "fetchcounts": ("begun", "result", "code"),
     "mailstates": ("pid",),
-    "sources": ("sourceid",),
 }
 """The tables with rows of a provider that move, but for numbers of the LCC's own, as they are.
 
@@ -44,7 +44,6 @@ KEYS = {**BY_PROVIDER, **TOLD}
 OF_DOCUMENTS = ("versions", "links", "unwanted", "moved")
 """Those whose rows move with the document that they belong to."""
 
-OF_SOURCES = ("sourcefiles", "sourceurls")
 MADE_ANEW = ("pidb", "qpsdb", "turns", "scans")
 LEFT_EMPTY = ("logins", "overtaking", "fetches", "failinghosts")
 """Those in which nothing is needed of a provider that nobody fetches from and that cannot log in."""
@@ -61,20 +60,26 @@ SET_NUMBERS = (
 )  # fmt: skip
 """Columns that have numbers of sets, where they have one at all."""
 
-SOURCE_NUMBERS = (("sources", "sourceid"),)
+
+def keys_of(table: Table | str) -> tuple[str, ...]:
+    """Return the keys by which a provider's rows in a table are read."""
+    if isinstance(table, str):
+        return KEYS[table]
+    of_an_app: tuple[str, ...] = table.info[columns.KEYS]
+    return of_an_app
 
 
-def _table(name: str) -> Table:
-    return t.metadata.tables[name]
+def _table(one: Table | str) -> Table:
+    return t.metadata.tables[one] if isinstance(one, str) else one
 
 
 class MoveVerbs(OnConnection):
-    """Verbs for a provider that moves to another LCC."""
+    """Verbs for a provider that moves to another LCC: of the core's tables by name, and of those of apps."""
 
-    def records(self, table: str, pid: int, after: Sequence[Any] | None, limit: int) -> list[Record]:
-        """Return rows of a provider in one of ``KEYS``, by rising key, behind one if it is given."""
+    def records(self, table: Table | str, pid: int, after: Sequence[Any] | None, limit: int) -> list[Record]:
+        """Return rows of a provider in a table that moves, by rising key, behind one if it is given."""
         made = _table(table)
-        keys = [made.c[name] for name in KEYS[table]]
+        keys = [made.c[name] for name in keys_of(table)]
         query = select(made).where(made.c.pid == pid).order_by(*keys).limit(limit)
         if after is not None:
             query = query.where(self._behind(keys, after))
@@ -101,7 +106,7 @@ class MoveVerbs(OnConnection):
         rows.sort(key=itemgetter(column))
         return {key: list(some) for key, some in groupby(rows, itemgetter(column))}
 
-    def put_records(self, table: str, rows: Sequence[Record]) -> None:
+    def put_records(self, table: Table | str, rows: Sequence[Record]) -> None:
         """Add rows."""
         if rows:
             self._c.execute(insert(_table(table)), rows)
@@ -112,7 +117,7 @@ class MoveVerbs(OnConnection):
         for part in chunks(keys):
             self._c.execute(delete(made).where(made.c[column].in_(part)))
 
-    def span(self, columns: Sequence[tuple[str, str]], pid: int) -> tuple[int, int]:
+    def span(self, columns: Sequence[tuple[Table | str, str]], pid: int) -> tuple[int, int]:
         """Return the lowest and the highest number of such columns in a provider's rows; (0, 0) = none."""
         found: list[int] = []
         for table, column in columns:
@@ -122,7 +127,7 @@ class MoveVerbs(OnConnection):
             found += [int(one) for one in self._c.execute(query).one() if one is not None]
         return min(found, default=0), max(found, default=0)
 
-    def count_records(self, table: str, pid: int) -> int:
+    def count_records(self, table: Table | str, pid: int) -> int:
         """Count the rows of a provider."""
         made = _table(table)
         return int(

@@ -115,21 +115,13 @@ class ProviderVerbs(OnConnection):
         many.add(self._c, t.pidb.name, "pid", deltas)
 
     def delete_provider(self, pid: int) -> None:
-        """Remove a provider and all that is kept of it, but its documents and what waits."""
-        its_files = select(t.sourcefiles.c.fileid).join(
-            t.sources, t.sources.c.sourceid == t.sourcefiles.c.sourceid
-        )
-        fileids = list(self._c.execute(its_files.where(t.sources.c.pid == pid)).scalars())
-        for table in (t.sourceurls, t.sourcefiles):
-            for part in chunks(fileids):
-                self._c.execute(delete(table).where(table.c.fileid.in_(part)))
+        """Remove a provider and all that the core keeps of it, but its documents and what waits."""
         told_of_it = (t.urlerrors, t.outcomes, t.psets, t.logins, t.overtaking, t.spidered, t.owners)
         by_pid = (
             t.scans,
             t.misses,
             t.suspects,
             t.fetchcounts,
-            t.sources,
             t.mailstates,
             t.linkwords,
             t.irrelevant,

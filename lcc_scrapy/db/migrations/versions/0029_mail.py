@@ -8,7 +8,7 @@ from alembic import context, op
 from sqlalchemy.dialects import mysql
 
 revision = "0029"
-down_revision = "0027"
+down_revision = "0025"
 
 
 def _text(width: int, charset: str = "utf8mb4") -> sa.types.TypeEngine[str]:

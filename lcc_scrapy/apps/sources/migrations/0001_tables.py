@@ -1,4 +1,7 @@
-"""Sources: what sites publish of their changes, and what of it was submitted."""
+"""Sources: what sites publish of their changes, and what of it was submitted.
+
+Databases that were made when the core had these tables have them already.
+"""
 
 from typing import Any
 
@@ -6,8 +9,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = "0027"
-down_revision = "0025"
+revision = "0001"
+down_revision = None
 
 _KEY = sa.LargeBinary(16).with_variant(mysql.BINARY(16), "mysql", "mariadb")
 _BIG_KEY = sa.BigInteger().with_variant(sa.Integer, "sqlite")

@@ -1,21 +1,26 @@
-"""Verbs about sources: what sites publish of their changes, and what of it was submitted."""
+"""Sources as rows: what sites publish of their changes, and what of it was submitted."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from sqlalchemy import delete, or_, select, update
 
-from lcc_scrapy.db import tables as t
+from lcc_scrapy.apps.sources import tables as t
+from lcc_scrapy.apps.sources.rules import CLAIM, Kind, Role, Source, SourceFile
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
-from lcc_scrapy.domain.sources import CLAIM, Kind, Role, Source, SourceFile
+from lcc_scrapy.db.tx import Tx
 
 _SOURCES = RowsOf(t.sources, Source)
 _FILES = RowsOf(t.sourcefiles, SourceFile)
 _OF_URLS = ("fileid", "furlkey", "stamp")
+KEYS = 100
+"""Keys of URLs that one statement changes."""
 
 
-class SourceVerbs(OnConnection):
-    """Verbs about sources, their files, and the URLs that these listed."""
+class SourceRows(OnConnection):
+    """What one transaction can do with sources, their files, and the URLs that these listed."""
 
     def source(self, sourceid: int) -> Source | None:
         """Return a source."""
@@ -115,3 +120,34 @@ class SourceVerbs(OnConnection):
         query = select(u.furlkey).join(t.sourcefiles, f.fileid == u.fileid)
         query = query.where(u.fileid != fileid, f.role == Role.LIST.value)
         return {bytes(row[0]) for row in self._rows(query, u.furlkey, sorted(keys))}
+
+    def relist(self, places: Mapping[bytes, bytes]) -> None:
+        """Let files list URLs under their new ``furlkey`` instead of the former one."""
+        for part in chunks(places, KEYS):
+            rows = many.select(self._c, t.sourceurls.name, _OF_URLS, "furlkey", part)
+            self._c.execute(delete(t.sourceurls).where(t.sourceurls.c.furlkey.in_(part)))
+            moved = [(fileid, places[bytes(key)], stamp) for fileid, key, stamp in rows]
+            keys, changes = _OF_URLS[:2], {"stamp": many.REPLACE}
+            many.insert(self._c, t.sourceurls.name, _OF_URLS, moved, keys=keys, changes=changes)
+
+    def remove_some(self, pid: int, limit: int) -> bool:
+        """Forget some of what is kept of a provider, its sources at the end; True = more is left."""
+        s, f, u = t.sources.c, t.sourcefiles.c, t.sourceurls.c
+        its = select(f.fileid).join(t.sources, s.sourceid == f.sourceid).where(s.pid == pid)
+        fileids = list(self._c.execute(its.order_by(f.fileid).limit(limit)).scalars())
+        some = select(u.fileid, u.furlkey).where(u.fileid.in_(fileids)).order_by(u.fileid, u.furlkey)
+        urls = self._c.execute(some.limit(limit)).all()
+        for fileid, rows in groupby(urls, itemgetter(0)):
+            self.delete_source_urls(fileid, [bytes(key) for _, key in rows])
+        if len(urls) == limit:
+            return True
+        _FILES.delete(self._c, fileids)
+        if len(fileids) == limit:
+            return True
+        self._c.execute(delete(t.sources).where(s.pid == pid))
+        return False
+
+
+def rows_in(tx: Tx) -> SourceRows:
+    """Return the rows of this app in a transaction."""
+    return SourceRows.over(tx)

@@ -602,22 +602,6 @@ tallies = Table(
     column("value", BigInteger),
 )
 
-mailstates = Table(
-    "mailstates",
-    metadata,
-    Column("pid", BigInteger, primary_key=True, autoincrement=False),
-    column("since", BigInteger),
-    column("due", BigInteger),
-    column("wanted", ascii_exact(32)),
-    column("wanted_at", BigInteger),
-    column("held", BigInteger),
-    column("held_at", BigInteger),
-    column("refused", exact(255)),
-    column("off", Boolean),
-    column("tries", Integer),
-    column("not_before", BigInteger),
-)
-
 fetchcounts = Table(
     "fetchcounts",
     metadata,

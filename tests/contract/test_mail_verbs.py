@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lcc_scrapy.apps.mail.rules import MailState
-from lcc_scrapy.apps.mail.store import rows_in
+from lcc_scrapy.apps.mail.store import REMOVAL, rows_in
 from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_RETRYING, LastOutcome
 from lcc_scrapy.domain.entries import urlkey
 
@@ -36,7 +36,7 @@ def test_a_state_is_kept_and_goes_with_its_provider(store, registered):
         rows_in(tx).put([state])
     with store.begin() as tx:
         assert rows_in(tx).state(7) == state
-        tx.delete_provider(7)
+        assert not REMOVAL.removed(tx, 7, 1)
     with store.read() as tx:
         assert (rows_in(tx).state(7), rows_in(tx).state(8)) == (None, MailState(8))
 

@@ -10,6 +10,8 @@ import pytest
 import sqlalchemy
 from little_lcc import MACHINE, PID, LittleLcc, assert_books_balance, key, removal, update, url
 
+from lcc_scrapy.apps.mail import store as mail
+from lcc_scrapy.apps.mail.rules import MailState
 from lcc_scrapy.apps.sources.rules import Role, Source, SourceFile
 from lcc_scrapy.apps.sources.store import rows_in
 from lcc_scrapy.apps.sources.tables import SOURCEID
@@ -39,6 +41,7 @@ PAGES = [f"{number:02}" for number in range(12)]
 STAYS = 8
 LINKS = [DocumentLink(url("01"), "a"), DocumentLink("http://elsewhere.example/", "a", nofollow=True)]
 SOURCES = ["http://1.example/", "http://3.example/"]
+TOLD = MailState(PID, since=5, due=7, wanted="old files", off=True)
 ROWS, BESIDE = 400, 600
 
 
@@ -104,6 +107,7 @@ class Two:
         lcc.push(removal(PAGES[3]), update("waits"))
         lcc.push(removal("waits2"), update("waits2"))
         with lcc.store.begin() as tx:
+            mail.rows_in(tx).put([TOLD, MailState(STAYS)])
             tx.put_links({key(name): LINKS for name in PAGES[4:]}, PID)
             tx.put_links({key(name): LINKS for name in PAGES[4:6]})
             misses.suspect(tx, [key(PAGES[5])], PID, lcc.now)
@@ -209,7 +213,10 @@ def assert_moved(two, before):
             (len(rows_in(tx).source_files(n)), len(rows_in(tx).source_urls(n, b"", 99))) for n in (1, 2, 3)
         ]
         assert counts == [(0, 0), (1, len(PAGES)), (0, 0)]
+    with two.source.store.read() as tx:
+        assert [mail.rows_in(tx).state(pid) for pid in (PID, STAYS)] == [None, MailState(STAYS)]
     with two.target.store.read() as tx:
+        assert [mail.rows_in(tx).state(pid) for pid in (PID, STAYS)] == [TOLD, None]
         first, *its = rows_in(tx).sources()
         assert (first.sourceid, first.pid, first.lease, first.owner) == (1, STAYS, 999, "here/1")
         here = replace(SOURCE, pid=PID, owner="", claimed=0, lease=0, asked="")

@@ -6,13 +6,15 @@ from dataclasses import replace
 from sqlalchemy import and_, func, or_, select
 
 from lcc_scrapy.apps.mail.rules import MailState
+from lcc_scrapy.apps.mail.tables import mailstates
 from lcc_scrapy.db import tables as t
 from lcc_scrapy.db.records import OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED, LastOutcome
 from lcc_scrapy.db.sql.rows import NAMEHASHES, OnConnection, RowsOf
 from lcc_scrapy.db.tx import Tx
 from lcc_scrapy.mail.unsubscribing import Subscribers
+from lcc_scrapy.providers.registration import ProviderHook
 
-_STATES = RowsOf(t.mailstates, MailState)
+_STATES = RowsOf(mailstates, MailState)
 _OUTCOMES = RowsOf(t.outcomes, LastOutcome, NAMEHASHES)
 _ERRORS = (OUTCOME_FAILED, OUTCOME_REFUSED, OUTCOME_STORED)
 
@@ -34,16 +36,20 @@ class MailRows(OnConnection):
         fresh = replace(state, refused="", tries=0, not_before=0) if wanted else state
         self.put([replace(fresh, off=not wanted)])
 
+    def forget(self, pid: int) -> None:
+        """Forget what a provider was told."""
+        _STATES.delete(self._c, [pid])
+
     def due(self, now: int, after: int, limit: int) -> list[int]:
         """Return the providers (rising) that may have to be written to, or were not looked at before.
 
         They have an address that is not refused, and want mail. Their digest is due, or the wish for a full
         set or the number of held removals is not what they were told.
         """
-        p, m = t.pidb.c, t.mailstates.c
+        p, m = t.pidb.c, mailstates.c
         changed = or_(m.due <= now, m.wanted != p.fullsetwanted, m.held != p.heldremovals)
         ready = and_(m.off.is_(False), m.not_before <= now, m.refused != p.contact, changed)
-        query = select(p.pid).select_from(t.pidb.outerjoin(t.mailstates, m.pid == p.pid))
+        query = select(p.pid).select_from(t.pidb.outerjoin(mailstates, m.pid == p.pid))
         query = query.where(p.pid > after, p.contact.contains("@"), or_(m.pid.is_(None), ready))
         return list(self._c.execute(query.order_by(p.pid).limit(limit)).scalars())
 
@@ -78,3 +84,12 @@ def _end(tx: Tx, pid: int) -> bool:
 
 
 SUBSCRIBERS = Subscribers("", "provider", "its URLs", _end)
+
+
+class _Removal:
+    def removed(self, tx: Tx, pid: int, limit: int) -> bool:  # noqa: ARG002 - it has one row
+        rows_in(tx).forget(pid)
+        return False
+
+
+REMOVAL: ProviderHook = _Removal()

@@ -29,7 +29,6 @@ BY_PROVIDER: Mapping[str, tuple[str, ...]] = {
     "suspects": ("found", "urlkey"),
     "outcomes": ("state", "at", "urlkey"),
     "fetchcounts": ("begun", "result", "code"),
-    "mailstates": ("pid",),
 }
 """The tables with rows of a provider that move, but for numbers of the LCC's own, as they are.
 

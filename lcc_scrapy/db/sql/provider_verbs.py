@@ -122,7 +122,6 @@ class ProviderVerbs(OnConnection):
             t.misses,
             t.suspects,
             t.fetchcounts,
-            t.mailstates,
             t.linkwords,
             t.irrelevant,
         )

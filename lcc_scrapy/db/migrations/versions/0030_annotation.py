@@ -10,7 +10,7 @@ from alembic import op
 from sqlalchemy.dialects import mysql
 
 revision = "0030"
-down_revision = "0029"
+down_revision = "0025"
 
 
 def _exact(width: int, charset: str) -> sa.types.TypeEngine[str]:

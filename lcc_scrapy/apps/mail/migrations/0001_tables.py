@@ -1,14 +1,14 @@
 """What providers were told by mail.
 
-A table that an interrupted upgrade made on MariaDB and MySQL, which commit each statement, is left as it is.
+Databases that were made when the core had this table have it already.
 """
 
 import sqlalchemy as sa
-from alembic import context, op
+from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = "0029"
-down_revision = "0025"
+revision = "0001"
+down_revision = None
 
 
 def _text(width: int, charset: str = "utf8mb4") -> sa.types.TypeEngine[str]:
@@ -18,8 +18,6 @@ def _text(width: int, charset: str = "utf8mb4") -> sa.types.TypeEngine[str]:
 
 def upgrade() -> None:
     """Add the table: nobody was told anything yet."""
-    if not context.is_offline_mode() and "mailstates" in sa.inspect(op.get_bind()).get_table_names():
-        return
     op.create_table(
         "mailstates",
         sa.Column("pid", sa.BigInteger(), primary_key=True, autoincrement=False),
@@ -33,6 +31,7 @@ def upgrade() -> None:
         sa.Column("off", sa.Boolean(), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
         sa.Column("not_before", sa.BigInteger(), nullable=False),
+        if_not_exists=True,
     )
 
 

@@ -1,0 +1,1 @@
+"""The revisions of this app's tables."""

@@ -69,7 +69,8 @@ def settled(lcc: Lcc) -> int:
 def assert_all_is_there_once(lcc: Lcc, urls: int) -> None:
     lcc.wait_until_fetched(240 + urls * PAGE_SECONDS)
     whole = PROVIDERS * urls
-    assert lcc.sql("select count(*), count(distinct curl), count(distinct seq) from lccurl") == [(whole,) * 3]
+    counts = lcc.sql("select count(*), count(distinct curl), count(distinct seq), max(seq) from lccurl")
+    assert counts == [(whole,) * 4]  # what is settled twice has a higher seq
     lcc.lcc("verify", "--repair", check=False)  # a commit that was cut off has left files without rows
     assert lcc.lcc("verify").returncode == 0
 
@@ -169,11 +170,19 @@ def test_a_backup_that_takes_longer_than_servers_wait_is_whole(
             assert copy.execute("select count(*) from lccurl").fetchone() == (PROVIDERS * URLS,)
 
 
+def until(done: Callable[[], object], since: float, what: str) -> float:
+    """Wait for something; returns the seconds since a moment."""
+    wait_for(done, 60, what)
+    return time.monotonic() - since
+
+
 @pytest.mark.soak
+@pytest.mark.timeout(900 + 30 * FREEZES)
 @pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"])
 def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
     lcc_on: Callable[..., Lcc], database: str
 ) -> None:
+    """Every other one is stopped soon after its predecessor was killed, also at its start."""
     urls = 100 * FREEZES
     chance = random.Random(seed := random.randrange(1 << 32))
     with filled_site(urls) as (_, roots):
@@ -182,15 +191,26 @@ def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
         lcc.start()
         assert lcc.crawl is not None
         push(lcc, roots, urls)
-        stood = []
-        for _ in range(FREEZES):
+        stood, logins, settles = [], [], []
+        for number in range(FREEZES):
             assert lcc.sql("select count(*) from qdb")[0][0], "the work is over too soon"
             wait_for(lambda: settling_of([lcc.crawl.pid]), 60, "a settling process")  # type: ignore[union-attr]
             (child,) = settling_of([lcc.crawl.pid])
             time.sleep(chance.random())
             frozen = time.monotonic()
             os.kill(child, signal.SIGSTOP)
-            wait_for(lambda child=child: is_gone(child), 60, "it to be killed")
-            stood.append(time.monotonic() - frozen)
-        print(f"seed {seed}, {database}: {FREEZES} stopped, killed after {max(stood):.1f} s at most")
+            if number % 2:
+                stood.append(until(lambda child=child: is_gone(child), frozen, "it to be killed"))
+                continue
+            pid = chance.choice(list(roots))
+            logins.append(until(lambda pid=pid: lcc.lcccp(pid, "--check").returncode == 0, frozen, "a login"))
+            stood.append(until(lambda child=child: is_gone(child), frozen, "it to be killed"))
+            before = settled(lcc)
+            settles.append(
+                until(lambda before=before: settled(lcc) > before, frozen, "something to be settled")
+            )
+        print(
+            f"seed {seed}, {database}: {FREEZES} stopped; at most {max(stood):.1f} s until it was killed,"
+            f" {max(logins):.1f} s until a login, {max(settles):.1f} s until something was settled"
+        )
         assert_all_is_there_once(lcc, urls)

@@ -1,10 +1,13 @@
 """A server ends a connection, or lets one of two transactions fail: one line, nothing changed, and again."""
 
+import gc
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from lcc_scrapy.db import retrying, schema
 from lcc_scrapy.db.retrying import repeated
@@ -156,5 +159,24 @@ def test_a_connection_that_waited_for_sqlite_in_vain_waits_again_the_next_time(t
         with waiting.read() as tx:
             assert tx._c.exec_driver_sql("PRAGMA busy_timeout").scalar() == 50
     finally:
+        holder.close()
+        waiting.close()
+
+
+def test_waiting_for_sqlite_leaves_nothing_for_the_garbage_collector(tmp_path, monkeypatch) -> None:
+    address = f"sqlite:///{tmp_path}/lcc.sqlite"
+    schema.upgrade(address)
+    holder, waiting, held = SqlStore(address), SqlStore(address), ExitStack()
+    naps = iter([lambda: None, lambda: None, held.close])
+    monkeypatch.setattr(sql_store.time, "sleep", lambda _: next(naps)())
+    gc.collect()
+    gc.disable()
+    try:
+        held.enter_context(holder.begin())
+        with waiting.begin():
+            pass
+        assert [one for one in gc.get_objects() if isinstance(one, OperationalError)] == []
+    finally:
+        gc.enable()
         holder.close()
         waiting.close()

@@ -12,6 +12,7 @@ import logging
 import socket
 import sqlite3
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -275,6 +276,7 @@ def _executed(connection: Connection, statement: str, *, last: bool) -> bool:
     except OperationalError as error:
         if last or getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY != sqlite3.SQLITE_BUSY:
             raise
+        traceback.clear_frames(error.__traceback__)  # they refer to the error, and it to them
         return False
     return True
 

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from lcc_scrapy.db.thread import Clock, StoreThread
@@ -117,8 +118,8 @@ class WindowReader:
         while not self._reading and not self._beginning and not self._ended and (chosen := self._next()):
             turns, wanted = [turn for turn, _ in chosen], [one for _, one in chosen]
             self._reading = self._beginning = True
-            reading = self.readers.run(self._read, wanted)
-            reading.addErrback(self._bring_back, wanted)
+            reading: Deferred[Any] = self.readers.run(self._read, wanted)
+            reading.addCallback(self._bring_back, wanted)
             reading.addCallback(self._fill, turns)
             reading.addErrback(self._failed, turns)
             reading.addBoth(lambda _: self._read_ended())  # in tests it may have ended by now
@@ -179,16 +180,20 @@ class WindowReader:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def _read(self, wanted: Sequence[Wanted]) -> list[Window]:
-        """Read windows (in the readers' thread)."""
-        with self.store.read() as tx:
-            return windows_of(tx, wanted, self.now(), zone=self.zone, bring_back=False)
+    def _read(self, wanted: Sequence[Wanted]) -> list[Window] | None:
+        """Read windows (in the readers' thread); None: rows that were set aside are due.
 
-    def _bring_back(self, failure: Failure, wanted: Sequence[Wanted]) -> Any:
-        """Read windows in the thread that writes: rows that were set aside are due."""
-        if not isinstance(failure.value, RowsDue):
-            return failure
-        return self.thread.run(self._read_writing, wanted)
+        The exception ends here: in a failure, its frames would stay until Python looks for garbage.
+        """
+        try:
+            with self.store.read() as tx:
+                return windows_of(tx, wanted, self.now(), zone=self.zone, bring_back=False)
+        except RowsDue:
+            return None
+
+    def _bring_back(self, windows: list[Window] | None, wanted: Sequence[Wanted]) -> Any:
+        """Read windows in the thread that writes when rows that were set aside are due."""
+        return self.thread.run(self._read_writing, wanted) if windows is None else windows
 
     def _read_writing(self, wanted: Sequence[Wanted]) -> list[Window]:
         with self.store.begin() as tx:

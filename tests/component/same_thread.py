@@ -1,11 +1,13 @@
-"""Stand in for the store's thread where a test wants no threads."""
+"""Stand in for the store's thread where a test wants none, or wants to wait for it."""
 
 from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
 
+from lcc_scrapy.db.thread import StoreThread
 from lcc_scrapy.domain.errors import StoreUnavailable
 
 
@@ -51,3 +53,23 @@ class ByHand:
             done, job, args = self.jobs.popleft()
             SameThread().run(job, *args).chainDeferred(done)
         return most
+
+
+class RealThread:
+    """Runs jobs in a thread, and waits for each."""
+
+    def __init__(self) -> None:
+        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self._thread = StoreThread(self)
+
+    def callFromThread(self, function: Callable[..., Any], *args: Any) -> None:
+        self._ended.put((function, args))
+
+    def run(self, job: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        done = self._thread.run(job, *args)
+        function, args = self._ended.get(timeout=300)
+        function(*args)
+        return done
+
+    def close(self) -> None:
+        self._thread.close()

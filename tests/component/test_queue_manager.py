@@ -1,5 +1,6 @@
 """The Queue Manager with a clock that the test moves and a store in memory: no threads, no sockets."""
 
+import gc
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from same_thread import ByHand, LosesAnswers
+from same_thread import ByHand, LosesAnswers, RealThread
 from twisted.internet.task import Clock
 
 from lcc_scrapy.db.records import WorkerRow
@@ -33,6 +34,7 @@ from lcc_scrapy.queue.queue_manager import QueueManager
 from lcc_scrapy.queue.settlement import Settlement
 from lcc_scrapy.queue.turn_leases import Identity
 from lcc_scrapy.queue.unit_of_work import UnitOfWork
+from lcc_scrapy.queue.window_rows import RowsDue
 from tests.memory_store import MemoryStore
 
 MONDAY_NOON = 1_700_481_600.0  # 2023-11-20 12:00 UTC
@@ -373,6 +375,25 @@ def test_a_retried_url_comes_at_the_end_of_its_set_when_it_is_due(house: House) 
     assert house.fetch_all() == [*"bc"]
     house.clock.advance(61)
     assert house.fetch_all() == ["a"]
+
+
+def test_rows_that_are_due_leave_nothing_for_the_garbage_collector(house: House) -> None:
+    readers: Any = RealThread()
+    house.manager.windows.readers = readers
+    house.provider(1)
+    house.manager.start()
+    house.push(1, "a")
+    house.next()
+    house.finish(code=500)
+    gc.collect()
+    gc.disable()
+    try:
+        house.clock.advance(61)
+        assert house.fetch_all() == ["a"]
+        assert [one for one in gc.get_objects() if isinstance(one, RowsDue)] == []
+    finally:
+        gc.enable()
+        readers.close()
 
 
 def test_a_pause_holds_a_running_provider_at_the_next_look_and_resuming_lets_it_go(house: House) -> None:

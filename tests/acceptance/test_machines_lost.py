@@ -191,6 +191,7 @@ def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
         lcc.start()
         assert lcc.crawl is not None
         push(lcc, roots, urls)
+        wait_for(lambda: settled(lcc), 60, "the first commit")
         stood, logins, settles = [], [], []
         for number in range(FREEZES):
             assert lcc.sql("select count(*) from qdb")[0][0], "the work is over too soon"

@@ -1,9 +1,11 @@
 """Sources on every store: what is remembered of them, and what becomes of what they list."""
 
+import gc
 from dataclasses import replace
 from datetime import UTC
 
 import pytest
+from sqlalchemy import Alias
 
 from lcc_scrapy.apps.sources.providers import REMOVAL
 from lcc_scrapy.apps.sources.registry import Registry
@@ -42,6 +44,21 @@ def test_sources_are_kept_by_number_and_found_by_provider_due_time_and_callback(
         assert rows_in(tx).source_called_back("c").sourceid == 2
         assert rows_in(tx).source_called_back("") is None
         assert rows_in(tx).source_called_back("d") is None
+
+
+def test_asking_which_sources_may_start_leaves_nothing_for_the_garbage_collector(store):
+    def aliases():
+        return sum(isinstance(one, Alias) for one in gc.get_objects())
+
+    gc.collect()
+    before = aliases()
+    gc.disable()
+    try:
+        with store.read() as tx:
+            tx.startable_sources(60, 5)
+        assert aliases() == before
+    finally:
+        gc.enable()
 
 
 def test_what_a_clock_that_was_ahead_put_off_is_made_due(store):

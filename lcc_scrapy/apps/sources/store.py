@@ -14,6 +14,7 @@ from lcc_scrapy.db.tx import Tx
 
 _SOURCES = RowsOf(t.sources, Source)
 _FILES = RowsOf(t.sourcefiles, SourceFile)
+_OTHERS = t.sources.alias().c  # made once: columns of an alias refer to each other
 _OF_URLS = ("fileid", "furlkey", "stamp")
 KEYS = 100
 """Keys of URLs that one statement changes."""
@@ -42,9 +43,9 @@ class SourceRows(OnConnection):
 
         Keys of Redis do not count, and may always start: nothing is asked of their provider's site.
         """
-        c, other = t.sources.c, t.sources.alias().c
-        of_site = other.kind != Kind.REDIS.value
-        running = select(other.pid).where(other.claimed > now, other.owner != "", of_site)
+        c = t.sources.c
+        of_site = _OTHERS.kind != Kind.REDIS.value
+        running = select(_OTHERS.pid).where(_OTHERS.claimed > now, _OTHERS.owner != "", of_site)
         may_start = or_(c.kind == Kind.REDIS.value, c.pid.not_in(running))
         query = _SOURCES.select().where(c.due <= now, may_start).order_by(c.due, c.sourceid)
         return _SOURCES.read(self._c, query.limit(limit))

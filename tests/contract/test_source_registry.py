@@ -55,7 +55,7 @@ def test_asking_which_sources_may_start_leaves_nothing_for_the_garbage_collector
     gc.disable()
     try:
         with store.read() as tx:
-            tx.startable_sources(60, 5)
+            rows_in(tx).startable_sources(60, 5)
         assert aliases() == before
     finally:
         gc.enable()

@@ -7,13 +7,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lcc_scrapy.domain.entries import Declared
-from lcc_scrapy.fetch.download_handler import TURN
-from lcc_scrapy.queue.held_turn import TurnPass
+from lcc_scrapy.fetch.download_handler import ROW
 from tests.certificates import Authority
 from tests.faults.handling import LOOPS, Handling
 from tests.integration.site import Site
@@ -115,5 +115,5 @@ def test_only_a_goodbye_or_the_same_bytes_again_make_a_body_whole(
 def test_or_that_md5_and_len_are_as_declared(
     scene: Scene, context: ssl.SSLContext, declared: Declared, code: int
 ) -> None:
-    turn = TurnPass("7", 1, b"k", 7, declared)
-    assert fetched(scene, context, [(CLOSE + BODY, False)], **{TURN: turn}) == [code]
+    row = SimpleNamespace(md5=declared.md5, len=declared.length, mimetype="text/html")
+    assert fetched(scene, context, [(CLOSE + BODY, False)], **{ROW: row}) == [code]

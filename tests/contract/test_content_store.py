@@ -164,7 +164,9 @@ def test_a_bucket_that_is_not_there_is_not_taken_for_contents_that_are_lost(serv
 
 
 def findings(url):
-    return list(CHECK(load(PlainSettings({"LCC_DATA_DIR": "/x", "LCC_CONTENT_URL": url}, {}), {}), None, dict))
+    return list(
+        CHECK(load(PlainSettings({"LCC_DATA_DIR": "/x", "LCC_CONTENT_URL": url}, {}), {}), None, dict)
+    )
 
 
 def test_doctor_puts_gets_and_deletes_an_object(server, nobody):

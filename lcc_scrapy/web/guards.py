@@ -28,6 +28,9 @@ _ALWAYS = {
 _OF_HTTPS = {"Strict-Transport-Security": "max-age=86400"}
 """A day, and this host alone: an operator who goes back to HTTP is not locked out for long."""
 
+_LEVEL = 4
+"""Of gzip: level 9 takes 0.3 s for 128 kB of random ``a`` and ``b``, on the event loop, to save 1 %."""
+
 
 class Guards:
     """Ends bodies that do not come, tells browsers what not to do with what goes out, and logs a line.
@@ -131,6 +134,9 @@ def _told(scope: Scope) -> str:
 
 class CompressText(GZipMiddleware):
     """Compresses what the LCC itself writes; contents and exports go as they are, for their digests hold."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app, compresslevel=_LEVEL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""

@@ -12,6 +12,7 @@ from lcc_scrapy.apps.tracker.redirection import FETCHED
 from lcc_scrapy.apps.tracker.rules.tracked import Host, Place, TrackedDirectory, url_of
 from lcc_scrapy.apps.tracker.store import TrackerRows, rows_in
 from lcc_scrapy.db.tx import Store
+from lcc_scrapy.domain.roots import URL_MAX
 
 AT_A_TIME = 500
 """Directories that are read in one transaction."""
@@ -48,7 +49,7 @@ def _candidates(store: Store, goes_on: Callable[[], bool]) -> Iterator[str]:
                 if not (goes_on() and _is_still_there(rows, host)):
                     break
                 urls = list(_urls(rows, host, first, min(first + AT_A_TIME, upto)))
-            yield from urls
+            yield from (one for one in urls if len(one) <= URL_MAX)  # others cannot be asked for
         left -= upto - host.first
 
 

@@ -17,6 +17,11 @@ from lcc_scrapy.mail.sending import Mailer, MailError
 COMMAND_TIMEOUT = 60.0
 """Seconds after which a command is killed."""
 
+LEFT = 10
+"""Commands of other users that go on after their time; beside so many, none is begun."""
+
+_left: "list[subprocess.Popen[bytes]]" = []
+
 _SAID_MAX = 200
 """Bytes of a command's standard error that are passed on when it fails."""
 
@@ -88,28 +93,43 @@ class CommandChannel:
 def _run(words: Sequence[str], facts: Mapping[str, str]) -> tuple[int | None, str]:
     """Run a command; returns its status and the beginning of its standard error.
 
-    The status is None where it was killed, with all that it started. What it says beyond the buffer of a pipe
-    (64 kB) holds it up.
+    The status is None where its time was up: it was killed, with all that it started, or left where it is
+    another user's. What it says beyond the buffer of a pipe (64 kB) holds it up. Raises ``NotTold`` where
+    ``LEFT`` others go on.
     """
-    with subprocess.Popen(  # noqa: S603 - the operator's own
+    _left[:] = [one for one in _left if one.poll() is None]
+    if len(_left) >= LEFT:
+        raise NotTold(f"{LEFT} that took longer than {COMMAND_TIMEOUT:g} s and may not be killed go on")
+    process = subprocess.Popen(  # noqa: S603 - the operator's own
         words, env=facts, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         start_new_session=True,
-    ) as process:  # fmt: skip
-        try:
-            status = process.wait(COMMAND_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        return status, _waiting(process)
+    )  # fmt: skip
+    try:
+        status = process.wait(COMMAND_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        status = None
+    finally:
+        if process.returncode is None:
+            _kill(process)
+    return status, _waiting(process)
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a command with all that it started; one that is another user's (``sudo``) is left, and goes on."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except PermissionError:
+        _left.append(process)
+    else:
+        process.wait()
 
 
 def _waiting(process: "subprocess.Popen[bytes]") -> str:
     """Return what waits in the pipe: others that the command started may keep it open."""
     assert process.stderr is not None
-    os.set_blocking(process.stderr.fileno(), False)
-    said = process.stderr.read(_SAID_MAX) or b""
+    with process.stderr as pipe:
+        os.set_blocking(pipe.fileno(), False)
+        said = pipe.read(_SAID_MAX) or b""
     return printable(" ".join(said.decode("utf-8", "replace").split()))
 
 

@@ -8,6 +8,7 @@ from itertools import count
 from lcc_scrapy.apps.tracker.entries import Directory, Path
 from lcc_scrapy.apps.tracker.loading import Loaded, Scan, load
 from lcc_scrapy.apps.tracker.registry import Registry, ServerRefused
+from lcc_scrapy.apps.tracker.store import rows_in
 
 Tree = dict[bytes, "int | Tree"]
 """Sizes of files and trees of directories by name."""
@@ -23,6 +24,13 @@ def listing(tree: Tree, path: Path = (), links=None, digests=None) -> Iterator[D
     yield Directory(path, files, dirs, *its)
     for name in dirs:
         yield from listing(tree[name], (*path, name), links, digests)
+
+
+def kept(tx, first: int, upto: int):
+    """Return directories from ``first`` on, below ``upto``, their links and digests."""
+    rows, after = rows_in(tx), (first, b"")
+    more = (upto, 1 << 30)
+    return rows.behind(first, upto), rows.links_behind(after, *more), rows.digests_behind(after, *more)
 
 
 class Tracker:

@@ -83,7 +83,7 @@ def found(tracker, url: str):
     host = tracker.server(url)
     with tracker.store.read() as tx:
         rows = rows_in(tx)
-        directories, _, _ = rows.behind(host.first, host.first + host.dirs)
+        directories = rows.behind(host.first, host.first + host.dirs)
         paths = lookup.paths_of(rows, [(one, host) for one in directories])
         for one in directories:
             equal = rows.directories_with(one.md5, one.sha, 1000) if one.md5 else []

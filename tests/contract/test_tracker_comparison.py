@@ -9,7 +9,7 @@ from lcc_scrapy.apps.tracker.comparison import Comparison
 from lcc_scrapy.apps.tracker.lookup import look_up, look_up_identity
 from lcc_scrapy.apps.tracker.rules.tracked import Place
 from lcc_scrapy.apps.tracker.store import rows_in
-from tests.mirrors import Tracker
+from tests.mirrors import Tracker, kept
 
 pytestmark = [
     pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True),
@@ -32,14 +32,14 @@ def urls(tracker, url, limit=10):
 def rows_of(tracker, url):
     host = tracker.server(url)
     with tracker.store.read() as tx:
-        return {one.name: one for one in rows_in(tx).behind(host.first, host.first + host.dirs)[0]}
+        return {one.name: one for one in rows_in(tx).behind(host.first, host.first + host.dirs)}
 
 
 def put(tracker, url, name, **fields):
     """Change the row of a directory, as a hostile tracker could have it."""
     row = rows_of(tracker, url)[name]
     with tracker.store.begin() as tx:
-        _, _, digests = rows_in(tx).behind(row.dirid, row.dirid + 1)
+        _, _, digests = kept(tx, row.dirid, row.dirid + 1)
         rows_in(tx).delete_directories(row.dirid, row.dirid + 1)
         rows_in(tx).insert_directories([row._replace(**fields)])
         rows_in(tx).insert_digests(digests)

@@ -20,7 +20,7 @@ from lcc_scrapy.apps.tracker.store import TrackerRows, rows_in
 from lcc_scrapy.apps.tracker.summing import summed
 from lcc_scrapy.domain.errors import UrlRefused
 from tests.exchanges import OTHER, TREE, A, B, exported
-from tests.mirrors import NOW, Tracker, listing, tree_of
+from tests.mirrors import NOW, Tracker, kept, listing, tree_of
 
 pytestmark = [
     pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True),
@@ -45,7 +45,7 @@ def urls(store, url):
 def directories(store):
     """Return all rows, shown or not."""
     with store.read() as tx:
-        return rows_in(tx).behind(0, 1 << 60)
+        return kept(tx, 0, 1 << 60)
 
 
 def staged(store):
@@ -266,7 +266,7 @@ def relative(store, url):
     """Return what is known of a server, with numbers counted from its first directory."""
     host = next(one for one in Registry(store).servers() if one.url == url)
     with store.read() as tx:
-        rows, links, digests = rows_in(tx).behind(host.first, host.first + host.dirs)
+        rows, links, digests = kept(tx, host.first, host.first + host.dirs)
     first = host.first
     rows = [
         one._replace(dirid=one.dirid - first, parent=one.parent - first, first=one.first - first, hostid=0)
@@ -386,7 +386,7 @@ def test_nothing_more_is_written_than_the_manifest_says(ours, theirs, less, monk
 
     def writing(tx, hostid, first, rows):
         wrote(tx, hostid, first, rows)
-        seen.append(len(rows_in(tx).behind(0, 1 << 60)[0]))
+        seen.append(len(rows_in(tx).behind(0, 1 << 60)))
 
     monkeypatch.setattr(loading, "_write", writing)
     with pytest.raises(BadExchange, match="more servers or directories"):
@@ -443,7 +443,7 @@ def test_a_domain_that_is_added_again_has_a_higher_generation_than_before(tracke
 
 def everything(store):
     with store.read() as tx:
-        return rows_in(tx).behind(0, 1 << 60), rows_in(tx).hosts(), rows_in(tx).tracked_domains()
+        return kept(tx, 0, 1 << 60), rows_in(tx).hosts(), rows_in(tx).tracked_domains()
 
 
 def shown(store):

@@ -271,7 +271,7 @@ def test_rows_that_a_server_does_not_show_are_no_replicas(tracker, number):
     tracker.load("ftp://b.org/", {b"x": {b"f": 1}})
     other = tracker.server("ftp://b.org/")
     with tracker.store.begin() as tx:
-        row = next(one for one in rows_in(tx).behind(other.first, other.first + 2)[0] if one.name == b"x")
+        row = next(one for one in rows_in(tx).behind(other.first, other.first + 2) if one.name == b"x")
         rows_in(tx).put_host(replace(other, first=10, dirs=3))
         rows_in(tx).delete_directories(other.first, other.first + 2)
         rows_in(tx).insert_directories([row._replace(dirid=number, parent=10)])
@@ -284,7 +284,7 @@ def test_the_last_row_that_a_server_shows_is_a_replica(tracker, number):
     tracker.load("ftp://b.org/", {b"x": {b"f": 1}})
     other = tracker.server("ftp://b.org/")
     with tracker.store.begin() as tx:
-        base, row = rows_in(tx).behind(other.first, other.first + 2)[0]
+        base, row = rows_in(tx).behind(other.first, other.first + 2)
         rows_in(tx).put_host(replace(other, first=10, dirs=3))
         rows_in(tx).delete_directories(other.first, other.first + 2)
         rows_in(tx).insert_directories(

@@ -3,9 +3,11 @@
 import pytest
 from sqlalchemy import select
 
+from lcc_scrapy.apps.tracker import store as tracked_rows
 from lcc_scrapy.apps.tracker.rules.tracked import Host, Staged, TrackedDirectory, TrackedDomain, tag_of
 from lcc_scrapy.apps.tracker.store import rows_in
 from lcc_scrapy.apps.tracker.tables import tr_digests
+from tests.mirrors import kept
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "mariadb", "postgresql"], indirect=True)
 
@@ -102,14 +104,27 @@ def test_links_and_digests_belong_to_directories_and_go_with_them(store):
         assert rows_in(tx).digests_of({1, 2, 3}, NAME) == {3: b"d" * 16}
         assert rows_in(tx).digests_of({1}, b"f") == {1: b"d" * 32}
         assert rows_in(tx).digests_of(set(), b"f") == {}
-        found = rows_in(tx).behind(2, 4)
+        found = kept(tx, 2, 4)
         assert [one.dirid for one in found[0]] == [2, 3]
         assert found[1] == [(2, NAME, b"../x"), (2, b"a", b"\xff"), (3, b"a", b"y")]
         assert found[2] == [(3, NAME, b"d" * 16)]
         rows_in(tx).delete_directories(2, 3)
-        assert [one.dirid for one in rows_in(tx).behind(1, 9)[0]] == [1, 3]
+        assert [one.dirid for one in rows_in(tx).behind(1, 9)] == [1, 3]
         assert rows_in(tx).tracked_link(2, b"a") is None
         assert rows_in(tx).tracked_link(3, b"a") == b"y"
+
+
+def test_links_and_digests_come_in_order_whichever_are_read_together(store, monkeypatch):
+    pairs = [(number, b"%d" % name, bytes(16)) for number in (1, 2, 4) for name in range(5)]
+    with store.begin() as tx:
+        rows_in(tx).insert_tracked_links(pairs)
+        rows_in(tx).insert_digests(pairs)
+    for together in (1, 3, 5, 10, 11):
+        monkeypatch.setattr(tracked_rows, "PAIRS", together)
+        for each in (tracked_rows.each_link, tracked_rows.each_digest):
+            assert list(each(store, 1, 4)) == pairs[:10]
+            assert list(each(store, 2, 3)) == pairs[5:10]
+            assert list(each(store, 3, 4)) == []
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from lcc_scrapy.apps.tracker.tasks import ERROR_MAX
 from tests.exchanges import QUICK, fetch
 from tests.faults.canary import Canary
 from tests.integration.site import Answer, Endless, Site, page, raw
-from tests.mirrors import NOW, Tracker, tree_of
+from tests.mirrors import NOW, Tracker, kept, tree_of
 from tests.sqlite_store import sqlite_store
 
 A = "ftp://ftp.example.de/"
@@ -75,7 +75,7 @@ class Scene:
             return (
                 domains,
                 rows_in(tx).hosts(),
-                rows_in(tx).behind(0, 1000),
+                kept(tx, 0, 1000),
                 rows_in(tx).staged_before(1 << 62, 100),
             )
 

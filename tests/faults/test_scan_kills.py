@@ -18,6 +18,7 @@ from lcc_scrapy.apps.tracker.tasks import Tasks
 from lcc_scrapy.db.sql.store import SqlStore
 from tests.killed_scans import scan_killed_at
 from tests.little_ftp import LittleFtp
+from tests.mirrors import kept
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def shown(store):
     """Return what the server shows: identities of directories, and links."""
     with store.read() as tx:
         (host,) = rows_in(tx).hosts()
-        rows, links, _ = rows_in(tx).behind(host.first, host.first + host.dirs)
+        rows, links, _ = kept(tx, host.first, host.first + host.dirs)
         return host, {row.name: (row.md5, row.sha) for row in rows}, sorted(target for *_, target in links)
 
 

@@ -89,6 +89,6 @@ def _as_shown(theirs, number):
         with theirs.store.read() as tx:
             found += [
                 (host.url, one.name, one.sha)
-                for one in rows_in(tx).behind(host.first, host.first + host.dirs)[0]
+                for one in rows_in(tx).behind(host.first, host.first + host.dirs)
             ]
     return sorted(found)

@@ -7,10 +7,10 @@ better than its own server (see ``redirection``).
 from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
 
-from lcc_scrapy.apps.tracker.lookup import base_of, paths_of
+from lcc_scrapy.apps.tracker.lookup import Path, base_of, paths_of
 from lcc_scrapy.apps.tracker.redirection import FETCHED
 from lcc_scrapy.apps.tracker.rules.tracked import Host, Place, TrackedDirectory, url_of
-from lcc_scrapy.apps.tracker.store import TrackerRows, rows_in
+from lcc_scrapy.apps.tracker.store import TrackerRows, each_digest, rows_in
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.roots import URL_MAX
 
@@ -48,7 +48,8 @@ def _candidates(store: Store, goes_on: Callable[[], bool]) -> Iterator[str]:
                 rows = rows_in(tx)
                 if not (goes_on() and _is_still_there(rows, host)):
                     break
-                urls = list(_urls(rows, host, first, min(first + AT_A_TIME, upto)))
+                paths = _shared(rows, host, first, min(first + AT_A_TIME, upto))
+            urls = _urls(store, host, paths)
             yield from (one for one in urls if len(one) <= URL_MAX)  # others cannot be asked for
         left -= upto - host.first
 
@@ -59,18 +60,18 @@ def _is_still_there(rows: TrackerRows, host: Host) -> bool:
     return now is not None and (now.first, now.dirs) == (host.first, host.dirs)
 
 
-def _urls(rows: TrackerRows, host: Host, first: int, upto: int) -> Iterator[str]:
-    directories, _, contents = rows.behind(first, upto)
-    shared = {one.dirid: one for one in directories if _is_shared(rows, one)}
-    if not shared:
-        return
+def _shared(rows: TrackerRows, host: Host, first: int, upto: int) -> dict[int, Path]:
+    """Return the paths of directories that are elsewhere too."""
+    shared = [one for one in rows.behind(first, upto) if _is_shared(rows, one)]
+    return paths_of(rows, [(one, host) for one in shared])
+
+
+def _urls(store: Store, host: Host, paths: dict[int, Path]) -> Iterator[str]:
     site, base = Place.parse(host.url).site, base_of(host.url)
-    paths = paths_of(rows, [(one, host) for one in shared.values()])
-    for dirid in shared:
-        yield url_of(site, base + paths[dirid], is_directory=True)
-    for dirid, name, _ in contents:
-        if dirid in shared:
-            yield url_of(site, (*base, *paths[dirid], name), is_directory=False)
+    for dirid, path in paths.items():
+        yield url_of(site, (*base, *path), is_directory=True)
+        for _, name, _ in each_digest(store, dirid, dirid + 1):
+            yield url_of(site, (*base, *path, name), is_directory=False)
 
 
 def _is_shared(rows: TrackerRows, one: TrackedDirectory) -> bool:

@@ -25,7 +25,7 @@ from urllib.parse import quote_from_bytes
 
 from lcc_scrapy.apps.tracker.registry import MOST_SERVERS
 from lcc_scrapy.apps.tracker.rules.tracked import Host, checked_domain
-from lcc_scrapy.apps.tracker.store import rows_in
+from lcc_scrapy.apps.tracker.store import each_digest, each_link, rows_in
 from lcc_scrapy.db.tx import Store
 from lcc_scrapy.domain.errors import LccError
 from lcc_scrapy.machine.disk import sync_folder
@@ -182,14 +182,14 @@ def _write_directories(store: Store, host: Host, opened: list[gzip.GzipFile]) ->
     end = host.first + host.dirs
     for first in range(host.first, end, PAGE):
         with store.read() as tx:
-            directories, links, digests = rows_in(tx).behind(first, min(first + PAGE, end))
+            directories = rows_in(tx).behind(first, min(first + PAGE, end))
         for one in directories:
             identity = (one.md5.hex(), one.sha.hex()) if one.md5 and one.sha else (NOTHING, NOTHING)
             opened[0].write(line(one.dirs, escaped(one.name), *identity))
-        for number, name, target in links:
-            opened[1].write(line(number - host.first, escaped(name), escaped(target)))
-        for number, name, digest in digests:
-            opened[2].write(line(number - host.first, escaped(name), digest.hex()))
+    for number, name, target in each_link(store, host.first, end):
+        opened[1].write(line(number - host.first, escaped(name), escaped(target)))
+    for number, name, digest in each_digest(store, host.first, end):
+        opened[2].write(line(number - host.first, escaped(name), digest.hex()))
 
 
 def line(*columns: object) -> bytes:

@@ -1,16 +1,16 @@
 """Domains, servers, their directories, and the rules of their scans, as rows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import Table, delete, select
 
 from lcc_scrapy.apps.tracker import tables as t
 from lcc_scrapy.apps.tracker.rules.scans import ScanRules
 from lcc_scrapy.apps.tracker.rules.tracked import Host, Staged, TrackedDirectory, TrackedDomain, tag_of
 from lcc_scrapy.db.sql import many
 from lcc_scrapy.db.sql.rows import OnConnection, RowsOf, chunks
-from lcc_scrapy.db.tx import Tx
+from lcc_scrapy.db.tx import Store, Tx
 
 _DOMAINS = RowsOf(t.tr_domain, TrackedDomain)
 _HOSTS = RowsOf(t.tr_host, Host)
@@ -18,7 +18,17 @@ _RULES = RowsOf(t.tr_rules, ScanRules)
 _STAGED = RowsOf(t.tr_load, Staged)
 _DIRECTORY = TrackedDirectory._fields
 _COLUMNS = [t.tr_dir.c[name] for name in _DIRECTORY]
-_BEHIND = {"tr_dir": t.tr_dir, "tr_link": t.tr_link, "tr_hash": t.tr_hash}
+
+PAIRS = 5_000
+"""Links or digests that are read at a time: one directory may have millions."""
+
+At = tuple[int, bytes]
+"""The number of a directory, and a name in it; empty = before all of them."""
+
+Pair = tuple[int, bytes, bytes]
+"""The same, and what is there: the target of a link, or the digest of a file."""
+
+_Behind = Callable[["TrackerRows", At, int, int], list[Pair]]
 
 
 class TrackerRows(OnConnection):
@@ -123,7 +133,7 @@ class TrackerRows(OnConnection):
 
     def delete_directories(self, first: int, upto: int) -> None:
         """Remove what belongs to directories from ``first`` on, below ``upto``."""
-        for table in _BEHIND.values():
+        for table in (t.tr_dir, t.tr_link, t.tr_hash):
             c = table.c.dirid
             self._c.execute(delete(table).where(c >= first, c < upto))
 
@@ -193,16 +203,48 @@ class TrackerRows(OnConnection):
         query = select(c.dirid, c.digest).where(c.name == name)
         return {row.dirid: bytes(row.digest) for row in self._rows(query, c.dirid, sorted(dirids))}
 
-    def behind(self, first: int, upto: int) -> tuple[list[TrackedDirectory], list[Any], list[Any]]:
-        """Return directories from ``first`` on, below ``upto``, their links and digests, all by number."""
-        kept = []
-        for table in _BEHIND.values():
-            c = table.c.dirid
-            order = (c,) if table is t.tr_dir else (c, table.c.name)
-            columns = _COLUMNS if table is t.tr_dir else list(table.c)
-            kept.append(self._c.execute(select(*columns).where(c >= first, c < upto).order_by(*order)).all())
-        pairs = [[(row[0], bytes(row[1]), bytes(row[2])) for row in rows] for rows in kept[1:]]
-        return [_directory(row) for row in kept[0]], pairs[0], pairs[1]
+    def behind(self, first: int, upto: int) -> list[TrackedDirectory]:
+        """Return directories from ``first`` on, below ``upto``, by number."""
+        c = t.tr_dir.c.dirid
+        query = select(*_COLUMNS).where(c >= first, c < upto).order_by(c)
+        return [_directory(row) for row in self._c.execute(query)]
+
+    def links_behind(self, after: At, upto: int, limit: int) -> list[Pair]:
+        """Return links behind a place in directories below ``upto``, in order."""
+        return self._pairs(t.tr_link, after, upto, limit)
+
+    def digests_behind(self, after: At, upto: int, limit: int) -> list[Pair]:
+        """Return digests of files in the same way."""
+        return self._pairs(t.tr_hash, after, upto, limit)
+
+    def _pairs(self, table: Table, after: At, upto: int, limit: int) -> list[Pair]:
+        """Read the rest of one directory, then others: so all databases read the index from there."""
+        c, (dirid, name) = table.c, after
+        rest = select(table).where(c.dirid == dirid, c.name > name).order_by(c.name)
+        others = select(table).where(c.dirid > dirid, c.dirid < upto).order_by(c.dirid, c.name)
+        rows = list(self._c.execute(rest.limit(limit)))
+        rows += self._c.execute(others.limit(limit - len(rows)))
+        return [(row[0], bytes(row[1]), bytes(row[2])) for row in rows]
+
+
+def each_link(store: Store, first: int, upto: int) -> Iterator[Pair]:
+    """Yield the links of directories from ``first`` on, below ``upto``: ``PAIRS`` of each transaction."""
+    return _each(store, TrackerRows.links_behind, first, upto)
+
+
+def each_digest(store: Store, first: int, upto: int) -> Iterator[Pair]:
+    """Yield the digests of their files in the same way."""
+    return _each(store, TrackerRows.digests_behind, first, upto)
+
+
+def _each(store: Store, behind: _Behind, first: int, upto: int) -> Iterator[Pair]:
+    after, more = (first, b""), True
+    while more:
+        with store.read() as tx:
+            found = behind(rows_in(tx), after, upto, PAIRS)
+        yield from found
+        more = len(found) == PAIRS
+        after = found[-1][:2] if more else after
 
 
 def rows_in(tx: Tx) -> TrackerRows:

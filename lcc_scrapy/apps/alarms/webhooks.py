@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,6 +140,8 @@ def _why(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(cause, socket.gaierror):
         return "host name not found"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failure: {cause.reason}"
     if isinstance(cause, OSError) and cause.errno:
         return os.strerror(cause.errno).lower()
     return printable(str(cause) or type(cause).__name__)[:200]

@@ -86,15 +86,15 @@ def lcc_on(make_lcc: Callable[..., Lcc], databases: Databases) -> Callable[..., 
 
 
 @contextmanager
-def lcc_and_server(kind: str, make: Callable[..., Lcc]) -> Iterator[tuple[Lcc, URL]]:
+def lcc_and_server(kind: str, make: Callable[..., Lcc], lease: float) -> Iterator[tuple[Lcc, URL]]:
     """Give an LCC, and the URL of one server of its database."""
     if kind != "galera":
-        lcc = make(kind, LEASE)
+        lcc = make(kind, lease)
         yield lcc, make_url(lcc.database_url)
         return
     with galera_cluster() as nodes:
         server = make_url(nodes[0].url("lcc"))  # which also makes the database
-        yield make(url_of("lcc", *nodes), LEASE), server
+        yield make(url_of("lcc", *nodes), lease), server
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def machine_behind(lcc: Lcc, server: URL, way: Relay) -> Iterator[None]:
 def test_the_others_go_on_when_a_machine_is_lost_in_the_middle_of_a_commit(
     lcc_on: Callable[..., Lcc], database: str
 ) -> None:
-    with filled_site(URLS) as (_, roots), lcc_and_server(database, lcc_on) as (lcc, server):
+    with filled_site(URLS) as (_, roots), lcc_and_server(database, lcc_on, LEASE) as (lcc, server):
         register(lcc, roots)
         lcc.start()
         with relay(server.port or PORTS[server.get_backend_name()]) as way, machine_behind(lcc, server, way):
@@ -178,15 +178,14 @@ def until(done: Callable[[], object], since: float, what: str) -> float:
 
 @pytest.mark.soak
 @pytest.mark.timeout(900 + 30 * FREEZES)
-@pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql", "galera"])
 def test_a_settling_process_that_stands_still_is_replaced_and_nothing_is_lost(
     lcc_on: Callable[..., Lcc], database: str
 ) -> None:
     """Every other one is stopped soon after its predecessor was killed, also at its start."""
     urls = 100 * FREEZES
     chance = random.Random(seed := random.randrange(1 << 32))
-    with filled_site(urls) as (_, roots):
-        lcc = lcc_on(database, 4)
+    with filled_site(urls) as (_, roots), lcc_and_server(database, lcc_on, 4) as (lcc, _):
         register(lcc, roots)
         lcc.start()
         assert lcc.crawl is not None

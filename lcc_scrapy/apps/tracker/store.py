@@ -223,7 +223,8 @@ class TrackerRows(OnConnection):
         rest = select(table).where(c.dirid == dirid, c.name > name).order_by(c.name)
         others = select(table).where(c.dirid > dirid, c.dirid < upto).order_by(c.dirid, c.name)
         rows = list(self._c.execute(rest.limit(limit)))
-        rows += self._c.execute(others.limit(limit - len(rows)))
+        if dirid + 1 < upto and len(rows) < limit:
+            rows += self._c.execute(others.limit(limit - len(rows)))
         return [(row[0], bytes(row[1]), bytes(row[2])) for row in rows]
 
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Self
 
-_COUNTING = threading.Lock()
 Data = bytes | Callable[[asyncio.StreamWriter], object]
 
 
@@ -15,7 +15,7 @@ class LittleFtp:
     """``data`` is what LIST, MLSD and RETR send, by the whole command or its word; ``replies`` are other answers.
 
     ``silent_at``: a command that is never answered; ``commands`` were heard.
-    ``sessions`` notes how many sessions there are at all such servers, at each begin and end of one.
+    ``sessions`` gets when each session began, and when its last command but QUIT came (monotonic clock).
     """
 
     data: dict[str, Data] = field(default_factory=dict)
@@ -24,9 +24,8 @@ class LittleFtp:
     end: bytes = b"226 done\r\n"
     silent_at: str = ""
     commands: list[str] = field(default_factory=list)
-    sessions: list[int] | None = None
+    sessions: list[list[float]] | None = None
     port: int = 0
-    _now: ClassVar[int] = 0
     _open: list[asyncio.Server | asyncio.StreamWriter] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -68,22 +67,19 @@ class LittleFtp:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.append(writer)
+        session = [time.monotonic()] * 2
+        if self.sessions is not None:
+            self.sessions.append(session)
         try:
-            self._count(1)
-            await self._talk(reader, writer)
+            await self._talk(reader, writer, session)
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
-            self._count(-1)
             writer.transport.abort()
 
-    def _count(self, step: int) -> None:
-        if self.sessions is not None:
-            with _COUNTING:
-                LittleFtp._now += step
-                self.sessions.append(LittleFtp._now)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _talk(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: list[float]
+    ) -> None:
         if self.silent_at == "connect":
             await asyncio.sleep(3600)
         writer.write(self.greeting)
@@ -91,6 +87,8 @@ class LittleFtp:
             command = line.decode("latin-1").strip()
             word = command.split(" ")[0]
             self.commands.append(command)
+            if word != "QUIT":  # for which no client waits, so that it may be read much later
+                session[1] = time.monotonic()
             if word == self.silent_at:
                 await asyncio.sleep(3600)
             await self._answer(command, word, writer)

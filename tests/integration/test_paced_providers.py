@@ -125,5 +125,5 @@ def test_a_body_that_cannot_make_it_in_time_is_told_to_its_provider_and_not_fetc
     lcc.start()
     crowd.push(1, "large")
     wait_for(lambda: lcc.sql("select code from urlerrors") == [(604,)], 60, "the error")
-    assert len(site.asked("/1/large")) == 1
+    assert len(site.asked("/1/large")) <= 2  # twice where it answered so soon that this was doubted
     assert lcc.sql("select count(*) from qdb")[0][0] == 0

@@ -26,8 +26,8 @@ from crawling.lcc import LCC, Lcc, database
 from crawling.site import Site, free_port
 from sqlalchemy import select
 
+from lcc_scrapy.db.schema import tables_of
 from lcc_scrapy.db.sql.store import READING, make_engine
-from lcc_scrapy.db.tables import metadata
 from lcc_scrapy.login.passwords import hash_password
 
 HEADINGS = ("what", "at the beginning", "at the end", "highest", "in an hour")
@@ -94,8 +94,7 @@ def sample(lcc: Lcc, processes: dict[str, subprocess.Popen[bytes]], samples: Sam
     engine = make_engine(lcc.database_url)
     with engine.connect().execution_options(**{READING: True}) as connection:
         counts = {
-            table.name: len(connection.execute(select(*table.primary_key)).all())
-            for table in metadata.sorted_tables
+            table.name: len(connection.execute(select(*table.primary_key)).all()) for table in tables_of()
         }
     engine.dispose()
     for name, count in counts.items():

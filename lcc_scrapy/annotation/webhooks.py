@@ -7,10 +7,7 @@ addresses are refused when a connection is made, after DNS. Of an answer only it
 
 import asyncio
 import hmac
-import os
 import secrets
-import socket
-import ssl
 import time
 from base64 import b64decode, b64encode
 from binascii import Error as BadBase64
@@ -18,12 +15,11 @@ from dataclasses import dataclass
 
 from lcc_scrapy.domain.errors import LccError, UrlRefused
 from lcc_scrapy.domain.http_dates import retry_after_seconds
-from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
 from lcc_scrapy.http.connection import Connection
 from lcc_scrapy.http.draining import drained
-from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing
+from lcc_scrapy.http.outgoing import NoConnection, Outgoing, why
 from lcc_scrapy.http.request import Origin, Request
 
 _PREFIX = "whsec_"
@@ -90,7 +86,7 @@ class Webhooks:
         except UrlRefused as error:
             raise HookFailed(f"its address cannot be used: {error.detail}") from None
         except (HttpError, NoConnection, TimeoutError, ValueError, OSError) as error:
-            raise HookFailed(_why(error)) from error
+            raise HookFailed(why(error, "its address is private: LCC_ALERT_PRIVATE permits that")) from error
         _judge(status, wait)
 
     def _request(self, call: Call, at: int) -> Request:
@@ -139,18 +135,3 @@ def _judge(status: int, wait: int) -> None:
     if status in _MOVED:
         raise HookFailed(f"it answers {status}: redirects are not followed, name the final address")
     raise HookFailed(f"it answers {status}", wait)
-
-
-def _why(error: BaseException) -> str:
-    cause = error.cause if isinstance(error, NoConnection) else error
-    if isinstance(cause, NotPublic):
-        return "its address is private: LCC_ALERT_PRIVATE permits that"
-    if isinstance(cause, socket.gaierror):
-        return "host name not found"
-    if isinstance(cause, ssl.SSLError):
-        return f"TLS failure: {cause.reason}"
-    if isinstance(cause, TimeoutError):
-        return "no answer in time"
-    if isinstance(cause, OSError) and cause.errno:
-        return os.strerror(cause.errno).lower()
-    return printable(str(cause) or type(cause).__name__)[:200]

@@ -77,6 +77,22 @@ class NoProxy(NoConnection):
         self.args = (f"the proxy: {said or _in_words(cause)}",)
 
 
+def why(error: BaseException, if_private: str = "its address is private") -> str:
+    """Return in a few words why nothing came; ``if_private`` where the address is private."""
+    cause = error.cause if isinstance(error, NoConnection) and not isinstance(error, NoProxy) else error
+    if isinstance(cause, NotPublic):
+        return if_private
+    if isinstance(cause, socket.gaierror):
+        return "host name not found"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failure: {cause.reason}"
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno).lower()
+    return printable(str(cause) or type(cause).__name__)[:200]
+
+
 def _in_words(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS failure ({error.reason})"

@@ -5,9 +5,6 @@ temporary file as they arrive.
 """
 
 import asyncio
-import os
-import socket
-import ssl
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -29,7 +26,7 @@ from lcc_scrapy.http.cookies import Cookies
 from lcc_scrapy.http.credentials import Credentials, request_to
 from lcc_scrapy.http.digest import DigestSession
 from lcc_scrapy.http.draining import drained
-from lcc_scrapy.http.outgoing import NoConnection, NoProxy, NotPublic, Outgoing
+from lcc_scrapy.http.outgoing import NoConnection, Outgoing, why
 from lcc_scrapy.http.request import Request
 
 MOST_BYTES = 50_000_000
@@ -310,15 +307,4 @@ def joined(base: HttpUrl, location: str) -> HttpUrl:
 
 def reason(error: BaseException) -> str:
     """Return why nothing came, in a few words."""
-    cause = error.cause if isinstance(error, NoConnection) and not isinstance(error, NoProxy) else error
-    if isinstance(cause, NotPublic):
-        return "its address is private: see `lcc provider set --allow-private`"
-    if isinstance(cause, socket.gaierror):
-        return "host name not found"
-    if isinstance(cause, ssl.SSLError):
-        return f"TLS failure: {cause.reason}"
-    if isinstance(cause, TimeoutError):
-        return "no answer in time"
-    if isinstance(cause, OSError) and cause.errno:
-        return os.strerror(cause.errno).lower()
-    return str(cause) or type(cause).__name__
+    return why(error, "its address is private: see `lcc provider set --allow-private`")

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import socket
-import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +9,9 @@ from urllib.parse import quote, urlsplit
 
 from lcc_scrapy.apps.alarms.rules import Notice
 from lcc_scrapy.domain.errors import ConfigurationError, LccError, UrlRefused
-from lcc_scrapy.domain.printable import printable
 from lcc_scrapy.domain.roots import HttpUrl
 from lcc_scrapy.http.answer import HttpError
-from lcc_scrapy.http.outgoing import NoConnection, Outgoing, tls_context
+from lcc_scrapy.http.outgoing import NoConnection, Outgoing, tls_context, why
 from lcc_scrapy.http.request import Origin, Request
 
 TIMEOUT = 20.0
@@ -103,7 +99,7 @@ class WebhookChannel:
         try:
             status = asyncio.run(_sent(self._request(message, notice.name)))
         except (UrlRefused, HttpError, NoConnection, TimeoutError, ValueError, OSError) as error:
-            raise NotTold(_why(error)) from None
+            raise NotTold(why(error)) from None
         if status not in _OK:
             raise NotTold(f"it answers {status}")
 
@@ -132,19 +128,6 @@ async def _sent(request: Request) -> int:
             return connection.answer.status
     finally:
         await outgoing.close()
-
-
-def _why(error: BaseException) -> str:
-    cause = error.cause if isinstance(error, NoConnection) else error
-    if isinstance(cause, TimeoutError):
-        return "no answer in time"
-    if isinstance(cause, socket.gaierror):
-        return "host name not found"
-    if isinstance(cause, ssl.SSLError):
-        return f"TLS failure: {cause.reason}"
-    if isinstance(cause, OSError) and cause.errno:
-        return os.strerror(cause.errno).lower()
-    return printable(str(cause) or type(cause).__name__)[:200]
 
 
 def read_webhooks(path: str, agent: str) -> Sequence[WebhookChannel]:

@@ -5,7 +5,6 @@ Nothing of a listing is loaded before all of it came and was read once.
 
 import asyncio
 import os
-import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -23,11 +22,13 @@ from lcc_scrapy.apps.tracker.listed import Known, Listed, Unchanged
 from lcc_scrapy.apps.tracker.rules.tracked import Place
 from lcc_scrapy.apps.tracker.settings import ScanLimits
 from lcc_scrapy.apps.tracker.spool import Files, visible
-from lcc_scrapy.http.outgoing import NoConnection, NotPublic, Outgoing
+from lcc_scrapy.http.outgoing import NoConnection, Outgoing, why
 from lcc_scrapy.kit.fetching import Fetcher, Whose
 
 MANIFESTS = 100
 """Checksum files that are read of one server."""
+
+_IF_PRIVATE = "its address is private: see `lcc tracker server set --allow-private`"
 
 Reader = Callable[[Path, IO[bytes]], Awaitable[None]]
 """Pours a file of a server into one here; nothing where the server refuses it."""
@@ -86,10 +87,8 @@ class Scanner:
                 return found
         except TimeoutError:
             raise CannotScan(f"not done after {self.limits.deadline:g} s (LCC_TRACKER_DEADLINE)") from None
-        except NoConnection as error:
-            raise CannotScan(_why(error.cause)) from None
-        except OSError as error:
-            raise CannotScan(_why(error)) from None
+        except (NoConnection, OSError) as error:
+            raise CannotScan(why(error, _IF_PRIVATE)) from None
         finally:
             if not isinstance(found, Scanned):
                 files.close()
@@ -183,11 +182,3 @@ def _checked(parts: Iterable[Iterable[Directory]], limits: ScanLimits) -> list[P
 def _add_digests(file: IO[bytes], below: Path, collected: manifests.Collected) -> None:
     file.seek(0)
     collected.add(iter(lambda: file.readline(manifests.LINE_MAX), b""), below)
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, NotPublic):
-        return "its address is private: see `lcc tracker server set --allow-private`"
-    if isinstance(error, socket.gaierror):
-        return "host name not found"
-    return os.strerror(error.errno).lower() if error.errno else str(error) or type(error).__name__

@@ -13,7 +13,7 @@ import pymysql
 import pytest
 
 from tests.harness import free_port, wait_for
-from tests.mariadb_server import SMALL, MariaDbServer
+from tests.mariadb_server import ENVIRONMENT, SMALL, MariaDbServer
 from tests.postgresql_servers import folder_for_others
 
 LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
@@ -73,8 +73,9 @@ class Node(MariaDbServer):
         """Come back after a kill, from where it was."""
         command = [*self.command, "--socket=socket", f"--port={self.port}", *SMALL, *self._options(cluster)]
         recovered = subprocess.run(
-            [*command, "--wsrep-recover"], capture_output=True, text=True, check=False, timeout=120
-        )
+            [*command, "--wsrep-recover"],
+            env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
         found = re.findall(r"Recovered position: (\S+)", recovered.stderr)
         assert found, recovered.stderr
         self.join(cluster, f"--wsrep-start-position={found[-1]}")

@@ -14,6 +14,9 @@ from tests.harness import free_port, missing, wait_for
 
 SMALL = ("--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M", "--innodb-fast-shutdown=1")
 
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+"""Of a server, which is another user and may not write where that says."""
+
 
 class MariaDbServer:
     """One server below ``folder``; whoever asks on its port of 127.0.0.1 is root without a password."""
@@ -53,6 +56,7 @@ class MariaDbServer:
                 "--skip-test-db",
                 *SMALL,
             ],
+            env=ENVIRONMENT,
             capture_output=True,
             text=True,
             check=False,
@@ -73,6 +77,7 @@ class MariaDbServer:
                     *SMALL,
                     *options,
                 ],
+                env=ENVIRONMENT,
                 stdout=log,
                 stderr=log,
             )
